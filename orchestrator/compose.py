@@ -79,12 +79,12 @@ class EngineSections(Mapping[str, "EngineSection"]):
         return EngineSection(
             name=found.name,
             options=found.options,
-            datasets=found.wants_datasets,
+            datasets=found.needs_datasets,
             check=found.mistakes,
             lands=found.lands,
             stays=found.stays,
             without=found.without,
-            rules=_rules if found.wants_datasets else None,
+            rules=_rules if found.needs_datasets else None,
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -339,13 +339,13 @@ def job_from_target(location: "Location", *, log: Callable[[str], None]) -> "Job
     Raises: OrchestratorError when the place holds no copies of poolferry, or does not answer.
     """
     from orchestrator.domain.job import Job
-    from orchestrator.domain.place import Place
+    from orchestrator.domain.place import FOUND, Place
     from orchestrator.engines.registry import load_engine
 
     found = load_engine("rsync")
     marker = location / _MARKER
     name = _owner(_content(marker, log) if marker.host else _local_content(marker.path), location)
-    place = Place(name="found", location=location)
+    place = Place(name=FOUND, location=location)
     return Job(name=name, file=marker.path, engine=found.name, source=location, target=place, options=found.options())
 
 

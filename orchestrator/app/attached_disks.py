@@ -18,7 +18,7 @@ class AttachedDisks:
     """The plugged-in disks of sets. Without a session none is attached: only attached disks can be read."""
 
     def __init__(self, settings: "Settings", session: "Session | None") -> None:
-        self._frame, self._desk = settings, session
+        self._settings, self._session = settings, session
         self._found: tuple[IdentifiedDevice, ...] | None = None
         self._told: dict[str, str] = {}
         self._stays: dict[str, AttachedDisk] = {}
@@ -30,9 +30,9 @@ class AttachedDisks:
         for attached_disk in self._stays.values():
             ended = attached_disk.end(power_off=False)
             if ended.safe:
-                self._frame.say(f"disk {ended.disk.called} is let go, and may be unplugged")
+                self._settings.say(f"disk {ended.disk.called} is let go, and may be unplugged")
             else:
-                self._frame.say(f"disk {ended.disk.called}: {ended.why}; {ended.hint}")
+                self._settings.say(f"disk {ended.disk.called}: {ended.why}; {ended.hint}")
 
     def bring(self, rotation: RotationSet, disk: Disk) -> str:
         """Attach a plugged-in disk, unless it is attached; return why its copies cannot be read, or empty."""
@@ -52,7 +52,7 @@ class AttachedDisks:
 
         if disk.name not in find_plugged_in(rotation):
             return "it is not plugged in"
-        reader = Reader(log=self._frame.log)
+        reader = Reader(log=self._settings.log)
         found = next((each for each in self._devices(reader) if each.disk == disk), None)
         if found is None:
             return "it is not plugged in"
@@ -60,17 +60,17 @@ class AttachedDisks:
             return found.says
         if medium.use(disk, found.device, reader).attached:
             return ""
-        if self._desk is None:
+        if self._session is None:
             return f"it is plugged in, and is not attached only to look: poolferry disks attach {disk.name}"
-        return self._attached(found, self._desk)
+        return self._attached(found, self._session)
 
     def _devices(self, reader: "Reader") -> "tuple[IdentifiedDevice, ...]":
         from orchestrator.disks.detect import survey_devices
         from orchestrator.planners.identify_disk import identify_devices
 
         if self._found is None:
-            disks = [disk for rotation in self._frame.configuration().sets for disk in rotation.disks]
-            with self._frame.views() as views:
+            disks = [disk for rotation in self._settings.configuration().sets for disk in rotation.disks]
+            with self._settings.views() as views:
                 self._found = identify_devices(survey_devices(reader), disks, views.disks.known())
         return self._found
 
@@ -79,10 +79,11 @@ class AttachedDisks:
         from orchestrator.runner.disk.visit import AttachedDisk, begin_visit
 
         begun = begin_visit(
-            found, make_visit_context(self._frame.where, session.history, say=self._frame.say, log=self._frame.log)
+            found,
+            make_visit_context(self._settings.where, session.history, say=self._settings.say, log=self._settings.log),
         )
         if not isinstance(begun, AttachedDisk):
             return begun.why
         self._stays[begun.disk.name] = begun
-        self._frame.say(f"disk {begun.disk.called} is attached; do not unplug it before it is let go")
+        self._settings.say(f"disk {begun.disk.called} is attached; do not unplug it before it is let go")
         return ""

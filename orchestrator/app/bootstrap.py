@@ -53,7 +53,7 @@ def _fetched(place: str, folder: str, log: "Callable[[str], None]", ssh_options:
     pipeline, host = _pipeline(place, archive)
     result = Writer(log=log, ssh_options=ssh_options).stream(pipeline)
     if not result.well:
-        words = result.last_words[0].strip() or f"it ended with {pipeline_failure(pipeline, result).result.exits[0]}"
+        words = result.last_output[0].strip() or f"it ended with {pipeline_failure(pipeline, result).result.exits[0]}"
         raise OrchestratorError(f"{place} cannot be read: {words}", hint=_hint(words, host, result.exits[0]))
     with open(archive, "rb") as file:
         if os.fstat(file.fileno()).st_size > 2 * _LARGEST:

@@ -28,7 +28,7 @@ class VerifyEnd:
     """Result of one verification, and where good copies of the damaged files are."""
 
     verified: VerifyJobResult
-    cures: "tuple[RepairSource, ...]"
+    hints: "tuple[RepairSource, ...]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class RestoreTestEnd:
     """Result of one restore test, and where good copies of the damaged files are."""
 
     end: DrillRunResult
-    cures: "tuple[RepairSource, ...]"
+    hints: "tuple[RepairSource, ...]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ def verify_jobs(
             cured.append(checks.check(one, read))
             if checks.session.stopped:
                 break
-    ends = tuple(VerifyEnd(verified=each, cures=cures) for each, cures in zip(done, cured, strict=True))
+    ends = tuple(VerifyEnd(verified=each, hints=hints) for each, hints in zip(done, cured, strict=True))
     return VerifyEnds(jobs=tuple(one.name for one in jobs), ends=ends)
 
 
@@ -106,19 +106,19 @@ def drill_jobs(
     known = settings.configuration()
     jobs = tuple(known.job(name) for name in dict.fromkeys(names))
     _require_copies(jobs, "drill")
-    wish = DrillRequest(whole=whole, proves=proves, seed=seed)
+    request = DrillRequest(whole=whole, proves=proves, seed=seed)
     ended, cured = list[DrillRunResult](), list["tuple[RepairSource, ...]"]()
     with _checking(settings, known, hears) as checks:
         for one in jobs:
 
             def do(placed: "Job") -> "tuple[RunReport, str | None, Sequence[Finding]]":
-                ended.append(checks.session.do(placed, drill_job, wish))
+                ended.append(checks.session.do(placed, drill_job, request))
                 return ended[-1].report, ended[-1].drilled.point, ended[-1].findings
 
             cured.append(checks.check(one, do))
             if checks.session.stopped:
                 break
-    return tuple(RestoreTestEnd(end=each, cures=cures) for each, cures in zip(ended, cured, strict=True))
+    return tuple(RestoreTestEnd(end=each, hints=hints) for each, hints in zip(ended, cured, strict=True))
 
 
 def _require_copies(jobs: "Sequence[Job]", do: str) -> None:
@@ -141,7 +141,7 @@ class _Checks:
         from orchestrator.app.run_observers import RunObservers
 
         self.session = session
-        self._frame, self._visits, self._hears = settings, visits, hears
+        self._settings, self._visits, self._hears = settings, visits, hears
         self._around = RunObservers(settings.where, known.jobs, settings.say)
 
     def check(
@@ -157,19 +157,19 @@ class _Checks:
             found.append((at, point, findings))
             return report
 
-        self._frame.subscriber.ended(self._visits.run(job, placed) if self._visits else placed(job, None))
-        cures = self._cures(*found[-1])
-        if cures:
-            self._hears(cures)
+        self._settings.subscriber.ended(self._visits.run(job, placed) if self._visits else placed(job, None))
+        hints = self._hints(*found[-1])
+        if hints:
+            self._hears(hints)
         self._around.changed()
-        return cures
+        return hints
 
-    def _cures(self, job: "Job", point: str | None, findings: Sequence[Finding]) -> "tuple[RepairSource, ...]":
+    def _hints(self, job: "Job", point: str | None, findings: Sequence[Finding]) -> "tuple[RepairSource, ...]":
         if not findings:
             return ()
         from orchestrator.app.repair_sources import find_repair_sources
 
-        return find_repair_sources(self._frame, job, point, findings)
+        return find_repair_sources(self._settings, job, point, findings)
 
 
 def export_point(settings: Settings, name: str, *, point: str | None, to: str) -> ExportEnd:

@@ -8,6 +8,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.rotation import DiskState, RotationSet
 from orchestrator.history.views import HistoryReader
 from orchestrator.planners.health import JobState
+from orchestrator.planners.identify_disk import LOOK_ALIKE_HINT
 from orchestrator.planners.notifications import CopyStatus
 from orchestrator.planners.rotation import SetHealth, SetMember, choose_disk, describe_request, judge_set
 from orchestrator.runner.disk.state import jobs_of_set, survey_set_members
@@ -72,10 +73,11 @@ def _set_status(
 def _health_status(member: SetMember, ails: Mapping[str, str], job: Job, run: int | None) -> CopyStatus:
     name = member.disk.name
     replace = f"bring another disk soon, `poolferry disks enroll` it, and then: poolferry disks retire {name}"
+    strange = f"{LOOK_ALIKE_HINT}: poolferry disks readopt {name}"
     return CopyStatus(
         job=job.name, target=f"health of {name}", called=f"disk {name}", run=run, state=JobState.FAILING if ails else JobState.UP,
         why="; ".join(ails.values()) or "nothing is wrong with it", cause=" and ".join(ails),
-        hint=replace if "health" in ails else SLOW if ails else "",
+        hint=strange if "look-alike" in ails else replace if "health" in ails else SLOW if ails else "",
     )  # fmt: skip
 
 

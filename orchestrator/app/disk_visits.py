@@ -172,13 +172,13 @@ class DiskVisits:
         self,
         where: compose.Directories,
         known: Configuration,
-        make_dock: Callable[[], VisitContext],
+        make_visit_context: Callable[[], VisitContext],
         show: Callable[[VisitResult, SetStatus], None],
         *,
         read: BudgetReader | None = None,
     ) -> None:
         self._read = read
-        self._where, self._known, self._make, self._show = where, known, make_dock, show
+        self._where, self._known, self._make, self._show = where, known, make_visit_context, show
         self._arrivals: PluggedInDisks | None = None
         self._stays: dict[str, AttachedDisk | VisitResult | None] = {}
 

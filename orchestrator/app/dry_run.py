@@ -77,9 +77,9 @@ def _look(settings: Settings, job: "Job", stop: "StopRequest", allowed: frozense
 
 def allowed_guards(settings: Settings, names: Sequence[str], allow: Sequence[str]) -> frozenset[str]:
     """Return the guards that are switched off once. Raises: WrongRequest for a guard that stops none of the jobs."""
-    asked = frozenset(allow)
-    if not asked:
-        return asked
+    requested = frozenset(allow)
+    if not requested:
+        return requested
     from orchestrator.engines.registry import load_engine
     from orchestrator.planners.guard import GUARDS
 
@@ -88,7 +88,7 @@ def allowed_guards(settings: Settings, names: Sequence[str], allow: Sequence[str
         load_engine(job.engine) for job in known.jobs
     ]
     there = {guard for each in engines for guard in (*each.guards, *(() if "guard" in each.without else GUARDS))}
-    if unknown := sorted(asked - there):
+    if unknown := sorted(requested - there):
         guards = f"expected one of {', '.join(sorted(there))}" if there else "nothing guards it"
         raise WrongRequest(f"no guard {unknown[0]!r} for {' and '.join(names) or 'any job'}: {guards}")
-    return asked
+    return requested

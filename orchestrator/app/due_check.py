@@ -29,7 +29,7 @@ class JobHistoryCache:
     """The past of all jobs, read again only after history was written."""
 
     def __init__(self, due_history: DueRunHistory) -> None:
-        self._owing = due_history
+        self._due_jobs = due_history
         self._version = -1
         self._key: object = None
         self._past: dict[str, JobHistory] = {}
@@ -37,10 +37,10 @@ class JobHistoryCache:
     def past(self, jobs: Iterable[str], due_runs: dict[str, DueRun]) -> dict[str, JobHistory]:
         """Return the known runs of each job."""
         names = tuple(jobs)
-        version = self._owing.version()
+        version = self._due_jobs.version()
         key = (names, tuple((name, each.after_run) for name, each in due_runs.items()))
         if (version, key) != (self._version, self._key):
-            self._past = self._owing.past(names, due_runs)
+            self._past = self._due_jobs.past(names, due_runs)
             self._version, self._key = version, key
         return self._past
 

@@ -120,7 +120,7 @@ def _remembered(record: PointRecord) -> CandidatePoint | None:
         return None
     return CandidatePoint(
         name=record.name, taken=taken, at=max(taken, record.confirmed_at or taken), sound=record.sound,
-        proved=record.proved_at is not None, read_at=record.whole_at, entries=record.entries, bytes=record.bytes,
+        proved=record.verified_at is not None, read_at=record.whole_at, entries=record.entries, bytes=record.bytes,
     )  # fmt: skip
 
 

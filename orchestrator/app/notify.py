@@ -262,11 +262,11 @@ def _queue(channel: Channel, letter: Message) -> Write:
 def _memory(told: NotifiedRecord | None) -> ChannelMemory:
     if told is None:
         return ChannelMemory()
-    if told.begun_at is None or told.told_at is None:
+    if told.begun_at is None or told.notified_at is None:
         return ChannelMemory(earlier=told.earlier)
     trouble = Trouble(
         begun_at=told.begun_at,
-        told_at=told.told_at,
+        notified_at=told.notified_at,
         reminders=told.reminders,
         causes=told.causes,
         unsteady=told.unsteady,
@@ -283,7 +283,7 @@ def _record(seen: CopyStatus, memory: ChannelMemory) -> NotifiedRecord:
         job=seen.job,
         target=seen.target,
         begun_at=trouble.begun_at,
-        told_at=trouble.told_at,
+        notified_at=trouble.notified_at,
         reminders=trouble.reminders,
         causes=trouble.causes,
         unsteady=trouble.unsteady,

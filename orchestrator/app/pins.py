@@ -35,23 +35,23 @@ def survey_pins(settings: Settings, name: str | None) -> PinListing:
     from orchestrator.engines.registry import load_engine
 
     known = settings.configuration()
-    asked = known.jobs if name is None else (known.job(name),)
+    requested = known.jobs if name is None else (known.job(name),)
     jobs = tuple(one for one in known.jobs if implements(load_engine(one.engine), PinInspector))
-    if name is not None and asked[0] not in jobs:
+    if name is not None and requested[0] not in jobs:
         raise WrongRequest(f"job {name} copies no datasets, so it pins nothing")
-    return _look(settings, jobs, tuple(one for one in asked if one in jobs))
+    return _look(settings, jobs, tuple(one for one in requested if one in jobs))
 
 
-def _look(settings: Settings, jobs: "Sequence[Job]", asked: "tuple[Job, ...]") -> PinListing:
+def _look(settings: Settings, jobs: "Sequence[Job]", requested: "tuple[Job, ...]") -> PinListing:
     from orchestrator.engines.registry import load_engine
 
-    pinner: object = load_engine(asked[0].engine) if asked else None
+    pinner: object = load_engine(requested[0].engine) if requested else None
     if not implements(pinner, PinInspector):
         return PinListing(pins=PinReport(pins=()), planned=())
     stop = compose.make_stop_request(None)
     with stop_on_signals(stop), ExitStack() as open_ends:
         seen = pinner.survey_pins(
-            asked, lambda one: open_ends.enter_context(compose.make_reader(one, stop, settings.log))
+            requested, lambda one: open_ends.enter_context(compose.make_reader(one, stop, settings.log))
         )
     found = pinner.judge_pins(tuple(jobs), seen, compose.now())
     return PinListing(pins=found, planned=pinner.plan_release(seen, found))

@@ -190,7 +190,7 @@ class _CopySurveyor:
     def __init__(
         self, settings: "Settings", pool: PoolContents, views: "HistoryReader", stays: "AttachedDisks"
     ) -> None:
-        self._frame, self._pool, self._views, self._stays = settings, pool, views, stays
+        self._settings, self._pool, self._views, self._stays = settings, pool, views, stays
 
     def at_datasets(self, job: Job) -> Iterator[Placed]:
         """Yield the job's copy; of a rotation set, the copy on each of its disks."""
@@ -202,9 +202,9 @@ class _CopySurveyor:
             held, why = None, copy.why or "its pool is not imported, or has no copy of it"
             try:
                 with self._reader(one) as reader:
-                    held = found.survey_copy_guids(one, self._asked(), reader) or None
+                    held = found.survey_copy_guids(one, self._request(), reader) or None
                     if held is None and copy.disk:
-                        home = home or [found.survey_source_guids(one, self._asked(), reader)]
+                        home = home or [found.survey_source_guids(one, self._request(), reader)]
             except OrchestratorError as error:
                 why = error.why
             told = self._told(job, copy.place, home[0]) if held is None and home else {}
@@ -215,7 +215,7 @@ class _CopySurveyor:
         copy = DatasetCopy(job=job.name, place=f"its source {job.source.path}", where=_host(job.source.host), held=None)
         try:
             with self._reader(job) as reader:
-                held = _engine(job).survey_source_guids(job, self._asked(), reader)
+                held = _engine(job).survey_source_guids(job, self._request(), reader)
         except OrchestratorError as error:
             yield job, replace(copy, why=error.why)
             return
@@ -247,7 +247,7 @@ class _CopySurveyor:
         facts = self._views.memory(job.name)
         with self._reader(job) as reader:
             decision = plan_job(
-                job, load_engine(job.engine), reader, RememberedFacts(facts=facts, sound=()), state=self._frame.where.state,
+                job, load_engine(job.engine), reader, RememberedFacts(facts=facts, sound=()), state=self._settings.where.state,
                 now=compose.now(), allowed=frozenset(),
             ).decision  # fmt: skip
         newest = self._newest(job)
@@ -259,10 +259,10 @@ class _CopySurveyor:
         if excludes:
             return newest, f"it leaves out {', '.join(excludes)}"
         record = next((one for one in self._points(job) if one.name == decision.current), None)
-        if record is None or record.proved_at is None or record.sound is False:
+        if record is None or record.verified_at is None or record.sound is False:
             return (
                 newest,
-                f"its newest point {decision.current} is {'damaged' if record and record.proved_at else 'not proved'}",
+                f"its newest point {decision.current} is {'damaged' if record and record.verified_at else 'not proved'}",
             )
         return decision.current or newest, ""
 
@@ -295,7 +295,7 @@ class _CopySurveyor:
     def _told(self, job: Job, place: str, home: Guids) -> Guids:
         """Return the contents of a disk by history: points that were verified there, or older than a verified one."""
         records = [one for one in self._views.points(job.name) if one.place == place and one.sound is not False]
-        proved = [one.taken_at for one in records if one.proved_at is not None and one.taken_at is not None]
+        proved = [one.taken_at for one in records if one.verified_at is not None and one.taken_at is not None]
         if not proved:
             return {}
         points = [(one.name, one.taken_at) for one in records if one.taken_at and one.taken_at <= max(proved)]
@@ -303,7 +303,7 @@ class _CopySurveyor:
         return {name: guids & home[name] for name, guids in told.items() if guids & home[name]}
 
     def _reader(self, job: Job) -> "AbstractContextManager[Reader]":
-        return compose.make_reader(job, compose.make_stop_request(None), self._frame.log)
+        return compose.make_reader(job, compose.make_stop_request(None), self._settings.log)
 
-    def _asked(self) -> RunRequest:
-        return RunRequest(now=compose.now(), notes=self._frame.where.state)
+    def _request(self) -> RunRequest:
+        return RunRequest(now=compose.now(), notes=self._settings.where.state)

@@ -55,7 +55,7 @@ class _Rebuild:
         self, settings: Settings, session: Session | None, stays: AttachedDisks, name: str, lose: Sequence[str], trust: Sequence[str], *,
         content: bool, hears: Callable[[RebuildStep], None],
     ) -> None:  # fmt: skip
-        self._frame, self._desk, self._stays, self._name = settings, session, stays, name
+        self._settings, self._session, self._stays, self._name = settings, session, stays, name
         self._lose, self._trust, self._content = tuple(lose), tuple(trust), content
         self._since, self._hears = compose.now(), hears
         self._steps: list[RebuildStep] = []
@@ -79,11 +79,11 @@ class _Rebuild:
         self._hears(self._steps[-1])
 
     def _go_on(self) -> Outcome:
-        with self._frame.views() as views:
+        with self._settings.views() as views:
             known = views.rebuilds.of(self._name)
             files = rebuilding.datasets_of_kits(known.kits) if known else ()
             self._since = known.begun_at if known else compose.now()
-            here = evacuating.survey_evacuation(self._frame, self._name, views, self._stays, files)
+            here = evacuating.survey_evacuation(self._settings, self._name, views, self._stays, files)
             kits = dict(known.kits) if known else rebuilding.remembered_kits(here, views)
         told = rebuilding.read_kit_facts(self._name, kits)
         self._lose = tuple(dict.fromkeys((*self._lose, *(known.lost if known else ()))))
@@ -92,9 +92,9 @@ class _Rebuild:
         if not told:
             self._step(1, "check that all of it is elsewhere", "unknown", ["no kit says how the pool was made"])
             return Outcome.REFUSED
-        if self._desk is not None and known is None:
+        if self._session is not None and known is None:
             tops = {one.top_guid for one in told.values()} - {None}
-            self._desk.history.rebuilds.keep(
+            self._session.history.rebuilds.keep(
                 self._name, top_guid=min(filter(None, tops), default=None), lost=self._lose, kits=kits, now=compose.now()
             )  # fmt: skip
         self._step(1, "check that all of it is elsewhere", "it is gone already, and came to be known from its kits")
@@ -107,7 +107,7 @@ class _Rebuild:
     def _old(self, here: EvacuationSurvey) -> Outcome:
         leaving = evacuating.judge_copies(here, self._lose, self._trust)
         self._datasets = tuple(leaving.standings)
-        own = evacuating.refuse_own_place(self._frame, here.pool)
+        own = evacuating.refuse_own_place(self._settings, here.pool)
         lost, guests = refuse_evacuation(here.pool, leaving), refuse_guests(here.pool)
         if refusals := [each for each in (lost, guests, own) if each is not None]:
             lines = evacuation_lines(leaving)
@@ -122,11 +122,11 @@ class _Rebuild:
         )
 
     def _remember(self, here: EvacuationSurvey) -> dict[str, str]:
-        if self._desk is None:
-            with self._frame.views() as views:
+        if self._session is None:
+            with self._settings.views() as views:
                 return rebuilding.remembered_kits(here, views)
-        kits = rebuilding.fresh_kits(self._frame, here, self._desk.history)
-        self._desk.history.rebuilds.keep(
+        kits = rebuilding.fresh_kits(self._settings, here, self._session.history)
+        self._session.history.rebuilds.keep(
             self._name, top_guid=here.pool.guid, lost=self._lose, kits=kits, now=compose.now()
         )
         return kits
@@ -135,7 +135,7 @@ class _Rebuild:
         after = "then run the same command again; put in other disks where you want them (ls -l /dev/disk/by-id)"
         self._step(2, "destroy it, and create it again", "your turn", [*lines, after])
         self._next = tuple(lines)
-        return Outcome.DONE if self._desk is None else Outcome.WAITING
+        return Outcome.DONE if self._session is None else Outcome.WAITING
 
     # After the pool is destroyed.
 
@@ -145,24 +145,24 @@ class _Rebuild:
             return self._to_make(lines)
         code, found = self._parts(here, told)
         self._found = tuple(found)
-        if code is not Outcome.DONE or self._desk is None:
+        if code is not Outcome.DONE or self._session is None:
             return code
-        made = rebuilding.survey_kits(self._frame, here)
-        lines = rebuilding.find_differences(self._frame, here, kits, made, self._lose)
+        made = rebuilding.survey_kits(self._settings, here)
+        lines = rebuilding.find_differences(self._settings, here, kits, made, self._lose)
         self._differences = tuple(lines)
         self._step(4, "is it as it was", f"{len(lines)} differences" if lines else "yes", lines)
         self._chains(here)
         if any("not there" in line for line in lines):
             return Outcome.FAILED
-        rebuilding.save_kits(self._desk.history, made)
-        self._desk.history.rebuilds.end(self._name, compose.now())
+        rebuilding.save_kits(self._session.history, made)
+        self._session.history.rebuilds.end(self._name, compose.now())
         return Outcome.DONE
 
     def _parts(self, here: EvacuationSurvey, told: dict[str, KitFacts]) -> tuple[Outcome, list[RebuildPart]]:
         """Restore each source in turn, until one cannot be restored now; return the exit code and the parts."""
 
         def found() -> tuple[RebuildPart, ...]:
-            with self._frame.views() as views:
+            with self._settings.views() as views:
                 return rebuilding.plan_parts(
                     here, told, lambda job: rebuilding.were_files_restored(job, views, self._since)
                 )
@@ -170,9 +170,9 @@ class _Rebuild:
         ends: list[RebuildPart] = []
         for place, _ in enumerate(found()):
             part = found()[place]
-            if self._desk is not None and not part.back and part.job is not None:
-                report = self._restore(self._desk, part.job, part.source, rebuilding.mounts_of_datasets(here))
-                here = replace(here, pool=evacuating.survey_pool(self._frame, self._name))
+            if self._session is not None and not part.back and part.job is not None:
+                report = self._restore(self._session, part.job, part.source, rebuilding.mounts_of_datasets(here))
+                here = replace(here, pool=evacuating.survey_pool(self._settings, self._name))
                 part = found()[place]
                 if not part.back or report.warnings:
                     told_why = filter(None, (report.why, *report.warnings, report.hint))
@@ -192,7 +192,7 @@ class _Rebuild:
         return report
 
     def _chains(self, here: EvacuationSurvey) -> None:
-        found = find_next_bases(self._frame, Location(path=self._name))
+        found = find_next_bases(self._settings, Location(path=self._name))
         self._links = found
         anew = [
             f"{job.name} to {job.target.name}: its copies lay here; poolferry run {job.name} sends them again in full"

@@ -69,7 +69,7 @@ class RepairSearch:
     def __init__(
         self, settings: "Settings", job: Job, point: str, found: CopySearchResult, paths: Sequence[bytes]
     ) -> None:
-        self._frame, self._job, self._paths = settings, job, tuple(paths)
+        self._settings, self._job, self._paths = settings, job, tuple(paths)
         points = list(_offered(settings, job, found))
         own = [(job, job.target.name, each) for each in _points(settings, job) if each.name == point]
         read = self._read([*own, *points])
@@ -87,8 +87,8 @@ class RepairSearch:
                 entries[point.manifest] = _entries(point.manifest.path, self._paths)
             else:
                 there.setdefault(point.manifest.host, []).append((job, point.manifest))
-        for host, asked in there.items():
-            told = self._ask(asked[0][0], host, list(dict.fromkeys(manifest.path for _, manifest in asked)))
+        for host, requested in there.items():
+            told = self._ask(requested[0][0], host, list(dict.fromkeys(manifest.path for _, manifest in requested)))
             entries |= {Location(path=path, host=host): each for path, each in told.items()}
         return [
             PointEntries(
@@ -100,46 +100,46 @@ class RepairSearch:
     def _ask(self, job: Job, host: Host, manifests: Sequence[str]) -> Mapping[str, dict[bytes, ManifestEntry]]:
         """Read the entries from manifests on a host; return nothing when it does not answer."""
         command = lookup_command(host, manifests, self._paths)
-        with compose.make_reader(job, compose.make_stop_request(None), self._frame.log) as reader:
+        with compose.make_reader(job, compose.make_stop_request(None), self._settings.log) as reader:
             result = reader.read(Pipeline(stages=(command,)))
         if not result.well:
             return {}
         return understand("gzip", command, result.stdout, lambda text: parse_lookup(text, manifests, self._paths))
 
-    def promised(self, path: bytes) -> ManifestEntry | None:
+    def expected(self, path: bytes) -> ManifestEntry | None:
         """Return the damaged point's manifest entry of a file."""
         return self.own.entries.get(path) if self.own else None
 
     def is_at_source(self, path: bytes) -> bool:
         """Return True when the source still has the file, by size and time, as a run would compare."""
         if self._at_source is None:
-            promised = (self.own.entries if self.own else {}).values()
-            self._at_source = frozenset(self._seen_at_source([each for each in promised if each.kind == "f"]))
+            expected = (self.own.entries if self.own else {}).values()
+            self._at_source = frozenset(self._seen_at_source([each for each in expected if each.kind == "f"]))
         return path in self._at_source
 
-    def _seen_at_source(self, promised: Sequence[ManifestEntry]) -> Iterator[bytes]:
+    def _seen_at_source(self, expected: Sequence[ManifestEntry]) -> Iterator[bytes]:
         source = self._job.source
         if source.host is None:
-            yield from (each.path for each in promised if _same(os.fsencode(source.path) + b"/" + each.path, each))
+            yield from (each.path for each in expected if _same(os.fsencode(source.path) + b"/" + each.path, each))
             return
-        command = sizes_command(source, [each.path for each in promised])
-        with compose.make_reader(self._job, compose.make_stop_request(None), self._frame.log) as reader:
+        command = sizes_command(source, [each.path for each in expected])
+        with compose.make_reader(self._job, compose.make_stop_request(None), self._settings.log) as reader:
             result = reader.read(Pipeline(stages=(command,)))
         there = understand("find", command, result.stdout, parse_sizes)
-        yield from (each.path for each in promised if there.get(each.path) == (each.size, each.mtime_ns))
+        yield from (each.path for each in expected if there.get(each.path) == (each.size, each.mtime_ns))
 
 
-def _same(path: bytes, promised: ManifestEntry) -> bool:
+def _same(path: bytes, expected: ManifestEntry) -> bool:
     try:
         seen = os.lstat(path)
     except OSError:
         return False
-    return (seen.st_size, seen.st_mtime_ns) == (promised.size, promised.mtime_ns)
+    return (seen.st_size, seen.st_mtime_ns) == (expected.size, expected.mtime_ns)
 
 
 def _repair_sources(found: CopySearchResult, known: RepairSearch, path: bytes) -> Iterator[RepairSource]:
-    job, name, promised = found.job, show_name(path), known.promised(path)
-    if promised is None or promised.kind != "f":
+    job, name, expected = found.job, show_name(path), known.expected(path)
+    if expected is None or expected.kind != "f":
         return
     if known.is_at_source(path):
         says = f"{name}: the source still has it as it was copied"
@@ -147,7 +147,7 @@ def _repair_sources(found: CopySearchResult, known: RepairSearch, path: bytes) -
             path=path, job=job.name, place="source", point=None, says=says, command=f"poolferry run {job.name}"
         )
         return
-    holder = next(_holders(known, promised), None)
+    holder = next(_holders(known, expected), None)
     if holder is not None:
         says = f"{name}: {holder.place} (job {holder.job.name}) holds the same bytes in point {holder.point.name}"
         yield RepairSource(
@@ -155,20 +155,25 @@ def _repair_sources(found: CopySearchResult, known: RepairSearch, path: bytes) -
             command=_restore(job, holder.job.name, holder.point.name, path),
         )  # fmt: skip
         return
-    mtime = datetime.fromtimestamp(promised.mtime_ns / 1e9, UTC)
+    mtime = datetime.fromtimestamp(expected.mtime_ns / 1e9, UTC)
     of = known.own.point.taken if known.own else None
     for copy, held, sure in find_copies_to_fetch(found.copies, since=mtime, of=of, but=(job.name, job.target.name))[
         :_AWAY
     ]:
         told = "the file is older than that" if sure else "it may hold it"
-        does = (
+        action = (
             fetch_sentence(copy, held, None)
             if copy.away
             else f"disk {copy.disk} (job {copy.job}) is here, and holds {held.name}"
         )
         command = "" if copy.away else _restore(job, copy.job, held.name, path)
         yield RepairSource(
-            path=path, job=copy.job, place=copy.place, point=held.name, says=f"{name}: {does}; {told}", command=command
+            path=path,
+            job=copy.job,
+            place=copy.place,
+            point=held.name,
+            says=f"{name}: {action}; {told}",
+            command=command,
         )
 
 
@@ -180,12 +185,12 @@ def _restore(job: Job, holder: str, point: str, path: bytes) -> str:
     return show_name(shlex.join(words) + aside)
 
 
-def _holders(known: RepairSearch, promised: ManifestEntry) -> Iterator[PointEntries]:
+def _holders(known: RepairSearch, expected: ManifestEntry) -> Iterator[PointEntries]:
     """Yield points with the same bytes that are not the same damaged file by another name; the newest of a copy first."""
     for each in known.others:
-        entry = each.entries.get(promised.path)
+        entry = each.entries.get(expected.path)
         same_place = known.own is not None and each.job.target.location == known.own.job.target.location
-        if entry and entry.digest == promised.digest and not (same_place and entry.inode == promised.inode):
+        if entry and entry.digest == expected.digest and not (same_place and entry.inode == expected.inode):
             yield each
 
 

@@ -1,4 +1,4 @@
-"""The clock without a daemon: `run --owed` is called every few minutes, and runs what is due, one job after the other."""
+"""The clock without a daemon: `run --due` is called every few minutes, and runs what is due, one job after the other."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

@@ -44,10 +44,10 @@ def run_jobs(
     *,
     why: str,
     allowed: frozenset[str] = frozenset(),
-    owed: bool = False,
+    only_due: bool = False,
     hears: Callable[[RunEnd], None] = unheard,
 ) -> RunsEnd:
-    """Run the jobs of these names. `owed`: only those with a due run, of these or of all; each with its own reason.
+    """Run the jobs of these names. `only_due`: only those with a due run, of these or of all; each with its own reason.
 
     `hears`: receives each run once it has ended, and the restore test after it.
     """
@@ -59,9 +59,9 @@ def run_jobs(
     with (
         open_session(settings) as session,
         open_visits(settings, session, known, read_again=True) as visits,
-        _jobs_to_run(settings, session, known, declared, why=None if owed else why) as asked,
+        _jobs_to_run(settings, session, known, declared, why=None if only_due else why) as requested,
     ):
-        for one, reason in asked:
+        for one, reason in requested:
             begun = around.begins(one)
             ends.append(_run(session, visits, known, one, reason, allowed))
             for report in (ends[-1].report, *(drill.report for drill in ends[-1].drills)):
@@ -70,7 +70,7 @@ def run_jobs(
             around.ended(one, ends[-1].report, begun)
             if session.stopped:
                 break
-    not_begun = () if owed else tuple(one.name for one in declared[len(ends) :])
+    not_begun = () if only_due else tuple(one.name for one in declared[len(ends) :])
     return RunsEnd(runs=tuple(ends), not_begun=not_begun)
 
 
@@ -103,7 +103,7 @@ def _run(
 
     def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
         report = session.do(placed, run_job, why=why, allowed=allowed, absent=absent)
-        if placed.drill.asked and report.outcome.well and not session.stopped:
+        if placed.drill.requested and report.outcome.well and not session.stopped:
             from orchestrator.runner.drill.drill import drill_when_due
 
             drills.extend(filter(None, [session.do(placed, drill_when_due)]))

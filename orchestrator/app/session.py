@@ -65,7 +65,7 @@ class Session:
 
     def __init__(self, settings: Settings, history: "History", shown: "ProgressOutput") -> None:
         self.history = history
-        self._frame = settings
+        self._settings = settings
         self._shown = shown
         self.stopped = False
 
@@ -82,7 +82,7 @@ class Session:
         stop = compose.make_stop_request(job)
         with stop_on_signals(stop) as heard, self._shown, compose.open_connections(job) as ssh_options:
             tools = compose.make_run_context(
-                job, self._frame.where, self.history, notify=self._shown.notify, log=self._shown.log, stop=stop,
+                job, self._settings.where, self.history, notify=self._shown.notify, log=self._shown.log, stop=stop,
                 ssh_options=ssh_options, watched=self._shown.watched,
             )  # fmt: skip
             done = action(job, tools, *arguments, **more)
@@ -94,11 +94,11 @@ class open_session:  # noqa: N801 - used as a word: `with opened(frame) as desk`
     """Context manager of a session, which is open as long as the block runs."""
 
     def __init__(self, settings: Settings) -> None:
-        self._frame = settings
+        self._settings = settings
 
     def __enter__(self) -> Session:
-        self._history = compose.open_history(self._frame.where)
-        return Session(self._frame, self._history, self._frame.subscriber.progress())
+        self._history = compose.open_history(self._settings.where)
+        return Session(self._settings, self._history, self._settings.subscriber.progress())
 
     def __exit__(self, *_: object) -> None:
         self._history.close()

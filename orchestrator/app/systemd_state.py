@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from orchestrator import compose
 from orchestrator.app.settings import WrongRequest
@@ -16,11 +16,13 @@ from orchestrator.process.executor import Reader
 USUAL_FOLDERS = ("/etc/poolferry", "/var/lib/poolferry")
 SHIPPED = "/usr/bin/poolferry"
 DAEMON_UNITS = ("poolferry.service", "poolferry-run@.service", "poolferry-disk@.service")
-TIMER_UNITS = ("poolferry-owed.service", "poolferry-owed.timer", "poolferry-run@.service", "poolferry-disk@.service")
+TIMER_UNITS = ("poolferry-due.service", "poolferry-due.timer", "poolferry-run@.service", "poolferry-disk@.service")
 ALL_UNITS = tuple(dict.fromkeys((*DAEMON_UNITS, *TIMER_UNITS)))
 RULES_FILE = "90-poolferry.rules"  # udev's: it calls poolferry-disk@ when a disk is plugged in
 _STATE = re.compile(r"(?m)^StateDirectory(?:Mode)?=.*\n")
-SERVICE, TIMER = "poolferry.service", "poolferry-owed.timer"
+SERVICE, TIMER = "poolferry.service", "poolferry-due.timer"
+FORMER_UNITS = ("poolferry-owed.service", "poolferry-owed.timer")  # what the timer's units were called before
+FORMER_TIMER = FORMER_UNITS[1]
 _PROPERTIES = ("Id", "UnitFileState", "ActiveState", "NeedDaemonReload", "FragmentPath", "DropInPaths")
 _BOOTED = "/run/systemd/system"  # source: sd_booted(3)
 UNITS_AT, RULES_AT = "/etc/systemd/system", "/etc/udev/rules.d"
@@ -54,7 +56,7 @@ def survey_units(reader: Reader) -> dict[str, SystemdUnit]:
     """Return the daemon's unit and the alternative timer, by name; none where systemd does not run."""
     if not os.path.isdir(_BOOTED):
         return {}
-    argv = ("systemctl", "show", f"--property={','.join(_PROPERTIES)}", SERVICE, TIMER)
+    argv = ("systemctl", "show", f"--property={','.join(_PROPERTIES)}", SERVICE, TIMER, FORMER_TIMER)
     result = reader.read(single_command(*argv, effect=Effect.READS))
     return parse_units(result.stdout.decode(errors="replace"), _text) if result.well else {}
 
@@ -97,10 +99,11 @@ def check_units(found: Mapping[str, SystemdUnit], here: Installation, rule: str)
     """Return the advice about the units. `found`: empty where systemd does not run; `rule`: the installed udev rule."""
     if not (here.scheduled or any(unit.there for unit in found.values())):
         return ()
-    service, timer = found.get(SERVICE), found.get(TIMER)
     there = [(name, unit) for name, unit in found.items() if unit.there]
-    said = [advice for name, unit in there for advice in _of_text(name, unit, here)]
-    said += _of_state(service, timer)
+    said = [advice for name, unit in there if name in here.shipped for advice in _of_text(name, unit, here)]
+    said += _of_state(there)
+    if any(name == FORMER_TIMER for name, _ in there):
+        said.append(_hm(f"{FORMER_TIMER} is now called {TIMER}: poolferry setup systemd --timer renames it"))
     if here.disks and rule != here.shipped[RULES_FILE]:
         told = "is not that of this version" if rule else "is missing, so no disk is noticed when it is plugged in"
         said.append(_hm(f"udev's rule {RULES_FILE} {told}: {_SETUP} it"))
@@ -129,13 +132,11 @@ def _of_text(name: str, unit: SystemdUnit, here: Installation) -> Iterator[Syste
         yield _hm(f"{name} was changed since systemd read it: systemctl daemon-reload")
 
 
-def _of_state(service: SystemdUnit | None, timer: SystemdUnit | None) -> Iterator[SystemCheckResult]:
-    keeps = [
-        (name, unit) for name, unit in ((SERVICE, service), (TIMER, timer)) if unit and (unit.there and unit.enabled)
-    ]
+def _of_state(there: Sequence[tuple[str, SystemdUnit]]) -> Iterator[SystemCheckResult]:
+    keeps = [(name, unit) for name, unit in there if unit.enabled]
     if not keeps:
         hint = f"systemctl enable --now {SERVICE}"
-        which = next((name for name, unit in ((SERVICE, service), (TIMER, timer)) if unit and unit.there), None)
+        which = next((name for name, _ in there), None)
         if which is None:
             yield _hm(f"no unit keeps the jobs' times: {_SETUP} them, then {hint}")
         else:
@@ -143,7 +144,8 @@ def _of_state(service: SystemdUnit | None, timer: SystemdUnit | None) -> Iterato
                 f"{which} is installed and not enabled, so nothing runs after the next boot: systemctl enable --now {which}"
             )
     if len(keeps) > 1:
-        yield _hm(f"both {SERVICE} and {TIMER} are enabled, and one is enough: systemctl disable --now {TIMER}")
+        names, last = " and ".join(name for name, _ in keeps), keeps[-1][0]
+        yield _hm(f"both {names} are enabled, and one is enough: systemctl disable --now {last}")
     for name, unit in keeps:
         if unit.active in ("active", "activating", "reloading"):
             yield SystemCheckResult(good=True, subject=_SUBJECT, text=f"{name} is enabled and {unit.active}")
@@ -181,14 +183,30 @@ def unit_files(where: compose.Directories, request: UnitRequest) -> tuple[dict[s
     return texts, {RULES_FILE: shipped[RULES_FILE]}
 
 
-def install_units(where: compose.Directories, request: UnitRequest) -> tuple[str, ...]:
-    """Write the units and the rule, or remove them; return their paths. Raises: OrchestratorError, WrongRequest."""
+def install_units(where: compose.Directories, request: UnitRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write the units and the rule, or remove them; return the paths written and removed.
+
+    Units of the timer's former name go in both cases. Raises: OrchestratorError, WrongRequest.
+    """
     texts, rule = unit_files(where, request)
-    change = _remove if request.remove else _write
-    done = (*change(request.into, texts), *change(request.rules_into, rule))
-    if os.path.abspath(request.into) == UNITS_AT and os.path.isdir(_BOOTED):
+    live = os.path.abspath(request.into) == UNITS_AT and os.path.isdir(_BOOTED)
+    former = [name for name in FORMER_UNITS if os.path.exists(os.path.join(request.into, name))]
+    if live and FORMER_TIMER in former:
+        _disable(FORMER_TIMER)
+    gone, written = [*_remove(request.into, former)], list[str]()
+    if request.remove:
+        gone += [*_remove(request.into, texts), *_remove(request.rules_into, rule)]
+    else:
+        written += [*_write(request.into, texts), *_write(request.rules_into, rule)]
+    if live:
         _reload()
-    return done
+    return tuple(written), tuple(gone)
+
+
+def _disable(unit: str) -> None:
+    from orchestrator.process.executor import Writer
+
+    Writer().stream(single_command("systemctl", "disable", "--now", unit, effect=Effect.WRITES))
 
 
 def _reload() -> None:
@@ -200,7 +218,7 @@ def _reload() -> None:
     result = Writer().stream(single_command("systemctl", "daemon-reload", effect=Effect.WRITES))
     if not result.well:
         raise OrchestratorError(
-            f"the units are written, but systemd did not read them: {' '.join(result.last_words)}",
+            f"the units are written, but systemd did not read them: {' '.join(result.last_output)}",
             hint="systemctl daemon-reload",
         )
 
@@ -227,7 +245,7 @@ def _write(into: str, texts: Mapping[str, str]) -> Sequence[str]:
     return paths
 
 
-def _remove(into: str, texts: Mapping[str, str]) -> Sequence[str]:
+def _remove(into: str, texts: Iterable[str]) -> Sequence[str]:
     paths = [os.path.join(into, name) for name in texts]
     there = [path for path in paths if os.path.exists(path)]
     for path in there:

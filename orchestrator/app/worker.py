@@ -81,7 +81,7 @@ class RunProcess:
                 on_tick=watch.look, on_start=watch.begin,
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001 - a thread that dies silently would leave the job waiting for ever
-            self.result = PipelineResult(exits=(None,), last_words=(f"{type(error).__name__}: {error}",))
+            self.result = PipelineResult(exits=(None,), last_output=(f"{type(error).__name__}: {error}",))
             say(f"{self.job.name}: this is a mistake in poolferry: {type(error).__name__}: {error}")
         words.end()
         said.end()
@@ -89,13 +89,13 @@ class RunProcess:
 
     def left_behind(self) -> str:
         """Return the message about processes of the run that survive a kill; empty: there are none."""
-        words = "".join(self.result.last_words) if self.result else ""
+        words = "".join(self.result.last_output) if self.result else ""
         return next((line for line in words.splitlines() if "does not end even when killed" in line), "")
 
     def outcome(self) -> str:
         """Return how the process ended, with its last output."""
         result = self.result or PipelineResult(exits=(None,))
-        code, words = result.exits[0], "".join(result.last_words).strip().splitlines()
+        code, words = result.exits[0], "".join(result.last_output).strip().splitlines()
         told = "was ended" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
         return told + (f": {words[-1]}" if words else "")
 

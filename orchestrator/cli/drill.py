@@ -31,9 +31,9 @@ def drill(terminal: Terminal, job: Sequence[str], *, whole: bool, prove: bool, s
         whole=whole,
         proves=prove,
         seed=seed,
-        hears=lambda cures: terminal.show(repair_source_lines(cures)),
+        hears=lambda hints: terminal.show(repair_source_lines(hints)),
     )
-    values = [{**drill_value(each.end), "heal": repair_source_values(each.cures)} for each in ends]
+    values = [{**drill_value(each.end), "heal": repair_source_values(each.hints)} for each in ends]
     terminal.answer_json(lambda: values[0] if len(set(job)) == 1 else {"drills": values})
     return exit_code(each.end.report.outcome for each in ends)
 

@@ -13,19 +13,25 @@ from orchestrator.cli.terminal.screen import Terminal
 @ALLOW
 @ASIDE
 @click.option(
-    "--owed", is_flag=True, help="only what is due now by the jobs' own schedules; for a timer, without the daemon"
+    "--due",
+    "--owed",
+    "only_due",
+    is_flag=True,
+    help="only what is due now by the jobs' own schedules; for a timer, without the daemon (--owed: its name before)",
 )
 @click.option("--why", default=None, hidden=True, metavar="TEXT", help="what the run is recorded to be for")
 @pass_terminal
-def run(terminal: Terminal, job: Sequence[str], allow: Sequence[str], aside: bool, owed: bool, why: str | None) -> int:
+def run(
+    terminal: Terminal, job: Sequence[str], allow: Sequence[str], aside: bool, only_due: bool, why: str | None
+) -> int:
     """Run jobs, one after the other: copy, verify, record."""
-    if not job and not owed:
+    if not job and not only_due:
         raise click.UsageError("Missing argument 'JOB...'.")
     from orchestrator.app.dry_run import allowed_guards
     from orchestrator.cli.terminal.runs import run_and_show
 
     allowed = allowed_guards(terminal, job, (*allow, "aside") if aside else allow)
-    return run_and_show(terminal, job, why=why, allowed=allowed, due_run=owed)
+    return run_and_show(terminal, job, why=why, allowed=allowed, only_due=only_due)
 
 
 COMMAND = run

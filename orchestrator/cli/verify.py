@@ -28,9 +28,9 @@ def verify(terminal: Terminal, job: Sequence[str], point: str | None, *, source:
         point=point,
         source=source,
         content=content,
-        hears=lambda cures: terminal.show(repair_source_lines(cures)),
+        hears=lambda hints: terminal.show(repair_source_lines(hints)),
     )
-    values = [{**verification_value(each.verified), "heal": repair_source_values(each.cures)} for each in found.ends]
+    values = [{**verification_value(each.verified), "heal": repair_source_values(each.hints)} for each in found.ends]
     terminal.answer_json(lambda: values[0] if len(found.jobs) == 1 else {"verified": values})
     return exit_code(each.verified.report.outcome for each in found.ends)
 

@@ -33,7 +33,7 @@ class Daemon:
     def __init__(self, where: compose.Directories, say: Say) -> None:
         self._where = where
         self._say = say
-        self._bell = Wakeup()
+        self._wakeup = Wakeup()
         self._manager = ServiceManager()
         self._running: dict[str, RunProcess] = {}
         self._abandoned: set[str] = set()
@@ -47,7 +47,7 @@ class Daemon:
         with (
             hold_daemon_lock(self._where.state),
             compose.open_history(self._where) as history,
-            listen_to_signals(self._bell) as heard,
+            listen_to_signals(self._wakeup) as heard,
         ):
             self._history, self._book = history, history.due_runs
             self._begin()
@@ -56,7 +56,7 @@ class Daemon:
                     heard.reload = False
                     self._reload()
                 self._look()
-                self._bell.wait(self._patience())
+                self._wakeup.wait(self._patience())
             self._drain(heard)
         return 0
 
@@ -70,7 +70,7 @@ class Daemon:
         who = compose.process_identity()
         self._presence = DaemonPresence(self._book, boot=who.boot, pid=who.pid, now=now)
         self._calendar, self._zone = timekeeping.local_calendar(), timekeeping.zone_fingerprint()
-        self._clockwork = ScheduleTimers(self._bell.ring, self._tick)
+        self._clockwork = ScheduleTimers(self._wakeup.ring, self._tick)
         self._awake = SleepInhibitor(INHIBITS[self._kept.machine.clock.inhibit])
         self._teller = Notifier(self._where, self._say)
         self._teller.take(self._kept)
@@ -173,7 +173,7 @@ class Daemon:
         running = RunProcess(job, due_run, where, os.environ)
         self._running[job.name] = running
         self._awake.need(True)
-        running.begin(self._say, self._bell.ring)
+        running.begin(self._say, self._wakeup.ring)
 
     def _collect(self, now: datetime) -> list[RunProcess]:
         """Handle and return the runs that have ended; repair and retry those that died without a record."""

@@ -12,19 +12,19 @@ class Wakeup:
     """The loop's wakeup, safe in any thread or signal handler: it takes no lock. Several before one check count as one."""
 
     def __init__(self) -> None:
-        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def ring(self) -> None:
         """Wake the current waiter, or the next one."""
-        os.eventfd_write(self._bell, 1)
+        os.eventfd_write(self._wakeup, 1)
 
     def wait(self, seconds: float) -> None:
         """Wait for a wakeup, up to the time limit."""
         poll = select.poll()
-        poll.register(self._bell, select.POLLIN)
+        poll.register(self._wakeup, select.POLLIN)
         if poll.poll(max(0.0, seconds) * 1000):
             with contextlib.suppress(BlockingIOError):
-                os.eventfd_read(self._bell)
+                os.eventfd_read(self._wakeup)
 
 
 class SignalRequests:

@@ -83,7 +83,7 @@ def explain(failure: PipelineFailed) -> OrchestratorError:
             f"{program} did not end: the disk does not answer", evidence=evidence,
             hint="plug the disk in again; other jobs are not harmed by it",
         )  # fmt: skip
-    words = "\n".join(result.last_words)
+    words = "\n".join(result.last_output)
     if result.exits[at] == 127 and "command not found" in words:
         return ProgramMissing(f"{program} is not installed", evidence=evidence, hint=f"install {program}")
     if found := find_failure(_TABLE, words, program=program):

@@ -46,11 +46,14 @@ def _marker(found: Mapping[str, object]) -> DiskMarker | None:
         return None
     if not all(isinstance(text, str) and text for text in texts.values()):
         return None
-    return DiskMarker(**{name: str(text) for name, text in texts.items()}, generation=generation)
+    tag = found.get("authentication", "")
+    if not isinstance(tag, str):
+        return None
+    return DiskMarker(**{name: str(text) for name, text in texts.items()}, generation=generation, authentication=tag)
 
 
 def _words(marker: DiskMarker) -> dict[str, object]:
-    return asdict(marker)
+    return {name: value for name, value in asdict(marker).items() if value != ""}
 
 
 def read_file_pipeline(root: str) -> Pipeline:

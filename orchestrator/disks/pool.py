@@ -98,8 +98,8 @@ def _has_node(disk: Disk, reader: Reader) -> bool:
 
 def _make_node(disk: Disk, device: BlockDevice, writer: Writer) -> None:
     """Create the mapped device that leads to the disk. Raises: OrchestratorError."""
-    asked = commands.sectors_pipeline(device.path)
-    sectors = understood(asked, read_output(writer, asked), parse_count)
+    requested = commands.sectors_pipeline(device.path)
+    sectors = understood(requested, read_output(writer, requested), parse_count)
     run_all(writer, commands.make_node(device.path, sectors, _lowest(disk)))
 
 
@@ -203,10 +203,10 @@ def come_back(disk: Disk, device: BlockDevice, writer: Writer) -> None:
     """Redirect a pool that lost its disk to the disk again. Raises: OrchestratorError when it is not certainly the same. Why so
     strict: redirected to another disk, one pool would overwrite another.
     """
-    asked = commands.sectors_pipeline(device.path)
-    sectors = understood(asked, read_output(writer, asked), parse_count)
-    asked = commands.node_table(_lowest(disk))
-    table = understood(asked, read_output(writer, asked), parse_table)
+    requested = commands.sectors_pipeline(device.path)
+    sectors = understood(requested, read_output(writer, requested), parse_count)
+    requested = commands.node_table(_lowest(disk))
+    table = understood(requested, read_output(writer, requested), parse_table)
     if table is None or table.sectors != sectors:
         raise _not_the_same(
             disk, f"it has {sectors} sectors, and the pool's device {table.sectors if table else 'none'}"

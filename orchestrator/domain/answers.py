@@ -39,7 +39,7 @@ def unreadable(program: str, command: Command, said: bytes | None, error: Except
         f"what {program}{where} answered cannot be read: {_reason(error)}"
         + (f'; it begins with "{begins}"' if begins else "; it said nothing" if said is not None else ""),
         evidence=Evidence(
-            lines=(str(command),), exits=(0,), last_words=("",), host=str(command.host) if command.host else None
+            lines=(str(command),), exits=(0,), last_output=("",), host=str(command.host) if command.host else None
         ),
         hint=(
             f"`ssh {command.host.name} true` must print nothing: mend the login scripts there; else "

@@ -11,6 +11,7 @@ OrchestratorError
 │  └─ Unexplained          output that no rule explains yet: verbatim             ONCE
 │     └─ UnreadableAnswer  an answer that ended well and is no answer             ONCE
 ├─ ProofFailed             a step ended well, its effect is missing               ASK_A_HUMAN
+│  └─ ManifestForged       a manifest that lacks this host's tag                  ASK_A_HUMAN
 ├─ LookAgain               a plan that only cleared the way is done                NOW
 ├─ PartlyRefused           some parts of a job were refused, the rest is done      ASK_A_HUMAN
 └─ HistoryError            cannot remember; refuse to act                         ASK_A_HUMAN
@@ -39,7 +40,7 @@ class Evidence:
 
     lines: tuple[str, ...]
     exits: tuple[int | None, ...]
-    last_words: tuple[str, ...]
+    last_output: tuple[str, ...]
     host: str | None = None
 
 
@@ -166,6 +167,10 @@ class UnreadableAnswer(Unexplained):
 
 class ProofFailed(OrchestratorError):
     """A failed verification: a step ended well, but its expected effect is missing."""
+
+
+class ManifestForged(ProofFailed):
+    """A manifest that this host wrote and somebody without its key changed: nothing it promises is believed."""
 
 
 class LookAgain(OrchestratorError):

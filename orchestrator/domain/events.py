@@ -23,7 +23,7 @@ class RunMessage:
 class StepStarted:
     """The start of a step; `expected` bytes, None when unknown."""
 
-    does: str
+    action: str
     expected: int | None
 
 

@@ -2,7 +2,18 @@
 
 from typing import Any
 
-_FORMER = {"hint": "cure"}
+_FORMER = {
+    "hint": "cure",
+    "action": "does",
+    "confirmed": "proved",
+    "due": "owed",
+    "due_since": "owed_since",
+    "last_output": "last_words",
+    "requested": "asked",
+    "newest_verified": "newest_proved",
+    "verified_at": "proved",
+    "worker": "lane",
+}
 
 
 def with_former_keys(value: Any) -> Any:

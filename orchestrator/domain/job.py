@@ -79,7 +79,7 @@ class DrillRules:
     )
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         """Return True when restore tests run automatically."""
         return self.every is not None or self.whole_every is not None
 

@@ -10,7 +10,7 @@ from orchestrator.domain.units import Seconds
 if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet
 
-
+FOUND = "found"  # the name of a place that a job was made from, where no configuration is left
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]")
 
 

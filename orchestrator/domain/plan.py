@@ -74,15 +74,15 @@ class Proof(Protocol):
 class ManifestRecording:
     """Work that writes the manifest of a new point: every entry of `tree` with its digest.
 
-    `moved`: the local folder whose files "moved-…" list what copying steps moved; `linked`: the manifest of the point that
-    unchanged files were linked from. A file in neither of them is read.
+    `moved`: the local folder whose files "moved-…" note what copying steps moved; `linked`: the point that unchanged files
+    were linked from, if its manifest is to be believed. What neither knows is read.
     """
 
     tree: Location
     manifest: Location
     point: str
     moved: str
-    linked: Location | None
+    linked: RestorePoint | None
     digest: str
     apart: tuple[bytes, ...] = ()  # names in its root that are no part of it
 
@@ -117,9 +117,9 @@ class TreeVerification:
 class Step:
     """One complete step: its commands, its reason, and its expected effect."""
 
-    does: str
+    action: str
     why: str
-    lane: str  # steps of one lane run in order, lanes in parallel; they begin in the order of first mention
+    worker: str  # steps of one worker run in order, lanes in parallel; they begin in the order of first mention
     work: Pipeline | ManifestRecording | TreeVerification
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     proof: Proof | None = None

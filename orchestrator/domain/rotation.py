@@ -75,7 +75,10 @@ class DiskState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskMarker:
-    """Identity of a disk, as written on the disk itself. `owner` is a machine; `generation` counts the visits."""
+    """Identity of a disk, as written on the disk itself. `owner` is a machine; `generation` counts the visits.
+
+    `authentication`: the id of a host's key, and the tag that was made with it; empty: written by an earlier version.
+    """
 
     disk: str
     name: str
@@ -83,6 +86,7 @@ class DiskMarker:
     owner: str
     host: str
     generation: int
+    authentication: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

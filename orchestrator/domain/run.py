@@ -42,7 +42,7 @@ EXIT_CODES = {
 class StepReport:
     """Report of one executed step. `moved_bytes` None: not a copy, or unknown."""
 
-    does: str
+    action: str
     why: str
     moved_bytes: int | None
     took_s: float

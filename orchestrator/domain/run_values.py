@@ -46,9 +46,9 @@ def _refusal_value(refusal: Refusal) -> dict[str, Any]:
 def step_value(step: Step) -> dict[str, Any]:
     """Return one step with its exact commands."""
     return {
-        "does": step.does,
+        "action": step.action,
         "why": step.why,
-        "lane": step.lane,
+        "worker": step.worker,
         "effect": step.effect.name.lower(),
         "commands": list(step_commands(step)),
         "expected_bytes": step.expected,
@@ -82,11 +82,11 @@ def report_value(report: RunReport) -> dict[str, Any]:
         "attempts": report.attempts,
         "steps": [
             {
-                "does": step.does,
+                "action": step.action,
                 "why": step.why,
                 "moved_bytes": step.moved_bytes,
                 "took_s": round(step.took_s, 3),
-                "proved": step.proved,
+                "confirmed": step.proved,
             }
             for step in report.steps
         ],
@@ -100,6 +100,6 @@ def evidence_lines(evidence: Evidence | None) -> tuple[str, ...]:
     """Return the evidence of a failed pipeline as lines to show."""
     if evidence is None:
         return ()
-    words = tuple(line for said in evidence.last_words for line in said.splitlines()[-5:])
+    words = tuple(line for said in evidence.last_output for line in said.splitlines()[-5:])
     exits = ", ".join("?" if code is None else str(code) for code in evidence.exits)
     return (*evidence.lines, f"exit {exits}", *words)

@@ -29,7 +29,6 @@ def load_queries() -> dict[str, str]:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_EVIDENCE = ("lines", "exits", "last_words", "host")
 
 
 def encode_text(text: str) -> str | bytes:
@@ -87,7 +86,10 @@ def encode_evidence(evidence: Evidence | None) -> str | None:
     """Return the evidence as JSON."""
     if evidence is None:
         return None
-    return json.dumps({name: getattr(evidence, name) for name in _EVIDENCE})
+    # "last_words": what the field was called when the first histories were written.
+    return json.dumps(
+        {"lines": evidence.lines, "exits": evidence.exits, "last_words": evidence.last_output, "host": evidence.host}
+    )
 
 
 def decode_evidence(text: str | None) -> Evidence | None:
@@ -98,7 +100,7 @@ def decode_evidence(text: str | None) -> Evidence | None:
     return Evidence(
         lines=tuple(held["lines"]),
         exits=tuple(held["exits"]),
-        last_words=tuple(held["last_words"]),
+        last_output=tuple(held["last_words"]),
         host=held["host"],
     )
 

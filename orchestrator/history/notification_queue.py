@@ -18,7 +18,7 @@ class NotifiedRecord:
     job: str
     target: str
     begun_at: datetime | None = None
-    told_at: datetime | None = None
+    notified_at: datetime | None = None
     reminders: int = 0
     causes: tuple[str, ...] = ()
     unsteady: bool = False
@@ -39,7 +39,7 @@ class NotificationQueue:
     def keep_told(self, channel: str, told: NotifiedRecord) -> None:
         """Record the last notice of a channel about a copy."""
         self._database.change(
-            "keep_told", channel=channel, job=told.job, target=told.target, begun=told.begun_at, told=told.told_at,
+            "keep_told", channel=channel, job=told.job, target=told.target, begun=told.begun_at, told=told.notified_at,
             reminders=told.reminders, causes=encode_list(told.causes), unsteady=int(told.unsteady), well_since=told.well_since,
             earlier=encode_list(to_microseconds(begun) for begun in told.earlier),
         )  # fmt: skip
@@ -107,9 +107,10 @@ def _is_ahead(instant: datetime | None, now: datetime) -> bool:
 
 def _notified_record(row: Row) -> NotifiedRecord:
     earlier = tuple(from_microseconds(count) for count in json.loads(row["earlier"]))
-    kept = {name: row[name] for name in ("job", "target", "begun_at", "told_at", "reminders")}
+    kept = {name: row[name] for name in ("job", "target", "begun_at", "reminders")}
     return NotifiedRecord(
         **kept,
+        notified_at=row["told_at"],
         causes=decode_list(row["causes"]),
         unsteady=bool(row["unsteady"]),
         well_since=row["well_since_at"],

@@ -14,7 +14,7 @@ UPDATE runs SET outcome = 'interrupted', ended_at = :now, why = 'the process die
 WHERE id = :run AND outcome IS NULL;
 
 -- name: end_run
-UPDATE runs SET outcome = :outcome, ended_at = :now, why = :why, cure = :cure, moved_bytes = :moved_bytes,
+UPDATE runs SET outcome = :outcome, ended_at = :now, why = :why, cure = :hint, moved_bytes = :moved_bytes,
     took_s = :took_s, resumed = :resumed, attempts = :attempts, points = :points, warnings = :warnings,
     evidence = :evidence
 WHERE id = :run;

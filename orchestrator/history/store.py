@@ -159,7 +159,7 @@ class History:
                 now=now,
                 outcome=report.outcome,
                 why=report.why,
-                cure=report.hint,
+                hint=report.hint,
                 moved_bytes=report.moved_bytes,
                 took_s=report.took_s,
                 resumed=report.resumed,
@@ -200,15 +200,15 @@ class History:
         attempt: int,
         index: int,
         *,
-        does: str,
+        action: str,
         why: str,
-        lane: str,
+        worker: str,
         commands: Sequence[str],
         expected: int | None,
         now: datetime,
     ) -> int:
         """Record the start of a step; return its number. `commands`: its lines as a person would paste them."""
-        about = {"does": does, "why": why, "lane": lane, "commands": encode_list(commands), "expected": expected}
+        about = {"does": action, "why": why, "lane": worker, "commands": encode_list(commands), "expected": expected}
         return self._database.add("begin_step", run=run, attempt=attempt, number=index, now=now, **about)
 
     def step_ended(
@@ -219,16 +219,16 @@ class History:
         moved: int | None,
         proved: bool,
         exits: Sequence[int | None],
-        last_words: Sequence[str],
+        last_output: Sequence[str],
         error: str | None,
     ) -> None:
         """Record the end of a step. `moved` None: unknown."""
-        words = {"exits": encode_list(exits), "last_words": encode_list(last_words), "error": error}
+        words = {"exits": encode_list(exits), "last_words": encode_list(last_output), "error": error}
         self._known(
             f"step {step}", self._database.change("end_step", step=step, now=now, moved=moved, proved=proved, **words)
         )
 
-    def step_proved(self, step: int) -> None:
+    def step_confirmed(self, step: int) -> None:
         """Record that an ended step's expected effect is verified."""
         self._known(f"step {step}", self._database.change("prove_step", step=step))
 

@@ -58,9 +58,9 @@ class StepRecord:
     id: int
     attempt: int
     number: int
-    does: str
+    action: str
     why: str
-    lane: str
+    worker: str
     commands: tuple[str, ...]
     expected: int | None
     begun_at: datetime
@@ -68,7 +68,7 @@ class StepRecord:
     moved: int | None
     proved: bool | None
     exits: tuple[int | None, ...]
-    last_words: tuple[str, ...]
+    last_output: tuple[str, ...]
     error: str | None
 
 
@@ -150,7 +150,7 @@ class PointRecord:
     made_at: datetime | None
     entries: int | None
     bytes: int | None
-    proved_at: datetime | None
+    verified_at: datetime | None
     confirmed_at: datetime | None
     sound: bool | None
     whole_at: datetime | None

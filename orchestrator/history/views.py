@@ -40,6 +40,10 @@ def open_reader(path: str, *, wait_s: float = 10.0) -> "HistoryReader":
     return HistoryReader(Database(connect_reader(path, wait_s), path))
 
 
+# Columns of steps that were named before today's fields.
+_COLUMNS = {"does": "action", "lane": "worker"}
+
+
 class HistoryReader:
     """Reader of the history. Use as a context manager. Every method raises HistoryError."""
 
@@ -203,8 +207,9 @@ def _attempt(row: Row, steps: list[Row]) -> AttemptRecord:
 
 
 def _step(row: Row) -> StepRecord:
-    kept = {name: value for name, value in row.items() if name != "run"}
-    lists = {name: decode_list(row[name]) for name in ("commands", "last_words")}
+    kept = {_COLUMNS.get(name, name): value for name, value in row.items() if name != "run"}
+    lists = {"commands": decode_list(row["commands"]), "last_output": decode_list(row["last_words"])}
+    kept.pop("last_words")
     return StepRecord(**{**kept, **lists, "exits": decode_exits(row["exits"]), "proved": _yes(row["proved"])})
 
 
@@ -218,8 +223,8 @@ def _hook(row: Row) -> HookRecord:
 
 
 def _point(row: Row) -> PointRecord:
-    names = (name for name in PointRecord.__dataclass_fields__ if name != "reading")
-    kept = {name: row[name] for name in names}
+    kept = {name: row[name] for name in PointRecord.__dataclass_fields__ if name not in ("reading", "verified_at")}
+    kept["verified_at"] = row["proved_at"]
     return PointRecord(**{**kept, "sound": _yes(row["sound"]), "reading": _reading(row)})
 
 

@@ -55,7 +55,7 @@ def _by_sendmail(channel: MailChannel, letter: EmailMessage, means: SenderContex
     if code == 127:
         raise DeliveryFailed("this machine has no sendmail: install a mail system, or set smtp = HOST:PORT")
     how = "took too long" if result.stopped else f"exit {code}"
-    raise DeliveryFailed(f"sendmail: {how}: {to_one_line(' '.join(result.last_words))[-500:]}")
+    raise DeliveryFailed(f"sendmail: {how}: {to_one_line(' '.join(result.last_output))[-500:]}")
 
 
 def _by_smtp(channel: MailChannel, letter: EmailMessage, means: SenderContext, lines: OpenConnections) -> None:

@@ -93,9 +93,9 @@ def _why_none(copies: Sequence[CopyCandidate], at: datetime | None, name: str | 
     points = [point for copy in copies for point in copy.points]
     if not points:
         return "history knows no copy, and no place that answers holds one"
-    asked = f" as old as {at.isoformat()}" if at else f' that begins with "{name}"' if name else ""
+    requested = f" as old as {at.isoformat()}" if at else f' that begins with "{name}"' if name else ""
     if any(copy.newest(at, name) for copy in copies):
-        return "no copy that can be reached now holds a verified point" + asked
+        return "no copy that can be reached now holds a verified point" + requested
     doubtful = [point for point in points if point.fits(at, name)]
     why = ""
     if doubtful:
@@ -103,7 +103,7 @@ def _why_none(copies: Sequence[CopyCandidate], at: datetime | None, name: str | 
         why = (
             f"; {last.name} is {'damaged' if last.sound is False else 'not proved'}, and restored only when it is named"
         )
-    return f"no copy holds a verified and sound point{asked}{why}"
+    return f"no copy holds a verified and sound point{requested}{why}"
 
 
 def find_copies_to_fetch(

@@ -28,7 +28,7 @@ def decide_drill(rules: DrillRules, past: Sequence[PastDrill], now: datetime) ->
 
     A test that failed or was refused is repeated after each run, until one ends well.
     """
-    if not rules.asked:
+    if not rules.requested:
         return ""
     told = [each for each in past if each.drilled.outcome in _TELLING_OUTCOMES and not each.drilled.proves]
     if told and told[0].drilled.outcome is not Outcome.DONE:

@@ -7,6 +7,7 @@ has its own sentence (what was found, what it means) and hint. Nothing is writte
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
+from orchestrator.domain.authentication import AuthenticationKey, Authenticity, judge_marker
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX, Disk, DiskMarker, DiskRecord, DiskState
@@ -19,6 +20,7 @@ RESTART = (
     "restart this machine, then plug the disk in again: what was copied is kept, and the copy continues; until then other pools "
     "may not answer either"
 )
+LOOK_ALIKE_HINT = "unplug it, and find out where it comes from; if it is the disk itself after all"
 _ANOTHER = "plug it in again; if that does not help: in another port, or with another cable"
 
 
@@ -33,6 +35,7 @@ class DeviceState(StrEnum):
     STALE = "stale-clone"
     NEWER = "newer-than-we-know"
     ANOTHER_HOST = "another-host"
+    LOOK_ALIKE = "look-alike"
     REFORMATTED = "reformatted"
     READ_ONLY = "read-only"
     LOCKED = "locked"
@@ -208,11 +211,46 @@ def _content(device: BlockDevice) -> str:
 
 
 def verify_identity(
-    disk: Disk, device: BlockDevice, marker: DiskMarker | None, known: DiskRecord | None, owner: str
+    disk: Disk,
+    device: BlockDevice,
+    marker: DiskMarker | None,
+    known: DiskRecord | None,
+    owner: str,
+    *,
+    key: AuthenticationKey,
+    tagged: bool,
 ) -> IdentifiedDevice:
-    """Verify that an opened disk is the expected one. `owner`: this machine."""
+    """Verify that an opened disk is the expected one. `owner`: this machine; `tagged`: its key tagged the disk before."""
     state, says, hint = _judge(disk, marker, known, owner)
+    if marker is not None and state is not DeviceState.ANOTHER_HOST:
+        shown = judge_marker(marker, disk, key, tagged=tagged)
+        state, says, hint = _doubt(disk, marker, shown, known=known is not None) or (state, says, hint)
     return _describe_device(state, device, disk, says, hint)
+
+
+def _doubt(disk: Disk, marker: DiskMarker, shown: Authenticity, *, known: bool) -> tuple[DeviceState, str, str] | None:
+    """Return why the marker's tag does not show that the disk is ours; None where it does, or need not."""
+    readopt = f"poolferry disks readopt {disk.name}"
+    if shown is Authenticity.FORGED:
+        says = (
+            f"a disk that looks like {disk.name}: its marker says that it is ours, and does not have the tag of this host's key; "
+            "nothing was written to it"
+        )
+        return DeviceState.LOOK_ALIKE, says, f"{LOOK_ALIKE_HINT}: {readopt}"
+    if shown is Authenticity.OTHER_KEY:
+        other = marker.authentication.partition(":")[0][:8]
+        says = f"the marker of disk {disk.name} has the tag of the key {other}, which is not on this machine; nothing was written to it"
+        return (
+            DeviceState.NOT_PROVED,
+            says,
+            f"unplug it; if the state directory was lost, and this is the disk: {readopt}",
+        )
+    if shown is Authenticity.EARLIER and not known:
+        says = (
+            f"the marker of disk {disk.name} has no tag, and history does not know the disk; nothing was written to it"
+        )
+        return DeviceState.NOT_PROVED, says, f"look what is on it; if it is the right one: {readopt}"
+    return None
 
 
 def _judge(disk: Disk, marker: DiskMarker | None, known: DiskRecord | None, owner: str) -> tuple[DeviceState, str, str]:

@@ -61,7 +61,7 @@ class Trouble:
     """
 
     begun_at: datetime
-    told_at: datetime
+    notified_at: datetime
     reminders: int = 0
     causes: tuple[str, ...] = ()
     unsteady: bool = False
@@ -110,10 +110,12 @@ def decide_notice(
 
 def _in_time(trouble: Trouble | None, now: datetime) -> Trouble | None:
     """Return the problem without instants after now: one wrong clock must not prevent notices for years."""
-    if trouble is None or max(trouble.told_at, trouble.begun_at, trouble.well_since or now) <= now:
+    if trouble is None or max(trouble.notified_at, trouble.begun_at, trouble.well_since or now) <= now:
         return trouble
     well = trouble.well_since and min(trouble.well_since, now)
-    return replace(trouble, begun_at=min(trouble.begun_at, now), told_at=min(trouble.told_at, now), well_since=well)
+    return replace(
+        trouble, begun_at=min(trouble.begun_at, now), notified_at=min(trouble.notified_at, now), well_since=well
+    )
 
 
 def _recent(memory: ChannelMemory, now: datetime) -> tuple[datetime, ...]:
@@ -122,7 +124,7 @@ def _recent(memory: ChannelMemory, now: datetime) -> tuple[datetime, ...]:
 
 def _begins(seen: CopyStatus, memory: ChannelMemory, now: datetime) -> tuple[ChannelMemory, Notice]:
     earlier = _recent(memory, now)
-    trouble = Trouble(begun_at=now, told_at=now, causes=(seen.cause,), unsteady=len(earlier) >= _OFTEN)
+    trouble = Trouble(begun_at=now, notified_at=now, causes=(seen.cause,), unsteady=len(earlier) >= _OFTEN)
     notice = Notice(kind=NoticeType.TROUBLE, seen=seen, since=now, times=len(earlier) + 1)
     return ChannelMemory(trouble=trouble, earlier=earlier), notice
 
@@ -143,11 +145,11 @@ def _goes_on(
 ) -> tuple[ChannelMemory, Notice | None]:
     times = len(_recent(memory, now)) + 1
     if bad and seen.cause not in trouble.causes and len(trouble.causes) < _CAUSES:
-        told = replace(trouble, told_at=now, causes=(*trouble.causes, seen.cause))
+        told = replace(trouble, notified_at=now, causes=(*trouble.causes, seen.cause))
         notice = Notice(kind=NoticeType.TROUBLE, seen=seen, since=trouble.begun_at, times=times)
         return replace(memory, trouble=told), notice
-    if now - trouble.told_at >= REMINDERS[min(trouble.reminders, len(REMINDERS) - 1)] - _SLACK:
-        told = replace(trouble, told_at=now, reminders=trouble.reminders + 1)
+    if now - trouble.notified_at >= REMINDERS[min(trouble.reminders, len(REMINDERS) - 1)] - _SLACK:
+        told = replace(trouble, notified_at=now, reminders=trouble.reminders + 1)
         notice = Notice(kind=NoticeType.REMINDER, seen=seen, since=trouble.begun_at, times=times)
         return replace(memory, trouble=told), notice
     return replace(memory, trouble=trouble), None

@@ -168,7 +168,7 @@ class Writer(Reader):
         if stop is not None and stop.reason is not None:
             return PipelineResult(
                 exits=(None,) * len(pipeline.stages),
-                last_words=("",) * len(pipeline.stages),
+                last_output=("",) * len(pipeline.stages),
                 stopped=StopReason.STOPPED,
             )
         kept = pipeline.keeps is not None

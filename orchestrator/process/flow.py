@@ -92,7 +92,7 @@ class Flow:
         return PipelineResult(
             exits=tuple(stage.status for stage in self._stages),
             stdout=stdout,
-            last_words=tuple(stage.words.text for stage in self._stages),
+            last_output=tuple(stage.words.text for stage in self._stages),
             took_s=time.monotonic() - self._began,
             moved=self._moved,
             stopped=self._stopped,
@@ -198,7 +198,7 @@ class Flow:
 
     def _listen(self) -> None:
         for stage in self._stages:
-            self._add(stage.exit_bell, self._exit(stage))
+            self._add(stage.exit_wakeup, self._exit(stage))
             self._add(stage.errors, self._words(stage), brings=True)
         output = self._wires.output
         if output is not None:
@@ -227,7 +227,7 @@ class Flow:
         def heard(_: int) -> None:
             stage.note_exit()
             self._last_exit = time.monotonic()
-            self._drop(stage.exit_bell)
+            self._drop(stage.exit_wakeup)
 
         return heard
 

@@ -46,7 +46,7 @@ class PipelineResult:
 
     exits: tuple[int | None, ...]
     stdout: bytes = b""
-    last_words: tuple[str, ...] = ()
+    last_output: tuple[str, ...] = ()
     took_s: float = 0.0
     moved: int | None = None
     stopped: StopReason | None = None
@@ -73,7 +73,7 @@ class PipelineFailed(Exception):
 
     def __init__(self, pipeline: Pipeline, result: PipelineResult, evidence: Evidence) -> None:
         stage = result.culprit
-        said = result.last_words[stage] if stage is not None and stage < len(result.last_words) else ""
+        said = result.last_output[stage] if stage is not None and stage < len(result.last_output) else ""
         how = result.stopped or f"exit {result.exits[stage] if stage is not None else result.exits}"
         super().__init__(f"{pipeline}: {how}" + (f": {said}" if said else ""))
         self.pipeline = pipeline
@@ -88,7 +88,7 @@ def pipeline_failure(pipeline: Pipeline, result: PipelineResult, ssh_options: tu
     evidence = Evidence(
         lines=tuple(command_line(stage, ssh_options) for stage in pipeline.stages),
         exits=result.exits,
-        last_words=result.last_words,
+        last_output=result.last_output,
         host=str(blamed) if blamed else None,
     )
     return PipelineFailed(pipeline, result, evidence)
@@ -337,7 +337,7 @@ class PipelineStage:
         self.alive = True
         self.status: int | None = None
         self.group = process.pid
-        self.exit_bell = _exit_descriptor(process.pid)
+        self.exit_wakeup = _exit_descriptor(process.pid)
         self._process = process
         os.set_blocking(errors, False)
 
@@ -348,7 +348,7 @@ class PipelineStage:
         """
         self.alive = False
         with contextlib.suppress(OSError):
-            end = os.waitid(os.P_PIDFD, self.exit_bell, os.WEXITED | os.WNOWAIT)
+            end = os.waitid(os.P_PIDFD, self.exit_wakeup, os.WEXITED | os.WNOWAIT)
             if end is not None:
                 self.status = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
 
@@ -378,7 +378,7 @@ class PipelineStage:
         """Reap the process and close our descriptors for it."""
         if self._process.poll() is None:
             _LEFT_BEHIND.append(self._process)
-        os.close(self.exit_bell)
+        os.close(self.exit_wakeup)
         os.close(self.errors)
 
 
@@ -401,9 +401,9 @@ def reap_left_behind() -> None:
 class PipelineNotStarted(Exception):
     """A pipeline of which a stage could not be started, so none runs; `result` is as a shell would report it."""
 
-    def __init__(self, exits: tuple[int | None, ...], last_words: tuple[str, ...]) -> None:
-        super().__init__("\n".join(last_words))
-        self.result = PipelineResult(exits=exits, last_words=last_words)
+    def __init__(self, exits: tuple[int | None, ...], last_output: tuple[str, ...]) -> None:
+        super().__init__("\n".join(last_output))
+        self.result = PipelineResult(exits=exits, last_output=last_output)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ Question = str | Callable[[Pipeline], bool]
 
 def scripted_result(stdout: bytes = b"", *, exits: tuple[int | None, ...] = (0,), words: str = "") -> PipelineResult:
     """Build a result; `words` is the error output of the last stage."""
-    return PipelineResult(exits=exits, stdout=stdout, last_words=("",) * (len(exits) - 1) + (words,))
+    return PipelineResult(exits=exits, stdout=stdout, last_output=("",) * (len(exits) - 1) + (words,))
 
 
 class ScriptedExecutor(Writer):
@@ -25,7 +25,7 @@ class ScriptedExecutor(Writer):
 
     def __init__(self, script: Mapping[str, PipelineResult] | Sequence[tuple[Question, PipelineResult]]) -> None:
         super().__init__()
-        self.asked: list[Pipeline] = []
+        self.requested: list[Pipeline] = []
         self._script: list[tuple[Question, PipelineResult]] = list(
             script.items() if isinstance(script, Mapping) else script
         )
@@ -64,7 +64,7 @@ class ScriptedExecutor(Writer):
         if on_output is not None and result.stdout:
             on_output(result.stdout)
         if on_errors is not None:
-            on_errors("\n".join(result.last_words).encode())
+            on_errors("\n".join(result.last_output).encode())
         if on_bytes is not None and result.moved is not None:
             on_bytes(result.moved)
         if on_tick is not None:
@@ -72,7 +72,7 @@ class ScriptedExecutor(Writer):
         return result
 
     def _answer(self, pipeline: Pipeline) -> PipelineResult:
-        self.asked.append(pipeline)
+        self.requested.append(pipeline)
         for question, result in self._script:
             if question(pipeline) if callable(question) else question == str(pipeline):
                 return result

@@ -18,8 +18,8 @@ class StopRequest:
 
     def __init__(self, *, deadline: Seconds | None = None, because: str = "the time window has ended") -> None:
         # Written once and never read, so it stays readable for every poll, in every thread.
-        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        weakref.finalize(self, os.close, self._bell)
+        self._wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        weakref.finalize(self, os.close, self._wakeup)
         self._reasons: list[str] = []
         self._because = because
         self._ends = math.inf if deadline is None else _boot_time() + deadline
@@ -27,7 +27,7 @@ class StopRequest:
     def request(self, reason: str) -> None:
         """Request a stop of all threads. The first reason stays."""
         self._reasons.append(reason)
-        os.eventfd_write(self._bell, 1)
+        os.eventfd_write(self._wakeup, 1)
 
     @property
     def reason(self) -> str | None:
@@ -39,7 +39,7 @@ class StopRequest:
     def wait(self, seconds: float) -> bool:
         """Wait at most `seconds`; return True as soon as a stop is requested."""
         poll = select.poll()
-        poll.register(self._bell, select.POLLIN)
+        poll.register(self._wakeup, select.POLLIN)
         until = time.monotonic() + seconds
         while self.reason is None and (left := until - time.monotonic()) > 0:
             # In short pieces: poll's own clock stands still while the machine sleeps, the deadline does not.
@@ -48,7 +48,7 @@ class StopRequest:
 
     def fileno(self) -> int:
         """Return a descriptor that is readable from the request on, for ever."""
-        return self._bell
+        return self._wakeup
 
 
 def _boot_time() -> float:

@@ -51,7 +51,11 @@ def verification_step(point: RestorePoint, workers: int) -> Step:
     """Return the step that reads a point again."""
     work = TreeVerification(point=point, tree=point.tree, apart=point.apart, workers=workers)
     return Step(
-        does=f"read point {point.name} again", why="[verify] every asks for it", lane="main", work=work, expected=None
+        action=f"read point {point.name} again",
+        why="[verify] every asks for it",
+        worker="main",
+        work=work,
+        expected=None,
     )
 
 

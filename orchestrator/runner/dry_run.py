@@ -70,7 +70,7 @@ def plan_job(
     decision = decide_run(job, engine, world, request, count_folders(job, engine, world, reader))
     if isinstance(decision, Plan):
         decision = check_fit(job, engine, world, with_sizes(decision, engine, reader), request, reader)
-    if job.keep.everything or engine.wants_datasets:  # sanoid prunes snapshots by its own decision
+    if job.keep.everything or engine.needs_datasets:  # sanoid prunes snapshots by its own decision
         return DryRunResult(decision=decision, going=())
     points = engine.points(job, reader)
     protected = protected_points(known.sound, points_being_read(job, state, [point.name for point in points]))

@@ -73,7 +73,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
         raise LookAgain(f"{plan.summary}: done; another survey decides what comes next")
     _remember(journal, world)
     finish_run(journal, writer, executor, changed=True)
-    if journal.tools.engine.wants_datasets:
+    if journal.tools.engine.needs_datasets:
         from orchestrator.runner.recovery_kit import refresh_kit
     else:
         from orchestrator.runner.recovery_kit import refresh_tree_kit as refresh_kit

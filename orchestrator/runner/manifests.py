@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import TypeVar
 
 from orchestrator.domain.answers import NOT_READ, unreadable
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import ManifestForged, ProofFailed
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import ManifestRecording, Pipeline
@@ -16,6 +16,7 @@ from orchestrator.domain.point import Verdict
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.process.executor import PipelineFailed, Writer, pipeline_failure
+from orchestrator.runner.manifest_tags import key_for, note_use, require_authentic
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, notes_in_order, run_small
 from orchestrator.verify.build import (
     DigestSpool,
@@ -48,6 +49,7 @@ def record_manifest(
     header = ManifestHeader(
         job=job.name, source=str(job.source), point=work.point, digest=work.digest, created=journal.now
     )
+    key = key_for(work.manifest, work.point, journal)
     unread = sorted({name for each in left_out for name, _ in each.unreadable}, key=lambda name: name + b"//")
     pipeline = Pipeline(stages=(listing_command(work.tree, exclude=REMAINDERS, apart=work.apart),))
     try:
@@ -56,7 +58,8 @@ def record_manifest(
             listing = _sorted(sorted_records(records, folder=notes))
             built = build_manifest(
                 local, header, listing=listing, moved=moved.result(), unread=unread,
-                linked=_linked(work.linked, journal, writer, notes), itself=work.linked == work.manifest,
+                linked=_linked(work, journal, writer, notes), key=key,
+                itself=work.linked is not None and work.linked.manifest == work.manifest,
             )  # fmt: skip
     except PipelineFailed as failure:
         raise engine.explain(failure) from failure
@@ -64,9 +67,11 @@ def record_manifest(
         raise unreadable("find", pipeline.stages[0], None, error) from error
     for found in built.findings:
         journal.warn(f"{show_name(found.path)}: {found.detail}; the older point keeps what it has")
-    totals = finish_manifest(local, built, _fill(work, local, built, journal, writer, notes))
+    totals = finish_manifest(local, built, _fill(work, local, built, journal, writer, notes), key=key)
     if work.manifest.host is not None:
         run_small(journal.tools.trees.store(local, work.manifest), journal, writer)
+    if key is not None:
+        note_use(key, work.point, journal)
     return ManifestCounts(entries=totals.entries, files=totals.files, bytes=totals.bytes)
 
 
@@ -86,13 +91,19 @@ def _read_moves(path: str, journal: RunRecorder) -> Iterator[tuple[bytes, str]]:
         yield from journal.tools.trees.moved(lines)
 
 
-def _linked(manifest: Location | None, journal: RunRecorder, writer: Writer, notes: str) -> Iterator[ManifestEntry]:
-    """Yield the older manifest's entries; a damaged one is only lost knowledge: all its files are then read."""
-    if manifest is None:
+def _linked(work: ManifestRecording, journal: RunRecorder, writer: Writer, notes: str) -> Iterator[ManifestEntry]:
+    """Yield the older manifest's entries; a damaged one is only lost knowledge: all its files are then read.
+
+    Raises: ManifestForged: the files that were linked from its point are then no better.
+    """
+    if work.linked is None or work.linked.manifest is None:
         return
-    path = fetch_file(manifest, journal, writer, notes)
+    path = fetch_file(work.linked.manifest, journal, writer, notes)
     try:
+        require_authentic(work.linked, path, journal, writer, notes)
         yield from read_manifest(path)[1]
+    except ManifestForged:
+        raise
     except (ProofFailed, OSError) as error:
         journal.warn(f"the manifest of the older point cannot be used, so unchanged files are read: {error}")
 
@@ -151,7 +162,7 @@ def run_workers(
         if result.stopped is not None:
             raise journal.tools.engine.explain(pipeline_failure(pipeline, result))
         if not result.well:
-            words = result.last_words[0].strip() or f"a reader ended with {result.exits[0]}"
+            words = result.last_output[0].strip() or f"a reader ended with {result.exits[0]}"
             raise ProofFailed(f"nothing is verified: {words}", hint=_READER_HINT)
 
     with ThreadPoolExecutor(len(pipelines)) as pool:

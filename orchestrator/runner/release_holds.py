@@ -25,4 +25,4 @@ def release_holds(job: Job, tools: RunContext, steps: tuple[Step, ...]) -> RunRe
     except OrchestratorError as error:
         journal.attempt_ended(error)
         return journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
-    return journal.ended(Outcome.DONE, "; ".join(step.does for step in steps))
+    return journal.ended(Outcome.DONE, "; ".join(step.action for step in steps))

@@ -148,7 +148,7 @@ def _run_request(job: Job, tools: RunContext, allowed: frozenset[str]) -> RunReq
     os.makedirs(f"{notes}/empty", mode=0o700, exist_ok=True)
     remembered = tools.history.memory(job.name)
     request = RunRequest(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)
-    if not tools.engine.wants_datasets:
+    if not tools.engine.needs_datasets:
         return request
     from orchestrator.runner.decide import retention_filter
 

@@ -34,7 +34,8 @@ class RunRecorder:
         self.steps: list[StepReport] = []
         self.points: list[str] = []
         self.warnings: list[str] = []
-        self.failed: set[str] = set()  # keys of facts that this run has recorded about its failures
+        self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
+        self.forged = ""  # why what this run restored cannot be called verified
         self._index = 0
         self._attempting = False
         self._looking_since: datetime | None = None
@@ -87,9 +88,9 @@ class RunRecorder:
         """Record a step before its action."""
         self._index += 1
         self._looked()
-        self.tools.notify(StepStarted(does=step.does, expected=step.expected))
+        self.tools.notify(StepStarted(action=step.action, expected=step.expected))
         return self.tools.history.step_begun(
-            self.run, self.attempt, self._index, does=step.does, why=step.why, lane=step.lane, commands=step_commands(step),
+            self.run, self.attempt, self._index, action=step.action, why=step.why, worker=step.worker, commands=step_commands(step),
             expected=step.expected, now=self.now,
         )  # fmt: skip
 
@@ -106,19 +107,19 @@ class RunRecorder:
     ) -> int:
         """Record the end of a step; return its index in the report."""
         self.moved += moved or 0
-        self.steps.append(StepReport(does=step.does, why=step.why, moved_bytes=moved, took_s=took, proved=proved))
+        self.steps.append(StepReport(action=step.action, why=step.why, moved_bytes=moved, took_s=took, proved=proved))
         self.tools.history.step_ended(
             row, now=self.now, moved=moved, proved=proved, exits=result.exits if result else (),
-            last_words=result.last_words if result else (), error=str(error) if error else None,
+            last_output=result.last_output if result else (), error=str(error) if error else None,
         )  # fmt: skip
         return len(self.steps) - 1
 
-    def steps_proved(self, steps: Sequence[tuple[int, int]]) -> None:
+    def steps_confirmed(self, steps: Sequence[tuple[int, int]]) -> None:
         """Record steps as confirmed after one check of all of them: (index in the report, row in history)."""
         with self.tools.history.together():
             for index, row in steps:
                 self.steps[index] = replace(self.steps[index], proved=True)
-                self.tools.history.step_proved(row)
+                self.tools.history.step_confirmed(row)
 
     def say(self, text: str) -> None:
         """Write a line for subscribers and for history."""

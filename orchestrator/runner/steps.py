@@ -47,12 +47,12 @@ PASSING_ERRORS = (BaseGone, Stalled, StreamBroken, TokenStale, Unexplained)
 
 def local_file_error(error: OSError, step: Step) -> OutsideError:
     """Return the error for a file of ours that could not be written or read, as for a failed program."""
-    evidence = Evidence(lines=step_commands(step), exits=(None,), last_words=(str(error),))
+    evidence = Evidence(lines=step_commands(step), exits=(None,), last_output=(str(error),))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         why = f"the target, or the state directory, has no space left for the manifest ({error.strerror})"
         return TargetFull(why, evidence=evidence, hint="free space there; the next run continues from what is there")
     kind = PermissionDenied if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else OutsideError
-    return kind(f"{step.does}: {error}", evidence=evidence, hint="see whether the file's disk is sound and writable")
+    return kind(f"{step.action}: {error}", evidence=evidence, hint="see whether the file's disk is sound and writable")
 
 
 def gravest_error(errors: list[OrchestratorError]) -> OrchestratorError:
@@ -106,7 +106,7 @@ class StepScheduler(Generic[Going, End]):
         """Run all steps of the stage, at most `most` workers at once. Returns after every started step has ended."""
         lanes: dict[str, deque[Step]] = {}
         for step in stage:
-            lanes.setdefault(step.lane, deque()).append(step)
+            lanes.setdefault(step.worker, deque()).append(step)
         wide = min(most or len(lanes), len(lanes))
         if wide == 1:
             self._in_order(deque(lanes.values()))
@@ -116,8 +116,8 @@ class StepScheduler(Generic[Going, End]):
     def _in_order(self, lanes: Waiting) -> None:
         begun = self._turn(lanes, (), 1)
         while begun:
-            ((lane, step, going),) = begun
-            begun = self._turn(lanes, ((lane, step, going, self._act(step, going)),), 1)
+            ((worker, step, going),) = begun
+            begun = self._turn(lanes, ((worker, step, going, self._act(step, going)),), 1)
 
     def _side_by_side(self, lanes: Waiting, wide: int) -> None:
         from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -126,8 +126,8 @@ class StepScheduler(Generic[Going, End]):
         ended: list[tuple[deque[Step], Step, Going, End]] = []
         with ThreadPoolExecutor(wide) as pool:  # each thread outlives its child, which dies with its thread
             while True:
-                for lane, step, going in self._turn(lanes, ended, wide - len(running)):
-                    running[pool.submit(self._act, step, going)] = (lane, step, going)
+                for worker, step, going in self._turn(lanes, ended, wide - len(running)):
+                    running[pool.submit(self._act, step, going)] = (worker, step, going)
                 if not running:
                     return
                 done = wait(running, return_when=FIRST_COMPLETED).done
@@ -139,16 +139,16 @@ class StepScheduler(Generic[Going, End]):
         """Record the ended steps, and begin the next ones, as many as there are free workers."""
         begun: list[tuple[deque[Step], Step, Going]] = []
         with self._together():
-            for lane, step, going, end in ended:
+            for worker, step, going, end in ended:
                 match self._end(step, going, end):
-                    case "on" if lane:
-                        lanes.appendleft(lane)
+                    case "on" if worker:
+                        lanes.appendleft(worker)
                     case "all":
                         lanes.clear()
             while lanes and len(begun) < free:
-                lane = lanes.popleft()
-                step = lane.popleft()
-                begun.append((lane, step, self._begin(step)))
+                worker = lanes.popleft()
+                step = worker.popleft()
+                begun.append((worker, step, self._begin(step)))
         return begun
 
 
@@ -196,7 +196,7 @@ class StepExecutor:
             how.step, how.row = step, row
             ended.append(how)
             if how.error is None and how.result is not None:
-                self.words += [said for said in how.result.last_words if said]
+                self.words += [said for said in how.result.last_output if said]
                 progress.ended(step)
             self._remember(step, how.error)
             if len(stage) > 1:  # a single step is recorded with its check
@@ -244,7 +244,7 @@ class StepExecutor:
             ended[0].error = ended[0].error or failure
             self._book(ended[0], proved=ended[0].error is None)
         elif failure is None:
-            self.journal.steps_proved([(how.index, how.row) for how in well if how.step.proof is not None])
+            self.journal.steps_confirmed([(how.index, how.row) for how in well if how.step.proof is not None])
         if failure is not None:
             raise failure
         self._book_points(well)
@@ -271,7 +271,7 @@ class StepExecutor:
     def _book_point(self, step: Step) -> None:
         journal, job, name = self.journal, self.journal.job, step.makes or ""
         known = self.recorded
-        own = None if journal.tools.engine.wants_datasets else journal.now  # a snapshot is older than its copy
+        own = None if journal.tools.engine.needs_datasets else journal.now  # a snapshot is older than its copy
         journal.tools.history.point_made(
             job.name, job.target.name, name, journal.run, entries=known.entries if known else None,
             bytes=known.bytes if known else None, taken=step.taken or own, now=journal.now,

@@ -110,6 +110,20 @@ class Folder:
             raise
         os.fsync(self.fd)
 
+    def create_file(self, name: str, content: bytes) -> None:
+        """Write a new file for our eyes alone, whole or not at all. Raises: FileExistsError where the name is taken, OSError.
+
+        Why a link: a file that is opened with O_EXCL has the name before it has its content.
+        """
+        (last,) = self._one(name)
+        new = b".%s.%s.new" % (last[:200], secrets.token_hex(8).encode())
+        self.write_file(new, content)
+        try:
+            os.link(new, last, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
+        finally:
+            os.unlink(new, dir_fd=self.fd)
+        os.fsync(self.fd)
+
     def make_folder(self, name: str | bytes, *, mode: int = 0o700) -> "Folder":
         """Return the folder of that name in this one; create it if missing. Raises: Untrusted, OSError."""
         (last,) = self._one(name)

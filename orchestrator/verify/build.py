@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import IO, Self
 
+from orchestrator.domain.authentication import AuthenticationKey
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.verify.entry import (
@@ -166,20 +167,22 @@ def build_manifest(
     linked: Iterable[ManifestEntry] = (),
     unread: Iterable[bytes] = (),
     itself: bool = False,
+    key: AuthenticationKey | None = None,
 ) -> ManifestDraft:
     """Write the draft of a manifest; `finish_manifest` turns it into the manifest.
 
-    `listing`: the records of `listing_command`; `moved`: names and digests ("xxh128:…"), the later one where a name appears
-    twice; `linked`: the manifest of the point that unchanged files were linked from. `unread`: files that could not be read at
-    the source, so that the manifest lists missing files. All sorted. Memory stays constant. `itself`: `linked` describes an
-    earlier state of this tree, so a file may have been moved into its old inode.
+    `listing`: the records of `listing_command`; `moved`: names and digests ("xxh128:…"), of a name twice the later one;
+    `linked`: the manifest of the point that unchanged files were linked from. `unread`: files that could not be
+    read at the source, so that the manifest says what is missing. All sorted. Memory stays constant. `itself`: `linked`
+    tells of this very tree as it was, so a file may have been moved into the inode that it had. `key` tags the draft, as a
+    draft without gaps becomes the manifest as it is.
     """
     draft = draft_of(manifest)
     merge = _ManifestMerge(header.digest, moved, linked, itself=itself)
-    totals = write_lines(draft, header, _with_unread(merge.lines(listing), iter(unread)))
+    totals = write_lines(draft, header, _with_unread(merge.lines(listing), iter(unread)), key=key)
     if merge.wanted:
         followers = _HardLinkNames(draft, merge.wanted)
-        write_manifest(draft, header, followers.entries())
+        write_manifest(draft, header, followers.entries(), key=key)
         merge.unknown -= followers.found
         merge.unknown_bytes -= followers.found_bytes
     return ManifestDraft(
@@ -206,7 +209,13 @@ def _unread(name: bytes) -> Line:
     return line_of(ManifestEntry(name, "f", 0, 0, 0, 0, 0, 1, 0, b"", UNREAD))
 
 
-def finish_manifest(manifest: str, built: ManifestDraft, filled: Iterable[tuple[int, str]] = ()) -> ManifestTotals:
+def finish_manifest(
+    manifest: str,
+    built: ManifestDraft,
+    filled: Iterable[tuple[int, str]] = (),
+    *,
+    key: AuthenticationKey | None = None,
+) -> ManifestTotals:
     """Turn the draft into the manifest; `filled`: the digests read, by entry number in the draft, in rising order.
 
     Raises: ValueError when an entry is still unknown or `filled` names another: nothing is written then.
@@ -216,7 +225,7 @@ def finish_manifest(manifest: str, built: ManifestDraft, filled: Iterable[tuple[
         rename_whole(draft, manifest)
         return built.totals
     header, entries = read_manifest(draft)
-    totals = write_manifest(manifest, header, _filled(entries, iter(filled)))
+    totals = write_manifest(manifest, header, _filled(entries, iter(filled)), key=key)
     os.unlink(draft)
     return totals
 

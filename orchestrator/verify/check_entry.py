@@ -89,22 +89,22 @@ class EntryChecker:
         before = os.fstat(fd)
         if not stat.S_ISREG(before.st_mode):
             return EntryVerdict(EDITED, differences(entry, as_entry(entry.path, before))[0], self._none())
-        promised = entry[10].removeprefix(UNKNOWN)
-        makers = self._makers_for(promised)
+        expected = entry[10].removeprefix(UNKNOWN)
+        makers = self._makers_for(expected)
         if makers is None:
             return EntryVerdict(
-                UNPROVED, f"nothing here can make the digest {promised.partition(':')[0]}", self._none()
+                UNPROVED, f"nothing here can make the digest {expected.partition(':')[0]}", self._none()
             )
-        if before.st_nlink > 1 and (made := self._seen.get((before.st_ino, promised))) is not None:
+        if before.st_nlink > 1 and (made := self._seen.get((before.st_ino, expected))) is not None:
             return self._sound(entry, before, made)
         digests = self._reader.digest(fd, before.st_size, makers)
-        if promised and promised.partition(":")[2] != digests[0]:
+        if expected and expected.partition(":")[2] != digests[0]:
             return self._accuse(entry, fd, before, digests)
         made = f"{self._task.algorithm}:{digests[-1]}" if self._task.mode != "check" else ""
         if self._task.mode != "check" and not _same(before, os.fstat(fd)):
             return EntryVerdict(EDITED, "changed while it was read", self._none())
-        if before.st_nlink > 1 and promised:
-            self._remember(before.st_ino, promised, made)
+        if before.st_nlink > 1 and expected:
+            self._remember(before.st_ino, expected, made)
         return self._sound(entry, before, made)
 
     def _sound(self, entry: ManifestEntry, found: os.stat_result, made: str) -> EntryVerdict:
@@ -125,17 +125,17 @@ class EntryChecker:
 
     def _accuse(self, entry: ManifestEntry, fd: int, before: os.stat_result, first: tuple[str, ...]) -> EntryVerdict:
         """Return the verdict on a file whose digest differs from the manifest."""
-        promised = entry.digest.removeprefix(UNKNOWN)
-        algorithm, _, wanted = promised.partition(":")
-        kept = promised if self._task.mode == "fill" else ""
-        second = self._reader.again(fd, self._makers_for(promised) or ())
+        expected = entry.digest.removeprefix(UNKNOWN)
+        algorithm, _, wanted = expected.partition(":")
+        kept = expected if self._task.mode == "fill" else ""
+        second = self._reader.again(fd, self._makers_for(expected) or ())
         after = os.fstat(fd)
         if not _same(before, after):
             return EntryVerdict(EDITED, "changed while it was read", self._none())
         if second != first:
             now = "as expected" if second[0] == wanted else second[0]
             return EntryVerdict(UNREADABLE, f"two readings differ: {algorithm}:{first[0]}, then {now}", kept)
-        what = f"{algorithm}:{second[0]}, expected {promised}"
+        what = f"{algorithm}:{second[0]}, expected {expected}"
         here = as_entry(entry.path, after)
         if here.size != entry.size or not same_time(entry.mtime_ns, here.mtime_ns, self._task.tolerance):
             return EntryVerdict(EDITED, "; ".join((what, *differences(entry, here, self._task.tolerance))), kept)
@@ -184,9 +184,9 @@ class EntryChecker:
         """Return the placeholder for a digest where there can be none."""
         return UNREAD if self._task.mode == "fill" else ""
 
-    def _makers_for(self, promised: str) -> Makers | None:
+    def _makers_for(self, expected: str) -> Makers | None:
         """Return the hashes to make: first the manifest's, last the requested one. None: the manifest's is unknown."""
-        algorithm = promised.partition(":")[0]
+        algorithm = expected.partition(":")[0]
         if algorithm not in self._makers:
             names = [algorithm] if self._task.mode == "check" else [algorithm, self._task.algorithm]
             try:
@@ -195,10 +195,10 @@ class EntryChecker:
                 self._makers[algorithm] = None
         return self._makers[algorithm]
 
-    def _remember(self, inode: int, promised: str, made: str) -> None:
+    def _remember(self, inode: int, expected: str, made: str) -> None:
         if len(self._seen) >= _REMEMBERED:
             self._seen.clear()
-        self._seen[inode, promised] = made
+        self._seen[inode, expected] = made
 
 
 def as_entry(path: bytes, found: os.stat_result, target: bytes = b"") -> ManifestEntry:

@@ -30,7 +30,7 @@ _NO_DIGEST = (_BEHIND, "")
 
 
 def compare(
-    promised: Iterable[ManifestEntry],
+    expected: Iterable[ManifestEntry],
     found: Iterable[ManifestEntry],
     *,
     digests: Iterable[tuple[bytes, str]] | None = None,
@@ -39,24 +39,24 @@ def compare(
     """Yield all differences, in order. All input is sorted; `digests`: of the tree, by the manifest's algorithm."""
     told = iter(digests or ())
     path, digest = next(told, _NO_DIGEST)
-    for expected, here in join_sorted(promised, found):
-        if expected is None or here is None:
-            yield _only_one(expected, here)
+    for entry, here in join_sorted(expected, found):
+        if entry is None or here is None:
+            yield _only_one(entry, here)
             continue
-        key = sort_key(expected.path)
+        key = sort_key(entry.path)
         while sort_key(path) < key:
             path, digest = next(told, _NO_DIGEST)
-        known = digest if path == expected.path else ""
-        if digests is not None and not known and expected.kind == here.kind == "f" and expected.digest != UNREAD:
-            yield _finding(expected.path, Verdict.UNREADABLE, "it was not read")
-        finding = compare_entry(expected, here, known, tolerance)
+        known = digest if path == entry.path else ""
+        if digests is not None and not known and entry.kind == here.kind == "f" and entry.digest != UNREAD:
+            yield _finding(entry.path, Verdict.UNREADABLE, "it was not read")
+        finding = compare_entry(entry, here, known, tolerance)
         if finding is not None:
             yield finding
 
 
-def find_extras(promised: Iterable[bytes], found: Iterable[bytes]) -> Iterator[Finding]:
+def find_extras(expected: Iterable[bytes], found: Iterable[bytes]) -> Iterator[Finding]:
     """Yield the paths that the manifest does not have; the workers find the other differences."""
-    names = iter(promised)
+    names = iter(expected)
     last = b""
     for path in found:
         key = path + b"//"

@@ -144,27 +144,27 @@ def leads_astray(path: bytes) -> bool:
     return path != b"" and any(part in _NO_NAMES for part in path.split(b"/"))
 
 
-def differences(promised: ManifestEntry, found: ManifestEntry, tolerance: Tolerance = EXACT) -> tuple[str, ...]:
+def differences(expected: ManifestEntry, found: ManifestEntry, tolerance: Tolerance = EXACT) -> tuple[str, ...]:
     """Return the differences in kind, size, time, mode, owner or link target; such as "mode 600, promised 644"."""
-    if found.kind != promised.kind:
-        return (f"a {ENTRY_TYPE_NAMES[found.kind]}, expected a {ENTRY_TYPE_NAMES[promised.kind]}",)
+    if found.kind != expected.kind:
+        return (f"a {ENTRY_TYPE_NAMES[found.kind]}, expected a {ENTRY_TYPE_NAMES[expected.kind]}",)
     told = []
-    if found.size != promised.size:
-        told.append(f"size {found.size}, expected {promised.size}")
-    if not same_time(promised.mtime_ns, found.mtime_ns, tolerance):
-        told.append(f"mtime {_seconds(found.mtime_ns)}, expected {_seconds(promised.mtime_ns)}")
-    if found.mode != promised.mode and not tolerance.mode and found.kind != "l":
-        told.append(f"mode {found.mode:o}, expected {promised.mode:o}")
-    if (found.uid, found.gid) != (promised.uid, promised.gid) and not tolerance.owner:
-        told.append(f"owner {found.uid}:{found.gid}, expected {promised.uid}:{promised.gid}")
-    if found.target != promised.target:
-        told.append(f"target {_shown(found.target)}, expected {_shown(promised.target)}")
+    if found.size != expected.size:
+        told.append(f"size {found.size}, expected {expected.size}")
+    if not same_time(expected.mtime_ns, found.mtime_ns, tolerance):
+        told.append(f"mtime {_seconds(found.mtime_ns)}, expected {_seconds(expected.mtime_ns)}")
+    if found.mode != expected.mode and not tolerance.mode and found.kind != "l":
+        told.append(f"mode {found.mode:o}, expected {expected.mode:o}")
+    if (found.uid, found.gid) != (expected.uid, expected.gid) and not tolerance.owner:
+        told.append(f"owner {found.uid}:{found.gid}, expected {expected.uid}:{expected.gid}")
+    if found.target != expected.target:
+        told.append(f"target {_shown(found.target)}, expected {_shown(expected.target)}")
     return tuple(told)
 
 
-def same_time(promised_ns: int, found_ns: int, tolerance: Tolerance) -> bool:
+def same_time(expected_ns: int, found_ns: int, tolerance: Tolerance) -> bool:
     """Return True when two times are equal within the resolution of the coarser filesystem."""
-    return tolerance.mtime or abs(found_ns - promised_ns) < tolerance.grain_ns
+    return tolerance.mtime or abs(found_ns - expected_ns) < tolerance.grain_ns
 
 
 def _seconds(time_ns: int) -> str:

@@ -1,17 +1,28 @@
 """Manifests on disk: every entry of a point, readable with zless, sorted, whole or refused."""
 
+import hmac
 import os
 import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import chain
+from typing import IO
 
 from orchestrator.domain.answers import NOT_READ
+from orchestrator.domain.authentication import AuthenticationKey, ManifestTag
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.verify.entry import Line, ManifestEntry, escape, leads_astray, line_of, parse_line, unescape
-from orchestrator.verify.manifest_lines import FORMAT, ManifestDamaged, packed_lines
+from orchestrator.verify.manifest_lines import (
+    FORMAT,
+    TAG_BYTES,
+    TAG_LINE,
+    TAGGED_FORMAT,
+    ManifestDamaged,
+    packed_lines,
+    unpacked_pieces,
+)
 
 _COLUMNS = b"# columns: digest kind size mtime_ns mode uid gid nlink inode path target\n"
 _BATCH = 4096
@@ -38,29 +49,80 @@ class ManifestTotals:
     bytes: int
 
 
-def write_manifest(path: str, header: ManifestHeader, entries: Iterable[ManifestEntry]) -> ManifestTotals:
-    """Write the sorted entries as one whole file that appears at once. Raises: ValueError · OSError."""
-    return write_lines(path, header, map(line_of, entries))
+def write_manifest(
+    path: str, header: ManifestHeader, entries: Iterable[ManifestEntry], *, key: AuthenticationKey | None = None
+) -> ManifestTotals:
+    """Write the sorted entries as one whole file that appears at once; `key` tags it. Raises: ValueError · OSError."""
+    return write_lines(path, header, map(line_of, entries), key=key)
 
 
-def write_lines(path: str, header: ManifestHeader, lines: Iterable[Line]) -> ManifestTotals:
+def write_lines(
+    path: str, header: ManifestHeader, lines: Iterable[Line], *, key: AuthenticationKey | None = None
+) -> ManifestTotals:
     """Write entries in their written form in the same way. A thread compresses them while the next ones are made."""
     part = f"{path}.part"
-    pack = zlib.compressobj(1, wbits=31)
     counts = _LineCounter()
     with open(part, "wb", opener=_for_us) as file, ThreadPoolExecutor(1) as packer:
-        last = packer.submit(lambda: file.write(pack.compress(_heading(header))))
+        text = _TaggedText(file, key)
+        last = packer.submit(text.add, _heading(header, TAGGED_FORMAT if key else FORMAT))
         for batch in counts.batches(lines):
             last.result()
-            last = packer.submit(lambda text: file.write(pack.compress(text)), batch)
+            last = packer.submit(text.add, batch)
         last.result()
         totals = counts.totals
-        end = b"# end entries=%d files=%d bytes=%d\n" % (totals.entries, totals.files, totals.bytes)
-        file.write(pack.compress(end) + pack.flush())
+        text.add(b"# end entries=%d files=%d bytes=%d\n" % (totals.entries, totals.files, totals.bytes))
+        text.end()
         file.flush()
         os.fsync(file.fileno())
     rename_whole(part, path)
     return totals
+
+
+class _TaggedText:
+    """The compressed text of a manifest on its way to the file, and its tag at the end.
+
+    The tag is over the heading, too: it names job and point, so that no other point's manifest takes its place.
+    """
+
+    def __init__(self, file: IO[bytes], key: AuthenticationKey | None) -> None:
+        self._file, self._key = file, key
+        self._pack = zlib.compressobj(1, wbits=31)
+        self._hash = key.manifest_hash() if key else None
+
+    def add(self, text: bytes) -> None:
+        if self._hash is not None:
+            self._hash.update(text)
+        self._file.write(self._pack.compress(text))
+
+    def end(self) -> None:
+        if self._key is not None and self._hash is not None:
+            line = b"# authentication: blake2b %b %b\n" % (self._key.id.encode(), self._hash.hexdigest().encode())
+            self._file.write(self._pack.compress(line))
+        self._file.write(self._pack.flush())
+
+
+def read_tag(path: str, key: AuthenticationKey | None) -> ManifestTag:
+    """Return the tag of a manifest, after a look at all of it. Raises: ProofFailed when it is damaged · OSError."""
+    lines = packed_lines(path)
+    try:
+        beginning = next(lines)
+        told, _ = _read_heading(lines)
+        if beginning != TAGGED_FORMAT:
+            return ManifestTag(job=told["job"], point=told["point"], key="", right=False)
+        hashed = key.manifest_hash() if key else None
+        rest = b""
+        for piece in unpacked_pieces(path):
+            rest += piece
+            if hashed is not None:
+                hashed.update(rest[:-TAG_BYTES])
+            rest = rest[-TAG_BYTES:]
+        line = TAG_LINE.fullmatch(rest.removesuffix(b"\n"))
+        if line is None:
+            raise ManifestDamaged(f"{path}: the manifest is damaged: the line of its tag is missing")
+    except (*NOT_READ, ManifestDamaged) as error:
+        raise _failed(path, error) from error
+    right = hashed is not None and hmac.compare_digest(hashed.hexdigest().encode(), line[2])
+    return ManifestTag(job=told["job"], point=told["point"], key=line[1].decode(), right=right)
 
 
 def _for_us(path: str, flags: int) -> int:
@@ -175,11 +237,11 @@ def _failed(path: str, error: Exception) -> ProofFailed:
     )
 
 
-def _heading(header: ManifestHeader) -> bytes:
+def _heading(header: ManifestHeader, beginning: bytes) -> bytes:
     told = {"job": header.job, "source": header.source, "point": header.point, "digest": header.digest}
     lines = [f"# {name}: ".encode() + escape(os.fsencode(value)) for name, value in told.items()]
     created = f"# created: {header.created.astimezone(UTC).isoformat()}".encode()
-    return b"\n".join([FORMAT, *lines, created, _COLUMNS])
+    return b"\n".join([beginning, *lines, created, _COLUMNS])
 
 
 def _read_heading(lines: Iterator[bytes]) -> tuple[dict[str, str], list[bytes]]:

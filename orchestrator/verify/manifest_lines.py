@@ -1,10 +1,17 @@
-"""The lines of a compressed manifest, whole or not at all; only as much code as a worker needs."""
+"""The lines of a compressed manifest, whole or not at all; only as much code as a worker needs.
+
+Two formats: 2 is 1 with one more line behind the last, a tag over all before it. What has no tag is still written as 1,
+so that an earlier version says of a tagged one that it cannot read it, and not that it is damaged.
+"""
 
 import re
 import zlib
 from collections.abc import Iterator
 
 FORMAT = b"# poolferry manifest 1"
+TAGGED_FORMAT = b"# poolferry manifest 2"
+TAG_LINE = re.compile(rb"# authentication: blake2b ([0-9a-f]{8}) ([0-9a-f]{64})")
+TAG_BYTES = len(b"# authentication: blake2b ") + 8 + 1 + 64 + 1  # the line of the tag, its newline included
 _LONGEST = 4 << 20  # bytes of one line; a path that programs can name has 4 KiB
 _END = re.compile(rb"# end entries=(\d+) files=(\d+) bytes=(\d+)")
 
@@ -14,19 +21,22 @@ class ManifestDamaged(ValueError):
 
 
 def packed_lines(path: str) -> Iterator[bytes]:
-    """Yield every line without its newline, headings first; the `# end` line is checked and not yielded.
+    """Yield every line without its newline, headings first; the `# end` line and the tag's are checked and not yielded.
 
     Raises: Damaged (at the end at the latest: what came before is then worth nothing) · OSError.
     """
     lines = _unpacked(path)
-    if next(lines, None) != FORMAT:
+    beginning = next(lines, None)
+    if beginning not in (FORMAT, TAGGED_FORMAT):
         raise ManifestDamaged(
             f"{path}: not a manifest that this version can read (it does not begin with {FORMAT.decode()!r})"
         )
-    yield FORMAT
+    yield beginning
     entries = 0
     for line in lines:
         if line.startswith(b"# end "):
+            if beginning == TAGGED_FORMAT:
+                _check_tag_line(path, next(lines, b""))
             return _check_end(path, line, entries, next(lines, None))
         entries += not line.startswith(b"#")
         yield line
@@ -39,17 +49,30 @@ def _check_end(path: str, line: bytes, entries: int, after: bytes | None) -> Non
         raise ManifestDamaged(f"{path}: the manifest is damaged: it ends with {line!r} after {entries} entries")
 
 
+def _check_tag_line(path: str, line: bytes) -> None:
+    if not TAG_LINE.fullmatch(line):
+        raise ManifestDamaged(f"{path}: the manifest is damaged: the line of its tag is missing")
+
+
 def _unpacked(path: str) -> Iterator[bytes]:
-    unpack = zlib.decompressobj(wbits=31)
     rest = b""
+    for text in unpacked_pieces(path):
+        *lines, rest = (rest + text).split(b"\n")
+        if len(rest) > _LONGEST:
+            raise ManifestDamaged(f"{path}: the manifest is damaged: it has a line without an end")
+        yield from lines
+    if rest:
+        raise ManifestDamaged(f"{path}: the manifest is cut short, or something follows it")
+
+
+def unpacked_pieces(path: str) -> Iterator[bytes]:
+    """Yield the text of a manifest in pieces. Raises: ManifestDamaged · OSError."""
+    unpack = zlib.decompressobj(wbits=31)
     with open(path, "rb") as file:
         try:
             while packed := file.read(1 << 16):
-                *lines, rest = (rest + unpack.decompress(packed)).split(b"\n")
-                if len(rest) > _LONGEST:
-                    raise ManifestDamaged(f"{path}: the manifest is damaged: it has a line without an end")
-                yield from lines
+                yield unpack.decompress(packed)
         except zlib.error as error:
             raise ManifestDamaged(f"{path}: the manifest is damaged: {error}") from None
-    if not unpack.eof or unpack.unused_data or rest:
+    if not unpack.eof or unpack.unused_data:
         raise ManifestDamaged(f"{path}: the manifest is cut short, or something follows it")

@@ -84,8 +84,8 @@ def _advice_line(advice: SystemCheckResult) -> str:
 def _meaning(job: Job) -> str:
     late = f", late after {show_duration(job.late_after)}" if job.late_after else ""
     if not job.copies:
-        does = "watches the pool" if job.engine == "pool" else "takes snapshots of"
-        return f"{job.name}: {job.engine} {does} {show_name(str(job.source))}, {describe_schedule(job)}{late}"
+        action = "watches the pool" if job.engine == "pool" else "takes snapshots of"
+        return f"{job.name}: {job.engine} {action} {show_name(str(job.source))}, {describe_schedule(job)}{late}"
     kept = {name: getattr(job.keep, name) for name in ("hourly", "daily", "weekly", "monthly", "yearly")}
     keeps = ", ".join(f"{number} {name}" for name, number in kept.items() if number) or "every point"
     to = f"{show_name(str(job.target.location))} ({job.target.name})"

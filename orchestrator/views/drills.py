@@ -75,7 +75,7 @@ def newest_drill_line(rules: DrillRules, records: Sequence[DrillRecord], now: da
     """Render the last restore test of a job in one line; empty: there was none, and none is requested."""
     last = newest_drill(records)
     if last is None:
-        return "last drill: none yet" if rules.asked else ""
+        return "last drill: none yet" if rules.requested else ""
     drilled = last.drilled
     how = "restored as the manifest says" if drilled.outcome is Outcome.DONE else drilled.outcome.value.upper()
     files = "all files" if drilled.whole else show_count(drilled.files, "file")

@@ -47,7 +47,7 @@ def pins_lines(found: PinReport, steps: Sequence[Step], *, let_go: bool, now: da
     if steps and not let_go:
         unwanted = sum(pin.job is None for pin in found.pins)
         lines.append(f"{show_count(unwanted, 'pin')} no job needs any more; `{again}` would do this:")
-        lines += indent([step.does for step in steps])
+        lines += indent([step.action for step in steps])
     return lines
 
 

@@ -24,7 +24,7 @@ def run_value(run: RunRecord) -> dict[str, Any]:
         "source": show_name(run.source),
         "target": show_name(run.target),
         "begun": format_iso(run.begun_at),
-        "asked": run.begun_why,
+        "requested": run.begun_why,
         "ended": format_iso(run.ended_at),
         "outcome": run.outcome,
         "why": run.why,
@@ -106,17 +106,17 @@ def _attempt_value(attempt: AttemptRecord) -> dict[str, Any]:
 
 def _step_value(step: StepRecord) -> dict[str, Any]:
     return {
-        "does": step.does,
+        "action": step.action,
         "why": step.why,
-        "lane": step.lane,
+        "worker": step.worker,
         "commands": list(step.commands),
         "expected_bytes": step.expected,
         "moved_bytes": step.moved,
         "begun": format_iso(step.begun_at),
         "ended": format_iso(step.ended_at),
-        "proved": step.proved,
+        "confirmed": step.proved,
         "exits": list(step.exits),
-        "last_words": list(step.last_words),
+        "last_output": list(step.last_output),
         "error": step.error,
     }
 
@@ -153,9 +153,9 @@ def _attempt_lines(attempt: AttemptRecord, *, many: bool) -> list[str]:
         took = show_duration((step.ended_at - step.begun_at).total_seconds()) if step.ended_at else "not ended"
         moved = f", {show_size(step.moved)} moved" if step.moved is not None else ""
         proved = {True: "", False: ", NOT VERIFIED", None: ""}[step.proved]
-        lines.append(f"  {step.number}. {step.does} ({took}{moved}{proved})")
+        lines.append(f"  {step.number}. {step.action} ({took}{moved}{proved})")
         lines += indent([f"why:  {step.why}", *(f"runs: {command}" for command in step.commands)], 5)
-        lines += indent([step.error, *(words for words in step.last_words if words)], 5) if step.error else []
+        lines += indent([step.error, *(words for words in step.last_output if words)], 5) if step.error else []
     return lines
 
 
@@ -182,7 +182,7 @@ def _point_value(job: Job, point: PointRecord) -> dict[str, Any]:
         "run": point.run,
         "entries": point.entries,
         "bytes": point.bytes,
-        "proved": format_iso(point.proved_at),
+        "verified_at": format_iso(point.verified_at),
         "as_of": format_iso(point.confirmed_at or point.taken_at),
         "sound": point.sound,
         "verified": format_iso(point.whole_at),
@@ -208,7 +208,7 @@ def _point_row(job: Job, point: PointRecord, now: datetime) -> tuple[str, ...]:
         format_clock(point.taken_at, now=now),
         "" if point.entries is None else str(point.entries),
         "" if point.bytes is None else show_size(point.bytes),
-        "yes" if point.proved_at else "no",
+        "yes" if point.verified_at else "no",
         read,
         f"{point.place}, {show_name(str(job.target.location))}" if here else point.place,
     )

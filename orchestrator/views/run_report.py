@@ -62,7 +62,7 @@ def decision_lines(job: str, decision: Decision, commands: Sequence[Sequence[str
 def step_lines(number: int, step: Step, commands: Sequence[str]) -> Lines:
     """Render one step of a plan with its exact commands."""
     expected = f", {show_size(step.expected)} expected" if step.expected is not None else ""
-    lines = [f"  {number}. {step.does}{expected}", f"     why:  {step.why}"]
+    lines = [f"  {number}. {step.action}{expected}", f"     why:  {step.why}"]
     if step.effect is Effect.DESTROYS or step.removes:
         lines.append(f"     destroys: {step.removes or 'what the target has and the source no longer has'}")
     return [*lines, *(f"     runs: {command}" for command in commands)]
@@ -70,4 +70,4 @@ def step_lines(number: int, step: Step, commands: Sequence[str]) -> Lines:
 
 def step_line(event: StepStarted) -> str:
     """Render a step as it begins."""
-    return event.does + (f" ({show_size(event.expected)})" if event.expected else "")
+    return event.action + (f" ({show_size(event.expected)})" if event.expected else "")

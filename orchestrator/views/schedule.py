@@ -93,7 +93,7 @@ def _value(each: JobSchedule) -> dict[str, Any]:
         "schedule": each.job.schedule,
         "meaning": describe_schedule(each.job),
         "next": [format_iso(scheduled_at) for scheduled_at in each.next],
-        "owed": {
+        "due": {
             "since": format_iso(due_run.scheduled_at), "newest": format_iso(due_run.newest), "slots": due_run.slots, "why": due_run.why, "tries": due_run.tries,
             "waits": each.waits or None,
         } if due_run else None,

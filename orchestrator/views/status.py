@@ -77,7 +77,7 @@ def job_status_value(found: JobStatus, following: NextRun) -> dict[str, Any]:
         "late_after_s": job.late_after,
         "source": show_name(str(job.source)),
         "target": {"place": job.target.name, "location": show_name(str(job.target.location))},
-        "newest_proved": _copy_value(found),
+        "newest_verified": _copy_value(found),
         "last_run": _last_value(found.last),
         "failed_run": _last_value(found.facts.last_failed),
         "failures_in_a_row": found.facts.failures,
@@ -151,7 +151,7 @@ def _reasons(found: JobStatus) -> list[str]:
 
 def next_run_value(found: NextRun) -> dict[str, Any]:
     """Render the next run for JSON."""
-    return {"at": format_iso(found.at), "owed_since": format_iso(found.due), "words": found.words}
+    return {"at": format_iso(found.at), "due_since": format_iso(found.due), "words": found.words}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,8 +45,8 @@ def case_warning(beside: str) -> str:
 
 
 def _next(disk: Disk, following: SetStatus) -> str:
-    asked = following.disk_request.disk
-    return f" Bring next: {asked.called}." if asked and asked.name != disk.name else ""
+    requested = following.disk_request.disk
+    return f" Bring next: {requested.called}." if requested and requested.name != disk.name else ""
 
 
 def visit_value(ended: VisitResult) -> dict[str, Any]:
@@ -81,10 +81,10 @@ def device_value(found: IdentifiedDevice) -> dict[str, Any]:
 
 def set_status_value(stands: SetStatus) -> dict[str, Any]:
     """Render the state of a set for JSON."""
-    asked, health = stands.disk_request, stands.health
+    requested, health = stands.disk_request, stands.health
     return {
-        "set": stands.rotation.name, "expected": asked.disk.name if asked.disk else None, "why": asked.why,
-        "accepted": [disk.name for disk in asked.others], "newest": format_iso(health.newest), "late": health.late,
+        "set": stands.rotation.name, "expected": requested.disk.name if requested.disk else None, "why": requested.why,
+        "accepted": [disk.name for disk in requested.others], "newest": format_iso(health.newest), "late": health.late,
         "overdue": dict(health.overdue), "ailing": dict(health.ailing), "all_here": health.all_here,
         "request": stands.request,
     }  # fmt: skip

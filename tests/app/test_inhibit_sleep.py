@@ -10,7 +10,7 @@ from tests.daemon.daemon_world import strays, until
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What the program that stands for systemd-inhibit was asked."""
     program, file = tmp_path / "inhibit", tmp_path / "asked"
     # It holds what it holds as long as it lives.
@@ -22,26 +22,26 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_it_is_held_as_long_as_it_is_needed(asked: Path, tmp_path: Path) -> None:
+def test_it_is_held_as_long_as_it_is_needed(requested: Path, tmp_path: Path) -> None:
     held = SleepInhibitor("sleep")
     held.need(True)
     held.need(True)
-    until(lambda: asked.exists() and asked.read_text(), "it is asked for")
-    assert asked.read_text().startswith("--what=sleep --mode=block --who=poolferry")
+    until(lambda: requested.exists() and requested.read_text(), "it is asked for")
+    assert requested.read_text().startswith("--what=sleep --mode=block --who=poolferry")
     until(lambda: len(strays(tmp_path)) == 1, "it is one, but for a child of its own that is not yet another program")
     held.need(False)
     until(lambda: strays(tmp_path) == [], "it is let go")
     held.need(False)
 
 
-def test_who_wants_nothing_asks_for_nothing(asked: Path) -> None:
+def test_who_wants_nothing_asks_for_nothing(requested: Path) -> None:
     held = SleepInhibitor("")
     held.need(True)
     held.need(False)
-    assert not asked.exists()
+    assert not requested.exists()
 
 
-def test_without_logind_nothing_is_asked(asked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_logind_nothing_is_asked(requested: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BOOTED", "/no/such/place")
     SleepInhibitor("sleep").need(True)
-    assert not asked.exists()
+    assert not requested.exists()

@@ -24,7 +24,7 @@ def known() -> set[str]:
     return {family.name + ("_total" if family.type == "counter" else "") for family in families(measured)}
 
 
-def asked() -> list[str]:
+def requested() -> list[str]:
     """Every expression of the dashboard."""
     panels = [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
     return panels + [each["definition"] for each in BOARD["templating"]["list"] if "definition" in each]
@@ -33,7 +33,7 @@ def asked() -> list[str]:
 def test_each_number_that_is_asked_for_exists() -> None:
     expressions = re.findall(r"expr: (.+)", RULES)
     assert len(expressions) == RULES.count("- alert:")
-    for text in (*expressions, *asked()):
+    for text in (*expressions, *requested()):
         names = set(NAME.findall(text))
         assert names, text
         assert names <= known(), text

@@ -1,4 +1,4 @@
-"""The clock without a daemon: `run --owed`, called again and again, keeps the same promises."""
+"""The clock without a daemon: `run --due`, called again and again, keeps the same promises."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -22,16 +22,16 @@ def missed(ferry: Ferry, job: str = "photos", schedule: str = "daily 02:30", day
 
 def test_what_is_owed_runs_once(ferry: Ferry) -> None:
     ferry.job(more='daily = "02:30"\n')
-    first = ferry.run("run", "--owed")
+    first = ferry.run("run", "--due")
     assert (first.code, first.out, runs(ferry)) == (0, "", [])
     missed(ferry)
-    told = ferry.run("run", "--owed")
+    told = ferry.run("run", "--due")
     assert told.code == 0
     assert told.out.startswith("photos: done: ")
     (run,) = runs(ferry)
     assert run["asked"].startswith("late: the ")
     assert "and 2 more until" in run["asked"]
-    assert ferry.run("run", "--owed", "--json").value["runs"] == []
+    assert ferry.run("run", "--due", "--json").value["runs"] == []
     assert promise(ferry)["owed"] is None
     assert promise(ferry)["next"]
 
@@ -39,18 +39,18 @@ def test_what_is_owed_runs_once(ferry: Ferry) -> None:
 def test_runs_of_one_call_follow_each_other_as_they_are_owed(ferry: Ferry) -> None:
     ferry.job("first", 'daily = "02:30"\n')
     ferry.job("second", 'after = ["first"]\n')
-    ferry.run("run", "--owed")
+    ferry.run("run", "--due")
     missed(ferry, "first")
-    told = ferry.run("run", "--owed", "--json").value
+    told = ferry.run("run", "--due", "--json").value
     assert [(run["job"], run["outcome"]) for run in told["runs"]] == [("first", "done"), ("second", "done")]
 
 
 def test_what_has_to_wait_stays_owed(ferry: Ferry) -> None:
     ferry.job(more='daily = "02:30"\n[hooks]\nbefore = [["/bin/sh", "-c", "exit 75"]]\n')
-    ferry.run("run", "--owed")
+    ferry.run("run", "--due")
     missed(ferry)
-    assert ferry.run("run", "--owed").code == 75
-    assert ferry.run("run", "--owed").code == 0  # its next try is in a minute
+    assert ferry.run("run", "--due").code == 75
+    assert ferry.run("run", "--due").code == 0  # its next try is in a minute
     assert len(runs(ferry)) == 1
     assert promise(ferry)["owed"]["tries"] == 1
 
@@ -58,7 +58,7 @@ def test_what_has_to_wait_stays_owed(ferry: Ferry) -> None:
 def test_only_the_jobs_that_are_named_begin(ferry: Ferry) -> None:
     for name in ("one", "two"):
         ferry.job(name, 'every = "1h"\n')
-    assert [run["job"] for run in ferry.run("run", "--owed", "two", "--json").value["runs"]] == ["two"]
+    assert [run["job"] for run in ferry.run("run", "--due", "two", "--json").value["runs"]] == ["two"]
     assert promise(ferry, "one")["owed"]
 
 
@@ -66,7 +66,7 @@ def test_beside_a_daemon_it_leaves_everything_to_it(ferry: Ferry) -> None:
     ferry.job(more='daily = "02:30"\n')
     with daemon(ferry) as clock:
         clock.says("read ")
-        told = ferry.run("run", "--owed")
+        told = ferry.run("run", "--due")
         assert told.code == 75
         assert f"another daemon, process {clock.process.pid}" in told.err
         clock.end()

@@ -56,10 +56,10 @@ def until(holds: Callable[[], bool], child: "subprocess.Popen[bytes]") -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_interrupts_a_run_in_good_order(slow: Ferry, number: signal.Signals) -> None:
     child = begun(slow, "run", "photos", "--json")
-    asked = time.monotonic()
+    requested = time.monotonic()
     child.send_signal(number)
     out, err = child.communicate(timeout=20)
-    assert time.monotonic() - asked < 10
+    assert time.monotonic() - requested < 10
     assert child.returncode == 1
     value = json.loads(out)
     assert value["outcome"] == "interrupted"

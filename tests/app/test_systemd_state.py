@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator import compose
 from orchestrator.app.systemd_state import (
+    FORMER_TIMER,
     RULES_FILE,
     SERVICE,
     TIMER,
@@ -41,7 +42,7 @@ def signs(
 
 def test_all_is_well() -> None:
     assert signs(unit()) == [("ok", "poolferry.service is enabled and active")]
-    assert signs(NONE, unit(TIMER)) == [("ok", "poolferry-owed.timer is enabled and active")]
+    assert signs(NONE, unit(TIMER)) == [("ok", "poolferry-due.timer is enabled and active")]
 
 
 @pytest.mark.parametrize(
@@ -64,8 +65,17 @@ def test_each_trouble_has_its_sentence(service: SystemdUnit, sign: str, says: st
 
 def test_both_clocks_are_one_too_many() -> None:
     assert signs(unit(), unit(TIMER))[0] == (
-        "hm", "both poolferry.service and poolferry-owed.timer are enabled, and one is enough: systemctl disable --now poolferry-owed.timer",
+        "hm", "both poolferry.service and poolferry-due.timer are enabled, and one is enough: systemctl disable --now poolferry-due.timer",
     )  # fmt: skip
+
+
+def test_a_timer_under_its_former_name_keeps_the_times_and_is_named() -> None:
+    former = SystemdUnit(state="enabled", active="active", stale=False, text="[Timer]\n")
+    found = check_units({SERVICE: NONE, TIMER: NONE, FORMER_TIMER: former}, HERE, "")
+    assert [each.text for each in found] == [
+        "poolferry-owed.timer is enabled and active",
+        "poolferry-owed.timer is now called poolferry-due.timer: poolferry setup systemd --timer renames it",
+    ]
 
 
 def test_where_nothing_runs_by_itself_no_unit_is_missed() -> None:
@@ -87,7 +97,7 @@ NeedDaemonReload=no
 FragmentPath=/etc/systemd/system/poolferry.service
 DropInPaths=/etc/systemd/system/poolferry.service.d/a.conf /etc/systemd/system/poolferry.service.d/b.conf
 
-Id=poolferry-owed.timer
+Id=poolferry-due.timer
 UnitFileState=
 ActiveState=inactive
 NeedDaemonReload=no

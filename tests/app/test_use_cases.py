@@ -98,8 +98,8 @@ def test_damage_is_told_with_where_good_bytes_are(settings: Settings, ferry: Fer
     os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
     heard: list[tuple[RepairSource, ...]] = []
     (end,) = verify_jobs(settings, ["photos"], hears=heard.append).ends
-    assert [(hint.path, hint.command) for hint in end.cures] == [(b"b.bin", "poolferry run photos")]
-    assert heard == [end.cures]
+    assert [(hint.path, hint.command) for hint in end.hints] == [(b"b.bin", "poolferry run photos")]
+    assert heard == [end.hints]
     (state,) = [each.health.state for each in survey_jobs(settings, [], datetime.now(UTC)).jobs]
     assert state is JobState.FAILING
 

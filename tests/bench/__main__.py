@@ -53,37 +53,39 @@ def usual_folder() -> Path:
 
 def arguments(words: list[str]) -> argparse.Namespace:
     """What was asked for."""
-    asked = argparse.ArgumentParser(prog="python -m tests.bench", description="Measures; judges nothing.")
-    asked.add_argument("--files", type=int, default=100_000, help="small files (100000)")
-    asked.add_argument("--large", type=size, default="4G", help="bytes in large files; half of it is copied (4G)")
-    asked.add_argument("--entries", type=int, default=1_000_000, help="tiny files for the peak of memory (1000000)")
-    asked.add_argument("--rounds", type=int, default=5, help="pairs; quick ones are repeated more often (5)")
-    asked.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS), help="a,b,c,d,e,f,g")
-    asked.add_argument("--folder", type=Path, help="where the trees are made and stay")
-    asked.add_argument("--gentle", action="store_true", help="drop only these files from memory, also as root")
-    asked.add_argument("--json", action="store_true", help="one JSON object instead of the table")
-    found = asked.parse_args(words)
+    requested = argparse.ArgumentParser(prog="python -m tests.bench", description="Measures; judges nothing.")
+    requested.add_argument("--files", type=int, default=100_000, help="small files (100000)")
+    requested.add_argument("--large", type=size, default="4G", help="bytes in large files; half of it is copied (4G)")
+    requested.add_argument("--entries", type=int, default=1_000_000, help="tiny files for the peak of memory (1000000)")
+    requested.add_argument("--rounds", type=int, default=5, help="pairs; quick ones are repeated more often (5)")
+    requested.add_argument("--only", type=lambda text: text.split(","), default=list(PARTS), help="a,b,c,d,e,f,g")
+    requested.add_argument("--folder", type=Path, help="where the trees are made and stay")
+    requested.add_argument("--gentle", action="store_true", help="drop only these files from memory, also as root")
+    requested.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    found = requested.parse_args(words)
     if unknown := set(found.only) - set(PARTS):
-        asked.error(f"--only knows {', '.join(PARTS)}, not {', '.join(sorted(unknown))}")
+        requested.error(f"--only knows {', '.join(PARTS)}, not {', '.join(sorted(unknown))}")
     return found
 
 
 def main(words: list[str]) -> int:
     """Measures and prints; 0 whatever the numbers are."""
-    asked = arguments(words)
-    folder = (asked.folder or usual_folder()).absolute()
+    requested = arguments(words)
+    folder = (requested.folder or usual_folder()).absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    trees = Trees(folder=folder, files=asked.files, entries=asked.entries, large=asked.large, gentle=asked.gentle)
+    trees = Trees(
+        folder=folder, files=requested.files, entries=requested.entries, large=requested.large, gentle=requested.gentle
+    )
     about = machine(folder)
     rows = []
-    for row in measure(asked.only, trees, asked.rounds):
+    for row in measure(requested.only, trees, requested.rounds):
         rows.append(row)
         print(
             f"({row.part}) {row.what}: {row.note if row.middle is None else f'{row.middle:.3g} {row.unit}'}",
             file=sys.stderr,
             flush=True,
         )
-    if asked.json:
+    if requested.json:
         print(json.dumps({"format": 1, "machine": about, "rows": [row.value for row in rows]}, indent=2))
     else:
         print(f"{told(about)}\n\n{table(rows)}\n\nA ratio is ours over theirs in time. Trees stay in {folder}.")

@@ -61,8 +61,8 @@ def _programs() -> list[str]:
     lines = []
     for name in _PROGRAMS:
         if shutil.which(name):
-            asked = "version" if name == "restic" else "--version" if name == "rsync" else "version"
-            said = subprocess.run([name, asked], capture_output=True, text=True)
+            requested = "version" if name == "restic" else "--version" if name == "rsync" else "version"
+            said = subprocess.run([name, requested], capture_output=True, text=True)
             version = re.search(r"\d+(\.\d+)+", said.stdout + said.stderr)
             lines.append(f"{name} {version[0]}" if version else name)
     return lines

@@ -69,13 +69,21 @@ def _run(history: History, job: str, at: datetime, *, points: bool) -> None:
     line = "rsync " + " ".join(f"--option-number-{number}=some-value" for number in range(20))
     steps = ["prepare the target", "copy /srv/data", "write the manifest", "publish the point"] if points else []
     history.planned(
-        run, 1, json.dumps({"decision": "plan", "stages": [[{"does": does, "commands": [line]}] for does in steps]})
+        run, 1, json.dumps({"decision": "plan", "stages": [[{"does": action, "commands": [line]}] for action in steps]})
     )
-    for index, does in enumerate(steps):
+    for index, action in enumerate(steps):
         row = history.step_begun(
-            run, 1, index, does=does, why="the source changed", lane="main", commands=(line,), expected=1000, now=at
+            run,
+            1,
+            index,
+            action=action,
+            why="the source changed",
+            worker="main",
+            commands=(line,),
+            expected=1000,
+            now=at,
         )
-        history.step_ended(row, now=at, moved=1000, proved=True, exits=(0,), last_words=("",), error=None)
+        history.step_ended(row, now=at, moved=1000, proved=True, exits=(0,), last_output=("",), error=None)
     made = (point_name(at),) if points else ()
     for name in made:
         history.point_made(job, job, name, run, entries=1000, bytes=1_000_000, taken=at, now=at)

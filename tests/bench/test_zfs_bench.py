@@ -50,8 +50,13 @@ def test_planning_is_measured_in_a_process_of_its_own() -> None:
 
 def test_what_can_be_asked() -> None:
     assert arguments([]).only == ["a", "b", "c", "d", "e"]
-    asked = arguments(["--datasets", "3,5", "--only", "b,c", "--local", "8M"])
-    assert (asked.datasets, asked.only, asked.local, numbers("1,2")) == ((3, 5), ["b", "c"], 8 << 20, (1, 2))
+    requested = arguments(["--datasets", "3,5", "--only", "b,c", "--local", "8M"])
+    assert (requested.datasets, requested.only, requested.local, numbers("1,2")) == (
+        (3, 5),
+        ["b", "c"],
+        8 << 20,
+        (1, 2),
+    )
 
 
 @pytest.mark.parametrize("words", [["--only", "x"], ["--only", "b,"], ["--against", "rsnapshot"]])

@@ -30,24 +30,24 @@ A ratio is ours over theirs. The machines are emulated: a program's start weighs
 seconds depend on what else this one does ("load before"); commands do not. Processor: what the whole machine used."""
 
 
-def measure(asked: argparse.Namespace) -> Iterator[Row]:
+def measure(requested: argparse.Namespace) -> Iterator[Row]:
     """The rows as they come. What cannot be measured here is a row that says why."""
     parts: dict[str, Callable[[Lab], Iterable[Row]]] = {
-        "a": lambda lab: streaming(lab, local=asked.local, far=asked.far, rounds=asked.rounds),
+        "a": lambda lab: streaming(lab, local=requested.local, far=requested.far, rounds=requested.rounds),
         "b": lambda lab: running(
             lab,
-            sizes=asked.datasets,
-            snapshots=asked.snapshots,
-            rounds=asked.rounds,
-            enough=asked.enough,
-            peers=[peer for peer in PEERS if peer.name in asked.against],
+            sizes=requested.datasets,
+            snapshots=requested.snapshots,
+            rounds=requested.rounds,
+            enough=requested.enough,
+            peers=[peer for peer in PEERS if peer.name in requested.against],
         ),
-        "d": lambda lab: restoring(lab, local=asked.local, far=asked.far, rounds=asked.rounds),
-        "e": lambda lab: visiting(lab, rounds=asked.rounds),
+        "d": lambda lab: restoring(lab, local=requested.local, far=requested.far, rounds=requested.rounds),
+        "e": lambda lab: visiting(lab, rounds=requested.rounds),
     }
-    if "c" in asked.only:
-        yield from planning(asked.rounds)
-    chosen = [name for name in asked.only if name in parts]
+    if "c" in requested.only:
+        yield from planning(requested.rounds)
+    chosen = [name for name in requested.only if name in parts]
     if not chosen:
         return
     if why := missing():
@@ -71,48 +71,48 @@ def names_among(known: Sequence[str]) -> Callable[[str], list[str]]:
     """Reads "b,c", of what there is. Raises: ArgumentTypeError."""
 
     def read(text: str) -> list[str]:
-        asked = text.split(",")
-        if unknown := [name for name in asked if name not in known]:
+        requested = text.split(",")
+        if unknown := [name for name in requested if name not in known]:
             raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: there is {', '.join(known)}")
-        return asked
+        return requested
 
     return read
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
     """What was asked for."""
-    asked = argparse.ArgumentParser(prog="python -m tests.bench.zfs", description="Measures; judges nothing.")
-    asked.add_argument(
+    requested = argparse.ArgumentParser(prog="python -m tests.bench.zfs", description="Measures; judges nothing.")
+    requested.add_argument(
         "--datasets", type=numbers, default=(10, 100, 500), help="how many, again and again (10,100,500)"
     )
     names = [peer.name for peer in PEERS]
-    asked.add_argument("--against", type=names_among(names), default=names, help=",".join(names))
-    asked.add_argument(
+    requested.add_argument("--against", type=names_among(names), default=names, help=",".join(names))
+    requested.add_argument(
         "--enough",
         type=float,
         default=0,
         help="stop another after so many times what ours took, 5 minutes at least (never)",
     )
-    asked.add_argument("--snapshots", type=int, default=20, help="of each dataset (20)")
-    asked.add_argument("--local", type=size, default=1 << 30, help="bytes of a stream within one machine (1G)")
-    asked.add_argument("--far", type=size, default=256 << 20, help="bytes of a stream between two: 10 MB/s (256M)")
-    asked.add_argument("--rounds", type=int, default=3, help="turns; fewer for many datasets (3)")
-    asked.add_argument("--only", type=names_among(PARTS), default=list(PARTS), help=",".join(PARTS))
-    asked.add_argument("--json", action="store_true", help="one JSON object instead of the table")
-    return asked.parse_args(words)
+    requested.add_argument("--snapshots", type=int, default=20, help="of each dataset (20)")
+    requested.add_argument("--local", type=size, default=1 << 30, help="bytes of a stream within one machine (1G)")
+    requested.add_argument("--far", type=size, default=256 << 20, help="bytes of a stream between two: 10 MB/s (256M)")
+    requested.add_argument("--rounds", type=int, default=3, help="turns; fewer for many datasets (3)")
+    requested.add_argument("--only", type=names_among(PARTS), default=list(PARTS), help=",".join(PARTS))
+    requested.add_argument("--json", action="store_true", help="one JSON object instead of the table")
+    return requested.parse_args(words)
 
 
 def main(words: list[str]) -> int:
     """Measures and prints; 0 whatever the numbers are."""
-    asked = arguments(words)
+    requested = arguments(words)
     os.environ["POOLFERRY_LAB_COLD"] = "1"  # how long a start takes is part of what is measured
     about = {**machine(Path(tempfile.gettempdir())), "lab": qemu_version() if not missing() else missing()}
     rows = []
-    for row in measure(asked):
+    for row in measure(requested):
         rows.append(row)
         said = row.note if row.middle is None else f"{row.middle:.3g} {row.unit} ({row.note})"
         print(f"({row.part}) {row.what}: {said}", file=sys.stderr, flush=True)
-    if asked.json:
+    if requested.json:
         print(json.dumps({"format": 1, "machine": about, "rows": [row.value for row in rows]}, indent=2))
     else:
         print(f"{told(about)}\n\n{table(rows)}\n\n{_HOW}")

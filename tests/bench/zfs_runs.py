@@ -86,7 +86,7 @@ def measured_rows(what: str, case: str, peer: Tool, took: Costs) -> Iterator[Row
     """Two rows: commands and seconds, ours over theirs, turn by turn."""
     ours, theirs = took[FERRY.name, case], took[peer.name, case]
     together = list(zip(ours, theirs, strict=True))
-    less = 0.99 if peer.promised else None  # fewer and faster; for the others, no slower
+    less = 0.99 if peer.expected else None  # fewer and faster; for the others, no slower
     stopped = "" if all(one.whole for one in theirs) else ", then stopped: the most that the ratio can be"
     note = f"{ours[-1].zfs} : {theirs[-1].zfs} zfs and zpool commands{stopped}"
     commands = tuple(our.zfs / their.zfs for our, their in together)

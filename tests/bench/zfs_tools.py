@@ -17,7 +17,7 @@ class Tool:
     pool: str
     command: Callable[[int], tuple[str, ...]]
     prepare: Callable[[Machine, int], None]
-    promised: bool  # fewer commands than it needs, not only no more time
+    expected: bool  # fewer commands than it needs, not only no more time
     remembers: bool = False  # its first run marks on the pools what later ones go on from
 
 
@@ -39,21 +39,21 @@ def _below(pool: str, count: int) -> str:
 
 
 FERRY = Tool(
-    name="poolferry", pool=OURS, prepare=_ferry, promised=False, remembers=True,
+    name="poolferry", pool=OURS, prepare=_ferry, expected=False, remembers=True,
     command=lambda count: ("poolferry", "run", f"d{count}", "--json"),
 )  # fmt: skip
 # Each does what it does by itself, but takes and destroys no snapshots of its own.
 PEERS = (
     Tool(
-        name="syncoid", pool="syncoid", prepare=_nothing, promised=True,
+        name="syncoid", pool="syncoid", prepare=_nothing, expected=True,
         command=lambda count: ("syncoid", "-r", "--quiet", "--no-sync-snap", tree(count), _below("syncoid", count)),
     ),
     Tool(
-        name="zfs-autobackup", pool="autobackup", prepare=_selected, promised=True,
+        name="zfs-autobackup", pool="autobackup", prepare=_selected, expected=True,
         command=lambda count: ("zfs-autobackup", "--no-snapshot", "--no-thinning", "--exclude-received", "--strip-path=1", f"d{count}", "autobackup"),
     ),
     Tool(
-        name="bzfs", pool="bzfs", prepare=_nothing, promised=False, remembers=True,
+        name="bzfs", pool="bzfs", prepare=_nothing, expected=False, remembers=True,
         command=lambda count: ("bzfs", "--recursive", "--quiet", tree(count), _below("bzfs", count)),
     ),
 )  # fmt: skip

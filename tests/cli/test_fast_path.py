@@ -16,7 +16,7 @@ from orchestrator.cli.terminal.screen import Terminal
 HERE = str(Path(__file__))
 WORDS = (
     "run", "photos", "mails", "--json", "--quiet", "-q", "-v", "--verbose", "-qv", "--config", "--state", "/nowhere/at/all",
-    HERE, str(Path(HERE).parent), "--config=/x", "--why", "a reason", "--owed", "--allow", "max-deleted", "--aside", "--help",
+    HERE, str(Path(HERE).parent), "--config=/x", "--why", "a reason", "--due", "--allow", "max-deleted", "--aside", "--help",
     "-h", "--", "-", "", "--js", "--version", "plan",
 )  # fmt: skip
 _OWN = ("config", "state", "json", "verbose", "quiet")
@@ -48,7 +48,7 @@ def test_it_is_read_as_the_library_reads_it(words: list[str]) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:
         told = of_the_library(words, monkeypatch)
     own = {name: getattr(plain.terminal, name) for name in _OWN}
-    assert told == {"names": plain.jobs, "why": plain.why, "allowed": frozenset(), "due_run": False, **own}
+    assert told == {"names": plain.jobs, "why": plain.why, "allowed": frozenset(), "only_due": False, **own}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_what_machines_type_is_plain(words: list[str]) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        [], ["run"], ["plan", "photos"], ["--json", "run", "photos"], ["run", "photos", "--owed"], ["run", "photos", "--help"],
+        [], ["run"], ["plan", "photos"], ["--json", "run", "photos"], ["run", "photos", "--due"], ["run", "photos", "--help"],
         ["run", "photos", "--config"], ["run", "photos", "--config", "--json"], ["run", "photos", "--config", HERE],
         ["run", "photos", "--allow", "max-deleted"],
     ],

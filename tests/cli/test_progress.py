@@ -40,7 +40,7 @@ def told(capsys: pytest.CaptureFixture[str], *events: RunEvent | float, **how: b
     return captured.err.splitlines()
 
 
-COPY = (RunStarted(run=1, job="photos"), StepStarted(does="copy", expected=1000))
+COPY = (RunStarted(run=1, job="photos"), StepStarted(action="copy", expected=1000))
 
 
 def test_a_line_for_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from orchestrator import compose
-from orchestrator.app.systemd_state import ALL_UNITS, DAEMON_UNITS, RULES_FILE, SHIPPED, TIMER_UNITS, unit_texts
+from orchestrator.app.systemd_state import (
+    ALL_UNITS,
+    DAEMON_UNITS,
+    FORMER_UNITS,
+    RULES_FILE,
+    SHIPPED,
+    TIMER_UNITS,
+    unit_texts,
+)
 from tests.ferry import Ferry
 
 
@@ -28,7 +36,7 @@ def test_the_units_call_the_program_that_installs_them() -> None:
         'ExecStart="/opt/pool ferry/bin/poolferry" daemon',
         'ExecStart="/opt/pool ferry/bin/poolferry" disks scan --identity %i',
         'ExecStart="/opt/pool ferry/bin/poolferry" run %i',
-        'ExecStart="/opt/pool ferry/bin/poolferry" run --owed',
+        'ExecStart="/opt/pool ferry/bin/poolferry" run --due',
     ]
     assert not any(SHIPPED in text for text in texts.values())
 
@@ -68,13 +76,19 @@ def test_written_and_taken_away(ferry: Ferry, tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("poolferry")
     assert f"ExecStart={program} daemon\n" in (into / "poolferry.service").read_text()
     assert ferry.run("setup", "systemd", "--into", str(into), *rules, "--timer", "--json").value["next"] == [
-        "systemctl enable --now poolferry-owed.timer"
+        "systemctl enable --now poolferry-due.timer"
     ]
     assert {path.name for path in into.iterdir()} == {*ALL_UNITS, "other.service"}
     assert [path.name for path in (tmp_path / "rules").iterdir()] == [RULES_FILE]
     ferry.run("setup", "systemd", "--into", str(into), *rules, "--remove")
     assert {path.name for path in into.iterdir()} == {"other.service"}
     assert list((tmp_path / "rules").iterdir()) == []
+    for name in FORMER_UNITS:
+        (into / name).write_text("[Unit]\n")
+    said = ferry.run("setup", "systemd", "--into", str(into), *rules, "--timer")
+    assert f"removed {into}/{FORMER_UNITS[1]}" in said.out
+    assert not {path.name for path in into.iterdir()} & set(FORMER_UNITS)
+    ferry.run("setup", "systemd", "--into", str(into), *rules, "--remove")
     assert "nothing to remove" in ferry.run("setup", "systemd", "--into", str(into), *rules, "--remove").out
 
 

@@ -59,9 +59,9 @@ def test_a_daemon_that_is_asked_to_end_asks_its_runs_to_end(ferry: Ferry) -> Non
     slow_job(ferry)
     with daemon(ferry) as clock:
         until(lambda: copying(ferry.target()), "the copy begins", lambda: clock.log)
-        asked = time.monotonic()
+        requested = time.monotonic()
         assert clock.end() == 0
-        assert time.monotonic() - asked < 15
+        assert time.monotonic() - requested < 15
         assert "ends (SIGTERM); asks photos to end too" in clock.log
         assert "photos: interrupted: " in clock.log
     assert strays(ferry.root) == []

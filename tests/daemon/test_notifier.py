@@ -14,7 +14,7 @@ from tests.peers import WebPeer
 pytestmark = pytest.mark.slow
 
 
-def asked(path: Path) -> str:
+def requested(path: Path) -> str:
     """What a scraper gets over the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.settimeout(20)
@@ -56,6 +56,6 @@ def test_numbers_are_written_and_served(ferry: Ferry) -> None:
     with daemon(ferry) as clock:
         clock.says("photos: done: ")
         until(lambda: file.exists() and "photos" in file.read_text(), "they are written", lambda: clock.log)
-        assert 'job="photos"' in asked(line)
+        assert 'job="photos"' in requested(line)
         clock.end()
     assert not line.exists()

@@ -46,7 +46,7 @@ SAID = [
 
 
 def failed(program: str, code: int | None, words: str, stopped: StopReason | None = None) -> OrchestratorError:
-    result = PipelineResult(exits=(code,), last_words=(words,), stopped=stopped)
+    result = PipelineResult(exits=(code,), last_output=(words,), stopped=stopped)
     return explain(pipeline_failure(single_command(program, "x", effect=Effect.WRITES), result))
 
 

@@ -30,9 +30,9 @@ def devices(tree: Any) -> dict[str, BlockDevice]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_disk_tells_its_parts_and_what_lies_above_them(version: str) -> None:
-    (asked,) = tree_pipeline().stages
+    (requested,) = tree_pipeline().stages
     record = recorded(version)
-    assert tuple(record["argv"]) == asked.argv, "other columns: what they make of the list must be recorded again"
+    assert tuple(record["argv"]) == requested.argv, "other columns: what they make of the list must be recorded again"
     found = devices(record["output"])
     disk, plain, photos, above = (found[name] for name in ("sda", "sda1", "sda2", "dm-0"))
     assert (disk.parts, disk.table, disk.external, disk.above) == (("sda1", "sda2"), "gpt", True, ())

@@ -27,7 +27,14 @@ WORDS = st.text(
     st.characters(codec="utf-8", exclude_characters="\t\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"), min_size=1
 )
 MARKERS = st.builds(
-    DiskMarker, disk=WORDS, name=WORDS, set=WORDS, owner=WORDS, host=WORDS, generation=st.integers(0, 1 << 40)
+    DiskMarker,
+    disk=WORDS,
+    name=WORDS,
+    set=WORDS,
+    owner=WORDS,
+    host=WORDS,
+    generation=st.integers(0, 1 << 40),
+    authentication=st.just("") | WORDS,
 )
 
 
@@ -47,7 +54,7 @@ GOOD = json.loads(marker_text(marker()))
     [
         b"", b"{", b"[]", b"3", b"\xff", json.dumps({**GOOD, "generation": "5"}).encode(),
         json.dumps({**GOOD, "generation": -1}).encode(), json.dumps({**GOOD, "generation": True}).encode(),
-        json.dumps({**GOOD, "owner": ""}).encode(), json.dumps({**GOOD, "name": None}).encode(),
+        json.dumps({**GOOD, "authentication": 5}).encode(), json.dumps({**GOOD, "owner": ""}).encode(), json.dumps({**GOOD, "name": None}).encode(),
         json.dumps({name: value for name, value in GOOD.items() if name != "set"}).encode(),
     ],
 )  # fmt: skip

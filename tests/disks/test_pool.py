@@ -49,19 +49,22 @@ def script(**more: PipelineResult) -> ScriptedExecutor:
         "sectors": scripted_result(b"2097152\n"), "table": scripted_result(b"0 2097152 linear 8:16 0\n"), "label": scripted_result(LABEL.encode()),
         "status": scripted_result(STATUS.encode()), "health": scripted_result(f"{GUID}\tONLINE\n".encode()), **more,
     }  # fmt: skip
-    asked = {
+    requested = {
         "sectors": commands.sectors_pipeline(BACK.path), "table": commands.node_table("red"),
         "label": commands.label_pipeline(BACK.path), "status": commands.vdev_pipeline("red"),
         "health": commands.pool_health("red"),
     }  # fmt: skip
     actions = [*commands.lead_node(BACK.path, 2097152, "red"), commands.clear_pool("red")]
     return ScriptedExecutor(
-        {**{str(asked[name]): told[name] for name in asked}, **{str(each): scripted_result() for each in actions}}
+        {
+            **{str(requested[name]): told[name] for name in requested},
+            **{str(each): scripted_result() for each in actions},
+        }
     )
 
 
 def did(used: ScriptedExecutor) -> list[str]:
-    return [str(each) for each in used.asked if each.effect]
+    return [str(each) for each in used.requested if each.effect]
 
 
 def test_it_is_led_to_the_disk_and_cleared() -> None:
@@ -127,7 +130,7 @@ def test_keys_of_replicas_that_were_sent_raw_are_not_asked_for(root: bytes, belo
         str(load): scripted_result(),
     })  # fmt: skip
     pool.attach(red, device("sdb"), script)
-    assert str(load) == str(script.asked[-1])
+    assert str(load) == str(script.requested[-1])
 
 
 LOCKED = disk(identity=RED_UUID, inside=GUID, content="zfs", key_file="/keys/red")
@@ -174,14 +177,17 @@ def test_a_pool_in_a_container_lies_on_it_and_it_on_the_device_that_can_be_led()
 @pytest.mark.parametrize("held", [True, False])
 def test_only_a_pool_that_cannot_be_imported_is_asked_whether_it_is(held: bool) -> None:
     """One that lost its disk, and was led to it again by the look, is. Any other is let go."""
-    asked, import_it = str(commands.pool_is_read_only("red")), str(commands.import_pool(GUID, "red", read_only=False))
+    requested, import_it = (
+        str(commands.pool_is_read_only("red")),
+        str(commands.import_pool(GUID, "red", read_only=False)),
+    )
     said = {str(commands.node_table("red")): scripted_result(b"0 9 linear 8:16 0\n"), import_it: scripted_result()}
     used = ScriptedExecutor(said)
     pool.attach(RED, device("sdb"), used)
-    assert [str(each) for each in used.asked] == [str(commands.node_table("red")), import_it]
+    assert [str(each) for each in used.requested] == [str(commands.node_table("red")), import_it]
     failed = {import_it: scripted_result(exits=(1,), words="a pool with that name already exists")}
     mode = scripted_result(b"off\n") if held else scripted_result(exits=(1,))
-    used = ScriptedExecutor({**said, **failed, asked: mode, str(commands.remove_node("red")): scripted_result()})
+    used = ScriptedExecutor({**said, **failed, requested: mode, str(commands.remove_node("red")): scripted_result()})
     if held:
         pool.attach(RED, device("sdb"), used)
         assert did(used) == [import_it]
@@ -204,7 +210,7 @@ def test_a_look_asks_nothing_that_it_knows() -> None:
         str(commands.import_pool(GUID, "red", read_only=True)),
         "zpool export poolferry-red",
     ], "the device of ours stays for what follows"
-    assert len(used.asked) == 6
+    assert len(used.requested) == 6
 
 
 def test_a_look_that_fails_leaves_nothing() -> None:
@@ -251,7 +257,7 @@ def leaving(*, here: int = 0, export: PipelineResult | None = None) -> ScriptedE
 def test_a_pool_is_written_out_and_its_disk_looked_for_before_it_is_exported() -> None:
     used = leaving()
     pool.detach(RED, used)
-    said = [str(each) for each in used.asked]
+    said = [str(each) for each in used.requested]
     here, sync, export = (
         "test -e /sys/dev/block/8:16",
         "zpool sync poolferry-red",
@@ -269,13 +275,13 @@ def test_a_pool_whose_disk_is_gone_is_neither_written_out_nor_exported() -> None
 
 
 def test_an_export_that_does_not_end_is_told_from_all_other_silence() -> None:
-    stalled = PipelineResult(exits=(None,), last_words=("",), stopped=StopReason.STALLED)
+    stalled = PipelineResult(exits=(None,), last_output=("",), stopped=StopReason.STALLED)
     with pytest.raises(PoolHangs):
         pool.detach(RED, leaving(export=stalled))
 
 
 def test_a_pool_that_does_not_answer_is_not_taken_for_one_that_is_not_there() -> None:
-    silent = PipelineResult(exits=(None,), last_words=("",), stopped=StopReason.TIMED_OUT)
+    silent = PipelineResult(exits=(None,), last_output=("",), stopped=StopReason.TIMED_OUT)
     used = ScriptedExecutor({str(commands.pool_is_read_only("red")): silent})
     with pytest.raises(Stalled, match="zpool did not end"):
         pool.is_still_imported(RED, used)

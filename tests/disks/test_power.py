@@ -46,6 +46,6 @@ def test_it_sleeps_until_it_is_taken_out_or_woken(tmp_path: Path) -> None:
         {str(rescan_pipeline("host6")): scripted_result(exits=(0, 0)), "udevadm settle --timeout=20": scripted_result()}
     )
     assert wake_disks([disk(), disk(identity="another")], woken, notes) == (disk(),)
-    assert str(rescan_pipeline("host6")) in map(str, woken.asked)
+    assert str(rescan_pipeline("host6")) in map(str, woken.requested)
     assert find_asleep(disk(), notes) is None
     assert wake_disks([disk()], ScriptedExecutor({}), notes) == ()

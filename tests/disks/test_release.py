@@ -82,7 +82,7 @@ def test_a_disk_of_which_another_part_is_in_use_is_neither_switched_off_nor_safe
     })  # fmt: skip
     found = release_disk(device("sdb1", disk="sdb"), used, power_off=True)
     assert found.hinders == "/dev/sdb2, another part of the same disk, is mounted at /mnt/theirs"
-    assert str(commands.switch_off("sdb")) not in map(str, used.asked)
+    assert str(commands.switch_off("sdb")) not in map(str, used.requested)
 
 
 def test_only_what_may_be_pulled_out_is_switched_off() -> None:
@@ -90,7 +90,7 @@ def test_only_what_may_be_pulled_out_is_switched_off() -> None:
     for external, power_off, wanted in ((True, True, True), (True, False, False), (False, True, False)):
         used = script()
         release_disk(device("sdb", external=external), used, power_off=power_off)
-        assert (off in map(str, used.asked)) is wanted
+        assert (off in map(str, used.requested)) is wanted
 
 
 def test_what_cannot_be_flushed_is_not_safe() -> None:

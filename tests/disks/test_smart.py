@@ -45,17 +45,17 @@ def test_a_verdict(text: bytes, said: str | None) -> None:
 
 
 def test_the_whole_disk_is_asked_and_its_exit_status_is_not_believed() -> None:
-    part, asked = device("sdb1", disk="sdb"), "smartctl -j -H -A /dev/sdb"
-    assert str(health_pipeline("sdb")) == asked
-    assert ask_health(part, ScriptedExecutor({asked: scripted_result(sata(), exits=(64,))})) == ""
+    part, requested = device("sdb1", disk="sdb"), "smartctl -j -H -A /dev/sdb"
+    assert str(health_pipeline("sdb")) == requested
+    assert ask_health(part, ScriptedExecutor({requested: scripted_result(sata(), exits=(64,))})) == ""
     assert (
-        ask_health(part, ScriptedExecutor({asked: scripted_result(sata(smart_status={"passed": False}))}))
+        ask_health(part, ScriptedExecutor({requested: scripted_result(sata(smart_status={"passed": False}))}))
         == "SMART says FAILED"
     )
 
 
 def test_who_cannot_be_asked_is_silent() -> None:
-    asked, part = "smartctl -j -H -A /dev/sdb", device("sdb1", disk="sdb")
+    requested, part = "smartctl -j -H -A /dev/sdb", device("sdb1", disk="sdb")
     missing = scripted_result(exits=(127,), words="smartctl: command not found")
     stuck = type(missing)(exits=(None,), stopped=StopReason.TIMED_OUT)
-    assert [ask_health(part, ScriptedExecutor({asked: told})) for told in (missing, stuck)] == [None, None]
+    assert [ask_health(part, ScriptedExecutor({requested: told})) for told in (missing, stuck)] == [None, None]

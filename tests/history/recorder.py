@@ -16,10 +16,10 @@ def main(path: str, job: str, count: int) -> None:
             with history.together():
                 history.attempt_begun(run, 1, NOON)
                 step = history.step_begun(
-                    run, 1, 0, does="copy", why="new", lane="", commands=("x" * 3000,), expected=None, now=NOON
+                    run, 1, 0, action="copy", why="new", worker="", commands=("x" * 3000,), expected=None, now=NOON
                 )
                 history.step_ended(
-                    step, now=NOON, moved=1, proved=True, exits=(0,), last_words=("y" * 9000,), error=None
+                    step, now=NOON, moved=1, proved=True, exits=(0,), last_output=("y" * 9000,), error=None
                 )
             print("stepped", run, flush=True)
             history.ended(run, report(run, job, Outcome.DONE), NOON)

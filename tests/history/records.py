@@ -10,7 +10,7 @@ from orchestrator.history.store import History
 
 NOON = datetime(2026, 3, 29, 12, 0, 0, 123456, tzinfo=UTC)
 ODD = b"caf\xe9 \xff\n\\x \xc3\xa4".decode("utf-8", "surrogateescape")
-EVIDENCE = Evidence(lines=(f"rsync {ODD}",), exits=(23, None), last_words=(ODD, ""), host="backup")
+EVIDENCE = Evidence(lines=(f"rsync {ODD}",), exits=(23, None), last_output=(ODD, ""), host="backup")
 
 
 def later(**by: float) -> datetime:

@@ -13,7 +13,7 @@ from orchestrator.history.views import open_reader
 from tests.history.records import NOON, ODD, later
 
 TOLD = NotifiedRecord(
-    job=ODD, target="backup", begun_at=NOON, told_at=later(hours=1), reminders=2, causes=(ODD, "late"), unsteady=True,
+    job=ODD, target="backup", begun_at=NOON, notified_at=later(hours=1), reminders=2, causes=(ODD, "late"), unsteady=True,
     well_since=later(hours=2), earlier=(later(days=-3), later(days=-1)),
 )  # fmt: skip
 

@@ -33,10 +33,10 @@ def test_a_whole_run_comes_back_as_it_was_told(history: History) -> None:
     history.attempt_begun(run, 1, later(seconds=1))
     history.planned(run, 1, '{"summary": "' + ODD + '"}')
     step = history.step_begun(
-        run, 1, 0, does="copy " + ODD, why="new", lane=ODD, commands=("rsync " + ODD,), expected=None, now=NOON
+        run, 1, 0, action="copy " + ODD, why="new", worker=ODD, commands=("rsync " + ODD,), expected=None, now=NOON
     )
     history.step_ended(
-        step, now=later(seconds=2), moved=7, proved=False, exits=(0, None, -13), last_words=(ODD, ""), error=ODD
+        step, now=later(seconds=2), moved=7, proved=False, exits=(0, None, -13), last_output=(ODD, ""), error=ODD
     )
     history.attempt_ended(run, 1, later(seconds=3), "it broke " + ODD, EVIDENCE)
     history.attempt_begun(run, 2, later(seconds=4))
@@ -60,8 +60,8 @@ def test_a_whole_run_comes_back_as_it_was_told(history: History) -> None:
     assert (first.begun_at, first.ended_at, first.refusal) == (later(seconds=1), later(seconds=3), None)
     assert (second.refusal, second.why, second.evidence, second.steps) == ('{"why": "too much"}', None, None, ())
     (done,) = first.steps
-    assert (done.does, done.lane, done.commands, done.error) == ("copy " + ODD, ODD, ("rsync " + ODD,), ODD)
-    assert (done.exits, done.last_words, done.moved, done.expected) == ((0, None, -13), (ODD, ""), 7, None)
+    assert (done.action, done.worker, done.commands, done.error) == ("copy " + ODD, ODD, ("rsync " + ODD,), ODD)
+    assert (done.exits, done.last_output, done.moved, done.expected) == ((0, None, -13), (ODD, ""), 7, None)
     assert done.proved is False
     (said,), (hook,) = story.events, story.hooks
     assert (said.level, said.text, said.said_at) == ("warning", ODD, later(seconds=6))
@@ -81,14 +81,14 @@ def test_healing_asks_for_each_open_run_and_ends_those_whose_process_is_gone(his
     finish(history, Outcome.DONE)
     dead = begin(history, pid=1, process_started=10, boot="old")
     living = begin(history, pid=2, process_started=20, boot="new")
-    asked: list[tuple[int, int, str]] = []
+    requested: list[tuple[int, int, str]] = []
 
     def alive(pid: int, started: int, boot: str) -> bool:
-        asked.append((pid, started, boot))
+        requested.append((pid, started, boot))
         return boot == "new"
 
     assert history.heal(alive, later(hours=1)) == (dead,)
-    assert asked == [(1, 10, "old"), (2, 20, "new")]
+    assert requested == [(1, 10, "old"), (2, 20, "new")]
     story = history.views.run(dead)
     assert story is not None
     assert (story.run.outcome, story.run.why, story.run.took_s) == (Outcome.INTERRUPTED, "the process died", None)
@@ -129,7 +129,7 @@ def test_threads_may_share_it(history: History) -> None:
     run = begin(history)
     failures: list[BaseException] = []
 
-    def lane(name: str) -> None:
+    def worker(name: str) -> None:
         try:
             for number in range(20):
                 with history.together():
@@ -139,7 +139,7 @@ def test_threads_may_share_it(history: History) -> None:
             failures.append(error)
             raise
 
-    threads = [threading.Thread(target=lane, args=(name,)) for name in "ab"]
+    threads = [threading.Thread(target=worker, args=(name,)) for name in "ab"]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -161,10 +161,10 @@ def test_a_record_of_something_unknown_is_refused(history: History, action: str)
         "refused": lambda: history.refused(1, 1, "{}"),
         "ended": lambda: history.ended(2, report(2), NOON),
         "step_ended": lambda: history.step_ended(
-            9, now=NOON, moved=0, proved=True, exits=(), last_words=(), error=None
+            9, now=NOON, moved=0, proved=True, exits=(), last_output=(), error=None
         ),
         "step_begun": lambda: history.step_begun(
-            1, 1, 0, does="", why="", lane="", commands=(), expected=None, now=NOON
+            1, 1, 0, action="", why="", worker="", commands=(), expected=None, now=NOON
         ),
         "said": lambda: history.said(2, NOON, "info", "x"),
     }
@@ -192,12 +192,12 @@ def test_a_point_is_made_proved_confirmed_and_goes(history: History) -> None:
     history.point_made("photos", "backup", POINT, run, entries=5, bytes=500, taken=NOON, now=later(minutes=1))
     made = only_point(history)
     assert (made.run, made.entries, made.bytes, made.taken_at, made.made_at) == (run, 5, 500, NOON, later(minutes=1))
-    assert (made.proved_at, made.confirmed_at, made.sound, made.reading) == (None, None, None, None)
+    assert (made.verified_at, made.confirmed_at, made.sound, made.reading) == (None, None, None, None)
     history.proved("photos", "backup", POINT, run, later(minutes=2))
     history.point_current("photos", "backup", POINT, run, later(days=2))
     history.point_current("photos", "backup", POINT, run, later(days=1))  # a clock set back takes nothing away
     there = only_point(history)
-    assert (there.proved_at, there.confirmed_at) == (later(minutes=2), later(days=2))
+    assert (there.verified_at, there.confirmed_at) == (later(minutes=2), later(days=2))
     history.point_gone("photos", "backup", POINT, later(days=3))
     assert history.views.points("photos") == ()
 
@@ -210,14 +210,14 @@ def test_a_point_made_again_after_it_went_is_another(history: History) -> None:
     history.point_gone("photos", "backup", POINT, NOON)
     history.point_made("photos", "backup", POINT, run, entries=6, bytes=600, taken=NOON, now=NOON)
     again = only_point(history)
-    assert (again.entries, again.proved_at, again.sound, again.whole_at) == (6, None, None, None)
+    assert (again.entries, again.verified_at, again.sound, again.whole_at) == (6, None, None, None)
 
 
 def test_a_point_proved_before_it_is_told_as_made_stays_proved(history: History) -> None:
     run = begin(history)
     history.proved("photos", "backup", POINT, run, NOON)
     history.point_made("photos", "backup", POINT, run, entries=5, bytes=500, taken=NOON, now=NOON)
-    assert (only_point(history).proved_at, only_point(history).entries) == (NOON, 5)
+    assert (only_point(history).verified_at, only_point(history).entries) == (NOON, 5)
 
 
 def test_what_a_place_holds_is_taken_as_it_is(history: History) -> None:
@@ -232,7 +232,7 @@ def test_what_a_place_holds_is_taken_as_it_is(history: History) -> None:
     assert set(found) == {"2026-01-02T000000Z", "2026-01-03T000000Z", "by hand " + ODD}
     seen = found["2026-01-03T000000Z"]
     assert seen.taken_at is not None
-    assert (seen.taken_at.day, seen.made_at, seen.run, seen.proved_at) == (3, None, None, None)
+    assert (seen.taken_at.day, seen.made_at, seen.run, seen.verified_at) == (3, None, None, None)
     assert found["by hand " + ODD].taken_at is None
     history.points_seen("photos", "backup", dict.fromkeys(names) | {"by hand " + ODD: NOON}, NOON)
     assert next(point.taken_at for point in history.views.points("photos") if point.name == "by hand " + ODD) == NOON
@@ -240,7 +240,7 @@ def test_what_a_place_holds_is_taken_as_it_is(history: History) -> None:
         "photos", "backup", {"2026-01-01T000000Z": None}, NOON
     )  # it comes back with what is known of it
     (back,) = (point for point in history.views.points("photos") if point.place == "backup")
-    assert back.proved_at == NOON
+    assert back.verified_at == NOON
     assert len(history.views.points("photos")) == 2  # the other place was not looked at
 
 
@@ -270,7 +270,7 @@ def test_only_a_whole_good_reading_makes_a_point_sound_again(history: History) -
     history.point_made("photos", "backup", POINT, run, entries=1, bytes=1, taken=NOON, now=NOON)
     history.verified("photos", "backup", POINT, reading=reading(), now=later(hours=1), scope="sample")
     point = only_point(history)
-    assert (point.sound, point.whole_at, point.proved_at) == (True, None, None)
+    assert (point.sound, point.whole_at, point.verified_at) == (True, None, None)
     history.verified("photos", "backup", POINT, reading=reading(missing=1), now=later(hours=2), scope="sample")
     assert only_point(history).sound is False
     history.verified("photos", "backup", POINT, reading=reading(unproved=3), now=later(hours=3), scope="sample")
@@ -280,7 +280,7 @@ def test_only_a_whole_good_reading_makes_a_point_sound_again(history: History) -
     assert point.reading.sound is True  # the last reading was good; it was not of the whole
     history.verified("photos", "backup", POINT, reading=reading(), now=later(hours=4), scope=WHOLE)
     point = only_point(history)
-    assert (point.sound, point.whole_at, point.proved_at) == (True, later(hours=4), later(hours=4))
+    assert (point.sound, point.whole_at, point.verified_at) == (True, later(hours=4), later(hours=4))
 
 
 def test_small_facts_are_remembered_per_job(history: History) -> None:

@@ -77,12 +77,12 @@ def test_looks_at_ten_thousand_runs_take_few_steps(many: str, look: Callable[[Hi
 def test_the_first_run_into_a_place_is_looked_for_only_where_there_is_no_copy(many: str) -> None:
     """Or else `status` goes through all runs of a job whose target was changed."""
     with open_reader(many) as views:
-        asked: list[str] = []
-        views._database._connection.set_trace_callback(asked.append)
+        requested: list[str] = []
+        views._database._connection.set_trace_callback(requested.append)
         assert views.health_facts("job 3", at=("backup", "/moved/here")).copies
-        assert not [statement for statement in asked if "target =" in statement]
+        assert not [statement for statement in requested if "target =" in statement]
         facts = views.health_facts("job 3", at=("red", "/srv/copies"))
-        assert [statement for statement in asked if "target =" in statement]
+        assert [statement for statement in requested if "target =" in statement]
     assert (facts.copies, facts.first_begun) == ((), None)
 
 

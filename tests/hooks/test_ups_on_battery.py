@@ -87,13 +87,13 @@ def installed() -> list[str]:
     return [program for program in FAKES if shutil.which(program, path="/usr/sbin:/sbin")]
 
 
-@pytest.mark.parametrize(("program", "asked"), [("apcaccess", "-p STATUS"), ("upsc", "first ups.status")])
-def test_the_program_that_exists_is_asked_for_its_first_ups(hook: Any, fake: Any, program: str, asked: str) -> None:
+@pytest.mark.parametrize(("program", "requested"), [("apcaccess", "-p STATUS"), ("upsc", "first ups.status")])
+def test_the_program_that_exists_is_asked_for_its_first_ups(hook: Any, fake: Any, program: str, requested: str) -> None:
     path = fake(program, {"apcaccess": "ONLINE", "upsc": "OL"}[program])
     if program == "upsc" and "apcaccess" in installed():
         pytest.skip("apcupsd is installed on this machine and comes first")
     assert hook("ups-on-battery", event="before", path=path).returncode == 0
-    assert (Path(path) / f"{program}.calls").read_text().strip() == asked
+    assert (Path(path) / f"{program}.calls").read_text().strip() == requested
 
 
 def test_neither_program_is_an_error_that_names_both_packages(hook: Any, fake: Any) -> None:

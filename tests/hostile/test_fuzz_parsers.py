@@ -167,8 +167,8 @@ def survey_restore(said: bytes) -> object:
     return RSYNC.survey_restore(FAR_TREES, RestoreRequest(point=point, path=b"", to=Location(path="/to")), reader(said))
 
 
-def survey_datasets(said: bytes, **asked: Any) -> object:
-    return ZFS.survey(sides.job(), replace(sides.ASKED, **asked), reader(said))
+def survey_datasets(said: bytes, **requested: Any) -> object:
+    return ZFS.survey(sides.job(), replace(sides.ASKED, **requested), reader(said))
 
 
 def confirm(said: bytes) -> object:

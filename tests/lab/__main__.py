@@ -13,12 +13,12 @@ from tests.lab.recipe import FLAVOURS
 from tests.lab.store import Store
 
 
-def build(asked: argparse.Namespace) -> int:
+def build(requested: argparse.Namespace) -> int:
     """Builds images and saved states that are missing; `--fresh` builds all anew."""
     store = Store()
-    for flavour in asked.flavour or FLAVOURS:
+    for flavour in requested.flavour or FLAVOURS:
         begun = time.monotonic()
-        if asked.fresh:
+        if requested.fresh:
             shutil.rmtree(store.image_folder(flavour), ignore_errors=True)
         with Lab(flavour, store=store) as lab:
             lab.prepare()
@@ -26,22 +26,22 @@ def build(asked: argparse.Namespace) -> int:
     return 0
 
 
-def execute(asked: argparse.Namespace) -> int:
+def execute(requested: argparse.Namespace) -> int:
     """Restores a machine, or with `--pair` both, runs one command on it, ends it; the exit status is the command's."""
-    with Lab(_one(asked)) as lab:
+    with Lab(_one(requested)) as lab:
         lab.prepare()
         begun = time.monotonic()
-        machine = getattr(lab.pair(), asked.machine) if asked.pair else lab.machine(asked.machine)
+        machine = getattr(lab.pair(), requested.machine) if requested.pair else lab.machine(requested.machine)
         print(f"restored in {time.monotonic() - begun:.2f} s", file=sys.stderr)
-        ended = machine.sh(asked.command, check=False, seconds=3600)
+        ended = machine.sh(requested.command, check=False, seconds=3600)
     sys.stdout.buffer.write(ended.out)
     sys.stderr.buffer.write(ended.errors)
     return int(ended.code)
 
 
-def shell(asked: argparse.Namespace) -> int:
+def shell(requested: argparse.Namespace) -> int:
     """Restores both machines and gives a Python prompt with `master`, `backup` and `pair`."""
-    with Lab(_one(asked)) as lab:
+    with Lab(_one(requested)) as lab:
         lab.prepare()
         pair = lab.pair()
         names = {"lab": lab, "pair": pair, "master": pair.master, "backup": pair.backup}
@@ -49,14 +49,14 @@ def shell(asked: argparse.Namespace) -> int:
     return 0
 
 
-def clean(asked: argparse.Namespace) -> int:
+def clean(requested: argparse.Namespace) -> int:
     """Removes all images and saved states."""
     Store().clean()
     return 0
 
 
-def _one(asked: argparse.Namespace) -> str:
-    return asked.flavour[0] if asked.flavour else "trixie"
+def _one(requested: argparse.Namespace) -> str:
+    return requested.flavour[0] if requested.flavour else "trixie"
 
 
 COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
@@ -69,20 +69,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.lab", description="Real OpenZFS in virtual machines.")
     parser.add_argument("--flavour", action="append", choices=list(FLAVOURS), help="build: all; else trixie")
     commands = parser.add_subparsers(dest="does", required=True)
-    for name, does in COMMANDS.items():
-        one = commands.add_parser(name, help=str(does.__doc__).splitlines()[0])
+    for name, action in COMMANDS.items():
+        one = commands.add_parser(name, help=str(action.__doc__).splitlines()[0])
         if name == "build":
             one.add_argument("--fresh", action="store_true")
         elif name == "exec":
             one.add_argument("--machine", default="master", choices=("master", "backup"))
             one.add_argument("--pair", action="store_true")
             one.add_argument("command")
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     if why := missing():
         print(f"no lab here: {why}", file=sys.stderr)
         return 2
     try:
-        return COMMANDS[asked.does](asked)
+        return COMMANDS[requested.action](requested)
     except LabError as error:
         print(error, file=sys.stderr)
         return 1

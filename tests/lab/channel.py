@@ -93,9 +93,9 @@ class Channel:
                 self._put(_SYNC + _HEADER.pack(0, ord("R"), _TOKEN) + self._token)
             self._in_step.wait(1)
 
-    def start(self, asked: Mapping[str, Any]) -> GuestCommand:
+    def start(self, requested: Mapping[str, Any]) -> GuestCommand:
         """Begins what the agent is asked for."""
-        return self._open("O", json.dumps(asked).encode())
+        return self._open("O", json.dumps(requested).encode())
 
     def set_clock(self, now: float) -> None:
         """Gives the guest the time."""

@@ -86,7 +86,7 @@ class InGuest(Writer):
         return PipelineResult(
             exits=exits,
             stdout=ended.out,
-            last_words=("",) * (len(exits) - 1) + (said,),
+            last_output=("",) * (len(exits) - 1) + (said,),
             took_s=time.monotonic() - begun,
         )
 
@@ -96,10 +96,10 @@ def carry(hands: InGuest, job: Job, *allowed: str, looks: int = 5) -> tuple[Deci
 
     Raises: OrchestratorError for what fails; AssertionError when it does not come to an end.
     """
-    asked = RunRequest(now=NOW, notes="/notes", allowed=frozenset(allowed))
+    requested = RunRequest(now=NOW, notes="/notes", allowed=frozenset(allowed))
     decisions: list[Decision] = []
     for _ in range(looks):
-        decision = ENGINE.plan(job, ENGINE.survey(job, asked, hands), asked)
+        decision = ENGINE.plan(job, ENGINE.survey(job, requested, hands), requested)
         decisions.append(decision)
         if isinstance(decision, Refusal):
             return tuple(decisions)

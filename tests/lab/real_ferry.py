@@ -25,7 +25,7 @@ from orchestrator.engines.zfs.plan.plan import decide_actions
 from orchestrator.engines.zfs.survey.survey import survey
 from orchestrator.planners.retry import RetryAfter, decide_retry
 from orchestrator.process.pipeline import pipeline_failure
-from tests.engines.zfs.model_run import Cut, Ferry, Mishap, asked, unharmed
+from tests.engines.zfs.model_run import Cut, Ferry, Mishap, requested, unharmed
 from tests.engines.zfs.sides import job
 from tests.lab.common import ENCRYPTED, Machine
 from tests.lab.hands import InGuest
@@ -148,7 +148,7 @@ class RealFerry(Ferry):
             pool.look()
 
     def decide(self, wants: RunRequest | None = None) -> ActionPlan | Refusal:
-        self._wants = wants or asked()
+        self._wants = wants or requested()
         self._world = survey(self.job, self._wants, self.hands)
         return decide_actions(self.job, self._world, self._wants)
 
@@ -181,12 +181,12 @@ class RealFerry(Ferry):
 
     def _step(self, step: Step, cut: int | None) -> None:
         assert isinstance(step.work, Pipeline)
-        self.told.append(step.does if cut is None else f"{step.does} (cut)")
+        self.told.append(step.action if cut is None else f"{step.action} (cut)")
         if cut is not None and not step.copies:
-            raise Cut(f"before {step.does}")
+            raise Cut(f"before {step.action}")
         if cut is not None:
             (self._die if self.link_dies else self._cut)(step.work, cut * UNIT)
-            raise Cut(f"in {step.does}")
+            raise Cut(f"in {step.action}")
         result = self.hands.stream(step.work)
         if not result.well:
             raise ENGINE.explain(pipeline_failure(step.work, result))

@@ -53,7 +53,7 @@ class Turn:
     source's then.
     """
 
-    does: str = ":"
+    action: str = ":"
     outcome: str = DONE
     says: tuple[str, ...] = ()
     sends: tuple[str, ...] | None = None
@@ -124,7 +124,7 @@ class Table:
             self.machine.sh(f"zfs create {TOGETHER}; zfs create {self.places['vault']}/rows")
         for place in range(max(len(row.turns) for row in rows)):
             going = [(row, row.at(place)) for row in rows if place < len(row.turns)]
-            scripts = (self._said(turn, "s=$s; c=$c\n" + turn.does) for _, turn in going)
+            scripts = (self._said(turn, "s=$s; c=$c\n" + turn.action) for _, turn in going)
             self.machine.sh(PRELUDE + "\n".join(scripts), seconds=600)
             before = self.snapshots()
             told = [one for group in _groups(going) for one in self._run_group(group, rows)]

@@ -36,7 +36,7 @@ def outcomes(machine: Machine, job: str) -> list[str | None]:
     return [run["outcome"] for run in machine.poolferry("history", job, "--json", check=True).json["runs"]]
 
 
-def asked(machine: Machine, job: str) -> list[str]:
+def requested(machine: Machine, job: str) -> list[str]:
     """Why the runs of a job began, the newest first."""
     return [run["asked"] for run in machine.poolferry("history", job, "--json", check=True).json["runs"]]
 

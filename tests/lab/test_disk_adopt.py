@@ -45,10 +45,10 @@ def test_disks_are_adopted_with_all_that_is_on_them(master: VirtualMachine) -> N
         content = {"pool": "zfs", "deep": "zfs"}.get(name, name)
         rotation = "pools" if content == "zfs" else "trees"
         more = ("--luks", "--key-file", "/root/key") if name in ("ext4", "deep") else ()
-        asked = ("disks", "enroll", disk.device, "--set", rotation, "--name", name, "--content", content, *more)
-        ended = master.poolferry(*asked, seconds=300)
+        requested = ("disks", "enroll", disk.device, "--set", rotation, "--name", name, "--content", content, *more)
+        ended = master.poolferry(*requested, seconds=300)
         assert ended.code == 3, "what holds something is not enrolled as if it were blank"
-        ended = master.poolferry(*asked, "--adopt", seconds=300)
+        ended = master.poolferry(*requested, "--adopt", seconds=300)
         assert ended.code == 0, ended.complaint
     found = master.poolferry("disks", "scan", "--json", seconds=600)
     told = {each["disk"]: (each["ending"], each["safe"], each["runs"][0]["outcome"]) for each in found.json["visits"]}

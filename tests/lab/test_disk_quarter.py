@@ -81,10 +81,10 @@ class Quarter:
 
 def test_a_quarter_with_three_disks(master: VirtualMachine) -> None:
     quarter = Quarter(master)
-    for day, (asked, brought) in DAYS.items():
+    for day, (requested, brought) in DAYS.items():
         quarter.at(day)
         stands = quarter.stands()
-        assert stands["expected"] == asked, (day, stands["request"])
+        assert stands["expected"] == requested, (day, stands["request"])
         assert bool(stands["late"]) is (day == 60), (day, stands)
         assert list(stands["overdue"]) == (["blue"] if day == 90 else []), (day, stands)
         if brought:

@@ -12,11 +12,11 @@ from tests.lab.service import (
     PLACES,
     QUICK,
     SLOW,
-    asked,
     copying,
     install,
     of_units,
     outcomes,
+    requested,
     shown,
     until,
 )
@@ -31,7 +31,7 @@ BOTH = pytest.mark.flavours("trixie", "bookworm")  # systemd 257 and 252
 def test_the_units_are_what_systemd_takes(master: Machine) -> None:
     master.poolferry("setup", "systemd", check=True)
     master.poolferry("setup", "systemd", "--timer", check=True)
-    units = "poolferry.service poolferry-run@photos.service poolferry-owed.service poolferry-owed.timer"
+    units = "poolferry.service poolferry-run@photos.service poolferry-due.service poolferry-due.timer"
     done = master.sh(f"cd /etc/systemd/system && systemd-analyze verify --man=no {units}", check=False)
     assert (done.code, done.complaint) == (0, "")
     for unit in units.split()[:3]:
@@ -40,10 +40,10 @@ def test_the_units_are_what_systemd_takes(master: Machine) -> None:
     master.job("quick", QUICK.format(when=MINUTELY), targets=PLACES)
     (told,) = of_units(master)
     assert told.startswith("hm  systemd: poolferry.service is installed and not enabled, so nothing runs after")
-    master.sh("sed -i s/Nice=5/Nice=6/ /etc/systemd/system/poolferry.service; systemctl enable poolferry-owed.timer")
+    master.sh("sed -i s/Nice=5/Nice=6/ /etc/systemd/system/poolferry.service; systemctl enable poolferry-due.timer")
     told = " ".join(of_units(master))
     assert "hm  systemd: poolferry.service is not as this version writes it" in told
-    assert "!!  systemd: poolferry-owed.timer is enabled, but inactive" in told
+    assert "!!  systemd: poolferry-due.timer is enabled, but inactive" in told
 
 
 def test_a_day_of_the_service(master: VirtualMachine) -> None:
@@ -53,7 +53,7 @@ def test_a_day_of_the_service(master: VirtualMachine) -> None:
     master.job("slow", SLOW.format(when=""))
     install(master)
     until(master, lambda: "done" in outcomes(master, "quick"))
-    assert asked(master, "quick")[0].startswith('at "* * * * *"; due ')
+    assert requested(master, "quick")[0].startswith('at "* * * * *"; due ')
     assert of_units(master) == ["ok  systemd: poolferry.service is enabled and active"]
     assert "next quick at" in shown(master, "StatusText")["StatusText"]
 
@@ -118,6 +118,6 @@ def test_after_a_power_cut_what_was_missed_is_caught_up(master: VirtualMachine) 
     master.boot_again(later=timedelta(minutes=10))
     until(master, lambda: len(outcomes(master, "slow")) > 1 and copying(master))
     assert outcomes(master, "slow")[1] == Outcome.INTERRUPTED
-    late = [text for text in asked(master, "quick") if text.startswith("late: the machine was off from ")]
-    assert len(late) == 1, asked(master, "quick")
+    late = [text for text in requested(master, "quick") if text.startswith("late: the machine was off from ")]
+    assert len(late) == 1, requested(master, "quick")
     assert "late: the machine was off" in master.poolferry("history", "quick", check=True).text

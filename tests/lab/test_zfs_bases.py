@@ -20,18 +20,18 @@ _COMMON = "newest snapshot both sides hold is @one"
 
 BASES = (
     Row(name="swapped", turns=(
-        Turn(does="begin; zfs destroy $s@one; zfs snapshot $s@one", outcome=REFUSED, sends=(),
+        Turn(action="begin; zfs destroy $s@one; zfs snapshot $s@one", outcome=REFUSED, sends=(),
              says=("$s and $c hold no snapshot in common: one of them was made anew", "same name, other snapshot: @one",
                    "poolferry run rows --aside")),
         Turn(allow=_ASIDE, sends=("$s @one, the whole",),
              says=(r"rename $c to $c_aside_\S+: .*it keeps all it holds, under another name",)),
     )),
     Row(name="recreated", turns=(
-        Turn(does="begin; zfs destroy -r $s; zfs create $s; grow $s first", outcome=REFUSED, sends=(),
+        Turn(action="begin; zfs destroy -r $s; zfs create $s; grow $s first", outcome=REFUSED, sends=(),
              says=(r"newest of 1 there: @one \(guid \d+\)", r"newest of 1 here: @first \(guid \d+\)")),
     )),
     Row(name="own", turns=(
-        Turn(does="begin; zfs snapshot $c@mine; zfs snapshot $c@autosnap_x; zfs snapshot $c@two; grow $s two",
+        Turn(action="begin; zfs snapshot $c@mine; zfs snapshot $c@autosnap_x; zfs snapshot $c@two; grow $s two",
              outcome=REFUSED, sends=(),
              says=("$c has 3 snapshots of its own since @one, the newest that both sides hold", "$c@mine", "$c@two",
                    "names that begin with autosnap_ are sanoid's", _COMMON)),
@@ -39,66 +39,66 @@ BASES = (
              says=("roll $c back to @one, which destroys $c@mine, $c@autosnap_x, $c@two",)),
     )),
     Row(name="aside", turns=(
-        Turn(does="begin; zfs snapshot $c@mine; grow $s two; zfs clone $c@mine vault/clone", outcome=FAILED, options=_BACK,
+        Turn(action="begin; zfs snapshot $c@mine; grow $s two; zfs clone $c@mine vault/clone", outcome=FAILED, options=_BACK,
              says=("a clone on the target hangs on a snapshot that would have to go",)),
         Turn(allow=_ASIDE, options="", sends=("$s @one, the whole", "$s @one → @two, incremental")),
     )),
     Row(name="renamed", turns=(
-        Turn(does="begin; zfs rename $s@one $s@uno; grow $s two", sends=("$s @uno → @two, incremental",),
+        Turn(action="begin; zfs rename $s@one $s@uno; grow $s two", sends=("$s @uno → @two, incremental",),
              says=(r"newest snapshot both sides hold is @uno \(guid \d+, @one on the target\)",)),
     )),
     Row(name="bookmark", turns=(
-        Turn(does="begin; zfs bookmark $s@one $s#kept; zfs destroy $s@one; grow $s two; grow $s three",
+        Turn(action="begin; zfs bookmark $s@one $s#kept; zfs destroy $s@one; grow $s two; grow $s three",
              says=("the source knows is @one .*there only as bookmark #kept",),
              sends=("$s #kept → @two, incremental", "$s @two → @three, incremental")),
     )),
     Row(name="written", turns=(
-        Turn(does="begin; grow $s two; " + _WRITE, outcome=REFUSED, sends=(),
+        Turn(action="begin; grow $s two; " + _WRITE, outcome=REFUSED, sends=(),
              says=("$c was written to since @one", r"\d+\S* KiB written to $c since its newest snapshot")),
         Turn(options=_BACK, sends=("$s @one → @two, incremental",),
              says=(r"roll $c back to @one, which destroys \S+ KiB written to $c",)),
     )),
     Row(name="theirs", turns=(
-        Turn(does="zfs create $s; grow $s syncoid_a; zfs send $s@syncoid_a | zfs receive $c; grow $s two",
+        Turn(action="zfs create $s; grow $s syncoid_a; zfs send $s@syncoid_a | zfs receive $c; grow $s two",
              sends=("$s @syncoid_a → @two, incremental",)),
     )),
 )  # fmt: skip
 TREES = (
     Row(name="excluded", alone=True, options='exclude = ["kid"]', turns=(
-        Turn(does="zfs create $s; zfs create $s/kid; grow $s one; grow $s/kid one", sends=("$s @one, the whole",)),
+        Turn(action="zfs create $s; zfs create $s/kid; grow $s one; grow $s/kid one", sends=("$s @one, the whole",)),
         Turn(options="", sends=("$s/kid @one, the whole",)),
-        Turn(does="zfs destroy -r $s/kid; grow $s two", sends=("$s @one → @two, incremental",),
+        Turn(action="zfs destroy -r $s/kid; grow $s two", sends=("$s @one → @two, incremental",),
              says=("$c/kid: on the target only; the source has no such dataset, and the copy is left alone",)),
     )),
     Row(name="holder", alone=True, turns=(
-        Turn(does="zfs create -p $s; grow $s one", source="tank/holder/deep", place="below", sends=("$s @one, the whole",),
+        Turn(action="zfs create -p $s; grow $s one", source="tank/holder/deep", place="below", sends=("$s @one, the whole",),
              says=("make vault/copies/holder, never mounted: others lie below it",)),
-        Turn(does="grow $s one", sends=("$s @one, the whole",),
+        Turn(action="grow $s one", sends=("$s @one, the whole",),
              says=("the target holds only its place, made by us and empty",)),
     )),
     Row(name="clones", turns=(
-        Turn(does="zfs create $s; zfs create $s/b; grow $s one; grow $s/b one; zfs clone $s/b@one $s/a; grow $s/a two",
+        Turn(action="zfs create $s; zfs create $s/b; grow $s one; grow $s/b one; zfs clone $s/b@one $s/a; grow $s/a two",
              sends=("$s @one, the whole", "$s/b @one, the whole", "$s/a @one → @two, a clone"),
              says=("a clone of $s/b@one, which the target holds by then",)),
-        Turn(does="zfs promote $s/a; grow $s/a three; grow $s/b three", outcome=REFUSED,
+        Turn(action="zfs promote $s/a; grow $s/a three; grow $s/b three", outcome=REFUSED,
              sends=("$s/a @two → @three, incremental",),
              says=("$s/b and $c/b hold no snapshot in common",
                    "$s/a holds snapshots of it: renamed, or a clone that was promoted")),
         Turn(allow=_ASIDE, says=("$s/b is a clone, and sent whole",)),
     )),
     Row(name="flat", alone=True, options='recursive = false\nsnapshots = ["day*"]\nskip-snapshots = ["*not"]', turns=(
-        Turn(does="zfs create $s; zfs create $s/kid; grow $s/kid day1; grow $s day1; grow $s hour; grow $s day-not; "
+        Turn(action="zfs create $s; zfs create $s/kid; grow $s/kid day1; grow $s day1; grow $s hour; grow $s day-not; "
              "grow $s day2; grow $s last", newest=False, sends=("$s @day1, the whole", "$s @day1 → @day2, incremental")),
     )),
     Row(name="disk", turns=(
-        Turn(does="zfs create -V 8M $s; udevadm settle; dd if=/dev/urandom of=/dev/zvol/$s bs=1M count=2 conv=fsync "
+        Turn(action="zfs create -V 8M $s; udevadm settle; dd if=/dev/urandom of=/dev/zvol/$s bs=1M count=2 conv=fsync "
              "status=none; zfs snapshot $s@one", sends=("$s @one, the whole",)),
-        Turn(does="dd if=/dev/urandom of=/dev/zvol/$s bs=1M count=1 conv=fsync status=none; zfs snapshot $s@two",
+        Turn(action="dd if=/dev/urandom of=/dev/zvol/$s bs=1M count=1 conv=fsync status=none; zfs snapshot $s@two",
              sends=("$s @one → @two, incremental",)),
     )),
     Row(name="near", alone=True, source="tank/two", turns=(
-        Turn(does="zfs create $s; grow $s one"),
-        Turn(does="grow $s two; zfs destroy $s@one", says=("there only as bookmark #poolferry_[0-9a-f]{16}_",)),
+        Turn(action="zfs create $s; grow $s one"),
+        Turn(action="grow $s two; zfs destroy $s@one", says=("there only as bookmark #poolferry_[0-9a-f]{16}_",)),
     )),
     Row(name="far", alone=True, source="tank/two", place="second", turns=(
         Turn(),
@@ -107,17 +107,17 @@ TREES = (
 )  # fmt: skip
 SEALED = (
     Row(name="sealed", turns=(
-        Turn(does="key $s; grow $s one; zfs unmount $s; zfs unload-key $s", sends=("$s @one, the whole",)),
-        Turn(does="zfs snapshot $s@two", options='raw = "no"', outcome=REFUSED, sends=(),
+        Turn(action="key $s; grow $s one; zfs unmount $s; zfs unload-key $s", sends=("$s @one, the whole",)),
+        Turn(action="zfs snapshot $s@two", options='raw = "no"', outcome=REFUSED, sends=(),
              says=("$c was received raw, and what follows cannot be not raw",)),
         Turn(options="", sends=("$s @one → @two, incremental",)),
     )),
     Row(name="opened", options='raw = "no"', turns=(
-        Turn(does="key $s; grow $s one", outcome=REFUSED, sends=(),
+        Turn(action="key $s; grow $s one", outcome=REFUSED, sends=(),
              says=("$s is encrypted, and its copy $c would be stored readable", "consent with .*may-decrypt = true")),
-        Turn(does="zfs unmount $s; zfs unload-key $s", options='raw = "no"\nmay-decrypt = true', outcome=REFUSED, sends=(),
+        Turn(action="zfs unmount $s; zfs unload-key $s", options='raw = "no"\nmay-decrypt = true', outcome=REFUSED, sends=(),
              says=("the key of $s is not loaded, so it cannot be read to be sent", "zfs load-key $s")),
-        Turn(does=GIVE_KEY + " | zfs load-key $s", sends=("$s @one, the whole",)),
+        Turn(action=GIVE_KEY + " | zfs load-key $s", sends=("$s @one, the whole",)),
     )),
 )  # fmt: skip
 
@@ -161,9 +161,9 @@ def test_each_row_of_trees_clones_volumes_and_several_targets(master: Machine, t
     # One bookmark of each target, and no hold.
     marks = master.sh("zfs list -H -o name -t bookmark tank/two").lines
     pool = {name: int(master.sh(f"zpool get -Hpo value guid {name}").text) for name in ("vault", "second")}
-    keepers = [replication_target_id(guid, Location(path=f"{places[name]}/two")) for name, guid in pool.items()]
+    target_ids = [replication_target_id(guid, Location(path=f"{places[name]}/two")) for name, guid in pool.items()]
     newest = int(values(master, "guid", "tank/two@two"))
-    assert sorted(marks) == sorted(f"tank/two#{cursor_bookmark_name(target_id, newest)}" for target_id in keepers)
+    assert sorted(marks) == sorted(f"tank/two#{cursor_bookmark_name(target_id, newest)}" for target_id in target_ids)
     assert master.sh("zfs list -H -o name -t snapshot -r tank | xargs zfs holds -H").text == ""
 
 
@@ -195,7 +195,7 @@ def test_properties_of_the_source_harm_neither_host_nor_copy(master: Machine, tm
             Row(
                 name="photos",
                 alone=True,
-                turns=(Turn(does=made), Turn(does="zfs set compression=zstd $s; grow $s two")),
+                turns=(Turn(action=made), Turn(action="zfs set compression=zstd $s; grow $s two")),
             ),
         )
     )

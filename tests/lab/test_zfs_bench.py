@@ -23,8 +23,8 @@ def test_a_run_costs_as_many_commands_as_promised(lab: Lab, peers: tuple[Tool, .
     commands = [row for row in rows if row.what.startswith("commands")]
     ours = {case: {row.note.split(" : ")[0] for row in commands if case in row.what} for case in (NOTHING, NEW)}
     assert ours == {NOTHING: {"4"}, NEW: {str(3 * DATASETS + 7 + KIT)}}
-    promised = [row.met for row in commands if row.most is not None]
-    assert promised == [True, True], "of one of the others"
+    expected = [row.met for row in commands if row.most is not None]
+    assert expected == [True, True], "of one of the others"
 
 
 @pytest.mark.long

@@ -24,29 +24,29 @@ until zfs list -Ho name "$c/%recv" >/dev/null 2>&1; do sleep 0.1; done
 """
 ROWS = (
     Row(name="quota", alone=True, place="tight", turns=(
-        Turn(does="zfs create -o quota=4M vault/tight; " + _BIG.format(8), outcome=REFUSED, says=(_NO_ROOM.format("vault/tight"),)),
+        Turn(action="zfs create -o quota=4M vault/tight; " + _BIG.format(8), outcome=REFUSED, says=(_NO_ROOM.format("vault/tight"),)),
         Turn(outcome=FAILED, says=("a quota on the target is reached", "what arrived is kept"), allow=_ALLOWED),
-        Turn(does="zfs set quota=none vault/tight", resumed=True, sends=("$s @one, the rest",)),
+        Turn(action="zfs set quota=none vault/tight", resumed=True, sends=("$s @one, the rest",)),
     )),
     Row(name="full", alone=True, place="small", turns=(
-        Turn(does="head -c 20M /dev/urandom >/small/junk; zpool sync small; " + _BIG.format(24), outcome=REFUSED,
+        Turn(action="head -c 20M /dev/urandom >/small/junk; zpool sync small; " + _BIG.format(24), outcome=REFUSED,
              says=(_NO_ROOM.format("small/copies"),)),
         Turn(outcome=FAILED, says=("the target pool has no space left .*MiB were free before", "what arrived is kept"),
              allow=_ALLOWED),
-        Turn(does="rm /small/junk; zpool sync small", resumed=True, sends=("$s @one, the rest",)),
+        Turn(action="rm /small/junk; zpool sync small", resumed=True, sends=("$s @one, the rest",)),
     )),
     Row(name="held", alone=True, options='may-destroy = ["rollback"]', turns=(
-        Turn(does="begin; zfs snapshot $c@own; zfs hold keep $c@own; grow $s two", outcome=FAILED, attempts=3,
+        Turn(action="begin; zfs snapshot $c@own; zfs hold keep $c@own; grow $s two", outcome=FAILED, attempts=3,
              says=("something still uses a dataset: a receive, a mount or a hold", "zfs holds")),
-        Turn(does="zfs release keep $c@own", sends=("$s @one → @two, incremental",), loses=True),
+        Turn(action="zfs release keep $c@own", sends=("$s @one → @two, incremental",), loses=True),
     )),
     Row(name="receiving", alone=True, turns=(
-        Turn(does=_RECEIVING, outcome=FAILED, attempts=3, says=("something still uses a dataset",)),
-        Turn(does="pkill -f '[z]fs receive -u $c'; while zfs list '$c/%recv' >/dev/null 2>&1; do sleep 0.1; done",
+        Turn(action=_RECEIVING, outcome=FAILED, attempts=3, says=("something still uses a dataset",)),
+        Turn(action="pkill -f '[z]fs receive -u $c'; while zfs list '$c/%recv' >/dev/null 2>&1; do sleep 0.1; done",
              sends=("$s @one → @two, incremental",)),
     )),
     Row(name="away", alone=True, place="away", turns=(
-        Turn(does="zfs create $s; grow $s one", outcome=REFUSED,
+        Turn(action="zfs create $s; grow $s one", outcome=REFUSED,
              says=("the pool away of the target away/copies/away is not imported", "zpool import away")),
     )),
     Row(name="nowhere", alone=True, source="nowhere/photos", turns=(
@@ -69,20 +69,20 @@ def _allow(dataset: str, rights: tuple[str, ...], but: str = "") -> str:
 
 USERS = (
     Row(name="right", alone=True, place="right", turns=(
-        Turn(does=f"zfs create vault/right; zfs create $s; grow $s one; {_allow('$s', SENDING)}; "
+        Turn(action=f"zfs create vault/right; zfs create $s; grow $s one; {_allow('$s', SENDING)}; "
              f"{_allow('vault/right', RECEIVING)}", sends=("$s @one, the whole",)),
-        Turn(does="grow $s two", sends=("$s @one → @two, incremental",)),
+        Turn(action="grow $s two", sends=("$s @one → @two, incremental",)),
     )),
     *(
         Row(name=f"no-{right}", alone=True, place=f"no-{right}", turns=(
-            Turn(does=f"zfs create vault/no-{right}; zfs create $s; grow $s one; {_allow('$s', SENDING, right)}; "
+            Turn(action=f"zfs create vault/no-{right}; zfs create $s; grow $s one; {_allow('$s', SENDING, right)}; "
                  f"{_allow(f'vault/no-{right}', RECEIVING, right)}", outcome=FAILED,
                  says=("this user may not do that with this dataset", "permission denied", f"it lacks `{right}`")),
         ))
         for right in ("bookmark", "hold", "send", "receive")
     ),
     Row(name="sudo", alone=True, place="sudo", options="sudo = true", turns=(
-        Turn(does="zfs create vault/sudo; zfs create $s; grow $s one", sends=("$s @one, the whole",)),
+        Turn(action="zfs create vault/sudo; zfs create $s; grow $s one", sends=("$s @one, the whole",)),
     )),
 )  # fmt: skip
 

@@ -117,7 +117,7 @@ def test_a_first_send_that_was_cut_goes_on(master: Machine, flavour: str) -> Non
         assert f"{name} = 0x{number:x}\n" in shown + "\n"
     ended, *rest = carry(hands, job())
     assert isinstance(ended, Plan)
-    assert "end process" in ended.steps[0].does
+    assert "end process" in ended.steps[0].action
     receiving.kill(9)  # the sender would still wait for its reader's next word
     assert any("zfs send -P -t 1-" in line for line in hands.ran)
     assert isinstance(rest[-1], NothingToDo)
@@ -325,10 +325,10 @@ def test_an_ordinary_user_carries_with_rights_or_with_sudo(master: Machine) -> N
 
 def _carries(master: Machine, *, sudo: bool) -> None:
     hands = InGuest(master, user="ferry")
-    asked = job(sudo=sudo)
-    carry(hands, asked)
+    requested = job(sudo=sudo)
+    carry(hands, requested)
     master.sh("zfs snapshot tank/photos@two")
-    assert isinstance(carry(hands, asked)[-1], NothingToDo)
+    assert isinstance(carry(hands, requested)[-1], NothingToDo)
     assert guids(master, "tank/photos") == guids(master, COPIED)
     assert values(master, COPIED, "readonly", "canmount", "poolferry:flags") == (
         "on local",
@@ -337,7 +337,7 @@ def _carries(master: Machine, *, sudo: bool) -> None:
     )
     assert len(master.sh("zfs list -H -t bookmark -o name -r tank; zfs holds -H tank/photos@one").lines) == 1
     assert any("sudo -n zfs send" in line for line in hands.ran) is sudo
-    plan = ENGINE.plan(asked, survey(asked, ASKED, hands), ASKED)
+    plan = ENGINE.plan(requested, survey(requested, ASKED, hands), ASKED)
     assert isinstance(plan, NothingToDo)
 
 

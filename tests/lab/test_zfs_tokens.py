@@ -19,39 +19,39 @@ _THERE = r"a send of @{} \(guid \d+\) was cut; [0-9.]+ KiB of it are there"
 
 ROWS = (
     Row(name="good", turns=(
-        Turn(does=_CUT, resumed=True, says=(_THERE.format("two"),), sends=("$s @two, the rest",)),
+        Turn(action=_CUT, resumed=True, says=(_THERE.format("two"),), sends=("$s @two, the rest",)),
     )),
     Row(name="more", turns=(
-        Turn(does=_CUT + "grow $s three; grow $s four", resumed=True,
+        Turn(action=_CUT + "grow $s three; grow $s four", resumed=True,
              says=(_THERE.format("two"), "the token covers @two alone; what follows continues from it"),
              sends=("$s @two, the rest", "$s @two → @four, with all between")),
     )),
     Row(name="first", turns=(
-        Turn(does=_FIRST + "grow $s two", resumed=True, says=(_THERE.format("one"),),
+        Turn(action=_FIRST + "grow $s two", resumed=True, says=(_THERE.format("one"),),
              sends=("$s @one, the rest", "$s @one → @two, incremental")),
     )),
     Row(name="renamed", turns=(
-        Turn(does=_CUT + "zfs rename $s@two $s@uno", resumed=True, says=(_THERE.format("uno"),),
+        Turn(action=_CUT + "zfs rename $s@two $s@uno", resumed=True, says=(_THERE.format("uno"),),
              sends=("$s @uno, the rest",)),
     )),
     Row(name="destroyed", turns=(
-        Turn(does=_CUT + "zfs destroy $s@two; grow $s three", says=("throw away what was cut in $c: " + _GONE,),
+        Turn(action=_CUT + "zfs destroy $s@two; grow $s three", says=("throw away what was cut in $c: " + _GONE,),
              sends=("$s @one → @three, incremental",)),
     )),
     Row(name="another", turns=(
-        Turn(does=_CUT + "zfs destroy $s@two; grow $s two", says=("throw away what was cut in $c: " + _GONE,),
+        Turn(action=_CUT + "zfs destroy $s@two; grow $s two", says=("throw away what was cut in $c: " + _GONE,),
              sends=("$s @one → @two, incremental",)),
     )),
     Row(name="first-gone", turns=(
-        Turn(does=_FIRST + "zfs destroy $s@one; grow $s two",
+        Turn(action=_FIRST + "zfs destroy $s@one; grow $s two",
              says=(_GONE.replace("@two", "@one"), "the target has no copy of it"), sends=("$s @two, the whole",)),
     )),
     Row(name="bookmark", turns=(
-        Turn(does=_CUT + "zfs bookmark $s@one $s#kept; zfs destroy $s@one", resumed=True,
+        Turn(action=_CUT + "zfs bookmark $s@one $s#kept; zfs destroy $s@one", resumed=True,
              says=(_THERE.format("two"),), sends=("$s @two, the rest",)),
     )),
     Row(name="baseless", turns=(
-        Turn(does="zfs create $s; grow $s zero; grow $s one; zfs send -Lce $s@zero | take; zfs send -i @zero $s@one | "
+        Turn(action="zfs create $s; grow $s zero; grow $s one; zfs send -Lce $s@zero | take; zfs send -i @zero $s@one | "
              "zfs receive -u $c; grow $s two; cut_more -i @one $s@two; zfs destroy $s@one",
              outcome=REFUSED, says=("$c has 1 snapshot of its own since @zero", "newest snapshot both sides hold is @zero"),
              sends=()),
@@ -60,7 +60,7 @@ ROWS = (
                    "and the target's newest is @zero", "roll $c back to @zero, which destroys $c@one")),
     )),
     Row(name="foreign", turns=(
-        Turn(does="zfs create tank/else; grow tank/else x; zfs create $s; grow $s one; cut tank/else@x",
+        Turn(action="zfs create tank/else; grow tank/else x; zfs create $s; grow $s one; cut tank/else@x",
              outcome=REFUSED, sends=(),
              says=("a cut receive of something else lies in $c", r"its token is for tank/else@x \(guid \d+\)",
                    "poolferry run rows --allow abort")),
@@ -68,19 +68,19 @@ ROWS = (
              sends=("$s @one, the whole",)),
     )),
     Row(name="tokenless", alone=True, turns=(
-        Turn(does=_WAITING, attempts=2, sends=("$s @one, the whole",),
+        Turn(action=_WAITING, attempts=2, sends=("$s @one, the whole",),
              says=(r"end process \d+, which still receives into $c: no other run of this job can be alive",)),
     )),
     Row(name="raw", turns=(
-        Turn(does="key $s; grow $s one; cut $s@one", sends=("$s @one, the whole",),
+        Turn(action="key $s; grow $s one; cut $s@one", sends=("$s @one, the whole",),
              says=("throw away what was cut in $c: the cut send was not raw, and this chain is raw",)),
     )),
     Row(name="raw-for-nothing", turns=(
-        Turn(does="zfs create $s; grow $s one; cut -w $s@one", resumed=True, says=(_THERE.format("one"),),
+        Turn(action="zfs create $s; grow $s one; cut -w $s@one", resumed=True, says=(_THERE.format("one"),),
              sends=("$s @one, the rest",)),
     )),
     Row(name="left-out", options='skip-snapshots = ["two"]', turns=(
-        Turn(does=_CUT + "grow $s three", sends=("$s @one → @three, incremental",),
+        Turn(action=_CUT + "grow $s three", sends=("$s @one → @three, incremental",),
              says=(r"@two \(guid \d+\) is about a snapshot that \[zfs\] snapshots and skip-snapshots leave out today",)),
     )),
 )  # fmt: skip

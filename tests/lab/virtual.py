@@ -122,10 +122,10 @@ class VirtualMachine(Machine):
 
     def falls_asleep(self, command: str) -> bool:
         """Whether the command put the machine to sleep; False: it was refused."""
-        asked = self.popen(command)
+        requested = self.popen(command)
         until = time.monotonic() + 60
         while not self.asleep:
-            if asked.poll():
+            if requested.poll():
                 return False
             if time.monotonic() > until:
                 raise LabError(f"{self.name} neither sleeps nor refuses to: {command}")

@@ -57,14 +57,14 @@ def serve() -> None:
     while True:
         for number, _ in poll.poll():
             if number == line.fileno():
-                asked, _ = line.accept()
-                if not (words := heard(asked)):
+                requested, _ = line.accept()
+                if not (words := heard(requested)):
                     continue
                 take(known)
                 pid, told = begin(words)
-                under_way[told] = (asked, pid)
+                under_way[told] = (requested, pid)
                 poll.register(told, select.POLLIN)
-                poll.register(asked, select.POLLRDHUP)
+                poll.register(requested, select.POLLRDHUP)
             else:
                 end(number, under_way, poll, known)
 
@@ -79,12 +79,12 @@ def take(known: list[str]) -> None:
             importlib.import_module(known.pop(0))
 
 
-def heard(asked: socket.socket) -> list[str]:
+def heard(requested: socket.socket) -> list[str]:
     """Who asks, for which user, and the words of the command; nothing of one who is gone before it has told all."""
     got, words, least = b"", [""], 3
     while len(words) - 1 < least:
-        if not (more := asked.recv(65536)):
-            asked.close()
+        if not (more := requested.recv(65536)):
+            requested.close()
             return []
         got += more
         words = got.decode(errors="surrogateescape").split("\0")
@@ -157,22 +157,22 @@ def run(argv: list[str], told: int) -> None:
 
 def end(number: int, under_way: dict[int, tuple[socket.socket, int]], poll: select.poll, known: list[str]) -> None:
     """A command has ended, or nobody waits for it any more."""
-    for told, (asked, pid) in list(under_way.items()):
-        if number == asked.fileno():
+    for told, (requested, pid) in list(under_way.items()):
+        if number == requested.fileno():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGKILL)
-            poll.unregister(asked)
+            poll.unregister(requested)
         elif number == told:
             new = b""
             while more := os.read(told, 65536):
                 new += more
             _, status = os.waitpid(pid, 0)
             with contextlib.suppress(OSError, KeyError):
-                poll.unregister(asked)
+                poll.unregister(requested)
             with contextlib.suppress(OSError):
-                asked.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+                requested.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
             poll.unregister(told)
-            asked.close()
+            requested.close()
             os.close(told)
             del under_way[told]
             known.extend(name for name in new.decode().split("\n") if name)

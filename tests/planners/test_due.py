@@ -44,7 +44,7 @@ def run(
     return PastRun(id=number, begun=begun, begun_why=why, ended=ended, outcome=outcome, why=said)
 
 
-def owed(**other: object) -> DueRun:
+def due_run(**other: object) -> DueRun:
     usual = DueRun(job="photos", scheduled_at=SLOT, newest=SLOT, slots=1, why=WHY, noted=SLOT, after_run=0)
     return replace(usual, **other)  # type: ignore[arg-type]
 
@@ -70,7 +70,7 @@ def test_a_job_that_is_seen_first_owes_nothing_of_before() -> None:
 
 def test_a_slot_is_owed_as_soon_as_it_comes() -> None:
     found = due(at=SLOT, held=anchor(SLOT - HOUR))
-    assert found.due == (owed(),)
+    assert found.due == (due_run(),)
     assert found.anchors == (anchor(SLOT),)
     assert due(at=SLOT - timedelta(microseconds=1), held=anchor(SLOT - HOUR)) == DueChanges(due=(), over=(), anchors=())
     assert due(at=SLOT + HOUR, held=anchor(SLOT)) == DueChanges(due=(), over=(), anchors=())
@@ -125,21 +125,21 @@ def test_a_run_by_hand_that_goes_on_may_serve_it_yet() -> None:
 
 
 def test_what_is_owed_is_over_when_a_run_since_ended_well() -> None:
-    found = due(held=anchor(SLOT), debt=owed(), known=past(run(1, SLOT + HOUR), since=0))
+    found = due(held=anchor(SLOT), debt=due_run(), known=past(run(1, SLOT + HOUR), since=0))
     assert [(over.job, over.why) for over in found.over] == [("photos", "run 1 served it")]
     assert found.due == ()
 
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.REFUSED])
 def test_a_run_that_failed_is_over_until_the_next_slot(outcome: Outcome) -> None:
-    found = due(held=anchor(SLOT), debt=owed(), known=past(run(1, SLOT, outcome, WHY, "no room"), since=0))
+    found = due(held=anchor(SLOT), debt=due_run(), known=past(run(1, SLOT, outcome, WHY, "no room"), since=0))
     assert found.over[0].why == f"run 1 {outcome}: no room"
-    by_hand = due(held=anchor(SLOT), debt=owed(), known=past(run(1, SLOT, outcome), since=0))
+    by_hand = due(held=anchor(SLOT), debt=due_run(), known=past(run(1, SLOT, outcome), since=0))
     assert by_hand == DueChanges(due=(), over=(), anchors=())
 
 
 def test_a_run_that_waits_is_tried_again_after_growing_pauses() -> None:
-    debt, pauses, ended = owed(), [], NOW + timedelta(minutes=10)
+    debt, pauses, ended = due_run(), [], NOW + timedelta(minutes=10)
     for number in range(1, 9):
         tried = run(number, NOW, Outcome.WAITING, debt.why, "the disk is away")
         (debt,) = due(at=ended, held=anchor(SLOT), debt=debt, known=past(tried, since=0)).due
@@ -154,34 +154,34 @@ def test_a_run_that_waits_is_tried_again_after_growing_pauses() -> None:
 
 def test_what_stop_at_ended_is_over_and_what_was_cut_goes_on() -> None:
     by_clock = run(1, SLOT, Outcome.INTERRUPTED, WHY, "the time window ended at 06:30 (stop-at); the next run goes on")
-    assert due(held=anchor(SLOT), debt=owed(), known=past(by_clock, since=0)).over
+    assert due(held=anchor(SLOT), debt=due_run(), known=past(by_clock, since=0)).over
     cut = run(1, SLOT, Outcome.INTERRUPTED, WHY, "asked to end (SIGTERM)")
-    assert due(held=anchor(SLOT), debt=owed(), known=past(cut, since=0)).due[0].tries == 1
+    assert due(held=anchor(SLOT), debt=due_run(), known=past(cut, since=0)).due[0].tries == 1
 
 
 def test_a_pause_in_a_future_that_was_wrong_is_over_at_once() -> None:
-    (debt,) = due(held=anchor(SLOT), debt=owed(not_before=NOW + timedelta(days=300), tried=1)).due
+    (debt,) = due(held=anchor(SLOT), debt=due_run(not_before=NOW + timedelta(days=300), tried=1)).due
     assert debt.not_before == NOW
 
 
 def test_further_slots_join_what_is_owed() -> None:
-    debt = owed(tries=2, not_before=NOW, told="away", tried=3)
+    debt = due_run(tries=2, not_before=NOW, told="away", tried=3)
     tomorrow = SLOT + timedelta(days=1)
     (found,) = due(at=tomorrow, held=anchor(SLOT), debt=debt, known=past(run(3, SLOT, Outcome.WAITING))).due
     assert (found.scheduled_at, found.newest, found.slots, found.tries, found.after_run) == (SLOT, tomorrow, 2, 2, 3)
 
 
 def test_what_is_owed_already_stays_as_it_is() -> None:
-    debt = owed(tries=2, tried=3)
+    debt = due_run(tries=2, tried=3)
     assert due(at=SLOT + timedelta(minutes=1), held=anchor(SLOT), debt=debt).due == (), "nothing of it is new"
-    attached, arrived = job("photos", "on attach"), owed(scheduled_at=NOW, newest=NOW)
+    attached, arrived = job("photos", "on attach"), due_run(scheduled_at=NOW, newest=NOW)
     assert due(attached, held=anchor(SLOT, "on attach"), debt=arrived, arrived=NOW).due == (), "the same arrival"
 
 
 def test_a_slot_while_the_run_for_the_one_before_goes_on_is_owed_anew() -> None:
     tomorrow = SLOT + timedelta(days=1)
     going = past(run(7, SLOT, None, WHY), since=0)
-    (found,) = due(at=tomorrow, held=anchor(SLOT), debt=owed(), known=going).due
+    (found,) = due(at=tomorrow, held=anchor(SLOT), debt=due_run(), known=going).due
     assert (found.scheduled_at, found.slots, found.after_run) == (tomorrow, 1, 7)
     ended = past(run(7, SLOT, Outcome.DONE, WHY), since=7)
     assert due(at=tomorrow, held=anchor(tomorrow), debt=found, known=ended) == DueChanges(due=(), over=(), anchors=())
@@ -280,4 +280,4 @@ def test_a_new_schedule_counts_from_now_and_the_old_one_until_now() -> None:
 
 def test_a_job_without_a_schedule_owes_nothing() -> None:
     assert due(job("photos", None)) == DueChanges(due=(), over=(), anchors=())
-    assert [over.job for over in due(job("photos", None), debt=owed()).over] == ["photos"]
+    assert [over.job for over in due(job("photos", None), debt=due_run()).over] == ["photos"]

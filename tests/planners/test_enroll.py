@@ -11,7 +11,7 @@ from orchestrator.planners.enroll import EnrollmentRequest, refuse_changed_devic
 from tests.planners.rotation_world import BLUE_UUID, RED_UUID, device, disk
 
 
-def wish(**more: Any) -> EnrollmentRequest:
+def request(**more: Any) -> EnrollmentRequest:
     told = {
         "name": "blue",
         "set": "offsite",
@@ -33,36 +33,36 @@ def held(**more: Any) -> BlockDevice:
 
 
 ROWS: list[tuple[EnrollmentRequest, BlockDevice, str]] = [
-    (wish(), blank(), ""),
-    (wish(), blank(external=False), "cannot be pulled out"),
-    (wish(inner=True), blank(external=False), ""),
-    (wish(), blank(size=0), "there is no medium"),
-    (wish(), blank(read_only=True), "can only be read"),
-    (wish(erase="S1"), held(answers=False), "cannot be read"),
-    (wish(), held(), "is not blank: it holds ext4"),
-    (wish(), held(label="PHOTOS"), 'it holds ext4, "PHOTOS"'),
-    (wish(), blank(table="dos"), "a dos table"),
-    (wish(), blank(parts=("sdb1", "sdb2")), "2 partitions"),
-    (wish(erase="S1"), held(), ""),
-    (wish(erase="S2"), held(), '"S2" is not the serial'),
-    (wish(erase="s1"), held(), '"s1" is not the serial'),
-    (wish(erase=str(1 << 30)), held(serial=""), ""),
-    (wish(erase="1"), held(serial=""), '"1" is not the size in bytes'),
-    (wish(erase="S1"), held(uuid=RED_UUID), "is disk red of the set offsite already"),
-    (wish(erase="S1"), held(at=("/media/x",)), "mounted at /media/x"),
-    (wish(erase="S1"), held(above=("dm-0",)), "in use by dm-0"),
-    (wish(adopt=True), held(), ""),
-    (wish(adopt=True, content="xfs"), held(), "holds ext4, not xfs"),
-    (wish(adopt=True, content="zfs"), held(kind="zfs_member"), ""),
-    (wish(adopt=True, locked=True), held(kind="crypto_LUKS"), ""),
-    (wish(adopt=True), blank(), "holds nothing, not ext4"),
-    (wish(adopt=True), blank(table="gpt"), "holds a gpt table, not ext4"),
+    (request(), blank(), ""),
+    (request(), blank(external=False), "cannot be pulled out"),
+    (request(inner=True), blank(external=False), ""),
+    (request(), blank(size=0), "there is no medium"),
+    (request(), blank(read_only=True), "can only be read"),
+    (request(erase="S1"), held(answers=False), "cannot be read"),
+    (request(), held(), "is not blank: it holds ext4"),
+    (request(), held(label="PHOTOS"), 'it holds ext4, "PHOTOS"'),
+    (request(), blank(table="dos"), "a dos table"),
+    (request(), blank(parts=("sdb1", "sdb2")), "2 partitions"),
+    (request(erase="S1"), held(), ""),
+    (request(erase="S2"), held(), '"S2" is not the serial'),
+    (request(erase="s1"), held(), '"s1" is not the serial'),
+    (request(erase=str(1 << 30)), held(serial=""), ""),
+    (request(erase="1"), held(serial=""), '"1" is not the size in bytes'),
+    (request(erase="S1"), held(uuid=RED_UUID), "is disk red of the set offsite already"),
+    (request(erase="S1"), held(at=("/media/x",)), "mounted at /media/x"),
+    (request(erase="S1"), held(above=("dm-0",)), "in use by dm-0"),
+    (request(adopt=True), held(), ""),
+    (request(adopt=True, content="xfs"), held(), "holds ext4, not xfs"),
+    (request(adopt=True, content="zfs"), held(kind="zfs_member"), ""),
+    (request(adopt=True, locked=True), held(kind="crypto_LUKS"), ""),
+    (request(adopt=True), blank(), "holds nothing, not ext4"),
+    (request(adopt=True), blank(table="gpt"), "holds a gpt table, not ext4"),
 ]
 
 
-@pytest.mark.parametrize(("asked", "found", "why"), ROWS)
-def test_what_is_refused(asked: EnrollmentRequest, found: BlockDevice, why: str) -> None:
-    refusal = refuse_enrollment(asked, found, [found], [disk()])
+@pytest.mark.parametrize(("requested", "found", "why"), ROWS)
+def test_what_is_refused(requested: EnrollmentRequest, found: BlockDevice, why: str) -> None:
+    refusal = refuse_enrollment(requested, found, [found], [disk()])
     assert (refusal is None) is (why == "")
     if refusal is not None:
         assert why in refusal.why
@@ -73,12 +73,12 @@ def test_what_is_refused(asked: EnrollmentRequest, found: BlockDevice, why: str)
 def test_a_disk_of_the_system_is_refused_by_any_of_its_parts() -> None:
     whole = blank(parts=("sdb1",), external=True)
     root = device("sdb1", disk="sdb", at=("/",))
-    refusal = refuse_enrollment(wish(erase="S1", inner=True), whole, [whole, root], [])
+    refusal = refuse_enrollment(request(erase="S1", inner=True), whole, [whole, root], [])
     assert refusal is not None
     assert "mounted at /" in refusal.why
     pool = device("sdb1", disk="sdb", above=("dm-3",))
     node = device("dm-3", disk="dm-3", at=("/srv",))
-    refusal = refuse_enrollment(wish(erase="S1"), pool, [whole, pool, node], [])
+    refusal = refuse_enrollment(request(erase="S1"), pool, [whole, pool, node], [])
     assert refusal is not None
     assert "/srv" in refusal.why
 
@@ -88,18 +88,18 @@ DEVICES = st.builds(
     serial=st.sampled_from(["", "S1"]), size=st.sampled_from([0, 100]), read_only=st.booleans(), external=st.booleans(),
     at=st.sampled_from([(), ("/",)]), above=st.sampled_from([(), ("dm-0",)]), table=st.sampled_from(["", "gpt"]),
 )  # fmt: skip
-WISHES = st.builds(wish, erase=st.sampled_from(["", "S1", "100", "x"]), inner=st.booleans())
+WISHES = st.builds(request, erase=st.sampled_from(["", "S1", "100", "x"]), inner=st.booleans())
 
 
 @given(WISHES, DEVICES)
-def test_nothing_is_erased_without_consent(asked: EnrollmentRequest, found: BlockDevice) -> None:
-    if refuse_enrollment(asked, found, [found], [disk()]) is None:
-        assert found.blank or asked.erase == (found.serial or str(found.size))
+def test_nothing_is_erased_without_consent(requested: EnrollmentRequest, found: BlockDevice) -> None:
+    if refuse_enrollment(requested, found, [found], [disk()]) is None:
+        assert found.blank or requested.erase == (found.serial or str(found.size))
         assert not found.at
         assert not found.above
         assert not found.read_only
         assert found.uuid != RED_UUID
-        assert found.external or asked.inner
+        assert found.external or requested.inner
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,16 @@
 """Which disk a device is; nothing may be taken for one of ours that is not."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.domain.authentication import AuthenticationKey
 from orchestrator.domain.device import BlockDevice
-from orchestrator.domain.rotation import DiskState
+from orchestrator.domain.rotation import DiskMarker, DiskRecord, DiskState
 from orchestrator.planners.identify_disk import DeviceState, IdentifiedDevice, identify_devices, verify_identity
-from tests.planners.rotation_world import BLUE_UUID, OWNER, RED_UUID, device, disk, known, marker
+from tests.planners.rotation_world import BLUE_UUID, KEY, NOW, OWNER, RED_UUID, device, disk, known, marker, tagged
 
 
 def one(found: tuple[IdentifiedDevice, ...]) -> IdentifiedDevice:
@@ -144,11 +147,47 @@ MARKED = [
 
 @pytest.mark.parametrize(("seen", "remembered", "state", "says"), MARKED)
 def test_the_marker_decides(seen: object, remembered: object, state: DeviceState, says: str) -> None:
-    told = verify_identity(disk(), device(), seen, remembered, OWNER)  # type: ignore[arg-type]
+    told = verify_identity(disk(), device(), tagged(seen), remembered, OWNER, key=KEY, tagged=True)  # type: ignore[arg-type]
     assert told.state is state
     assert says in told.says
     assert bool(told.hint) is (state is not DeviceState.READY)
     assert ("nothing was written to it" in told.says) is (state is not DeviceState.READY)
+
+
+OTHER = AuthenticationKey(b"o" * 32, NOW)
+TAGS = [
+    (marker(), known(), False, DeviceState.READY, ""),
+    (marker(), known(), True, DeviceState.LOOK_ALIKE, "a disk that looks like red"),
+    (marker(), None, False, DeviceState.NOT_PROVED, "has no tag, and history does not know the disk"),
+    (tagged(marker(), OTHER), known(), False, DeviceState.NOT_PROVED, f"the tag of the key {OTHER.id}"),
+    (tagged(marker(), OTHER), None, False, DeviceState.NOT_PROVED, "which is not on this machine"),
+    (tagged(marker(), OTHER), known(), True, DeviceState.LOOK_ALIKE, "does not have the tag of this host's key"),
+    (tagged(marker()), None, False, DeviceState.READY, "it is the one"),
+    (marker(authentication=f"{KEY.id}:"), known(), False, DeviceState.LOOK_ALIKE, "a disk that looks like red"),
+    (marker(authentication=f"{KEY.id}:\udcff"), known(), False, DeviceState.LOOK_ALIKE, "a disk that looks like red"),
+    (replace(tagged(marker()) or marker(), generation=6), known(generation=6), True, DeviceState.LOOK_ALIKE, "looks like"),
+    (replace(tagged(marker()) or marker(), disk="d2"), known(), True, DeviceState.LOOK_ALIKE, "looks like red"),
+    (replace(tagged(marker()) or marker(), host="nas"), known(), True, DeviceState.LOOK_ALIKE, "looks like red"),
+    (marker(owner="b" * 32, host="nas"), known(), True, DeviceState.ANOTHER_HOST, 'of the machine "nas"'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("seen", "remembered", "before", "state", "says"), TAGS)
+def test_the_tag_decides_too(
+    seen: DiskMarker, remembered: DiskRecord | None, before: bool, state: DeviceState, says: str
+) -> None:
+    told = verify_identity(disk(), device(), seen, remembered, OWNER, key=KEY, tagged=before)
+    assert told.state is state
+    assert says in told.says
+    assert bool(told.hint) is (state is not DeviceState.READY)
+    assert ("nothing was written to it" in told.says) is (state is not DeviceState.READY)
+    assert state in (DeviceState.READY, DeviceState.ANOTHER_HOST) or "poolferry disks readopt red" in told.hint
+
+
+def test_a_tag_is_for_one_storage_alone() -> None:
+    for other in (disk(identity=BLUE_UUID), disk(inside=BLUE_UUID)):
+        told = verify_identity(other, device(), tagged(marker()), known(), OWNER, key=KEY, tagged=True)
+        assert told.state is DeviceState.LOOK_ALIKE
 
 
 MARKERS = st.builds(
@@ -162,7 +201,7 @@ KNOWN = st.builds(known, written=st.integers(0, 9)).flatmap(
 
 @given(MARKERS | st.none(), KNOWN)
 def test_only_the_very_disk_is_ready(seen: object, remembered: object) -> None:
-    told = verify_identity(disk(), device(), seen, remembered, OWNER)  # type: ignore[arg-type]
+    told = verify_identity(disk(), device(), tagged(seen), remembered, OWNER, key=KEY, tagged=True)  # type: ignore[arg-type]
     if told.state is DeviceState.READY:
         assert seen is not None
         assert (seen.disk, seen.name, seen.set, seen.owner) == ("d1", "red", "offsite", OWNER)  # type: ignore[attr-defined]

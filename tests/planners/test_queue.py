@@ -18,7 +18,7 @@ HOUR = timedelta(hours=1)
 CALENDAR = ZonedCalendar(ZoneInfo("Europe/Berlin"))
 
 
-def owed(name: str, ago: float = 1, **other: Any) -> DueRun:
+def due_run(name: str, ago: float = 1, **other: Any) -> DueRun:
     scheduled_at = NOW - ago * HOUR
     return DueRun(
         job=name,
@@ -34,7 +34,7 @@ def owed(name: str, ago: float = 1, **other: Any) -> DueRun:
 
 def turn(*jobs: Job, owe: list[DueRun] | None = None, **other: Any) -> QueueDecision:
     usual: dict[str, Any] = {"running": {}, "paused": {}, "past": {}, "parallel": 2}
-    debts = [owed(one.name) for one in jobs] if owe is None else owe
+    debts = [due_run(one.name) for one in jobs] if owe is None else owe
     return decide_queue(RunQueue(jobs={one.name: one for one in jobs}, due=debts, **{**usual, **other}), NOW, CALENDAR)
 
 
@@ -48,7 +48,7 @@ def whys(found: QueueDecision) -> dict[str, str]:
 
 def test_the_oldest_begin_first_and_only_so_many() -> None:
     jobs = [job(name, "every 60") for name in "abc"]
-    found = turn(*jobs, owe=[owed("a", 1), owed("b", 3), owed("c", 2)])
+    found = turn(*jobs, owe=[due_run("a", 1), due_run("b", 3), due_run("c", 2)])
     assert begin(found) == ["b", "c"]
     assert whys(found) == {"a": "2 runs are going on, as many as may at once"}
     assert begin(turn(*jobs, running={"x": "there"})) == ["a"]
@@ -59,7 +59,12 @@ def test_a_priority_comes_before_age_and_a_disk_before_a_nightly_run() -> None:
     first = replace(job("first", "daily 02:30"), priority=1)
     last = replace(job("last", "on attach"), priority=-1)
     found = turn(
-        nightly, disk, first, last, owe=[owed("nightly", 9), owed("disk"), owed("first"), owed("last", 99)], parallel=4
+        nightly,
+        disk,
+        first,
+        last,
+        owe=[due_run("nightly", 9), due_run("disk"), due_run("first"), due_run("last", 99)],
+        parallel=4,
     )
     assert begin(found) == ["first", "disk", "nightly", "last"]
 
@@ -104,7 +109,7 @@ def test_runs_begin_only_within_their_window() -> None:
 
 
 def test_a_try_that_waited_is_not_repeated_too_soon() -> None:
-    tried = owed("a", tries=2, not_before=NOW + HOUR, told="the disk is away")
+    tried = due_run("a", tries=2, not_before=NOW + HOUR, told="the disk is away")
     found = turn(job("a", "every 60"), owe=[tried])
     assert whys(found) == {"a": "tried 2 times: the disk is away; again at 2026-11-20 14:00"}
     assert begin(turn(job("a", "every 60"), owe=[replace(tried, not_before=NOW)])) == ["a"]
@@ -117,7 +122,7 @@ def ended(outcome: Outcome) -> JobHistory:
 
 def test_a_slot_after_others_waits_until_they_have_ended_well() -> None:
     first, second = job("first", "daily 02:30"), job("second", "daily 03:00", after=("first",))
-    only = [owed("second")]
+    only = [due_run("second")]
     assert whys(turn(first, second, owe=only)) == {"second": "waits for first, which has never run"}
     assert whys(turn(first, second, past={"first": ended(Outcome.DONE)})) == {
         "second": "waits for first, which is running"
@@ -133,8 +138,8 @@ def test_a_slot_after_others_waits_until_they_have_ended_well() -> None:
 
 def test_a_chain_without_a_time_begins_when_it_is_owed() -> None:
     after = job("second", None, after=("first",))
-    assert begin(turn(job("first", "daily 02:30"), after, owe=[owed("second")])) == ["second"]
+    assert begin(turn(job("first", "daily 02:30"), after, owe=[due_run("second")])) == ["second"]
 
 
 def test_what_is_owed_by_a_job_that_is_gone_is_left_alone() -> None:
-    assert turn(owe=[owed("gone")]) == QueueDecision(begin=(), waiting=())
+    assert turn(owe=[due_run("gone")]) == QueueDecision(begin=(), waiting=())

@@ -31,7 +31,7 @@ RULES = RetryRules(attempts=4, wait=Seconds(30), wait_at_most=Seconds(100))
 
 
 def outside(kind: type[OutsideError]) -> OutsideError:
-    return kind("it broke", evidence=Evidence(lines=(), exits=(), last_words=()))
+    return kind("it broke", evidence=Evidence(lines=(), exits=(), last_output=()))
 
 
 def decide(error: OrchestratorError, **changed: Any) -> RetryAfter | GiveUp:

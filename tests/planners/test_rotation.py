@@ -32,23 +32,23 @@ def member(name: str, days: float | None = None, **more: Any) -> SetMember:
     return SetMember(**told)
 
 
-def asked(found: DiskRequest) -> tuple[str | None, list[str]]:
+def requested(found: DiskRequest) -> tuple[str | None, list[str]]:
     return found.disk.name if found.disk else None, [each.name for each in found.others]
 
 
 def test_the_oldest_is_asked_for_and_one_without_a_copy_first() -> None:
     found = choose_disk(rotation("a", "b", "c"), [member("a", 2), member("b", 16), member("c", 9)], NOW)
-    assert asked(found) == ("b", ["c", "a"])
+    assert requested(found) == ("b", ["c", "a"])
     assert found.why == "its copy is the oldest"
     found = choose_disk(rotation("a", "b"), [member("a", 2), member("b")], NOW)
-    assert (asked(found), found.why) == (("b", ["a"]), "it has no whole copy yet")
+    assert (requested(found), found.why) == (("b", ["a"]), "it has no whole copy yet")
 
 
 def test_lost_and_retired_disks_are_not_asked_for() -> None:
     gone = [member("a", 90, standing=DiskState.LOST), member("b", 80, standing=DiskState.RETIRED)]
-    assert asked(choose_disk(rotation("a", "b", "c"), [*gone, member("c", 1)], NOW)) == ("c", [])
+    assert requested(choose_disk(rotation("a", "b", "c"), [*gone, member("c", 1)], NOW)) == ("c", [])
     none = choose_disk(rotation("a", "b"), gone, NOW)
-    assert (asked(none), none.why) == ((None, []), "no disk of it can take a copy")
+    assert (requested(none), none.why) == ((None, []), "no disk of it can take a copy")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_fixed_order_goes_round(filled: dict[str, float], wanted: str) -> None
     declared = rotation("a", "b", "c", expect="fixed", order=("b", "c", "a"))
     members = [member(name, filled.get(name)) for name in "abc"]
     gone = [member(name, days, standing=DiskState.LOST) for name, days in filled.items() if name == "x"]
-    assert asked(choose_disk(declared, [*members, *gone], NOW))[0] == wanted
+    assert requested(choose_disk(declared, [*members, *gone], NOW))[0] == wanted
 
 
 def test_by_weekday() -> None:
@@ -68,18 +68,18 @@ def test_by_weekday() -> None:
     assert choose_disk(declared, [member("a"), friday], NOW).why == "today, friday, is its day"
     monday = member("a", 9, disk=disk("a", days=("monday", "thursday")))
     found = choose_disk(declared, [monday, member("b")], NOW)
-    assert (asked(found), found.why) == (("a", ["b"]), "its day is monday")
+    assert (requested(found), found.why) == (("a", ["b"]), "its day is monday")
     none = choose_disk(declared, [member("a"), member("b")], NOW)
-    assert (asked(none)[0], none.why) == (None, "no disk that can take a copy has a day")
+    assert (requested(none)[0], none.why) == (None, "no disk that can take a copy has a day")
 
 
 def test_one_disk_for_each_months_end() -> None:
     declared = rotation("a", "b", expect="month-end", keep_for=Seconds(60 * DAY))
     found = choose_disk(declared, [member("a", 45), member("b", 100)], NOW)
-    assert (asked(found), found.why) == (("b", []), "the end of October 2026 is not on a disk yet")
+    assert (requested(found), found.why) == (("b", []), "the end of October 2026 is not on a disk yet")
     assert explain_left_alone(declared, member("a", 45), NOW) == "disk a is kept as it is until 2026-12-05"
     done = choose_disk(declared, [member("a", 45), member("b", 20)], NOW)
-    assert (asked(done)[0], done.why) == (None, "disk b holds the end of October 2026")
+    assert (requested(done)[0], done.why) == (None, "disk b holds the end of October 2026")
     assert explain_left_alone(declared, member("b", 20), NOW) == "", "a copy of this month's end may be finished"
     assert explain_left_alone(rotation("a", expect="month-end"), member("a", 45), NOW) == ""
     assert explain_left_alone(declared, member("a"), NOW) == ""

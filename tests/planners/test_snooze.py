@@ -14,12 +14,12 @@ def test_a_disk_that_nobody_waits_for_is_neither_late_nor_asked_for_until_its_ti
     pair = rotation("red", "blue", each_within=Seconds(86400 * 7))
     red = SetMember(disk=disk("red"), filled=NOW - timedelta(days=30), enrolled=NOW, snooze=SNOOZED)
     blue = SetMember(disk=disk("blue"), filled=NOW - timedelta(days=1), enrolled=NOW)
-    health, asked = judge_set(pair, (red, blue), NOW), choose_disk(pair, (red, blue), NOW)
-    assert (dict(health.overdue), asked.disk, asked.others) == ({}, blue.disk, (red.disk,))
+    health, requested = judge_set(pair, (red, blue), NOW), choose_disk(pair, (red, blue), NOW)
+    assert (dict(health.overdue), requested.disk, requested.others) == ({}, blue.disk, (red.disk,))
     assert health.sleeping == ("disk red is not expected until 2026-12-04 12:00: at a friend's",)
     later = NOW + timedelta(days=14)
-    health, asked = judge_set(pair, (red, blue), later), choose_disk(pair, (red, blue), later)
-    assert (list(health.overdue), asked.disk, health.sleeping) == (["red", "blue"], red.disk, ())
+    health, requested = judge_set(pair, (red, blue), later), choose_disk(pair, (red, blue), later)
+    assert (list(health.overdue), requested.disk, health.sleeping) == (["red", "blue"], red.disk, ())
 
 
 def test_where_nobody_waits_for_any_disk_one_is_asked_for_all_the_same() -> None:
@@ -45,12 +45,12 @@ def test_a_quarter_with_three_disks_of_which_one_stays_away() -> None:
     for day in range(91):
         now = begun + timedelta(days=day)
         members = [SetMember(disk=each, filled=filled[each.name], enrolled=begun) for each in three.disks]
-        health, asked = judge_set(three, members, now), choose_disk(three, members, now)
+        health, requested = judge_set(three, members, now), choose_disk(three, members, now)
         assert (health.late, health.all_here) == ("", ""), "some disk is fresh all the time"
         for name in health.overdue:
             first.setdefault(name, day)
         if day % 7 == 0:
-            turn = [asked.disk, *asked.others]
+            turn = [requested.disk, *requested.others]
             here = next(each for each in turn if each and (each.name != "green" or day < 28))
             came.append(here.name)
             filled[here.name] = now

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tests.planners.promised import promised
+from tests.planners.expected import expected
 from tests.planners.two_years import BEGIN, END, Machine, job
 
 MORE = ["America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/Santiago"]
@@ -46,7 +46,7 @@ def counted(machine: Machine, name: str, fields: str, zone: str) -> tuple[list[d
     """Slots that nobody served, and slots that were served more than once."""
     held, at = spans(machine, name), 0
     never, twice = [], []
-    for scheduled_at in promised(fields, ZoneInfo(zone), BEGIN, min(END, machine.highest) - SETTLED):
+    for scheduled_at in expected(fields, ZoneInfo(zone), BEGIN, min(END, machine.highest) - SETTLED):
         while at < len(held) and held[at][1] < scheduled_at:
             at += 1
         times = sum(begin <= scheduled_at <= end for begin, end in held[at : at + 3])

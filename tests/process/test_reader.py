@@ -28,7 +28,7 @@ from tests.process.pipelines import open_descriptors, python, reads, runs, sh, u
 
 def test_the_whole_output_and_the_end() -> None:
     result = Reader().read(reads(("printf", "a\\nb"), ("cat",)))
-    assert (result.stdout, result.exits, result.last_words) == (b"a\nb", (0, 0), ("", ""))
+    assert (result.stdout, result.exits, result.last_output) == (b"a\nb", (0, 0), ("", ""))
     assert result.well
     assert result.stopped is None
     assert 0 < result.took_s < 60
@@ -36,7 +36,7 @@ def test_the_whole_output_and_the_end() -> None:
 
 def test_exits_raise_nothing_and_each_stage_has_its_last_words() -> None:
     result = Reader().read(reads(sh("echo first >&2; exit 3"), sh("cat; echo second >&2; exit 0")))
-    assert (result.exits, result.last_words, result.culprit) == ((3, 0), ("first", "second"), 0)
+    assert (result.exits, result.last_output, result.culprit) == ((3, 0), ("first", "second"), 0)
     assert not result.well
 
 
@@ -70,7 +70,7 @@ def test_a_missing_program_is_told_as_such(leash: bool, monkeypatch: pytest.Monk
     pipeline = reads(("echo", "x"), ("no-such-program", "-x"))
     result = Reader().read(pipeline)
     assert (result.exits, result.culprit) == ((None, 127), 1)
-    assert result.last_words == ("", "no-such-program: command not found")
+    assert result.last_output == ("", "no-such-program: command not found")
     with pytest.raises(PipelineFailed) as failed:
         list(Reader().records(pipeline))
     assert failed.value.evidence.exits == (None, 127)
@@ -87,13 +87,13 @@ def test_a_program_that_cannot_run_is_told(leash: bool, monkeypatch: pytest.Monk
     before = open_descriptors()
     result = Reader().read(reads(("yes",), (str(script),)))
     assert result.exits[1] == 127
-    assert "No such file" in result.last_words[1]
+    assert "No such file" in result.last_output[1]
     assert open_descriptors() == before
 
 
 def test_an_input_that_cannot_be_opened_is_told() -> None:
     result = Reader().read(Pipeline(stages=reads(("cat",), ("cat",)).stages, reads="/no/such/file"))
-    assert (result.exits, result.last_words[0]) == ((1, None), "/no/such/file: No such file or directory")
+    assert (result.exits, result.last_output[0]) == ((1, None), "/no/such/file: No such file or directory")
 
 
 def test_the_environment_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_a_flood_on_stderr_blocks_nobody() -> None:
     flood = "head -c 4000000 /dev/zero | tr '\\0' e >&2; "
     result = Reader().read(reads(sh(flood + "echo out"), sh(flood + "cat"), sh("cat; " + flood)), timeout=Seconds(60))
     assert (result.stdout, result.exits) == (b"out\n", (0, 0, 0))
-    assert all(len(words) > 8000 for words in result.last_words)
+    assert all(len(words) > 8000 for words in result.last_output)
 
 
 def test_more_than_the_limit_is_never_taken_for_the_whole() -> None:
@@ -187,7 +187,7 @@ def test_records_of_a_failing_stage_raise_at_the_end() -> None:
         seen.extend(Reader().records(reads(sh("echo a; echo b; echo no >&2; exit 4"), ("cat",)), separator=b"\n"))
     assert seen == [b"a", b"b"]
     evidence = failed.value.evidence
-    assert (evidence.exits, evidence.last_words, evidence.host) == ((4, 0), ("no", ""), None)
+    assert (evidence.exits, evidence.last_output, evidence.host) == ((4, 0), ("no", ""), None)
     assert evidence.lines[1] == "cat"
     assert failed.value.result.exits == (4, 0)
 
@@ -250,7 +250,7 @@ def test_a_child_that_keeps_the_output_open_is_waited_for_only_while_it_is_ours(
 
 def test_a_child_that_outlives_its_stage_is_waited_for() -> None:
     result = Reader().read(reads(sh("(sleep .3; echo late; echo words >&2) & echo early")))
-    assert (result.stdout, result.last_words, result.well) == (b"early\nlate\n", ("words",), True)
+    assert (result.stdout, result.last_output, result.well) == (b"early\nlate\n", ("words",), True)
 
 
 def test_a_child_that_never_ends_does_not_hold_us(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +279,7 @@ def test_the_evidence_names_the_host() -> None:
     near = Command(argv=("zfs", "send"), effect=Effect.READS)
     far = Command(argv=("zfs", "receive"), effect=Effect.WRITES, host=Host(name="box", user="ann"))
     pipeline = Pipeline(stages=(near, far))
-    result = executor.PipelineResult(exits=(-13, 255), last_words=("", "ssh: no route"), stopped=None)
+    result = executor.PipelineResult(exits=(-13, 255), last_output=("", "ssh: no route"), stopped=None)
     failed = pipeline_failure(pipeline, result, ("-4",))
     assert failed.evidence.host == "ann@box"
     assert "-4" in failed.evidence.lines[1]

@@ -16,8 +16,8 @@ def test_lines_and_questions_are_answered_and_remembered() -> None:
     assert isinstance(reader, Writer)
     assert reader.read(reads(("zfs", "list"))).stdout == b"tank\n"
     assert reader.read(reads(("a",), ("b",))) == anything
-    assert anything.last_words == ("", "no")
-    assert [str(pipeline) for pipeline in reader.asked] == ["zfs list", "a | b"]
+    assert anything.last_output == ("", "no")
+    assert [str(pipeline) for pipeline in reader.requested] == ["zfs list", "a | b"]
     with pytest.raises(KeyError, match="rsync"):
         reader.read(reads(("rsync",)))
 

@@ -27,17 +27,17 @@ def stopped(
     pipeline: Pipeline, ready: list[Path], manners: TerminationPolicy = ending.GENTLE
 ) -> tuple[PipelineResult, float]:
     """Runs it, asks it to stop once the files exist, and tells how long the stop took."""
-    stop, asked = StopRequest(), list[float]()
+    stop, requested = StopRequest(), list[float]()
 
     def ask() -> None:
         until(lambda: all(path.exists() for path in ready))
-        asked.append(time.monotonic())
+        requested.append(time.monotonic())
         stop.request("signal 15")
 
     thread = threading.Thread(target=ask)
     thread.start()
     result = Writer().stream(pipeline, stop=stop, manners=manners)
-    took = time.monotonic() - asked[0]
+    took = time.monotonic() - requested[0]
     thread.join()
     return result, took
 
@@ -215,8 +215,8 @@ def test_what_cannot_be_killed_is_left_behind_and_named(monkeypatch: pytest.Monk
     result = Writer().stream(writes(("sleep", "300"), ("cat",)), stall_after=Seconds(0.2))
     assert (result.stopped, result.exits) == (StopReason.STALLED, (None, None))
     assert result.took_s < 20
-    pids = [int(words.partition("process ")[2].split()[0]) for words in result.last_words]
-    assert "sleep: does not end even when killed: process " in result.last_words[0]
+    pids = [int(words.partition("process ")[2].split()[0]) for words in result.last_output]
+    assert "sleep: does not end even when killed: process " in result.last_output[0]
     assert all(map(runs, pids))
     for pid in pids:
         os.kill(pid, signal.SIGKILL)

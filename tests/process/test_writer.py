@@ -33,13 +33,13 @@ def test_a_gibibyte_through_three_stages_is_counted_exactly() -> None:
 def test_a_real_mbuffer_in_the_middle() -> None:
     pipeline = writes(("head", "-c", "60000000", "/dev/zero"), ("mbuffer", "-q", "-m", "8M"), ("wc", "-c"))
     result = Writer().stream(pipeline, on_bytes=lambda _: None, stall_after=Seconds(30))
-    assert (result.exits, result.moved, result.last_words[2]) == ((0, 0, 0), 60_000_000, "60000000")
+    assert (result.exits, result.moved, result.last_output[2]) == ((0, 0, 0), 60_000_000, "60000000")
 
 
 def test_odd_pieces_are_counted_exactly_too() -> None:
     pieces = python("import os\nfor n in range(3000): os.write(1, b'x' * (n % 97 + 1))")
     result = Writer().stream(writes(pieces, ("wc", "-c")), on_bytes=lambda _: None)
-    assert result.moved == sum(n % 97 + 1 for n in range(3000)) == int(result.last_words[1])
+    assert result.moved == sum(n % 97 + 1 for n in range(3000)) == int(result.last_output[1])
 
 
 def test_a_counted_sender_feels_that_nobody_reads() -> None:
@@ -52,7 +52,7 @@ def test_a_counted_sender_sees_that_nobody_listens_before_it_says_a_word() -> No
         "import select, sys\np = select.poll()\np.register(1, 0)\nsys.stderr.write(str(len(p.poll(20000))))"
     )
     result = Writer().stream(writes(watching, ("true",)), on_bytes=lambda _: None)
-    assert result.last_words[0] == "1"
+    assert result.last_output[0] == "1"
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_a_counted_slow_reader_gets_everything_and_nobody_spins(turns: list[float]) -> None:
     slow = python("import os, time\nn = 0\nwhile d := os.read(0, 65536): n += len(d); time.sleep(.01)\nprint(n)")
     result = Writer().stream(writes(("head", "-c", "5000000", "/dev/zero"), slow), on_bytes=lambda _: None)
-    assert (result.exits, result.moved, result.last_words[1]) == ((0, 0), 5_000_000, "5000000")
+    assert (result.exits, result.moved, result.last_output[1]) == ((0, 0), 5_000_000, "5000000")
     assert len(turns) < 1000
     assert not any(turns)  # its end would wait
 
@@ -82,7 +82,7 @@ SLOW = python("import os, time\nfor _ in range(400): os.write(1, bytes(65536)); 
 
 def test_a_long_slow_stream_gathers_before_it_is_moved(turns: list[float]) -> None:
     result = Writer().stream(writes(SLOW, ("wc", "-c")), on_bytes=lambda _: None)
-    assert (result.moved, result.last_words[1]) == (400 << 16, str(400 << 16))
+    assert (result.moved, result.last_output[1]) == (400 << 16, str(400 << 16))
     assert len(turns) < 330
     assert 0 < max(turns) <= 0.1
 
@@ -120,7 +120,7 @@ def test_files_feed_and_collect(tmp_path: Path) -> None:
     given.write_bytes(b"body\n")
     kept.write_bytes(b"head\n")
     result = Writer().stream(writes(("cat",), ("cat", "-"), reads=given, keeps=kept))
-    assert (result.exits, result.moved, result.last_words) == ((0, 0), 5, ("", ""))
+    assert (result.exits, result.moved, result.last_output) == ((0, 0), 5, ("", ""))
     assert kept.read_bytes() == b"head\nbody\n"
 
 
@@ -157,14 +157,14 @@ def test_a_file_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
     before = open_descriptors()
     result = Writer().stream(writes(("true",), ("touch", str(tmp_path / "x")), keeps=tmp_path / "no" / "file"))
     assert (result.exits, result.culprit) == ((None, 1), 1)
-    assert "No such file" in result.last_words[1]
+    assert "No such file" in result.last_output[1]
     assert not (tmp_path / "x").exists()
     assert open_descriptors() == before
 
 
 def test_output_nobody_wants_joins_the_last_words() -> None:
     result = Writer().stream(writes(("true",), sh("echo received 3 MB; echo warned >&2")))
-    assert result.last_words == ("", "received 3 MB\nwarned")
+    assert result.last_output == ("", "received 3 MB\nwarned")
 
 
 def test_the_exact_line_is_logged_before_it_runs(tmp_path: Path) -> None:
@@ -238,11 +238,11 @@ def test_lanes_run_side_by_side_and_hear_one_stop(tmp_path: Path) -> None:
     results: list[PipelineResult] = []
     marks = [tmp_path / str(number) for number in range(4)]
 
-    def lane(mark: Path) -> None:
+    def worker(mark: Path) -> None:
         body = sh('echo > "$1"; exec sleep 300', str(mark))
         results.append(writer.stream(writes(body, ("cat",)), stop=stop))
 
-    threads = [threading.Thread(target=lane, args=(mark,)) for mark in marks]
+    threads = [threading.Thread(target=worker, args=(mark,)) for mark in marks]
     for thread in threads:
         thread.start()
     assert until(lambda: all(mark.exists() for mark in marks))

@@ -39,4 +39,4 @@ def journal(history: History, tmp_path: Path, events: list[RunEvent] | None = No
 
 def small(script: str = "true", **more: Any) -> Step:
     command = Command(argv=("sh", "-c", script), effect=Effect.WRITES)
-    return Step(does=script, why="", lane="main", work=Pipeline(stages=(command,)), expected=None, **more)
+    return Step(action=script, why="", worker="main", work=Pipeline(stages=(command,)), expected=None, **more)

@@ -9,7 +9,7 @@ from orchestrator.runner.context import tree_engine
 @pytest.mark.parametrize("name", engine_names())
 def test_only_engines_of_paths_make_trees(name: str) -> None:
     found = load_engine(name)
-    if found.wants_datasets:
+    if found.needs_datasets:
         with pytest.raises(TypeError, match=f"the engine {name} makes no trees"):
             tree_engine(found)
     else:

@@ -27,9 +27,12 @@ ENGINE = load_engine("rsync")
 
 
 def decided(
-    seen: RsyncSurvey, told: Job | None = None, asked: RunRequest = ASKED, folders: Mapping[bytes, int] | None = None
+    seen: RsyncSurvey,
+    told: Job | None = None,
+    requested: RunRequest = ASKED,
+    folders: Mapping[bytes, int] | None = None,
 ) -> Decision:
-    return decide_run(told or job(), ENGINE, seen, asked, folders or {})
+    return decide_run(told or job(), ENGINE, seen, requested, folders or {})
 
 
 MANY_GONE = replace(UNCHANGED, entries_before=10, entries_now=1, deleted=9, deleted_examples=(b"a",))
@@ -47,7 +50,9 @@ def test_a_guard_may_be_passed_once() -> None:
     refusal = decided(world(changes=MANY_GONE))
     assert isinstance(refusal, Refusal)
     assert refusal.guard == "max-deleted"
-    assert isinstance(decided(world(changes=MANY_GONE), asked=replace(ASKED, allowed=frozenset({"max-deleted"}))), Plan)
+    assert isinstance(
+        decided(world(changes=MANY_GONE), requested=replace(ASKED, allowed=frozenset({"max-deleted"}))), Plan
+    )
 
 
 def test_the_engines_own_refusal_comes_through() -> None:
@@ -72,8 +77,8 @@ UNMOUNTED = replace(SOURCE, device=1, mounted=False)
     ],
 )
 def test_a_source_whose_disk_is_away_is_refused(before: str | None, now: SourceSurvey, kind: type) -> None:
-    asked = replace(ASKED, remembered={GROUND: before} if before else {})
-    assert type(decided(world(source=now), asked=asked)) is kind
+    requested = replace(ASKED, remembered={GROUND: before} if before else {})
+    assert type(decided(world(source=now), requested=requested)) is kind
 
 
 def test_what_is_remembered_of_a_filesystem() -> None:

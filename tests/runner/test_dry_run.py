@@ -95,7 +95,7 @@ def test_a_refusal_and_what_may_be_allowed(place: Path) -> None:
 class Full(RsyncEngine):
     """Has no room for whatever it decides."""
 
-    def check_space(self, job: Job, world: Any, plan: Plan, asked: RunRequest, reader: Reader) -> Plan | Refusal:
+    def check_space(self, job: Job, world: Any, plan: Plan, requested: RunRequest, reader: Reader) -> Plan | Refusal:
         return Refusal(why="no room", evidence=(), hint="less", guard=None)
 
 

@@ -27,7 +27,7 @@ class Keeps(ZfsEngine):
     def __init__(self, decision: Decision) -> None:
         self._decision = decision
 
-    def plan(self, job: Job, world: Any, asked: RunRequest) -> Decision:
+    def plan(self, job: Job, world: Any, requested: RunRequest) -> Decision:
         return self._decision
 
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
@@ -37,7 +37,7 @@ class Keeps(ZfsEngine):
 class Full(Keeps):
     """Has no room for whatever it decides."""
 
-    def check_space(self, job: Job, world: Any, plan: Plan, asked: RunRequest, reader: Reader) -> Plan | Refusal:
+    def check_space(self, job: Job, world: Any, plan: Plan, requested: RunRequest, reader: Reader) -> Plan | Refusal:
         return Refusal(why=f"no room to {plan.summary}", evidence=("so much",), hint="less", guard="target-room")
 
 
@@ -76,13 +76,13 @@ def test_the_source_is_pruned_only_once_its_bookmarks_are_there(
     prunes = Prunes(small(f"echo prune >>{told}"))
     made.tools = replace(made.tools, engine=Keeps(decision), snapshotter=prunes)
     (tmp_path / "notes").mkdir()
-    asked = replace(ASKED, notes=str(tmp_path / "notes"))
+    requested = replace(ASKED, notes=str(tmp_path / "notes"))
     if fails:
         with pytest.raises(Exception, match="ended with 1"):
-            execute_decision(made, Writer(), world(), asked)
+            execute_decision(made, Writer(), world(), requested)
         assert told.read_text().split() == ["keep"]
     else:
-        ended = execute_decision(made, Writer(), world(), asked)
+        ended = execute_decision(made, Writer(), world(), requested)
         assert ended.outcome is (Outcome.NOTHING if kind is NothingToDo else Outcome.DONE)
         assert told.read_text().split() == ["keep", "prune"]
 

@@ -30,8 +30,8 @@ def test_a_plan_word_for_word() -> None:
     assert set(value) == {"decision", "summary", "resumes", "stages", "warnings", "refusals"}
     assert (value["decision"], value["resumes"], value["warnings"]) == ("plan", None, [])
     copy = value["stages"][1][0]
-    assert set(copy) == {"does", "why", "lane", "effect", "commands", "expected_bytes", "proof"}
-    assert (copy["does"], copy["lane"], copy["effect"], copy["expected_bytes"]) == (
+    assert set(copy) == {"action", "why", "worker", "effect", "commands", "expected_bytes", "proof"}
+    assert (copy["action"], copy["worker"], copy["effect"], copy["expected_bytes"]) == (
         "copy /srv/photos",
         "main",
         "writes",
@@ -60,7 +60,7 @@ def test_nothing_to_do() -> None:
     value = decision_value(plan(job(), world(replace(USED, latest=None), UNCHANGED), ASKED))
     assert set(value) == {"decision", "why", "current", "stages", "warnings"}
     assert (value["decision"], value["current"], value["warnings"]) == ("nothing-to-do", OLD, [])
-    assert [step["does"] for stage in value["stages"] for step in stage] == [f"make `latest` name {OLD}"]
+    assert [step["action"] for stage in value["stages"] for step in stage] == [f"make `latest` name {OLD}"]
 
 
 def test_a_refusal() -> None:
@@ -81,7 +81,7 @@ def test_names_that_a_terminal_would_swallow_are_shown() -> None:
 
 
 def test_a_report_word_for_word() -> None:
-    step = StepReport(does="copy", why="first", moved_bytes=None, took_s=0.12345, proved=True)
+    step = StepReport(action="copy", why="first", moved_bytes=None, took_s=0.12345, proved=True)
     report = RunReport(
         run=7, job="photos", outcome=Outcome.NOTHING, why="equal", hint="", moved_bytes=0, took_s=1.98765, resumed=False,
         attempts=2, steps=(step,), points=(NAME,), warnings=("w",), evidence=("e",),
@@ -91,6 +91,6 @@ def test_a_report_word_for_word() -> None:
     assert value == {
         "run": 7, "job": "photos", "outcome": "nothing-to-do", "why": "equal", "hint": "", "moved_bytes": 0, "took_s": 1.988,
         "resumed": False, "attempts": 2,
-        "steps": [{"does": "copy", "why": "first", "moved_bytes": None, "took_s": 0.123, "proved": True}],
+        "steps": [{"action": "copy", "why": "first", "moved_bytes": None, "took_s": 0.123, "confirmed": True}],
         "points": [NAME], "warnings": ["w"], "evidence": ["e"],
     }  # fmt: skip

@@ -35,11 +35,11 @@ class Making(ZfsEngine):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.kit = KIT
-        self.asked = 0
+        self.requested = 0
         self.failure: OrchestratorError | None = None
 
     def survey_kit(self, job: Job, now: datetime, reader: Reader) -> KitContents:
-        self.asked += 1
+        self.requested += 1
         if self.failure is not None:
             raise self.failure
         return self.kit
@@ -106,13 +106,13 @@ def test_a_kit_is_kept_and_carried_with_all_that_is_ours(journal: RunRecorder, t
 
 
 def test_once_a_day_and_a_change_of_layout_is_told(journal: RunRecorder) -> None:
-    assert refresh(journal).asked == 1
+    assert refresh(journal).requested == 1
     later(journal, hours=2)
     engine = refresh(journal)
-    assert engine.asked == 1
+    assert engine.requested == 1
     later(journal, days=1)
     engine.kit = replace(KIT, layout="zpool create tank mirror sda sdb")
-    assert refresh(journal).asked == 2
+    assert refresh(journal).requested == 2
     assert journal.warnings == [
         "the pool of tank/photos is made otherwise than on 2026-01-01: zpool create tank mirror sda sdb"
     ]
@@ -123,7 +123,7 @@ def test_each_disk_of_a_set_gets_it_once_a_day_and_it_is_made_once(journal: RunR
     for name, carried in (("red", True), ("blue", True), ("red", False), ("blue", False)):
         page.unlink(missing_ok=True)
         journal.job = replace(JOB, target=replace(JOB.target, name=name, disk=name))
-        assert refresh(journal).asked == 1
+        assert refresh(journal).requested == 1
         assert page.exists() is carried
 
 
@@ -133,6 +133,6 @@ def test_what_fails_is_a_warning_and_what_is_not_allowed_less(journal: RunRecord
     engine.failure = OrchestratorError("no pool")
     refresh(journal)
     assert journal.warnings == ["the recovery kit could not be renewed: no pool"]
-    engine.failure = PermissionDenied("only root may", evidence=Evidence(lines=(), exits=(), last_words=(), host=None))
+    engine.failure = PermissionDenied("only root may", evidence=Evidence(lines=(), exits=(), last_output=(), host=None))
     refresh(journal)
     assert len(journal.warnings) == 1

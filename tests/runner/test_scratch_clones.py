@@ -44,7 +44,7 @@ class Trying(ZfsEngine):
         return (A, B)
 
     def plan_try(
-        self, job: Job, below: str, until: RestorePoint, keep: datetime | None, asked: RunRequest, reader: Reader
+        self, job: Job, below: str, until: RestorePoint, keep: datetime | None, requested: RunRequest, reader: Reader
     ) -> Plan | Refusal:
         name = f"{until.name}{len(self.until)}"
         self.until[name] = keep
@@ -62,9 +62,9 @@ class Trying(ZfsEngine):
     def drop_scratch(self, job: Job, scratch: ScratchClone) -> Step:
         return self._step("rm", scratch.name)
 
-    def _step(self, does: str, name: str) -> Step:
-        work = single_command(does, str(self.folder / name), effect=Effect.DESTROYS)
-        return Step(does=does, why="", lane="try", work=work, expected=None)
+    def _step(self, action: str, name: str) -> Step:
+        work = single_command(action, str(self.folder / name), effect=Effect.DESTROYS)
+        return Step(action=action, why="", worker="try", work=work, expected=None)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from orchestrator.runner.steps import StepScheduler
 def steps(*names: str) -> tuple[Step, ...]:
     """A step for each name; its first letter is its lane."""
     work = Pipeline(stages=(Command(argv=("true",), effect=Effect.READS),))
-    return tuple(Step(does=name, why="", lane=name[0], work=work, expected=None) for name in names)
+    return tuple(Step(action=name, why="", worker=name[0], work=work, expected=None) for name in names)
 
 
 class Told:
@@ -36,16 +36,16 @@ class Told:
         self.words.append(")")
 
     def _begin(self, step: Step) -> str:
-        self.words.append(f"+{step.does}")
-        return step.does
+        self.words.append(f"+{step.action}")
+        return step.action
 
     def _act(self, step: Step, going: str) -> str:
-        assert going == step.does
+        assert going == step.action
         self.threads.add(threading.get_ident())
         return going
 
     def _end(self, step: Step, going: str, end: str) -> str:
-        assert step.does == going == end
+        assert step.action == going == end
         self.words.append(f"-{end}")
         return self.says(end)
 
@@ -66,12 +66,12 @@ def test_a_lane_that_ends_leaves_the_others_and_all_leaves_none() -> None:
 @pytest.mark.parametrize("most", [2, 3, None])
 def test_side_by_side_each_lane_keeps_its_order(most: int | None) -> None:
     told = Told()
-    names = [f"{lane}{number}" for number in range(9) for lane in "abcd"]
+    names = [f"{worker}{number}" for number in range(9) for worker in "abcd"]
     words = told.run(steps(*names), most)
     assert sorted(word[1:] for word in words if word[0] == "+") == sorted(names)
-    for lane in "abcd":
-        own = [word for word in words if word[1:2] == lane]
-        assert own == [f"{sign}{lane}{number}" for number in range(9) for sign in "+-"]
+    for worker in "abcd":
+        own = [word for word in words if word[1:2] == worker]
+        assert own == [f"{sign}{worker}{number}" for number in range(9) for sign in "+-"]
     depth = 0
     for word in words:
         depth += {"(": 1, ")": -1}.get(word, 0)

@@ -26,13 +26,13 @@ def history(tmp_path: Path) -> Iterator[History]:
         yield opened
 
 
-def sending(size: int, *, expected: int | None, lane: str = "main", told: int | None = None) -> Step:
+def sending(size: int, *, expected: int | None, worker: str = "main", told: int | None = None) -> Step:
     """A stream of so many bytes; the sender may tell a size as it begins."""
     says = f"printf 'size\\t{told}\\n' >&2; " if told is not None else ""
     sender = Command(argv=("sh", "-c", f"{says}head -c {size} /dev/zero"), effect=Effect.READS)
     receiver = Command(argv=("sh", "-c", "cat >/dev/null"), effect=Effect.WRITES)
     return Step(
-        does=f"send {size}", why="", lane=lane, work=Pipeline(stages=(sender, receiver)),
+        action=f"send {size}", why="", worker=worker, work=Pipeline(stages=(sender, receiver)),
         expected=None if expected is None else Bytes(expected), copies=True,
     )  # fmt: skip
 
@@ -71,10 +71,10 @@ def test_a_single_copy_is_counted_by_itself(history: History, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("unknown", "known", "asked"), [(1, 0, 0), (1, 5, 0), (2, 0, 1), (50, 0, 1), (51, 0, 0), (0, 3, 0)]
+    ("unknown", "known", "requested"), [(1, 0, 0), (1, 5, 0), (2, 0, 1), (50, 0, 1), (51, 0, 0), (0, 3, 0)]
 )
 def test_sizes_are_asked_where_several_copies_share_a_count(
-    history: History, tmp_path: Path, unknown: int, known: int, asked: int
+    history: History, tmp_path: Path, unknown: int, known: int, requested: int
 ) -> None:
     stage = (
         *(sending(1, expected=None) for _ in range(unknown)),
@@ -83,7 +83,7 @@ def test_sizes_are_asked_where_several_copies_share_a_count(
     )
     made = journal(history, tmp_path)
     weighed = _weighed(made, Plan(summary="", stages=(stage,)), Writer())
-    assert all(step.expected == 1000 for step in weighed.steps) == bool(asked)
+    assert all(step.expected == 1000 for step in weighed.steps) == bool(requested)
 
 
 def fails(words: str, code: int = 1) -> str:

@@ -15,7 +15,7 @@ from orchestrator.domain.schedule import (
 from orchestrator.domain.units import Seconds
 from orchestrator.domain.window import TimeWindow
 from orchestrator.schedule.triggers import MOST, ZonedCalendar
-from tests.planners.promised import promised
+from tests.planners.expected import expected
 
 BERLIN = ZoneInfo("Europe/Berlin")
 # (zone, a span around the spring night, a span around the autumn night)
@@ -47,16 +47,16 @@ def test_slots_are_those_of_cron(zone: str, night: str, fields: str) -> None:
     begin = datetime.fromisoformat(night).replace(tzinfo=UTC)
     end = begin + timedelta(days=5)
     calendar = ZonedCalendar(ZoneInfo(zone))
-    expected = promised(fields, ZoneInfo(zone), begin, end)
-    assert slots(calendar, fields, begin, end) == expected
+    times = expected(fields, ZoneInfo(zone), begin, end)
+    assert slots(calendar, fields, begin, end) == times
     # Asked at any instant, and not only at a slot, the next one is the same.
     for hours in range(5 * 24):
-        asked = begin + timedelta(hours=hours, minutes=17, seconds=3)
-        later = [scheduled_at for scheduled_at in expected if scheduled_at > asked]
+        requested = begin + timedelta(hours=hours, minutes=17, seconds=3)
+        later = [scheduled_at for scheduled_at in times if scheduled_at > requested]
         if later:
-            assert calendar.next_after(CronSchedule(fields=fields), asked) == later[0]
-        assert calendar.last_until(CronSchedule(fields=fields), begin, asked) == max(
-            (s for s in expected if s <= asked), default=None
+            assert calendar.next_after(CronSchedule(fields=fields), requested) == later[0]
+        assert calendar.last_until(CronSchedule(fields=fields), begin, requested) == max(
+            (s for s in times if s <= requested), default=None
         )
 
 

@@ -136,7 +136,8 @@ def test_a_folder_that_is_swapped_for_a_link_is_never_followed(tree: Path) -> No
                 found.add(folder.read_file("real/file", limit=10))
             except OSError:
                 found.add(b"")
-    swapping.set()
-    thread.join()
-    assert b"theirs" not in found
-    assert b"ours" in found
+        swapping.set()
+        thread.join()
+        # Whoever was not lucky once meanwhile reads it now.
+        assert folder.read_file("real/file", limit=10) == b"ours"
+    assert found <= {b"ours", b""}

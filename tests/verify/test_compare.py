@@ -67,23 +67,23 @@ TREE = st.lists(ENTRY, unique_by=lambda entry: entry.path).map(
 
 @given(TREE, TREE, st.dictionaries(NAMES, st.sampled_from(["xxh128:1", "xxh128:2"])))
 def test_the_merge_is_what_looking_up_gives(
-    promised: list[ManifestEntry], found: list[ManifestEntry], digests: dict[bytes, str]
+    expected: list[ManifestEntry], found: list[ManifestEntry], digests: dict[bytes, str]
 ) -> None:
-    promises, heres = ({entry.path: entry for entry in side} for side in (promised, found))
-    expected: list[Finding] = []
+    promises, heres = ({entry.path: entry for entry in side} for side in (expected, found))
+    findings: list[Finding] = []
     for path in sorted({*promises, *heres}, key=sort_key):
         if path not in heres:
-            expected.append(Finding(path=path, verdict=Verdict.MISSING, detail="not there"))
+            findings.append(Finding(path=path, verdict=Verdict.MISSING, detail="not there"))
         elif path not in promises:
-            expected.append(Finding(path=path, verdict=Verdict.EXTRA, detail="not in the manifest"))
+            findings.append(Finding(path=path, verdict=Verdict.EXTRA, detail="not in the manifest"))
         else:
             if path not in digests and promises[path].digest != "!":
-                expected.append(Finding(path=path, verdict=Verdict.UNREADABLE, detail="it was not read"))
-            expected += filter(None, [compare_entry(promises[path], heres[path], digests.get(path, ""))])
+                findings.append(Finding(path=path, verdict=Verdict.UNREADABLE, detail="it was not read"))
+            findings += filter(None, [compare_entry(promises[path], heres[path], digests.get(path, ""))])
     ordered = sorted(digests.items(), key=lambda pair: sort_key(pair[0]))
-    assert list(compare(promised, found, digests=ordered)) == expected
-    names = ([entry.path for entry in side] for side in (promised, found))
-    assert list(find_extras(*names)) == [finding for finding in expected if finding.verdict is Verdict.EXTRA]
-    assert [(one or two) for one, two in join_sorted(promised, found)] == [
+    assert list(compare(expected, found, digests=ordered)) == findings
+    names = ([entry.path for entry in side] for side in (expected, found))
+    assert list(find_extras(*names)) == [finding for finding in findings if finding.verdict is Verdict.EXTRA]
+    assert [(one or two) for one, two in join_sorted(expected, found)] == [
         promises.get(p) or heres[p] for p in sorted({*promises, *heres}, key=sort_key)
     ]

@@ -237,10 +237,10 @@ def test_what_may_not_be_read_is_told_as_such(tree: Path, manifest: Path) -> Non
     (tree / "folder").chmod(0o700)
     rights = OpenTree(os.fsencode(tree))
     judge = EntryChecker(rights, FileHasher(lambda _: None), CheckTask("check", ""))
-    promised = {entry.path: entry for entry in read_manifest(str(manifest))[1]}
+    expected = {entry.path: entry for entry in read_manifest(str(manifest))[1]}
     os.seteuid(65534)
     try:
-        sound, closed, hidden = (judge.judge(promised[path]) for path in (b"a", b"folder/b", b"folder/c"))
+        sound, closed, hidden = (judge.judge(expected[path]) for path in (b"a", b"folder/b", b"folder/c"))
     finally:
         os.seteuid(0)
     assert not sound.verdict

@@ -19,7 +19,7 @@ UNWANTED = Pin(
     why="no job copies this dataset any more",
 )  # fmt: skip
 LET_GO = Step(
-    does="release 1 snapshot", why="no job needs them any more", lane="main", expected=None,
+    action="release 1 snapshot", why="no job needs them any more", worker="main", expected=None,
     work=single_command("zfs", "release", "poolferry_ff", "tank/old@a", effect=Effect.WRITES),
 )  # fmt: skip
 

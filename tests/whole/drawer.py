@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from orchestrator.disks.marker import marker_text, parse_marker
+from orchestrator.domain.authentication import tag_marker
+from orchestrator.domain.rotation import Disk
+from orchestrator.history.authentication_key import read_key
 from tests.ferry import Ended, Ferry
 
 NEEDED = ("losetup", "mkfs.ext4", "findmnt", "blkid", "wipefs")
@@ -98,14 +102,20 @@ class Drawer:
         return os.path.ismount(self.mountpoint(name))
 
     def edit_marker(self, name: str, /, **more: object) -> None:
-        """Changes the marker on a disk behind poolferry's back; nothing told: removes it."""
+        """Changes the marker on a disk behind poolferry's back, with this host's tag on it; nothing told: removes it."""
         place = self.root / "behind"
         place.mkdir(exist_ok=True)
         _did("mount", self.loops[name], str(place))
         try:
             file = place / ".poolferry-disk.json"
             if more:
-                file.write_text(json.dumps({**json.loads(file.read_text()), **more}))
+                text = json.dumps({**json.loads(file.read_text()), **more})
+                found, key = parse_marker(text.encode()), read_key(str(self.ferry.state))
+                if found and key:
+                    uuid = _did("blkid", "-o", "value", "-s", "UUID", self.loops[name]).strip()
+                    disk = Disk(name=found.name, set=found.set, identity=uuid, content="ext4")
+                    text = marker_text(tag_marker(found, disk, key))
+                file.write_text(text)
             else:
                 file.unlink()
         finally:

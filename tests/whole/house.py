@@ -10,11 +10,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from orchestrator.domain.names import POINT_NAME
+from orchestrator.history.authentication_key import read_key
+from orchestrator.verify.manifest import read_manifest, write_manifest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # `cure`: what `hint` was called before, for one version.
@@ -126,8 +128,13 @@ class House:
         return self.target / "points" / self.points()[which]
 
     def redate(self, old: str, new: str) -> None:
-        """Gives a point another date, as if it had been made then."""
+        """Gives a point another date, as if it had been made then: its manifest, and the tag of it, say so too."""
         points = self.target / "points"
+        manifest = str(points / f"{old}.manifest.gz")
+        owner = os.stat(manifest)
+        header, entries = read_manifest(manifest)
+        write_manifest(manifest, replace(header, point=new), list(entries), key=read_key(str(self.state)))
+        os.chown(manifest, owner.st_uid, owner.st_gid)
         for ending in ("", ".manifest.gz"):
             os.rename(points / f"{old}{ending}", points / f"{new}{ending}")
         latest = self.target / "latest"

@@ -47,9 +47,9 @@ Host *
 
 def free_port() -> int:
     """A port that nobody listens on just now."""
-    with socket.socket() as asked:
-        asked.bind(("127.0.0.1", 0))
-        return int(asked.getsockname()[1])
+    with socket.socket() as requested:
+        requested.bind(("127.0.0.1", 0))
+        return int(requested.getsockname()[1])
 
 
 class Sshd:

@@ -63,10 +63,10 @@ def test_a_device_is_enrolled_by_one_at_a_time(drawer: Drawer, tmp_path: Path, c
     found, _ = find_path(device, Reader())
     assert found is not None
     before = drawer.digest("red")
-    asked = ["disks", "enroll", device, "--set", "offsite", "--name", drawer.full("red"), "--inner"]
-    asked += ["--adopt"] if content else []
+    requested = ["disks", "enroll", device, "--set", "offsite", "--name", drawer.full("red"), "--inner"]
+    requested += ["--adopt"] if content else []
     with lock_device(found, str(tmp_path / "of-another")):
-        ended = drawer.run(*asked)
+        ended = drawer.run(*requested)
         assert (ended.code, "is being enrolled or visited already" in ended.err) == (75, True), ended
         assert drawer.digest("red") == before
-    assert drawer.run(*asked).code == 0
+    assert drawer.run(*requested).code == 0

@@ -40,8 +40,8 @@ def test_a_disk_that_holds_two_things_is_not_blank_and_hides_no_other(drawer: Dr
     # blkid of util-linux 2.38 ends with 8, that of 2.41 with 2, as for a blank disk: its word alone is never enough.
     assert subprocess.run(["blkid", "-p", device], capture_output=True).returncode in (2, 8)
     before = drawer.digest("old")
-    asked = ("disks", "enroll", device, "--set", "offsite", "--name", drawer.full("old"), "--inner", "--json")
-    ended = drawer.run(*asked)
+    requested = ("disks", "enroll", device, "--set", "offsite", "--name", drawer.full("old"), "--inner", "--json")
+    ended = drawer.run(*requested)
     assert (ended.code, ended.value["outcome"]) == (3, "refused")
     assert "it holds xfs and ext4" in ended.value["why"]
     assert drawer.scan()["visits"]["red"]["ending"] == "done", "one disk does not shut out the others"
@@ -57,17 +57,17 @@ def test_what_appears_between_the_look_and_the_erasing_is_kept(drawer: Drawer, d
     assert found is not None
     subprocess.run(["mkfs.ext4", "-q", "-F", "-L", "PHOTOS", device], check=True)
     before = drawer.digest("red")
-    wish = EnrollmentRequest(
+    request = EnrollmentRequest(
         name=drawer.full("red"), set="offsite", content="ext4", adopt=False, erase=erase, inner=True, locked=False
     )
-    refused = enroll_disk(wish, found, dock, key_file=None, note="")
+    refused = enroll_disk(request, found, dock, key_file=None, note="")
     assert isinstance(refused, Refusal)
     assert "has changed since it was looked at" in refused.why
     assert drawer.digest("red") == before
     assert dock.history.disks.known() == ()
     again, _ = find_path(device, dock.writer)
     assert again is not None
-    assert isinstance(enroll_disk(wish, again, dock, key_file=None, note=""), EnrolledDisk), (
+    assert isinstance(enroll_disk(request, again, dock, key_file=None, note=""), EnrolledDisk), (
         "what is judged as it is now"
     )
 
@@ -89,8 +89,8 @@ def test_data_without_a_signature_is_not_blank(drawer: Drawer) -> None:
         file.seek(-4096, 2)
         file.write(b"the end of an encrypted volume")
     before = drawer.digest("red")
-    asked = ("disks", "enroll", device, "--set", "offsite", "--name", drawer.full("red"), "--inner", "--json")
-    ended = drawer.run(*asked)
+    requested = ("disks", "enroll", device, "--set", "offsite", "--name", drawer.full("red"), "--inner", "--json")
+    ended = drawer.run(*requested)
     assert (ended.code, drawer.digest("red")) == (3, before)
     assert "it holds data of no known kind" in ended.value["why"]
-    assert drawer.run(*asked, "--erase", str(48 << 20)).code == 0
+    assert drawer.run(*requested, "--erase", str(48 << 20)).code == 0

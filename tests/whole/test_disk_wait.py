@@ -33,8 +33,8 @@ def test_disks_that_are_away(drawer: Drawer) -> None:
     assert kept[:2] == [runs[-1], runs[0]], "the first and the newest of those that waited"
     assert len(kept) == 3
 
-    asked = drawer.run("disks", "expected", "--json").value["sets"][0]
-    assert asked["expected"] == left
+    requested = drawer.run("disks", "expected", "--json").value["sets"][0]
+    assert requested["expected"] == left
     assert drawer.run("disks", "snooze", left, "--for", "14d", "--note", "at the office").code == 0
     (found,) = drawer.run("disks", "--json").value["sets"]
     assert (found["expected"], found["accepted"]) == (taken, [left])

@@ -169,8 +169,8 @@ def test_a_disk_with_a_filesystem_is_adopted_with_all_that_is_on_it(drawer: Draw
             assert (place / "photos" / "latest" / "a.txt").exists()
         subprocess.run(["umount", place], check=True)
         if content:
-            asked = ("--set", "offsite", "--name", drawer.full("red"), "--inner", "--adopt")
-            assert drawer.run("disks", "enroll", device, *asked).code == 0
+            requested = ("--set", "offsite", "--name", drawer.full("red"), "--inner", "--adopt")
+            assert drawer.run("disks", "enroll", device, *requested).code == 0
             assert drawer.scan()["visits"]["red"]["ending"] == "done"
 
 

@@ -77,8 +77,8 @@ def test_the_same_bytes_in_a_copy_on_a_host_or_of_one(house: House, sshd: Sshd, 
     log.write_bytes(b"")
     found = healed(house, "verify")
     assert (len(found), {each["job"] for each in found.values()}) == (len(NAMES), {"other"}), found
-    asked = [line for line in log.read_bytes().splitlines() if b"gzip -dc" in line]
-    assert len(asked) == 1, "one command for a host, whatever the number of files"
+    requested = [line for line in log.read_bytes().splitlines() if b"gzip -dc" in line]
+    assert len(requested) == 1, "one command for a host, whatever the number of files"
     for hint in found.values():
         words = shlex.split(hint["command"])
         if "\\" not in hint["path"]:  # what cannot be shown is told, and not to be pasted

@@ -157,9 +157,9 @@ def test_what_came_back_by_itself_stays_though_the_point_has_it_too(house: House
         tools = compose.make_run_context(
             job, settings.where, history, notify=lambda _: None, log=lambda _: None, stop=StopRequest(), ssh_options=()
         )
-        wish = RestoreOptions(to=Location(path=str(house.source)))
-        assert run_restore(job, tools, replace(wish, stays=stays[:1])).outcome is Outcome.REFUSED
-        report = run_restore(job, tools, replace(wish, stays=stays))
+        request = RestoreOptions(to=Location(path=str(house.source)))
+        assert run_restore(job, tools, replace(request, stays=stays[:1])).outcome is Outcome.REFUSED
+        report = run_restore(job, tools, replace(request, stays=stays))
     assert report.outcome is Outcome.DONE, report
     assert files(house) == OWN | NEWER
 

@@ -87,8 +87,8 @@ def test_what_a_run_leaves_on_the_host(house: House, sshd: Sshd) -> None:
     push(house, sshd)
     run = house.run()
     (point,) = run["points"]
-    promised = {entry.path for entry in read_manifest(f"{house.target}/points/{point}.manifest.gz")[1]}
-    assert promised == {name.lstrip(b"/") for name in facts(house.source)}
+    expected = {entry.path for entry in read_manifest(f"{house.target}/points/{point}.manifest.gz")[1]}
+    assert expected == {name.lstrip(b"/") for name in facts(house.source)}
     with closing(sqlite3.connect(f"file:{house.target}/.poolferry/history.sqlite?mode=ro", uri=True)) as travelled:
         assert travelled.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert travelled.execute("SELECT id, job FROM runs").fetchall() == [(run["run"], "photos")]

@@ -29,11 +29,13 @@ def systemd(terminal: Terminal, *, timer: bool, into: str, rules_into: str, show
         lines = [line for name, text in texts.items() for line in (f"# {name}", *text.split("\n"))]
         terminal.answer({"units": texts}, lines)
         return 0
-    done = list(install_units(terminal.where, request))
-    unit = "poolferry-owed.timer" if timer else "poolferry.service"
+    written, gone = install_units(terminal.where, request)
+    unit = "poolferry-due.timer" if timer else "poolferry.service"
     following = [] if remove else [f"systemctl enable --now {unit}"]
-    value = {"into": into, "removed" if remove else "written": done, "next": following}
-    told = [f"{'removed' if remove else 'wrote'} {path}" for path in done] or ["there is nothing to remove"]
+    value = {"into": into, "written": list(written), "removed": list(gone), "next": following}
+    told = [f"removed {path}" for path in gone] + [f"wrote {path}" for path in written] or [
+        "there is nothing to remove"
+    ]
     terminal.answer(value, [*told, *(["", "Then type:", *(f"  {line}" for line in following)] if following else [])])
     return 0
 

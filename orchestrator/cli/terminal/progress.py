@@ -124,7 +124,7 @@ class ProgressBar:
                     style = "yellow" if event.level == "warning" else None
                     self._print(f"{self._job}: {'warning: ' if style else ''}{event.text}", style)
                 case StepStarted():
-                    self._show(event.does, event.expected)
+                    self._show(event.action, event.expected)
                 case TransferProgress():
                     self._moved(event)
                 case _:
@@ -135,8 +135,8 @@ class ProgressBar:
         if self._verbose:
             self._print(f"+ {line}", "dim")
 
-    def _show(self, does: str, expected: int | None) -> None:
-        description = make_printable(f"{self._job}: {does}").replace("\n", " ")
+    def _show(self, action: str, expected: int | None) -> None:
+        description = make_printable(f"{self._job}: {action}").replace("\n", " ")
         if self._count.step_begun():
             self._bar.reset(self._task, total=expected, description=description, told="", visible=True)
         else:

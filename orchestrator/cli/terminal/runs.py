@@ -20,7 +20,7 @@ def run_and_show(
     *,
     why: str | None,
     allowed: frozenset[str] = frozenset(),
-    due_run: bool = False,
+    only_due: bool = False,
 ) -> int:
     """Run jobs, and show each end; return the exit code."""
     from orchestrator.app.run_jobs import run_jobs
@@ -29,10 +29,10 @@ def run_and_show(
         if end.heals:
             terminal.show([f"  to heal {line}" for line in end.heals])
 
-    ends = run_jobs(terminal, names, why=why or _run_reason(), allowed=allowed, owed=due_run, hears=show)
+    ends = run_jobs(terminal, names, why=why or _run_reason(), allowed=allowed, only_due=only_due, hears=show)
     if ends.not_begun:
         terminal.say(f"not begun: {', '.join(ends.not_begun)}")
-    terminal.answer_json(lambda: _value(ends, several=due_run or len(set(names)) > 1))
+    terminal.answer_json(lambda: _value(ends, several=only_due or len(set(names)) > 1))
     drills = [drill.report.outcome for end in ends.runs for drill in end.drills]
     return exit_code([*drills, *(end.report.outcome for end in ends.runs)])
 

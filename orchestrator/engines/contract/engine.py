@@ -92,7 +92,7 @@ class Engine(Protocol):
 
     name: str
     options: type
-    wants_datasets: bool
+    needs_datasets: bool
     stays: bool  # works on the source alone, so its jobs name no target
     without: tuple[str, ...]  # sections of a job file, and keys such as "pipe.transport", that it does not use
     guards: tuple[str, ...]  # its own guards that --allow may switch off once

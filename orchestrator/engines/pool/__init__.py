@@ -28,7 +28,7 @@ class PoolEngine:
 
     name = "pool"
     options: type = PoolOptions
-    wants_datasets = True
+    needs_datasets = True
     stays = True
     without: tuple[str, ...] = (
         "keep", "snapshots", "verify", "guard", "drill", "pipe.buffer", "pipe.public-transport", "pipe.rate-limit", "pipe.transport",

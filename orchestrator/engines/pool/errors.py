@@ -79,7 +79,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
             return too_much("zpool", evidence, hint)
         case reason if reason is not None:
             return Stopped("the run was asked to stop")
-    said = "\n".join(evidence.last_words)
+    said = "\n".join(evidence.last_output)
     code = next((code for code in reversed(evidence.exits) if code), None)
     if found := find_failure(_TABLE, said, codes=() if code is None else (code,)):
         row, line = found.row, whole_lines(said, found.at) if found.at else first_line(said)

@@ -113,13 +113,13 @@ def _wait(world: PoolSurvey, due: str, advice: tuple[str, ...]) -> Refusal:
 
 
 def _plan(step: Step, advice: tuple[str, ...]) -> Plan:
-    return Plan(summary=step.does, stages=((step,),), warnings=advice)
+    return Plan(summary=step.action, stages=((step,),), warnings=advice)
 
 
 def _step(world: PoolSurvey, *, pause: bool, why: str) -> Step:
     root = world.root
     going = world.status.scan is not None and world.status.scan.state == "paused"
-    does = f"pause the scrub of {root}" if pause else f"go on with the scrub of {root}" if going else f"scrub {root}"
+    action = f"pause the scrub of {root}" if pause else f"go on with the scrub of {root}" if going else f"scrub {root}"
     work = Pipeline(stages=(commands.scrub_command(root, pause=pause),))
     proof = ScrubState(root=root, since=world.at, paused=pause)
-    return Step(does=does, why=why, lane="main", work=work, expected=None, proof=proof)
+    return Step(action=action, why=why, worker="main", work=work, expected=None, proof=proof)

@@ -39,7 +39,7 @@ class RsyncEngine:
 
     name = "rsync"
     options = RsyncOptions
-    wants_datasets = False
+    needs_datasets = False
     stays = False
     without: tuple[str, ...] = ("pipe.buffer", "pipe.public-transport", "pipe.transport")
     guards: tuple[str, ...] = ("target-new", "target-in-use")

@@ -117,9 +117,14 @@ def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> 
 
 
 def path_filter(paths: Iterable[bytes]) -> bytes:
-    """Build rules that let exactly these paths pass, NUL-terminated: each folder above it, then the path itself."""
+    """Build rules that let exactly these paths pass, NUL-terminated: each folder on the way, then the path itself.
+
+    The root's own name, which is empty, stands for all that lies below it.
+    """
     rules: dict[bytes, None] = {}
     for path in paths:
+        if not path:
+            return b"/**\0"
         parts = path.split(b"/")
         for depth in range(1, len(parts)):
             rules[b"/" + b"/".join(parts[:depth]) + b"/"] = None
@@ -273,9 +278,11 @@ def choose_compression(preference: str, here: RsyncProgram, there: RsyncProgram)
     """
     if preference == "none":
         return []
-    wishes = ("lz4", "zstd", "zlibx") if preference == "auto" else ("zlibx",) if preference == "zlib" else (preference,)
+    requests = (
+        ("lz4", "zstd", "zlibx") if preference == "auto" else ("zlibx",) if preference == "zlib" else (preference,)
+    )
     if min(here.version, there.version) >= (3, 2):
-        chosen = next((name for name in wishes if name in here.compressions and name in there.compressions), None)
+        chosen = next((name for name in requests if name in here.compressions and name in there.compressions), None)
         return (
             []
             if chosen is None

@@ -171,7 +171,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
         return too_much("rsync's host", evidence)
     if result.stopped is not None:
         return Stopped("the run was asked to stop")
-    code, said = exit_code(broken), "\n".join(evidence.last_words)
+    code, said = exit_code(broken), "\n".join(evidence.last_output)
     if code == BUSY or "Another instance of rrsync" in said:
         return NotNow(
             "another copy into this target is still alive", hint="it ends by itself, or with the far side's timeout"

@@ -159,9 +159,9 @@ def _whole(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | No
     command = commands.copy_command(job, work, world, base=base, tidy=world.target.work)
     return (
         Step(
-            does=f"copy {job.source}",
+            action=f"copy {job.source}",
             why=f"unchanged files are linked to point {base.name}" if base else "the first copy",
-            lane="main",
+            worker="main",
             work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-0"),
             expected=_expected(world),
             copies=True,
@@ -187,9 +187,9 @@ def _parallel_copy(
     names = f"{request.notes}/lane-{number}"
     command = commands.copy_command(job, work, world, base=base, parallel_copy=True)
     return Step(
-        does=f"copy {job.source}, parallel copy {number} of {len(parallel_copies)}",
+        action=f"copy {job.source}, parallel copy {number} of {len(parallel_copies)}",
         why=f"{show_count(len(parallel_copy.paths), 'part')}, {show_size(parallel_copy.size)}: all parallel copies have about the same size",
-        lane=f"lane {number}",
+        worker=f"lane {number}",
         work=Pipeline(stages=(command,), reads=names, keeps=f"{request.notes}/moved-{number}"),
         expected=Bytes(parallel_copy.size),
         copies=True,
@@ -201,11 +201,12 @@ def _parallel_copy(
 def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
     """Return the repair stage, after the copy. Why not before: rsync replaces an equal file by a link to the old one."""
     names = f"{request.notes}/damaged"
+    what = "everything" if _is_all_damaged(world) else show_count(len(world.target.damaged), "damaged file")
     return (
         Step(
-            does=f"copy {show_count(len(world.target.damaged), 'damaged file')} again",
+            action=f"copy {what} again",
             why="a reading found their copies damaged; they are never linked into a new point",
-            lane="main",
+            worker="main",
             work=Pipeline(
                 stages=(commands.recopy_command(job, work, world, names),), keeps=f"{request.notes}/moved-repair"
             ),
@@ -214,6 +215,11 @@ def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -
             needs=((names, commands.path_filter(world.target.damaged)),),
         ),
     )
+
+
+def _is_all_damaged(world: RsyncSurvey) -> bool:
+    """Return True when nothing of the newest point may be believed: its manifest was forged."""
+    return b"" in world.target.damaged
 
 
 def discard_partial_files(work: Location, stale: tuple[PartialFile, ...]) -> Stage:
@@ -228,14 +234,16 @@ def sweep_partial_files(work: Location) -> Stage:
     return (_small("sweep the tree", "remainders that nothing needs any more must not stay in it", command),)
 
 
-def record_manifest(job: Job, work: Location, name: str, base: RestorePoint | None, request: RunRequest) -> Stage:
+def record_manifest(
+    job: Job, world: RsyncSurvey, work: Location, name: str, base: RestorePoint | None, request: RunRequest
+) -> Stage:
     """Return the stage that writes the new point's manifest; its check: the manifest matches rsync's list."""
     recording = ManifestRecording(
         tree=work,
         manifest=job.target.location / MANIFEST,
         point=name,
         moved=request.notes,
-        linked=base.manifest if base else None,
+        linked=None if _is_all_damaged(world) else base,
         digest=job.verify.digest,
     )
     return (_manifest(recording, CountsEqual(tree=work)),)
@@ -243,9 +251,9 @@ def record_manifest(job: Job, work: Location, name: str, base: RestorePoint | No
 
 def _manifest(recording: ManifestRecording, proof: CountsEqual | None) -> Step:
     return Step(
-        does="write the manifest",
+        action="write the manifest",
         why="each entry with its digest, so that the copy can be verified by itself",
-        lane="main",
+        worker="main",
         work=recording,
         expected=None,
         proof=proof,
@@ -273,9 +281,9 @@ def mirror_stages(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[St
     """Return the stages that copy over the mirror itself; lost source files are deleted only with consent."""
     command = commands.copy_command(job, job.target.location, world, base=None, tidy=options_of(job).delete)
     copy = Step(
-        does=f"mirror {job.source}",
+        action=f"mirror {job.source}",
         why="the mirror differs from the source" if world.target.owner else "the first copy",
-        lane="main",
+        worker="main",
         work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-0"),
         expected=_expected(world),
         copies=True,
@@ -298,7 +306,9 @@ def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
     """Return the stage that writes the mirror's manifest. Without consent to delete, no count can be checked."""
     root = job.target.location
     manifest = root / MANIFEST
-    linked = manifest if world.target.mirrored else None  # an interrupted first copy has its marker, and no manifest
+    mirrored, linked = world.target.mirrored, None
+    if mirrored is not None and not _is_all_damaged(world):  # a first copy that was cut has its mark, and no manifest
+        linked = RestorePoint(name=MIRROR, taken=mirrored, tree=root, manifest=manifest)
     recording = ManifestRecording(
         tree=root,
         manifest=manifest,
@@ -322,8 +332,8 @@ def _expected(world: RsyncSurvey) -> Bytes | None:
     return None if world.changes is None or world.changes.moving is None else Bytes(world.changes.moving)
 
 
-def _small(does: str, why: str, command: Command) -> Step:
-    return Step(does=does, why=why, lane="main", work=Pipeline(stages=(command,)), expected=None)
+def _small(action: str, why: str, command: Command) -> Step:
+    return Step(action=action, why=why, worker="main", work=Pipeline(stages=(command,)), expected=None)
 
 
 def plan(job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
@@ -456,7 +466,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         *_remainders(job, world, work, request),
         *copy_stages(job, world, work, base, request),
         sweep_partial_files(work),
-        record_manifest(job, work, name, base, request),
+        record_manifest(job, world, work, name, base, request),
         publish_point(job, name),
     )
     return Plan(
@@ -501,7 +511,8 @@ def _summary(world: RsyncSurvey, name: str) -> str:
     if not world.points:
         return f"first copy: make point {name} of {changes.entries_now} entries, {show_size(changes.moving)}"
     counts = f"{changes.created} new, {changes.changed} changed, {changes.deleted} gone"
-    repaired = f", {len(world.target.damaged)} damaged copied again" if world.target.damaged else ""
+    damaged = "everything" if _is_all_damaged(world) else f"{len(world.target.damaged)} damaged"
+    repaired = f", {damaged} copied again" if world.target.damaged else ""
     return f"make point {name}: {counts}{repaired}, {show_size(changes.moving)} to move"
 
 

@@ -117,9 +117,9 @@ def plan_restore(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, a
             begin,
         ),
         Step(
-            does=f"copy {what} to {seen.to}",
+            action=f"copy {what} to {seen.to}",
             why=f"requested; what is mounted there stays as it is: {_few(left_out)}" if left_out else "requested",
-            lane="main",
+            worker="main",
             work=_alone(copy),
             expected=None,
             copies=True,
@@ -163,9 +163,9 @@ def plan_sample(job: Job, point: RestorePoint, paths: tuple[bytes, ...], to: Loc
     """Return the step that restores some files of a point, each in its folder."""
     names = f"{notes}/sample"
     return Step(
-        does=f"copy {show_count(len(paths), 'file')} of point {point.name} to {to}",
+        action=f"copy {show_count(len(paths), 'file')} of point {point.name} to {to}",
         why="a drill: they are compared with the manifest",
-        lane="main",
+        worker="main",
         work=_alone(commands.sample_command(point.tree, to, job, names)),
         expected=None,
         copies=True,
@@ -191,15 +191,15 @@ def _reread(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, left_out:
         left_out=left_out,
     )
     why = "what came back is compared with the manifest"
-    return Step(does=f"read {seen.to} again", why=why, lane="main", work=work, expected=None)
+    return Step(action=f"read {seen.to} again", why=why, worker="main", work=work, expected=None)
 
 
 def _below(wanted: RestoreRequest) -> Location:
     return wanted.point.tree / _text(wanted.path) if wanted.path else wanted.point.tree
 
 
-def _step(does: str, why: str, command: Command) -> Step:
-    return Step(does=does, why=why, lane="main", work=_alone(command), expected=None)
+def _step(action: str, why: str, command: Command) -> Step:
+    return Step(action=action, why=why, worker="main", work=_alone(command), expected=None)
 
 
 def _alone(command: Command) -> Pipeline:

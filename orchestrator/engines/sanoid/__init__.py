@@ -23,7 +23,7 @@ class SanoidEngine:
 
     name = "sanoid"
     options: type = SanoidOptions
-    wants_datasets = True
+    needs_datasets = True
     stays = True
     without: tuple[str, ...] = ("pipe.buffer", "pipe.public-transport", "pipe.rate-limit", "pipe.transport")
     guards: tuple[str, ...] = ()

@@ -48,8 +48,8 @@ def take_command(
 
     Source: sanoid 2.1.0 and 2.2.0.
     """
-    promised = (f"{kind}={int(since.timestamp())}" for kind, since in due)
-    values = (*_values(root, text, folder, use), root.path, *promised)
+    expected = (f"{kind}={int(since.timestamp())}" for kind, since in due)
+    values = (*_values(root, text, folder, use), root.path, *expected)
     return script_command(_ROOM, "take.sh", *values, effect=Effect.WRITES, host=root.host, with_functions=_RUN)
 
 

@@ -121,7 +121,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
         return too_much("sanoid", evidence)
     if result.stopped is not None:
         return Stopped("the run was asked to stop")
-    said = "\n".join(evidence.last_words)
+    said = "\n".join(evidence.last_output)
     code = next((code for code in reversed(evidence.exits) if code), None)
     if code == EXIT_NOT_TAKEN:
         return ProofFailed(

@@ -29,7 +29,7 @@ def plan(job: Job, world: SanoidSurvey, request: RunRequest) -> Decision:
     if not any(stages):
         newest = world.snapshots[-1].name if world.snapshots else None
         return NothingToDo(why="no snapshot is due and none is to go", current=newest, warnings=warnings)
-    done = " and ".join(step.does for stage in stages for step in stage)
+    done = " and ".join(step.action for stage in stages for step in stage)
     return Plan(summary=done, stages=tuple(stage for stage in stages if stage), warnings=warnings)
 
 
@@ -48,11 +48,11 @@ def take_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
     place = f"{folder}/{SOURCE}-take"
     left = find_excluded_datasets(world, excluded_patterns(job))
     text = commands.sanoid_conf(world.root.path, rules, take=True, downward=is_recursive(job), left_out=left)
-    promised = tuple((kind, interval_start(kind, world.at)) for kind in due)
-    command = commands.take_command(world.root, text, place, due=promised, use=snapshots.use)
-    does = f"take {' and '.join(due)} snapshots of {world.root}" if due else f"take the snapshots of {snapshots.use}"
+    expected = tuple((kind, interval_start(kind, world.at)) for kind in due)
+    command = commands.take_command(world.root, text, place, due=expected, use=snapshots.use)
+    action = f"take {' and '.join(due)} snapshots of {world.root}" if due else f"take the snapshots of {snapshots.use}"
     why = _why_due(world, due) if due else "sanoid knows by its own rules what is due"
-    return (_step(does, why, command, place, None if snapshots.use else text),)
+    return (_step(action, why, command, place, None if snapshots.use else text),)
 
 
 def prune_source_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
@@ -161,8 +161,8 @@ def _why_due(world: SanoidSurvey, due: tuple[str, ...]) -> str:
     return "; ".join(told)
 
 
-def _step(does: str, why: str, command: Command, place: str, text: str | None) -> Step:
+def _step(action: str, why: str, command: Command, place: str, text: str | None) -> Step:
     """Return one call of sanoid; locally its configuration is written first, for a host it is part of the command."""
     here = text is not None and command.host is None
     needs = ((f"{place}/sanoid.conf", (text or "").encode()),) if here else ()
-    return Step(does=does, why=why, lane="main", work=Pipeline(stages=(command,)), expected=None, needs=needs)
+    return Step(action=action, why=why, worker="main", work=Pipeline(stages=(command,)), expected=None, needs=needs)

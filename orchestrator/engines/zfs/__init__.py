@@ -47,7 +47,7 @@ class ZfsEngine:
 
     name = "zfs"
     options: type = ZfsOptions
-    wants_datasets = True
+    needs_datasets = True
     stays = False
     without: tuple[str, ...] = ()
     guards: tuple[str, ...] = ("aside", "abort", "target-room")

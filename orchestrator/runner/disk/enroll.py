@@ -8,11 +8,13 @@ from orchestrator.disks import disk as medium
 from orchestrator.disks import format as making
 from orchestrator.disks.detect import find_path, parse_probe, signatures
 from orchestrator.disks.run import read_output, run_all, try_run
+from orchestrator.domain.authentication import tag_marker
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.rotation import Disk, DiskMarker, DiskRecord, DiskState, RotationSet
+from orchestrator.history.authentication_key import obtain_key
 from orchestrator.planners.enroll import CONTENT_SIGNATURES, EnrollmentRequest, refuse_changed_device
 from orchestrator.planners.identify_disk import DeviceState, IdentifiedDevice
 from orchestrator.runner.disk.state import find_disk_record
@@ -172,12 +174,13 @@ def _read(path: str) -> bytes:
 
 
 def _marked(disk: Disk, device: BlockDevice, marker: DiskMarker, visit_context: VisitContext) -> None:
-    """Attach the disk, once without verification, and write the marker. Raises: OrchestratorError."""
+    """Attach the disk, once without verification, and write the marker with its tag. Raises: OrchestratorError."""
+    key = obtain_key(visit_context.state, visit_context.clock())
     medium.attach(disk, device, visit_context.writer)
     try:
         if disk.content == "zfs":
             run_all(visit_context.writer, making.set_patient_failmode(disk.name))
-        medium.mark(disk, marker, visit_context.writer, f"{visit_context.state}/notes")
+        medium.mark(disk, tag_marker(marker, disk, key), visit_context.writer, f"{visit_context.state}/notes")
     finally:
         medium.detach(disk, visit_context.writer)
 

@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from orchestrator.domain.authentication import AuthenticationKey
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX, Disk, DiskRecord, DiskState, DiskVisit, RotationSet
 from orchestrator.domain.units import show_duration
 from orchestrator.history.views import HistoryReader
+from orchestrator.planners.identify_disk import VisitOutcome
 from orchestrator.planners.read_order import ReadItem
 from orchestrator.planners.rotation import SetMember
 
@@ -52,6 +54,18 @@ def find_disk_record(known: Iterable[DiskRecord], disk: Disk) -> DiskRecord | No
     return next((each for each in known if each.identity == disk.identity), None)
 
 
+def was_tagged(known: DiskRecord | None, key: AuthenticationKey, views: HistoryReader) -> bool:
+    """Return True when the key tagged the marker of a disk the last time that it was written, as far as history knows.
+
+    A generation that was decided and perhaps never written says nothing: the marker may still be the one before.
+    """
+    if known is None or known.generation != known.written:
+        return False
+    visits = (visit for visit in views.disks.visits(known.disk, _LOOKED_AT) if visit.outcome != VisitOutcome.REFUSED)
+    arrived = next((visit.arrived for visit in visits), known.enrolled)
+    return max(known.enrolled, arrived) >= key.made
+
+
 def survey_set_members(
     rotation: RotationSet, jobs: Sequence[Job], views: HistoryReader, here: Iterable[str] = ()
 ) -> tuple[SetMember, ...]:
@@ -69,18 +83,27 @@ def survey_set_members(
                 disk=disk, filled=_filled(disk, copies.values()), enrolled=own.enrolled if own else None,
                 standing=own.standing if own else DiskState.ACTIVE, here=disk.name in plugged,
                 place=where.place if where else "", snooze=snoozes.get(own.disk) if own else None,
-                ails=_ails(visits.get(own.disk), healths.get(own.disk)) if own else None,
+                ails=_ails(own, visits.get(own.disk), healths.get(own.disk)) if own else None,
             )
         )  # fmt: skip
     return tuple(found)
 
 
-def _ails(last: DiskVisit | None, said: DiskVisit | None) -> dict[str, str] | None:
-    """Return problems from `last`, the last visit, and `said`, the last one with health. A slow copy that ended is solved."""
+def _ails(known: DiskRecord, last: DiskVisit | None, said: DiskVisit | None) -> dict[str, str] | None:
+    """Return problems from `last`, the last visit, and `said`, the last one with health. A slow copy that ended is solved.
+
+    A visit that is recorded as refused was that of a disk which only looks like this one, unless it was adopted since.
+    """
     slow = last.slow if last else ""
-    if said is None and not slow:
+    strange = last is not None and last.outcome == VisitOutcome.REFUSED and last.arrived > known.enrolled
+    refused = last.why if last and strange else ""
+    if said is None and not slow and not refused:
         return None
-    told = {"health": said.health if said else "", "slow": slow if last and last.outcome != "done" else ""}
+    told = {
+        "health": said.health if said else "",
+        "slow": slow if last and last.outcome != "done" else "",
+        "look-alike": refused,
+    }
     return {kind: sentence for kind, sentence in told.items() if sentence}
 
 

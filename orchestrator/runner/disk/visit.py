@@ -16,6 +16,7 @@ from orchestrator.disks.detect import pools_without_disk, survey_devices
 from orchestrator.disks.errors import DiskBusy, DiskLocked, FilesystemNeedsCheck, PoolHangs, PoolTooNew
 from orchestrator.disks.release import release_disk
 from orchestrator.disks.smart import ask_health
+from orchestrator.domain.authentication import tag_marker
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stalled
 from orchestrator.domain.fast_dataclass import dataclass, replace
@@ -23,6 +24,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.rotation import Disk, DiskMarker, DiskRecord, DiskState, RotationSet
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Bytes
+from orchestrator.history.authentication_key import obtain_key
 from orchestrator.history.store import History
 from orchestrator.planners.identify_disk import (
     HANGS,
@@ -35,7 +37,7 @@ from orchestrator.planners.identify_disk import (
     verify_identity,
 )
 from orchestrator.process.executor import Writer
-from orchestrator.runner.disk.state import find_disk_record, job_on_disk
+from orchestrator.runner.disk.state import find_disk_record, job_on_disk, was_tagged
 from orchestrator.runner.locks import lock_visit
 
 WELL = (Outcome.DONE, Outcome.NOTHING)
@@ -128,7 +130,7 @@ class AttachedDisk:
         self.readings: list[RunReport] = []
         self.failure: OrchestratorError | None = None
         self._fresh = True
-        self._device, self._dock, self._health = device, visit_context, health
+        self._device, self._visit, self._health = device, visit_context, health
         self._known = _remember(disk, device, marker, visit_context)
         book = visit_context.history.disks
         self._number = book.begin_visit(self._known.disk, visit_context.clock())
@@ -136,6 +138,8 @@ class AttachedDisk:
         book.visit_health(self._number, health)
         if health:
             visit_context.say(f"warning: disk {disk.called}: {health}")
+        if not marker.authentication:
+            visit_context.say(f"disk {disk.called}: its marker gets the tag of this host's key, which is new")
         try:
             _mark(disk, replace(marker, generation=self._known.generation + 1), visit_context)
         except OrchestratorError as error:
@@ -152,14 +156,14 @@ class AttachedDisk:
         """Read copies of the jobs again until the budget is used up: first the job whose last turn is the oldest."""
         if any(report.outcome is Outcome.INTERRUPTED for report in self.reports):
             return
-        views, left = self._dock.history.views, int(budget)
+        views, left = self._visit.history.views, int(budget)
         turns = {job.name: views.memory(job.name).get(f"{READ_TURN} {self.disk.name}", "") for job in jobs}
         for job in sorted(jobs, key=lambda job: turns[job.name]):
             done = self._with(job, partial(read, budget=Bytes(left)))
             if done is None:
                 return
             self.readings.append(done.report)
-            self._dock.history.remember(job.name, f"{READ_TURN} {self.disk.name}", self._dock.clock().isoformat())
+            self._visit.history.remember(job.name, f"{READ_TURN} {self.disk.name}", self._visit.clock().isoformat())
             left -= done.read
             if left <= 0 or done.report.outcome is Outcome.INTERRUPTED:
                 return
@@ -170,7 +174,7 @@ class AttachedDisk:
         placed = job_on_disk(job, self.disk, self._device.name)
         try:
             self._look_again()
-            medium.prepare(self.disk, placed.target.location.path, self._dock.writer)
+            medium.prepare(self.disk, placed.target.location.path, self._visit.writer)
         except OrchestratorError as error:
             self.failure = error
             return None
@@ -181,10 +185,10 @@ class AttachedDisk:
         if self._fresh:
             self._fresh = False
             return
-        there = _present(self._device, self._dock)
+        there = _present(self._device, self._visit)
         if there is None:
             raise OrchestratorError(f"disk {self.disk.name} was pulled out", hint="plug it in again")
-        use = medium.use(self.disk, there, self._dock.writer)
+        use = medium.use(self.disk, there, self._visit.writer)
         if use.ails:
             raise OrchestratorError(use.ails, hint=_check(self._device))
         if not use.attached:
@@ -201,13 +205,13 @@ class AttachedDisk:
     def leave(self) -> None:
         """End the visit of a disk that stays attached: a person wants to inspect it."""
         with self._held:
-            self._dock.history.disks.visit_ended(
+            self._visit.history.disks.visit_ended(
                 self._number, jobs=[], outcome=ATTACHED, why="by hand", released=None, safe=False
             )
 
     def _ends(self, *, power_off: bool) -> VisitResult:
         ended = self._released(power_off=power_off)
-        visit_context, book = self._dock, self._dock.history.disks
+        visit_context, book = self._visit, self._visit.history.disks
         book.visit_ended(
             self._number, jobs=[report.job for report in self.reports], outcome=ended.ending, why=ended.why,
             released=visit_context.clock() if ended.safe else None, safe=ended.safe,
@@ -218,8 +222,8 @@ class AttachedDisk:
         return ended
 
     def _released(self, *, power_off: bool) -> VisitResult:
-        name, writer = self.disk.name, self._dock.writer
-        if _present(self._device, self._dock) is None:
+        name, writer = self.disk.name, self._visit.writer
+        if _present(self._device, self._visit) is None:
             return self._pulled_out()
         try:
             ails = medium.use(self.disk, self._device, writer).ails
@@ -227,7 +231,7 @@ class AttachedDisk:
             hangs = asleep.socket_of(self._device.disk)
             released = release_disk(self._device, writer, power_off=power_off)
         except OrchestratorError as error:
-            if _present(self._device, self._dock) is None:
+            if _present(self._device, self._visit) is None:
                 return self._hanging() if isinstance(error, PoolHangs) else self._pulled_out()
             ending = VisitOutcome.BUSY if isinstance(error, DiskBusy) else VisitOutcome.FAILED
             return self._ended(ending, f"disk {name} cannot be let go: {error.why}", error.hint)
@@ -237,7 +241,7 @@ class AttachedDisk:
                 f"disk {name} is not quiet: {released.hinders}",
                 f"wait, then: poolferry disks eject {name}",
             )
-        if hangs is not None and _present(self._device, self._dock) is None:
+        if hangs is not None and _present(self._device, self._visit) is None:
             asleep.note_asleep(self.disk, hangs)
         if ails:
             return self._ended(
@@ -248,11 +252,11 @@ class AttachedDisk:
     def _pulled_out(self) -> VisitResult:
         """Remove what was above the unplugged disk, as far as the kernel allows it; the next visit tries again."""
         with suppress(OrchestratorError):
-            medium.abandon(self.disk, self._dock.writer)
+            medium.abandon(self.disk, self._visit.writer)
         why = f"disk {self.disk.name} was pulled out; nothing older on it was damaged"
         hint = "plug it in again: the copy continues where it was cut"
         try:
-            waits = medium.is_still_imported(self.disk, self._dock.writer)
+            waits = medium.is_still_imported(self.disk, self._visit.writer)
         except Stalled:
             return self._hanging()
         if not waits:
@@ -303,16 +307,15 @@ def begin_visit(found: IdentifiedDevice, visit_context: VisitContext) -> Attache
     with ExitStack() as lock:
         try:
             lock.enter_context(lock_visit(disk, visit_context.state))
+            key = obtain_key(visit_context.state, visit_context.clock())
             marker = medium.peek(disk, found.device, visit_context.writer)
-            proved = verify_identity(
-                disk,
-                found.device,
-                marker,
-                find_disk_record(visit_context.history.disks.known(), disk),
-                visit_context.owner,
-            )
+            known = find_disk_record(visit_context.history.disks.known(), disk)
+            tagged = was_tagged(known, key, visit_context.history.views)
+            proved = verify_identity(disk, found.device, marker, known, visit_context.owner, key=key, tagged=tagged)
             if proved.state is not DeviceState.READY or marker is None:
                 medium.detach(disk, visit_context.writer)
+                if proved.state is DeviceState.LOOK_ALIKE and known is not None:
+                    _note_look_alike(known, proved.says, visit_context)
                 return _refused(disk, proved.state, proved.says, proved.hint)
             health = ask_health(
                 found.device, visit_context.writer
@@ -327,6 +330,13 @@ def begin_visit(found: IdentifiedDevice, visit_context: VisitContext) -> Attache
             hint = error.hint.replace("DEVICE", found.device.path)
             return _refused(disk, state, f"disk {disk.name} cannot be used: {error.why}", hint)
         return AttachedDisk(disk, found.device, marker, visit_context, lock.pop_all(), health=health)
+
+
+def _note_look_alike(known: DiskRecord, says: str, visit_context: VisitContext) -> None:
+    """Record the visit of a disk that only looks like ours, so that `disks` and the channels name it until ours comes."""
+    book = visit_context.history.disks
+    number = book.begin_visit(known.disk, visit_context.clock())
+    book.visit_ended(number, jobs=[], outcome=VisitOutcome.REFUSED, why=says, released=None, safe=False)
 
 
 def _check(device: BlockDevice) -> str:
@@ -354,8 +364,9 @@ def _refused(disk: Disk, state: DeviceState, says: str, hint: str) -> VisitResul
 def _mark(disk: Disk, marker: DiskMarker, visit_context: VisitContext) -> None:
     """Write the next generation: first decided, then on the disk, then recorded as written."""
     book = visit_context.history.disks
+    key = obtain_key(visit_context.state, visit_context.clock())
     book.decide_generation(marker.disk, marker.generation)
-    medium.mark(disk, marker, visit_context.writer, f"{visit_context.state}/notes")
+    medium.mark(disk, tag_marker(marker, disk, key), visit_context.writer, f"{visit_context.state}/notes")
     book.generation_written(marker.disk, marker.generation)
 
 

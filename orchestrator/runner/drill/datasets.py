@@ -51,8 +51,8 @@ def make_scratch_datasets(drill_plan: DrillPlan, journal: RunRecorder, writer: W
     """Make the clones, or receive; first remove the remains of a killed restore test, and at the end all of it."""
     _do((drill_plan.drop,), journal, writer, notes)
     tried = tuple((step,) for step in drill_plan.encrypted_steps)
-    actions = [stage[0] for stage in (*drill_plan.make, *tried) if "if it is not there" not in stage[0].does]
-    summary = f"drill: {'; '.join(action.does for action in actions[:3])}"
+    actions = [stage[0] for stage in (*drill_plan.make, *tried) if "if it is not there" not in stage[0].action]
+    summary = f"drill: {'; '.join(action.action for action in actions[:3])}"
     journal.decided(Plan(summary=summary, stages=(*drill_plan.make, *tried, (drill_plan.drop,))))
     if drill_plan.left_out:
         journal.warn(f"not all datasets are drilled: {drill_plan.left_out}")
@@ -70,7 +70,7 @@ def _drop(drill_plan: DrillPlan, journal: RunRecorder, writer: Writer) -> None:
     if isinstance(work, Pipeline):
         result = writer.stream(work, stop=StopRequest())
         if not result.well:
-            journal.warn(f"{drill_plan.where} is left behind: {' '.join(result.last_words)}; the next drill drops it")
+            journal.warn(f"{drill_plan.where} is left behind: {' '.join(result.last_output)}; the next drill drops it")
 
 
 def choose_files(

@@ -36,7 +36,7 @@ from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, descr
 
 def due_drill(job: Job, tools: RunContext) -> str:
     """Return "whole", "sample", or "": the restore test that the job's [drill] makes due at its place now."""
-    if not job.drill.asked:
+    if not job.drill.requested:
         return ""
     known = tools.history.drills.of(job.name)
     past = [PastDrill(at=each.at, drilled=each.drilled) for each in known if each.drilled.place == job.target.name]
@@ -99,7 +99,7 @@ def _put_off(evidence: DrillEvidence, error: OrchestratorError) -> RunReport | N
 
     Why not for a stream of datasets that breaks off: a copy that cannot be sent breaks off too.
     """
-    journal, datasets = evidence.journal, evidence.journal.tools.engine.wants_datasets
+    journal, datasets = evidence.journal, evidence.journal.tools.engine.needs_datasets
     hosts = [journal.job.target.location.host, journal.job.source.host if datasets else None]
     host = next(filter(None, hosts), None)  # where both sides have a host, the evidence names the right one
     if host is None or evidence.differences:
@@ -120,7 +120,7 @@ def _drill(evidence: DrillEvidence) -> RunReport:
     job, tools = evidence.journal.job, evidence.journal.tools
     notes = f"{tools.state}/notes/drill-{job.name}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
-    if tools.engine.wants_datasets:
+    if tools.engine.needs_datasets:
         from orchestrator.runner.drill.dataset_drill import drill_dataset_copies
 
         return drill_dataset_copies(evidence, notes)

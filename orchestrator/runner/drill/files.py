@@ -13,6 +13,7 @@ from orchestrator.planners.drill import SampleFile, choose_sample
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import file_restorer
 from orchestrator.runner.drill.scratch_dir import refuse_space
+from orchestrator.runner.manifest_tags import require_authentic
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file
 from orchestrator.runner.steps import StepExecutor
 from orchestrator.runner.verify.read_files import read_part, read_tree
@@ -47,6 +48,7 @@ def choose_files(journal: RunRecorder, writer: Writer, notes: str, *, whole: boo
         why = "there is no restore point with a manifest, so nothing that is restored could be verified"
         return Refusal(why=why, evidence=(), hint=f"poolferry run {job.name}")
     manifest = fetch_file(point.manifest, journal, writer, notes)
+    require_authentic(point, manifest, journal, writer, notes)
     files, size, held = 0, 0, list[SampleFile]()
 
     def pieces() -> "chain[SampleFile]":
@@ -60,8 +62,8 @@ def choose_files(journal: RunRecorder, writer: Writer, notes: str, *, whole: boo
     if not taken:
         why = f"point {point.name} holds no file that could be restored and verified"
         return Refusal(why=why, evidence=(), hint="look what the source holds")
-    promised = manifest if whole else _write_manifest(manifest, taken, f"{notes}/drill.manifest.gz")
-    return FileSample(point=point, manifest=promised, pieces=taken, of_files=files, of_bytes=size, whole=whole)
+    expected = manifest if whole else _write_manifest(manifest, taken, f"{notes}/drill.manifest.gz")
+    return FileSample(point=point, manifest=expected, pieces=taken, of_files=files, of_bytes=size, whole=whole)
 
 
 def _piece(entry: ManifestEntry) -> tuple[SampleFile, ...]:

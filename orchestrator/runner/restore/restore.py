@@ -34,7 +34,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext, file_restorer
 from orchestrator.runner.locks import lock_destination, lock_job, lock_point
 from orchestrator.runner.restore import snapshot_files as showing
-from orchestrator.runner.restore.datasets import plan_dataset_restore, restore_datasets, wants_datasets
+from orchestrator.runner.restore.datasets import needs_datasets, plan_dataset_restore, restore_datasets
 from orchestrator.runner.restore.request import RestoreOptions, restore_reason
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence
 from orchestrator.runner.steps import StepExecutor
@@ -42,9 +42,9 @@ from orchestrator.runner.steps import StepExecutor
 
 def plan_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) -> Plan | Refusal:
     """Return the plan of `restore run`; nothing is changed."""
-    if wants_datasets(tools, restore_request):
+    if needs_datasets(tools, restore_request):
         return plan_dataset_restore(job, tools, restore_request, tools.writer(()))
-    if tools.engine.wants_datasets:
+    if tools.engine.needs_datasets:
         shown = showing.find_snapshot_view(job, tools, restore_request, tools.writer(()))
         return shown if isinstance(shown, Refusal) else showing.plan_files(shown, restore_request)
     decided = _decide(job, tools, restore_request, tools.writer(()))
@@ -75,14 +75,14 @@ def _locked(job: Job, tools: RunContext, restore_request: RestoreOptions) -> Ite
     with contextlib.ExitStack() as held:
         wait, patience = tools.stop.wait, tools.lock_wait
         inherit = held.enter_context(lock_destination(restore_request.to, tools.state, wait=wait, patience=patience))
-        if wants_datasets(tools, restore_request):
+        if needs_datasets(tools, restore_request):
             inherit += held.enter_context(lock_job(job, tools.state, wait=wait, patience=patience))
         yield inherit
 
 
 def _attempts(journal: RunRecorder, writer: Writer, restore_request: RestoreOptions) -> RunReport:
-    once = _files_attempt if journal.tools.engine.wants_datasets else _attempt
-    if wants_datasets(journal.tools, restore_request):
+    once = _files_attempt if journal.tools.engine.needs_datasets else _attempt
+    if needs_datasets(journal.tools, restore_request):
         once = restore_datasets
     fruitless, seen = 0, set[str]()
     while True:
@@ -166,6 +166,11 @@ def _do(journal: RunRecorder, writer: Writer, point: RestorePoint, plan: Plan) -
 
 
 def _done(journal: RunRecorder, point: RestorePoint, plan: Plan) -> RunReport:
+    if journal.forged:
+        why = f"{plan.summary}: all of it is back, and not verified: {journal.forged}"
+        return journal.ended(
+            Outcome.FAILED, why, hint="look at what came back with care, or restore an earlier --point, or another copy"
+        )
     return journal.ended(
         Outcome.DONE,
         f"{plan.summary}: done and verified, {show_size(journal.moved)} moved"

@@ -106,7 +106,7 @@ def make_point(
         tree=tree, manifest=manifest, point=name, moved=notes, linked=None, digest=journal.job.verify.digest
     )
     step = Step(
-        does=f"read {tree}", why="what comes back is compared with it", lane="main", work=recording, expected=None
+        action=f"read {tree}", why="what comes back is compared with it", worker="main", work=recording, expected=None
     )
     StepExecutor(journal, writer, notes).do((step,))
     return replace(
@@ -126,4 +126,4 @@ def comparison_steps(wanted: RestoreRequest, to: Location) -> tuple[Step, ...]:
         return ()
     source = wanted.point.tree / os.fsdecode(wanted.path)
     work = single_command("cmp", "--", source.path, to.path, effect=Effect.READS)
-    return (Step(does=f"compare {to} with {source}", why="byte by byte", lane="main", work=work, expected=None),)
+    return (Step(action=f"compare {to} with {source}", why="byte by byte", worker="main", work=work, expected=None),)

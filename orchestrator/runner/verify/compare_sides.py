@@ -16,10 +16,11 @@ from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.engines.contract.comparison import ComparisonPlan, CopyComparer, RepairPlanner, SnapshotPair
 from orchestrator.engines.contract.engine import RunRequest, implements
+from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import Writer
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.steps import StepExecutor
-from orchestrator.runner.verify.read_files import WHOLE, describe_counts, describe_first_findings
+from orchestrator.runner.verify.read_files import describe_counts, describe_first_findings
 from orchestrator.verify.build import sorted_records
 from orchestrator.verify.compare_sides import SortedListing, compare_sides
 from orchestrator.verify.entry import split_records
@@ -108,7 +109,7 @@ def _read(stage: tuple[SnapshotPair, ...], executor: StepExecutor, tally: "_Comp
 def output_file(step: Step) -> str:
     """Return the local file that collects a step's output."""
     if not isinstance(step.work, Pipeline) or step.work.keeps is None:
-        raise TypeError(f"a listing that is kept nowhere: {step.does}")
+        raise TypeError(f"a listing that is kept nowhere: {step.action}")
     return step.work.keeps
 
 

@@ -12,6 +12,7 @@ from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
+from orchestrator.runner.manifest_tags import require_authentic
 from orchestrator.runner.manifests import run_workers
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, fetch_file
 from orchestrator.runner.verify.read_files import describe_counts
@@ -63,6 +64,7 @@ def _digests(point: RestorePoint, journal: RunRecorder, writer: Writer) -> Itera
     notes = f"{journal.tools.state}/notes/export-{journal.job.name}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
     manifest = fetch_file(point.manifest, journal, writer, notes)
+    require_authentic(point, manifest, journal, writer, notes)
     entries = read_manifest(manifest)[1]
     if all(entry.digest.startswith("sha256:") for entry in entries if ":" in entry.digest):
         return ((entry.path, entry.digest) for entry in read_manifest(manifest)[1] if ":" in entry.digest)

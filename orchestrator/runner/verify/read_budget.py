@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
+from orchestrator.domain.errors import ManifestForged, NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -19,15 +19,16 @@ from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import Bytes, show_count, show_duration, show_size
 from orchestrator.engines.contract.comparison import ReadableDataset, StreamReader
 from orchestrator.engines.contract.engine import implements
+from orchestrator.history.store import WHOLE
 from orchestrator.planners.read_order import ReadItem, choose_next_read, oldest_read
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.disk.state import READING
 from orchestrator.runner.disk.visit import BudgetReadResult
 from orchestrator.runner.locks import lock_point
+from orchestrator.runner.manifest_tags import require_authentic
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence, fetch_file, run_small
 from orchestrator.runner.verify.read_files import (
-    WHOLE,
     describe_counts,
     describe_first_findings,
     read_part,
@@ -167,6 +168,14 @@ def _read(
     """Read as much of a point as the budget allows; return False when it is used up."""
     work = TreeVerification(point=point, tree=point.tree, apart=point.apart, workers=journal.job.verify.workers)
     manifest = fetch_file(_manifest(point), journal, writer, notes)
+    try:
+        require_authentic(point, manifest, journal, writer, notes)
+    except ManifestForged as error:
+        _PartialRead().keep(journal)
+        tally.read += 1
+        tally.bad.append(error.why)
+        tally.evidence.append(error.hint)
+        return True
     header, entries = read_manifest(manifest)
     after = bytes.fromhex(began.after) if began.point else None
     part, whole = _part(entries, after, tally.left, any_size=not tally.read)

@@ -15,7 +15,9 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location, leads_to_mount
 from orchestrator.domain.plan import Pipeline, TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
+from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import PipelineFailed, Writer
+from orchestrator.runner.manifest_tags import forgery_sentence, require_authentic, store_damage_note
 from orchestrator.runner.manifests import REMAINDERS, digests_there, run_workers
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
 from orchestrator.verify.build import sorted_moves, sorted_records
@@ -25,8 +27,8 @@ from orchestrator.verify.manifest import read_manifest, read_names, write_manife
 from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
 from orchestrator.verify.results import ResultCollector
 
-WHOLE, PART = "whole", "part"
-_FEW = 100_000  # findings in memory; more are only counted
+PART = "part"
+_FEW = 100_000  # findings that are held; more are only counted
 DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 
 
@@ -39,6 +41,10 @@ def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, no
         )
     began = journal.tools.monotonic()
     manifest = fetch_file(work.point.manifest, journal, writer, notes)
+    if work.restored:
+        journal.forged = forgery_sentence(work.point, manifest, journal)
+    else:
+        require_authentic(work.point, manifest, journal, writer, notes)
     reading = replace(read_tree(work, manifest, journal, writer, notes), took_s=journal.tools.monotonic() - began)
     if not work.restored:
         _note_verdict(work.point, reading, manifest, journal, writer, notes)
@@ -86,13 +92,13 @@ def _alone(work: TreeVerification, manifest: str, notes: str) -> tuple[TreeVerif
     """Return the same for a single file: its folder as the tree, and a manifest that names only it."""
     folder, _, name = work.tree.path.rpartition("/")
     header, entries = read_manifest(manifest)
-    promised = [entry._replace(path=os.fsencode(name)) for entry in entries if entry.path == work.prefix]
-    if not promised:
+    expected = [entry._replace(path=os.fsencode(name)) for entry in entries if entry.path == work.prefix]
+    if not expected:
         raise ProofFailed(
             f"the manifest of point {work.point.name} does not name {show_name(work.prefix)}",
             hint="restore another point, or verify this one",
         )
-    write_manifest(f"{notes}/one.gz", header, promised)
+    write_manifest(f"{notes}/one.gz", header, expected)
     return replace(work, tree=Location(path=folder or "/", host=work.tree.host), prefix=b""), f"{notes}/one.gz"
 
 
@@ -171,13 +177,13 @@ def _there(
 ) -> VerificationResult:
     """Read digests on the remote side; names and times are compared here."""
     run_small(settle_pipeline(work.tree), journal, writer)
-    promised = partial(read_manifest, manifest, prefix=work.prefix)
-    algorithms = sorted({entry.digest.partition(":")[0] for entry in promised()[1] if ":" in entry.digest})
+    expected = partial(read_manifest, manifest, prefix=work.prefix)
+    algorithms = sorted({entry.digest.partition(":")[0] for entry in expected()[1] if ":" in entry.digest})
     digests: list[Iterator[tuple[bytes, str]]] = []
     for algorithm in algorithms:
         names = f"{notes}/names-{algorithm}"
         with open(names, "wb") as file:
-            file.writelines(entry.path + b"\0" for entry in promised()[1] if entry.digest.startswith(algorithm + ":"))
+            file.writelines(entry.path + b"\0" for entry in expected()[1] if entry.digest.startswith(algorithm + ":"))
         digests.append(
             sorted_moves(
                 digests_there(work.tree, names, algorithm, journal, writer, notes, partial_is_well=True), folder=notes
@@ -187,7 +193,7 @@ def _there(
     merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
     with _listed(work, journal, writer, notes) as records:
         counted = _EntryCounter(map(parse_listing, records))
-        findings = compare(promised()[1], counted, digests=merged, tolerance=_tolerance(work))
+        findings = compare(expected()[1], counted, digests=merged, tolerance=_tolerance(work))
         collector.add(each for each in _of_tree(work, findings) if not (others and each.verdict is Verdict.EXTRA))
     return replace(
         collector.reading(took_s=0), entries=counted.entries, files_read=counted.files, bytes_read=counted.bytes
@@ -245,13 +251,13 @@ def _note_verdict(
     tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=scope)
     damaged = sorted(found.path for found in reading.findings if found.verdict in DAMAGE)
     if (not damaged and not point.damaged) or (scope == PART and point.damaged):
-        return  # a complete reading has noted more
-    _store_note(point, damaged, journal, writer, notes)
+        return  # what a whole reading noted is more
+    store_damage_note(point, damaged, journal, writer, notes)
     newest = tools.engine.points(job, writer)[-1]
     if damaged and newest.name != point.name and newest.manifest is not None:
         shared = _shared(damaged, manifest, newest.manifest, journal, writer, notes)
         if shared:
-            _store_note(newest, shared, journal, writer, notes)
+            store_damage_note(newest, shared, journal, writer, notes)
 
 
 def _shared(
@@ -262,13 +268,3 @@ def _shared(
     inodes = {entry.inode for entry in read_manifest(manifest)[1] if entry.path in wanted}
     other = fetch_file(newest, journal, writer, f"{notes}/newest")
     return [entry.path for entry in read_manifest(other)[1] if entry.kind == "f" and entry.inode in inodes]
-
-
-def _store_note(point: RestorePoint, damaged: list[bytes], journal: RunRecorder, writer: Writer, notes: str) -> None:
-    note = journal.tools.trees.damage_note(point)
-    if note is None:
-        return
-    local = f"{notes}/damage-note"
-    with open(local, "wb") as file:
-        file.writelines(show_name(path).encode() + b"\n" for path in damaged)
-    run_small(journal.tools.trees.store(local, note), journal, writer)

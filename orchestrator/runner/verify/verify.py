@@ -17,6 +17,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import is_verification_due
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.locks import lock_point
+from orchestrator.runner.manifest_tags import require_authentic
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence, fetch_file
 from orchestrator.runner.verify.compare_sides import compare_copy, comparison_report
 from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, read_tree, verify_tree
@@ -98,6 +99,7 @@ def _read_source(point: RestorePoint, journal: RunRecorder, writer: Writer, note
         raise ProofFailed(f"point {point.name} has no manifest", hint="choose another point")
     journal.say(f"reading the source {journal.job.source}")
     manifest = fetch_file(point.manifest, journal, writer, notes)
+    require_authentic(point, manifest, journal, writer, notes)
     work = TreeVerification(point=point, tree=journal.job.source, workers=journal.job.verify.workers)
     return read_tree(work, manifest, journal, writer, notes)
 

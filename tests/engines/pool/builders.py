@@ -81,7 +81,7 @@ def usage(name: str, used: float) -> SpaceUsage:
 def failed(words: str = "", code: int | None = 1, *, stopped: StopReason | None = None) -> PipelineFailed:
     """A call of zpool that ended so."""
     pipeline = single_command("zpool", "scrub", "tank", effect=Effect.WRITES)
-    return pipeline_failure(pipeline, PipelineResult(exits=(code,), last_words=(words,), stopped=stopped))
+    return pipeline_failure(pipeline, PipelineResult(exits=(code,), last_output=(words,), stopped=stopped))
 
 
 def sample(name: str) -> bytes:

@@ -59,9 +59,9 @@ def test_it_keeps_the_contract() -> None:
 
 def test_the_look_is_one_command_here_or_there() -> None:
     for source in (ROOT, FAR):
-        asked = reader(sample("sound-2.3"))
-        seen = ENGINE.survey(job(source), ASKED, asked)
-        assert [len(asked.asked), seen.root, asked.asked[0].stages[0].host] == [1, source, source.host]
+        requested = reader(sample("sound-2.3"))
+        seen = ENGINE.survey(job(source), ASKED, requested)
+        assert [len(requested.requested), seen.root, requested.requested[0].stages[0].host] == [1, source, source.host]
     (point,) = ENGINE.points(job(), reader(sample("sound-2.3")))
     assert (point.name, point.taken) == ("tank", SOUND_AT)
 

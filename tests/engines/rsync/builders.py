@@ -94,7 +94,7 @@ def half(path: str, have: int, wanted: int | None, *, orphan: bool = False) -> P
 def failed(words: str = "", code: int | None = 23, *, stopped: StopReason | None = None) -> PipelineFailed:
     """A copy that ended so."""
     pipeline = single_command("rsync", "--archive", "/a/", "/b/", effect=Effect.WRITES)
-    return pipeline_failure(pipeline, PipelineResult(exits=(code,), last_words=(words,), stopped=stopped))
+    return pipeline_failure(pipeline, PipelineResult(exits=(code,), last_output=(words,), stopped=stopped))
 
 
 def cut_world(cut: tuple[PartialFile, ...]) -> RsyncSurvey:

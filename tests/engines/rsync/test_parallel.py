@@ -14,7 +14,7 @@ def unit(path: str, size: int = 0, *inodes: int, entries: int = 1) -> PathGroup:
 
 def paths(parallel_copies: tuple[ParallelCopy, ...] | Refusal) -> list[tuple[bytes, ...]]:
     assert not isinstance(parallel_copies, Refusal)
-    return [lane.paths for lane in parallel_copies]
+    return [worker.paths for worker in parallel_copies]
 
 
 def refused(parallel_copies: tuple[ParallelCopy, ...] | Refusal) -> Refusal:
@@ -74,6 +74,6 @@ def test_no_lane_is_heavier_than_a_fair_share_and_one_unit(sizes: list[int], par
     made = plan_parallel_copies(units, parallel_copies, per_file_cost=cost)
     assert not isinstance(made, Refusal)
     assert len(made) == min(parallel_copies, len(units))
-    assert sorted(path for lane in made for path in lane.paths) == sorted(each.paths[0] for each in units)
-    heaviest = max(lane.size + lane.entries * cost for lane in made)
+    assert sorted(path for worker in made for path in worker.paths) == sorted(each.paths[0] for each in units)
+    heaviest = max(worker.size + worker.entries * cost for worker in made)
     assert heaviest <= copy_cost(units, cost) / len(made) + max(sizes) + cost

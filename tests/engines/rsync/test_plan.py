@@ -39,14 +39,14 @@ from tests.engines.rsync.builders import (  # fmt: skip
 )
 
 
-def planned(told: Job, seen: RsyncSurvey, asked: RunRequest = ASKED) -> Plan:
-    decision = plan(told, seen, asked)
+def planned(told: Job, seen: RsyncSurvey, requested: RunRequest = ASKED) -> Plan:
+    decision = plan(told, seen, requested)
     assert isinstance(decision, Plan), decision
     return decision
 
 
-def refused(told: Job, seen: RsyncSurvey, asked: RunRequest = ASKED) -> Refusal:
-    decision = plan(told, seen, asked)
+def refused(told: Job, seen: RsyncSurvey, requested: RunRequest = ASKED) -> Refusal:
+    decision = plan(told, seen, requested)
     assert isinstance(decision, Refusal), decision
     return decision
 
@@ -58,7 +58,7 @@ def nothing(told: Job, seen: RsyncSurvey) -> NothingToDo:
 
 
 def deeds(decision: Plan | NothingToDo) -> list[str]:
-    return [step.does for stage in decision.stages for step in stage]
+    return [step.action for stage in decision.stages for step in stage]
 
 
 ABSENT = replace(EMPTY, exists=False)
@@ -102,23 +102,23 @@ REFUSALS: list[tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], st
 def test_refusals_say_what_they_saw_and_the_cure(
     row: tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], str],
 ) -> None:
-    _, told, seen, asked, why, evidence, hint = row
-    refusal = refused(told, seen, asked)
+    _, told, seen, requested, why, evidence, hint = row
+    refusal = refused(told, seen, requested)
     assert (refusal.why, refusal.evidence, refusal.hint) == (why, evidence, hint)
 
 
 @pytest.mark.parametrize(
-    ("told", "seen", "asked", "guard"),
+    ("told", "seen", "requested", "guard"),
     [
         (job(), world(EMPTY, FIRST), LOST, "target-new"),
         (job(), world(replace(EMPTY, points=(point(),))), ASKED, "target-in-use"),
         (mirror(), world(replace(EMPTY, foreign=("a",))), ASKED, "target-in-use"),
     ],
 )
-def test_what_the_owner_may_allow(told: Job, seen: RsyncSurvey, asked: RunRequest, guard: str) -> None:
-    assert refused(told, seen, asked).guard == guard
-    assert f"--allow {guard}" in refused(told, seen, asked).hint
-    planned(told, seen, replace(asked, allowed=frozenset({guard})))
+def test_what_the_owner_may_allow(told: Job, seen: RsyncSurvey, requested: RunRequest, guard: str) -> None:
+    assert refused(told, seen, requested).guard == guard
+    assert f"--allow {guard}" in refused(told, seen, requested).hint
+    planned(told, seen, replace(requested, allowed=frozenset({guard})))
 
 
 def test_other_things_beside_points_do_not_matter() -> None:
@@ -203,7 +203,7 @@ def test_an_interrupted_copy_goes_on() -> None:
     assert done.index("salvage b") < done.index("go on with b") < done.index("name b") < done.index("copy /srv/photos")
     assert {"go on with a/big", "name a/big"} <= set(done)
     assert not {"salvage a/big", "go on with gone", "go on with left", "go on with empty"} & set(done)
-    whole = next(step for step in found.steps if step.does == "copy /srv/photos")
+    whole = next(step for step in found.steps if step.action == "copy /srv/photos")
     assert "--delete-before" in str(whole.work)  # the source may have lost what the first attempt copied
     assert whole.work.effect is Effect.WRITES
     assert planned(job(), world(replace(USED, work=True))).resumes == "an interrupted copy lies in the target"
@@ -212,10 +212,17 @@ def test_an_interrupted_copy_goes_on() -> None:
 def test_damaged_files_are_copied_again_and_never_linked() -> None:
     found = planned(job(), world(replace(USED, damaged=(b"a", b"b/c"))))
     assert "2 damaged copied again" in found.summary
-    repair = next(step for step in found.steps if step.does == "copy 2 damaged files again")
+    repair = next(step for step in found.steps if step.action == "copy 2 damaged files again")
     assert "--link-dest" not in str(repair.work)
     assert repair.needs == (("/notes/damaged", b"/a\0/b/\0/b/c\0"),)
     assert deeds(found).index("copy /srv/photos") < deeds(found).index("copy 2 damaged files again")
+
+
+def test_all_of_a_point_whose_manifest_was_forged_is_copied_again() -> None:
+    found = planned(job(), world(replace(USED, damaged=(b"",))))
+    assert "everything copied again" in found.summary
+    repair = next(step for step in found.steps if step.action == "copy everything again")
+    assert repair.needs == (("/notes/damaged", b"/**\0"),)
 
 
 LANES = ParallelCopies(
@@ -229,18 +236,18 @@ LANES = ParallelCopies(
 def test_lanes_side_by_side() -> None:
     found = planned(job(parallel=2), world(parallel_copies=LANES))
     side_by_side = found.stages[1]
-    assert [step.does for step in side_by_side] == [
+    assert [step.action for step in side_by_side] == [
         "copy /srv/photos, parallel copy 1 of 2",
         "copy /srv/photos, parallel copy 2 of 2",
     ]
-    assert [step.lane for step in side_by_side] == ["lane 1", "lane 2"]
+    assert [step.worker for step in side_by_side] == ["lane 1", "lane 2"]
     assert [step.needs for step in side_by_side] == [
         (("/notes/lane-1", b"./a\0./b\0"),),
         (("/notes/lane-2", b"./c\0"),),
     ]
     assert side_by_side[0].why == "2 parts, 4.0 KiB: all parallel copies have about the same size"
     assert all(step.accounts for step in side_by_side)
-    assert found.stages[2][0].does == "sweep the tree"
+    assert found.stages[2][0].action == "sweep the tree"
 
 
 def test_after_a_cut_lanes_are_followed_by_one_over_all() -> None:
@@ -332,16 +339,16 @@ def test_every_decision_says_why_and_destroys_only_with_consent(
         assert decision.guard is None or f"poolferry run photos --allow {decision.guard}" in decision.hint
         return
     steps = [step for stage in decision.stages for step in stage]
-    assert all(step.does and step.why for step in steps)
+    assert all(step.action and step.why for step in steps)
     options = options_of(told)
     for step in steps:
-        if step.effect is Effect.DESTROYS and step.does != "clear away leftovers":
+        if step.effect is Effect.DESTROYS and step.action != "clear away leftovers":
             assert options.delete
             assert not options.points
     assert len({id(stage) for stage in decision.stages}) == len(decision.stages)
     assert sum(step.makes is not None for step in steps) == isinstance(decision, Plan)
     for stage in decision.stages:
-        assert len({step.lane for step in stage}) == len(stage)
+        assert len({step.worker for step in stage}) == len(stage)
 
 
 def test_a_mirror_goes_on_after_a_tidying() -> None:
@@ -358,7 +365,7 @@ def test_our_folders_are_closed_where_an_older_version_left_them_open() -> None:
         ".poolferry and points in /backup/photos could be entered by other users of that machine; now only by the owner (0700)",
     )
     idle = nothing(job(), world(replace(USED, open=("points",), latest=OLD), UNCHANGED))
-    assert [step.does for stage in idle.stages for step in stage] == ["close our folders to other users"]
+    assert [step.action for stage in idle.stages for step in stage] == ["close our folders to other users"]
     assert idle.warnings
     kept = planned(mirror(), world(replace(MIRRORED, open=(".poolferry",), work=True)))
     assert isinstance(kept.steps[0].work, Pipeline)

@@ -7,7 +7,20 @@ import pytest
 from orchestrator.domain.plan import Effect, ManifestRecording, Pipeline, Step
 from orchestrator.engines.rsync import plan
 from orchestrator.engines.rsync.model import WORK, CountsEqual, PartialFile, PointVisible
-from tests.engines.rsync.builders import ASKED, MIRRORED, NAME, OLD, ROOT, cut_world, half, job, mirror, point, world
+from tests.engines.rsync.builders import (
+    ASKED,
+    MIRRORED,
+    NAME,
+    OLD,
+    ROOT,
+    USED,
+    cut_world,
+    half,
+    job,
+    mirror,
+    point,
+    world,
+)
 
 TREE = ROOT / WORK
 MIB = 1 << 20
@@ -25,7 +38,7 @@ def values(step: Step) -> tuple[str, ...]:
 
 def test_a_partial_file_goes_on_from_its_end() -> None:
     copy, name = going_on(half("a/b\n", 10 * MIB, 40 * MIB))
-    assert (copy.does, copy.why, copy.expected) == ("go on with a/b\\n", "10.0 MiB of 40.0 MiB are there", 30 * MIB)
+    assert (copy.action, copy.why, copy.expected) == ("go on with a/b\\n", "10.0 MiB of 40.0 MiB are there", 30 * MIB)
     assert copy.needs == (("/notes/moved-on-0", b"pf:>f|0|0||\\#141\\#057\\#142\\#012\n"),)
     assert isinstance(copy.work, Pipeline)
     assert copy.work.stages[0].argv[-2:] == (
@@ -37,7 +50,7 @@ def test_a_partial_file_goes_on_from_its_end() -> None:
 
 def test_an_orphan_is_salvaged_first() -> None:
     salvage, copy, name = going_on(half("a/b", 1 * MIB, 4 * MIB, orphan=True))
-    assert (salvage.does, copy.does, name.does) == ("salvage a/b", "go on with a/b", "name a/b")
+    assert (salvage.action, copy.action, name.action) == ("salvage a/b", "go on with a/b", "name a/b")
     assert values(salvage) == (TREE.path, "a", "b", ".b.AbCdEf", "")
     salvage, *_ = going_on(half("top", 1, 2, orphan=True))
     assert values(salvage) == (TREE.path, "", "top", ".top.AbCdEf", "")
@@ -61,13 +74,13 @@ def test_an_orphan_that_looks_whole_is_salvaged_and_shortened_at_once() -> None:
 
 def test_each_goes_on_by_itself_and_the_vanished_not_at_all() -> None:
     cut = (half("gone", 5, None), half("x", 5, 10), half("empty", 5, 0), half("y", 5, 10))
-    assert [step.does for step in going_on(*cut)] == ["go on with x", "name x", "go on with y", "name y"]
+    assert [step.action for step in going_on(*cut)] == ["go on with x", "name x", "go on with y", "name y"]
     assert [step.needs[0][0] for step in going_on(*cut) if step.needs] == ["/notes/moved-on-1", "/notes/moved-on-3"]
 
 
 def test_points_are_removed_for_a_reason() -> None:
     (step,) = plan.remove_points(job(), (OLD, NAME), ("older than 7 days", "too many"))
-    assert (step.does, step.effect) == ("remove 2 points", Effect.DESTROYS)
+    assert (step.action, step.effect) == ("remove 2 points", Effect.DESTROYS)
     assert step.why == f"{OLD}: older than 7 days; {NAME}: too many"
     assert step.removes == f"{OLD} {NAME}"
     assert values(step) == (ROOT.path, OLD, NAME)
@@ -86,21 +99,26 @@ def test_preparing_outlasts_a_receiver_that_is_left_over() -> None:
 
 
 def test_a_manifest_knows_what_it_may_believe() -> None:
-    (step,) = plan.record_manifest(job(), TREE, NAME, point(), ASKED)
+    (step,) = plan.record_manifest(job(), world(USED), TREE, NAME, point(), ASKED)
     assert step.work == ManifestRecording(
-        tree=TREE, manifest=ROOT / ".poolferry/manifest.gz", point=NAME, moved="/notes", linked=point().manifest,
+        tree=TREE, manifest=ROOT / ".poolferry/manifest.gz", point=NAME, moved="/notes", linked=point(),
         digest="xxh128",
     )  # fmt: skip
     assert step.proof == CountsEqual(tree=TREE)
-    (first,) = plan.record_manifest(job(), TREE, NAME, None, ASKED)
+    (first,) = plan.record_manifest(job(), world(USED), TREE, NAME, None, ASKED)
     assert isinstance(first.work, ManifestRecording)
     assert first.work.linked is None
+    (anew,) = plan.record_manifest(job(), world(replace(USED, damaged=(b"",))), TREE, NAME, point(), ASKED)
+    assert isinstance(anew.work, ManifestRecording)
+    assert anew.work.linked is None, "a forged manifest is believed in nothing"
 
 
 def test_a_mirrors_manifest_stands_apart_from_its_tree() -> None:
     (step,) = plan.record_mirror(mirror(), world(MIRRORED), ASKED)
     assert isinstance(step.work, ManifestRecording)
-    assert (step.work.tree, step.work.apart, step.work.linked) == (ROOT, (b".poolferry",), step.work.manifest)
+    assert (step.work.tree, step.work.apart) == (ROOT, (b".poolferry",))
+    assert step.work.linked is not None
+    assert (step.work.linked.name, step.work.linked.manifest) == ("mirror", step.work.manifest)
     assert step.effect is Effect.WRITES
 
 

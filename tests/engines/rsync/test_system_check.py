@@ -97,4 +97,4 @@ def test_a_source_on_a_host_is_asked_there() -> None:
     told = job(source=Location(path="/srv/photos", host=HOST))
     script = ScriptedExecutor([(lambda _: True, scripted_result(exits=(127,), words="sh: 1: rsync: not found"))])
     check_system(told, script)
-    assert [pipeline.stages[0].host for pipeline in script.asked] == [None, HOST, HOST, None]
+    assert [pipeline.stages[0].host for pipeline in script.requested] == [None, HOST, HOST, None]

@@ -60,22 +60,22 @@ def lanes(entries: Iterable[Entry], number: int, *, cost: int = 65536) -> Parall
 
 
 def paths(made: ParallelCopies) -> list[tuple[bytes, ...]]:
-    return [lane.paths for lane in made.parallel_copies]
+    return [worker.paths for worker in made.parallel_copies]
 
 
 def test_folders_stay_whole_where_they_are_light() -> None:
     entries = [file(f"{name}/{number}", MIB) for name in "abcdefgh" for number in range(4)]
     made = lanes(entries, 2)
-    assert sorted(path for lane in paths(made) for path in lane) == [name.encode() for name in "abcdefgh"]
-    assert [lane.size for lane in made.parallel_copies] == [16 * MIB, 16 * MIB]
-    assert [lane.entries for lane in made.parallel_copies] == [20, 20]
+    assert sorted(path for worker in paths(made) for path in worker) == [name.encode() for name in "abcdefgh"]
+    assert [worker.size for worker in made.parallel_copies] == [16 * MIB, 16 * MIB]
+    assert [worker.entries for worker in made.parallel_copies] == [20, 20]
 
 
 def test_a_heavy_folder_is_shared() -> None:
     entries = [file("small", 1), *(file(f"heavy/deep/{number}", MIB) for number in range(4)), folder("heavy/none")]
     made = lanes(entries, 4, cost=1)
-    assert [lane.size // MIB for lane in made.parallel_copies] == [1, 1, 1, 1]
-    assert {path for lane in paths(made) for path in lane} == {
+    assert [worker.size // MIB for worker in made.parallel_copies] == [1, 1, 1, 1]
+    assert {path for worker in paths(made) for path in worker} == {
         b"small", b"heavy/none", *(b"heavy/deep/%d" % number for number in range(4)),
     }  # fmt: skip
 
@@ -93,7 +93,7 @@ def test_what_cannot_be_shared_out_is_one_lane(entries: list[Entry]) -> None:
 def test_one_huge_file_leaves_the_rest_to_the_other_lanes() -> None:
     made = lanes([file("huge", 1 << 40), file("a/1", 1), file("a/2", 1), file("a/3", 1)], 3)
     assert paths(made)[0] == (b"huge",)
-    assert sorted(path for lane in paths(made)[1:] for path in lane) == [b"a/1", b"a/2", b"a/3"]
+    assert sorted(path for worker in paths(made)[1:] for path in worker) == [b"a/1", b"a/2", b"a/3"]
 
 
 def test_very_many_loose_files_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,8 +106,11 @@ def test_very_many_loose_files_are_grouped(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(parallel, "plan_parallel_copies", counting)
     made = lanes([file(f"flat/{number:05d}", number) for number in range(10_001)], 3)
     assert seen == [12]
-    assert sum(len(lane) for lane in paths(made)) == 10_001
-    assert max(lane.size for lane in made.parallel_copies) - min(lane.size for lane in made.parallel_copies) < 10_001
+    assert sum(len(worker) for worker in paths(made)) == 10_001
+    assert (
+        max(worker.size for worker in made.parallel_copies) - min(worker.size for worker in made.parallel_copies)
+        < 10_001
+    )
 
 
 def test_groups_of_loose_files_are_never_empty(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,14 +122,14 @@ def test_linked_copies_of_a_tree_are_cut_until_they_can_be_shared_out() -> None:
     """Twenty light folders, all tied together by hard links: whole they would fill one lane."""
     entries = [link(f"{copy}/{number}", number, MIB, 20) for copy in range(20) for number in range(8)]
     made = lanes(entries, 4)
-    assert [lane.size for lane in made.parallel_copies] == [2 * MIB] * 4
+    assert [worker.size for worker in made.parallel_copies] == [2 * MIB] * 4
     assert paths(made)[0][:2] == (b"0/0", b"0/4")
 
 
 def test_a_heavy_tie_is_cut_though_there_is_enough_else() -> None:
     entries = [link(f"{copy}/{number}", number, MIB) for copy in "ab" for number in range(8)]
     made = lanes([*entries, *(file(f"c/{number}", 1) for number in range(9))], 2, cost=1)
-    assert [lane.size // MIB for lane in made.parallel_copies] == [4, 4]
+    assert [worker.size // MIB for worker in made.parallel_copies] == [4, 4]
 
 
 def test_links_whose_other_names_lie_elsewhere_tie_nothing() -> None:
@@ -214,21 +217,21 @@ def test_random_trees_are_shared_out_as_the_naive_model_says(
     assert len(made.parallel_copies) == max(1, min(number, len(groups)))
     covers_exactly(made, entries)
     keeps_links_together(made, entries)
-    total = sum(lane.size + lane.entries * cost for lane in made.parallel_copies)
-    assert sum(lane.size for lane in made.parallel_copies) == sum(groups) - cost * leaves
+    total = sum(worker.size + worker.entries * cost for worker in made.parallel_copies)
+    assert sum(worker.size for worker in made.parallel_copies) == sum(groups) - cost * leaves
     directories = cost * (len(whole_tree(entries)) + 1)
     unit = max([(total + directories) / (4 * number), *groups])
     if loose == 10_000:
         assert (
-            max(lane.size + lane.entries * cost for lane in made.parallel_copies)
+            max(worker.size + worker.entries * cost for worker in made.parallel_copies)
             <= total / len(made.parallel_copies) + unit
         )
 
 
 def covers_exactly(made: ParallelCopies, entries: list[Entry]) -> None:
     tree = whole_tree(entries)
-    covered = Counter(each for lane in paths(made) for path in lane for each in subtree(path, tree))
-    above = {folder for lane in paths(made) for path in lane for folder in folders_above(path)}
+    covered = Counter(each for worker in paths(made) for path in worker for each in subtree(path, tree))
+    above = {folder for worker in paths(made) for path in worker for folder in folders_above(path)}
     covered.update(above)  # those are made by each lane that needs them, and named by none
     assert covered == Counter(tree)
 
@@ -240,7 +243,7 @@ def folders_above(path: bytes) -> list[bytes]:
 
 def keeps_links_together(made: ParallelCopies, entries: list[Entry]) -> None:
     tree = whole_tree(entries)
-    holds = [{each for path in lane for each in subtree(path, tree)} for lane in paths(made)]
+    holds = [{each for path in worker for each in subtree(path, tree)} for worker in paths(made)]
     inodes = defaultdict(set)
     for each in entries:
         if each.kind == b"f" and each.nlink > 1:
@@ -255,7 +258,7 @@ def test_real_copies_side_by_side_make_the_same_tree(tmp_path: Path) -> None:
     made = collected(listed(os.fsencode(source))).parallel_copies(3)
     assert isinstance(made, ParallelCopies)
     assert len(made.parallel_copies) == 3
-    copies = [start_copy(lane, source, target) for lane in made.parallel_copies]
+    copies = [start_copy(worker, source, target) for worker in made.parallel_copies]
     assert [copy.wait() for copy in copies] == [0, 0, 0]
     told = subprocess.run(
         ["rsync", "-aHniO", "--delete", "--checksum", f"{source}/", f"{target}/"], check=True, capture_output=True
@@ -290,10 +293,10 @@ def listed(root: bytes) -> Iterable[Entry]:
             )
 
 
-def start_copy(lane: ParallelCopy, source: Path, target: Path) -> "subprocess.Popen[bytes]":
+def start_copy(worker: ParallelCopy, source: Path, target: Path) -> "subprocess.Popen[bytes]":
     argv = ["rsync", "-aH", "-r", "--from0", "--files-from=-", f"{source}/", f"{target}/"]
     copy = subprocess.Popen(argv, stdin=subprocess.PIPE)
     assert copy.stdin
-    copy.stdin.write(lane.files_from)
+    copy.stdin.write(worker.files_from)
     copy.stdin.close()
     return copy

@@ -48,4 +48,4 @@ def world(
 def failed(words: str = "", code: int | None = 70, *, stopped: StopReason | None = None) -> PipelineFailed:
     """A call of sanoid that ended so."""
     pipeline = single_command("sh", "-c", "sanoid --take-snapshots", effect=Effect.WRITES)
-    return pipeline_failure(pipeline, PipelineResult(exits=(code,), last_words=(words,), stopped=stopped))
+    return pipeline_failure(pipeline, PipelineResult(exits=(code,), last_output=(words,), stopped=stopped))

@@ -60,8 +60,8 @@ def test_the_look_is_one_command_here_or_there() -> None:
     for source in (ROOT, FAR):
         reader = looks(scripted_result(LOOK))
         seen: SanoidSurvey = ENGINE.survey(job(DAILY, source=source), ASKED, reader)
-        assert [len(reader.asked), seen.root, seen.snapshots[0].kind] == [1, source, "daily"]
-        assert reader.asked[0].stages[0].host == source.host
+        assert [len(reader.requested), seen.root, seen.snapshots[0].kind] == [1, source, "daily"]
+        assert reader.requested[0].stages[0].host == source.host
 
 
 def test_a_look_that_fails_is_never_empty() -> None:

@@ -82,7 +82,7 @@ def test_outlived_is_what_is_older_than_its_spans_and_too_many() -> None:
 
 def test_the_day_begins_and_a_snapshot_is_taken() -> None:
     (step,) = take_steps(job(DAILY), world(YESTERDAY), FOLDER)
-    assert step.does == "take daily snapshots of tank/photos"
+    assert step.action == "take daily snapshots of tank/photos"
     assert step.why == f"the newest daily one is {YESTERDAY.name}"
     assert step.effect is Effect.WRITES
     assert step.needs[0][0] == f"{FOLDER}/source-take/sanoid.conf"
@@ -124,7 +124,7 @@ def test_the_source_is_pruned_by_its_rules_and_other_kinds_are_left_alone() -> N
 
 def test_the_copy_is_pruned_by_keep() -> None:
     (step,) = prune_target_steps(job(SnapshotRules(hourly=24), keep=KeepRules(daily=30)), FOLDER)
-    assert step.does == "prune snapshots of vault/replicas/photos"
+    assert step.action == "prune snapshots of vault/replicas/photos"
     assert "autosnap = no\nautoprune = yes\nfrequently = 0\nhourly = 1\ndaily = 30\nweekly = 0\n" in text_of(step)
     assert prune_target_steps(job(SnapshotRules(hourly=24)), FOLDER) == ()
     assert prune_target_steps(job(SnapshotRules(hourly=24, autoprune=False), keep=KeepRules(daily=1)), FOLDER) == ()
@@ -140,7 +140,7 @@ def test_rules_of_ones_own_are_always_asked() -> None:
     took, pruned = take_steps(own, world(TODAY), FOLDER), prune_source_steps(own, world(TODAY), FOLDER)
     assert [step.needs for step in took + pruned] == [(), ()]
     assert "/etc/sanoid" in str(took[0].work)
-    assert took[0].does == "take the snapshots of /etc/sanoid"
+    assert took[0].action == "take the snapshots of /etc/sanoid"
     assert pruned[0].why == "kept are the rules in /etc/sanoid"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import ActionPlan
 from orchestrator.engines.zfs.options import options_of
-from tests.engines.zfs.model_run import NOW, Cut, Ferry, asked
+from tests.engines.zfs.model_run import NOW, Cut, Ferry, requested
 from tests.world import SIZE, Pool, ZfsError
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
@@ -129,7 +129,7 @@ class Chaos:
     def run_aside(self, a: int, _: int) -> ActionPlan | Refusal | None:
         self.count += 1
         now = NOW + timedelta(seconds=self.count)
-        return self.watched(lambda: self.ferry.run(asked("aside", now=now)))
+        return self.watched(lambda: self.ferry.run(requested("aside", now=now)))
 
     def run_cut(self, a: int, b: int) -> None:
         """Cut before one of the deeds, or in the middle of a stream."""

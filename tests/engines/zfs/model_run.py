@@ -70,7 +70,7 @@ def job(**options: Any) -> Job:
     )  # fmt: skip
 
 
-def asked(*allowed: str, now: datetime = NOW) -> RunRequest:
+def requested(*allowed: str, now: datetime = NOW) -> RunRequest:
     return RunRequest(now=now, notes="/notes", allowed=frozenset(allowed))
 
 
@@ -109,7 +109,7 @@ class Ferry:
         return whole[len(self.copy) + 1 :]
 
     def decide(self, wants: RunRequest | None = None) -> ActionPlan | Refusal:
-        return decide_actions(self.job, self.survey(), replace(wants or asked(), remembered=self.memory))
+        return decide_actions(self.job, self.survey(), replace(wants or requested(), remembered=self.memory))
 
     def run(self, wants: RunRequest | None = None, mishap: Mishap = unharmed) -> ActionPlan | Refusal:
         """Looks and does until it is done or refused. Raises: Cut, ZfsError as they come; AssertionError: no end."""

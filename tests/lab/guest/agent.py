@@ -28,16 +28,16 @@ MOST_WAITING = 1 << 20
 class Command:
     """One command under way: its process, the streams still open, what waits for its stdin."""
 
-    def __init__(self, asked: dict[str, Any]) -> None:
-        user = pwd.getpwnam(asked.get("user") or "root")
+    def __init__(self, requested: dict[str, Any]) -> None:
+        user = pwd.getpwnam(requested.get("user") or "root")
         home = user.pw_dir
         self.process = subprocess.Popen(
-            asked.get("argv") or ["/bin/sh", "-c", asked["sh"]],
-            stdin=subprocess.PIPE if asked.get("stdin") else subprocess.DEVNULL,
+            requested.get("argv") or ["/bin/sh", "-c", requested["sh"]],
+            stdin=subprocess.PIPE if requested.get("stdin") else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "HOME": home, **(asked.get("environment") or {})},
-            cwd=asked.get("folder") or home,
+            env={**os.environ, "HOME": home, **(requested.get("environment") or {})},
+            cwd=requested.get("folder") or home,
             bufsize=0,
             start_new_session=True,
             user=user.pw_uid,
@@ -117,9 +117,9 @@ class Agent:
                 break
             payload = bytes(memoryview(self.got)[HEADER.size : HEADER.size + length])
             del self.got[: HEADER.size + length]
-            self._asked(channel, chr(kind), payload)
+            self._request(channel, chr(kind), payload)
 
-    def _asked(self, channel: int, kind: str, payload: bytes) -> None:
+    def _request(self, channel: int, kind: str, payload: bytes) -> None:
         if kind == "R":
             self._reset()
             self.out.extend(SYNC)
@@ -132,9 +132,9 @@ class Agent:
         elif command := self.commands.get(channel):
             self._for_command(channel, command, kind, payload)
 
-    def _open(self, channel: int, asked: dict[str, Any]) -> None:
+    def _open(self, channel: int, requested: dict[str, Any]) -> None:
         try:
-            command = self.commands[channel] = Command(asked)
+            command = self.commands[channel] = Command(requested)
         except Exception as error:  # noqa: BLE001 - whatever it is, the host is to read it
             self._send(channel, "X", json.dumps({"error": repr(error)}).encode())
             return

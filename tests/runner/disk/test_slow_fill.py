@@ -17,7 +17,7 @@ from tests.runner.journals import journal
 
 HOUR, MIB, TIB = 3600.0, 1 << 20, 1 << 40
 PLACE = Place(name="red", location=Location(path="/m"), disk="red", device="sdb")
-BEGINS = StepStarted(does="send", expected=TIB)
+BEGINS = StepStarted(action="send", expected=TIB)
 
 
 class Ride:
@@ -64,7 +64,7 @@ def test_it_is_told_once_after_five_minutes_with_its_figures(ride: Ride) -> None
         done = ride.goes(60, done)
         told = "photos goes at 1.0 MiB/s, and 1023.7 GiB of 1.0 TiB are left: 12 d 3 h at this pace (limit 1 d)"
         assert (ride.told(), ride.slow) == ([f"disk red: {told}"], told)
-        ride.journal.tools.notify(StepStarted(does="send more", expected=TIB))
+        ride.journal.tools.notify(StepStarted(action="send more", expected=TIB))
         ride.goes(60, 0)
     assert len(ride.told()) == 1
     assert sum(isinstance(event, TransferProgress) for event in ride.events) == 2 * 124, "all is passed on"
@@ -89,7 +89,7 @@ def test_the_time_before_the_first_byte_counts_for_nothing(ride: Ride) -> None:
 def test_who_becomes_slow_later_is_told_of_too(ride: Ride) -> None:
     with warn_when_slow(ride.journal, Seconds(24 * HOUR)):
         done = ride.goes(60, 0, faster=40 * MIB, whole=True)
-        ride.journal.tools.notify(StepStarted(does="send more", expected=TIB))
+        ride.journal.tools.notify(StepStarted(action="send more", expected=TIB))
         ride.goes(int(MEASURED / 60), done, whole=True)
     assert len(ride.told()) == 1
 

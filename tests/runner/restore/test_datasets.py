@@ -37,7 +37,7 @@ REFUSED = Refusal(why="it is there", evidence=(), hint="another name")
 
 def step(folder: Path, name: str, **more: Any) -> Step:
     work = single_command("touch", str(folder / name), effect=Effect.WRITES)
-    return Step(does=name, why="", lane="main", work=work, expected=None, **more)
+    return Step(action=name, why="", worker="main", work=work, expected=None, **more)
 
 
 class Coming(ZfsEngine):
@@ -51,15 +51,15 @@ class Coming(ZfsEngine):
         self.proofs = 0
 
     def survey_dataset_restore(
-        self, job: Job, dataset_request: DatasetRestoreRequest, asked: RunRequest, reader: Reader, *, content: bool
+        self, job: Job, dataset_request: DatasetRestoreRequest, requested: RunRequest, reader: Reader, *, content: bool
     ) -> Any:
         self.dataset_request.append(dataset_request)
         self.contents.append(content)
 
-    def plan_dataset_restore(self, seen: Any, asked: RunRequest) -> DatasetRestorePlan:
+    def plan_dataset_restore(self, seen: Any, requested: RunRequest) -> DatasetRestorePlan:
         return self.parts.pop(0) if len(self.parts) > 1 else self.parts[0]
 
-    def plan_restore_verification(self, seen: Any, asked: RunRequest) -> ComparisonPlan | Refusal:
+    def plan_restore_verification(self, seen: Any, requested: RunRequest) -> ComparisonPlan | Refusal:
         self.proofs += 1
         return ComparisonPlan(point="b", checked=3, datasets=2, findings=self.findings)
 
@@ -103,7 +103,7 @@ def test_part_after_part_and_proved_once(tools: RunContext, tmp_path: Path) -> N
     tools, engine = told(tools, *parts(tmp_path))
     report = run_restore(JOB, tools, WISH)
     assert report.outcome is Outcome.DONE, report
-    assert [each.does for each in report.steps] == ["data", "quota", "mount"]
+    assert [each.action for each in report.steps] == ["data", "quota", "mount"]
     assert report.why == "tank/photos is back: 3 snapshots of 2 datasets, as the copy by guid"
     assert (report.warnings, engine.proofs, report.points) == (("mind", "a key"), 1, ())
     assert engine.contents == [False, False, False], "the look that finds all data there proves them too"
@@ -121,7 +121,7 @@ def test_what_is_not_as_the_copy_is_not_settled(tools: RunContext, tmp_path: Pat
     tools, _ = told(tools, *parts(tmp_path), findings=(found,))
     report = run_restore(JOB, tools, WISH)
     assert (report.outcome, "tank/photos is not as the copy: 1 missing" in report.why) == (Outcome.FAILED, True)
-    assert [each.does for each in report.steps] == ["data"]
+    assert [each.action for each in report.steps] == ["data"]
 
 
 def test_what_is_refused_and_what_waits(tools: RunContext) -> None:
@@ -157,7 +157,7 @@ def test_the_plan_shows_all_that_will_follow(tools: RunContext, tmp_path: Path) 
     tools, _ = told(tools, *parts(tmp_path))
     plan = plan_restore(JOB, tools, WISH)
     assert isinstance(plan, Plan)
-    assert [each.does for each in plan.steps] == ["data", "quota", "mount"]
+    assert [each.action for each in plan.steps] == ["data", "quota", "mount"]
     assert not (tmp_path / "data").exists()
 
 

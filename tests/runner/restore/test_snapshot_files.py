@@ -44,9 +44,9 @@ class Showing(ZfsEngine):
     def survey_files(self, job: Job, path: bytes, point: RestorePoint, reader: Reader) -> SnapshotView | Refusal:
         shown = self.folder / "shown"
 
-        def step(does: str, *argv: str) -> Step:
+        def step(action: str, *argv: str) -> Step:
             work = single_command(*argv, effect=Effect.WRITES)
-            return Step(does=does, why="", lane="show", work=work, expected=None)
+            return Step(action=action, why="", worker="show", work=work, expected=None)
 
         return SnapshotView(
             point=point, tree=Location(path=str(shown)), rest=path, left_out=self.others,
@@ -69,7 +69,7 @@ def tools(tmp_path: Path) -> Iterator[RunContext]:
         yield replace(made, engine=engine)
 
 
-def wish(to: Path, path: bytes = b"", **more: Any) -> RestoreOptions:
+def request(to: Path, path: bytes = b"", **more: Any) -> RestoreOptions:
     return RestoreOptions(to=Location(path=str(to)), path=path, **more)
 
 
@@ -78,11 +78,11 @@ def files(folder: Path) -> dict[str, str]:
 
 
 def test_a_folder_comes_back_and_is_proved(tools: RunContext, tmp_path: Path) -> None:
-    report = run_restore(JOB, tools, wish(tmp_path / "back", b"deep"))
+    report = run_restore(JOB, tools, request(tmp_path / "back", b"deep"))
     assert report.outcome is Outcome.DONE, report
     assert "done and verified" in report.why
     assert files(tmp_path / "back") == {"a": "one", "er/b": "two"}
-    assert [step.does.partition(" ")[0] for step in report.steps] == [
+    assert [step.action.partition(" ")[0] for step in report.steps] == [
         "mount", "read", "prepare", "copy", "read", "end", "unmount",
     ]  # fmt: skip
     assert report.warnings == ("datasets that lie below it are not in it, and come by a --path of their own: sub",)
@@ -90,27 +90,27 @@ def test_a_folder_comes_back_and_is_proved(tools: RunContext, tmp_path: Path) ->
 
 
 def test_all_of_it_comes_back(tools: RunContext, tmp_path: Path) -> None:
-    assert run_restore(JOB, tools, wish(tmp_path / "back")).outcome is Outcome.DONE
+    assert run_restore(JOB, tools, request(tmp_path / "back")).outcome is Outcome.DONE
     assert files(tmp_path / "back") == {"deep/a": "one", "deep/er/b": "two", "top": "three"}
 
 
 def test_a_single_file_is_compared_byte_by_byte(tools: RunContext, tmp_path: Path) -> None:
     (tmp_path / "back").mkdir()
-    report = run_restore(JOB, tools, wish(tmp_path / "back", b"deep/er/b"))
+    report = run_restore(JOB, tools, request(tmp_path / "back", b"deep/er/b"))
     assert report.outcome is Outcome.DONE, report
     assert "done and verified" in report.why
     assert files(tmp_path / "back") == {"b": "two"}
-    assert any(step.does.startswith("compare ") for step in report.steps)
+    assert any(step.action.startswith("compare ") for step in report.steps)
 
 
 def test_nothing_is_overwritten_and_nothing_stays_mounted(tools: RunContext, tmp_path: Path) -> None:
     (tmp_path / "back").mkdir()
     (tmp_path / "back" / "own").write_text("mine")
-    report = run_restore(JOB, tools, wish(tmp_path / "back", b"deep"))
+    report = run_restore(JOB, tools, request(tmp_path / "back", b"deep"))
     assert report.outcome is Outcome.REFUSED
     assert files(tmp_path / "back") == {"own": "mine"}
     assert not (tmp_path / "shown").exists()
-    assert run_restore(JOB, tools, wish(tmp_path / "back", b"nothing")).outcome is Outcome.REFUSED
+    assert run_restore(JOB, tools, request(tmp_path / "back", b"nothing")).outcome is Outcome.REFUSED
 
 
 def test_what_was_cut_is_gone_on_with_by_the_same_wish_alone(
@@ -120,11 +120,11 @@ def test_what_was_cut_is_gone_on_with_by_the_same_wish_alone(
     once = replace(JOB, retry=replace(JOB.retry, attempts=1))
     with monkeypatch.context() as broken:
         in_place_of_rsync(tmp_path, broken, "exit 12")
-        assert run_restore(once, tools, wish(tmp_path / "back", b"deep")).outcome is Outcome.FAILED
+        assert run_restore(once, tools, request(tmp_path / "back", b"deep")).outcome is Outcome.FAILED
     assert not (tmp_path / "shown").exists()
-    other = run_restore(once, tools, wish(tmp_path / "back", b"deep/er"))
+    other = run_restore(once, tools, request(tmp_path / "back", b"deep/er"))
     assert (other.outcome, "holds an unfinished restore" in other.why) == (Outcome.REFUSED, True)
-    again = run_restore(once, tools, wish(tmp_path / "back", b"deep"))
+    again = run_restore(once, tools, request(tmp_path / "back", b"deep"))
     assert (again.outcome, again.resumed) == (Outcome.DONE, True)
 
 
@@ -137,16 +137,16 @@ def in_place_of_rsync(folder: Path, patch: pytest.MonkeyPatch, text: str) -> Non
 
 
 def test_the_plan_mounts_nothing(tools: RunContext, tmp_path: Path) -> None:
-    plan = plan_restore(JOB, tools, wish(tmp_path / "back", b"deep"))
+    plan = plan_restore(JOB, tools, request(tmp_path / "back", b"deep"))
     assert isinstance(plan, Plan)
-    assert [step.does for step in plan.steps] == ["mount", "unmount"]
+    assert [step.action for step in plan.steps] == ["mount", "unmount"]
     assert not (tmp_path / "shown").exists()
 
 
 def test_damage_on_the_way_is_found(tools: RunContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What arrives is compared with what the snapshot holds, so a copy that is not the same fails."""
     in_place_of_rsync(tmp_path, monkeypatch, f'/usr/bin/rsync "$@" && printf X >{tmp_path}/back/a')
-    report = run_restore(replace(JOB, retry=replace(JOB.retry, attempts=1)), tools, wish(tmp_path / "back", b"deep"))
+    report = run_restore(replace(JOB, retry=replace(JOB.retry, attempts=1)), tools, request(tmp_path / "back", b"deep"))
     assert report.outcome is Outcome.FAILED, report
     assert "does not match its manifest" in report.why
     assert not (tmp_path / "shown").exists()

@@ -39,17 +39,17 @@ class Told(ZfsEngine):
     def __init__(self, answer: ComparisonPlan | Refusal) -> None:
         self.answer = answer
 
-    def survey_both(self, job: Job, asked: RunRequest, reader: Reader, *, content: bool) -> bool:
+    def survey_both(self, job: Job, requested: RunRequest, reader: Reader, *, content: bool) -> bool:
         return content
 
     def plan_comparison(
-        self, job: Job, seen: Any, asked: RunRequest, *, point: str | None, content: bool
+        self, job: Job, seen: Any, requested: RunRequest, *, point: str | None, content: bool
     ) -> ComparisonPlan | Refusal:
         assert seen is content
         return self.answer
 
     def heal(
-        self, job: Job, seen: Any, asked: RunRequest, copy: tuple[Finding, ...], source: tuple[Finding, ...]
+        self, job: Job, seen: Any, requested: RunRequest, copy: tuple[Finding, ...], source: tuple[Finding, ...]
     ) -> tuple[str, ...]:
         return tuple(
             f"{each.path.decode()} of the {called}"
@@ -62,7 +62,7 @@ def listed(folder: Path, called: str, records: bytes) -> Step:
     source = folder / f"{called}.records"
     source.write_bytes(records)
     work = replace(single_command("cat", str(source), effect=Effect.READS), keeps=str(folder / called))
-    return Step(does=called, why="", lane=called, work=work, expected=None)
+    return Step(action=called, why="", worker=called, work=work, expected=None)
 
 
 def pair(folder: Path, source: bytes = GOOD, target: bytes = GOOD) -> SnapshotPair:
@@ -117,7 +117,7 @@ def test_the_same_on_both_sides_is_done(journal: RunRecorder, tmp_path: Path) ->
         "both sides hold the same 3 snapshots of 1 dataset, by guid, and the same contents: 1 file, 5 B" in report.why
     )
     assert report.warnings == ("mind this",)
-    assert {step.does for step in report.steps} == {"source", "target"}
+    assert {step.action for step in report.steps} == {"source", "target"}
 
 
 def test_what_an_earlier_reading_left_is_not_read(journal: RunRecorder, tmp_path: Path) -> None:

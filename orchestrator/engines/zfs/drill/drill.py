@@ -228,7 +228,7 @@ def _received(
     receive = commands.zfs_command("receive", "-u", *unmounted, scratch, effect=Effect.WRITES, where=where)
     work = Pipeline(stages=(send, commands.buffer_command(job.pipe, streams=1), receive))
     return Step(
-        does=f"send {snapshot}, the whole, into {scratch}", why="a drill of all of it", lane="drill", work=work,
+        action=f"send {snapshot}, the whole, into {scratch}", why="a drill of all of it", worker="drill", work=work,
         expected=None, copies=True,
     )  # fmt: skip
 
@@ -301,7 +301,7 @@ def plan_drill_comparison(
             command = _script(_SOME, what, side, digesting.SHA256, str(job.verify.workers))
         work = Pipeline(stages=(command,), keeps=keeps, reads=file)
         return Step(
-            does=f"read {what} on the {called}", why="what came back is compared", lane=f"{what} {called}", work=work,
+            action=f"read {what} on the {called}", why="what came back is compared", worker=f"{what} {called}", work=work,
             expected=None,
         )  # fmt: skip
 
@@ -359,5 +359,5 @@ def _script(text: str, what: str, side: SideSurvey, *more: str) -> Command:
     return digesting.mount_namespace_command(text, (what, *more), side)
 
 
-def _step(does: str, why: str, work: Pipeline) -> Step:
-    return Step(does=does, why=why, lane="drill", work=work, expected=None)
+def _step(action: str, why: str, work: Pipeline) -> Step:
+    return Step(action=action, why=why, worker="drill", work=work, expected=None)

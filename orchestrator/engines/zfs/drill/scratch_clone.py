@@ -147,5 +147,5 @@ def drop_step(job: Job, scratch: ScratchClone) -> Step:
     return _step(f"drop {scratch.at}", "requested, or its time is over", command)
 
 
-def _step(does: str, why: str, command: Command) -> Step:
-    return Step(does=does, why=why, lane="try", work=Pipeline(stages=(command,)), expected=None)
+def _step(action: str, why: str, command: Command) -> Step:
+    return Step(action=action, why=why, worker="try", work=Pipeline(stages=(command,)), expected=None)

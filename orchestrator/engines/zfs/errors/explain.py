@@ -62,7 +62,7 @@ def without_tokens(evidence: Evidence) -> Evidence:
     return replace(
         evidence,
         lines=tuple(map(redact, evidence.lines)),
-        last_words=tuple(map(redact, evidence.last_words)),
+        last_output=tuple(map(redact, evidence.last_output)),
     )
 
 
@@ -87,9 +87,9 @@ def _stopped(reason: StopReason, evidence: Evidence) -> OrchestratorError:
 def _in_order(result: PipelineResult, evidence: Evidence) -> Iterator[str]:
     """Yield the messages of the programs, the one to blame first."""
     blamed = result.culprit
-    if blamed is not None and blamed < len(evidence.last_words):
-        yield evidence.last_words[blamed]
-    yield from (words for index, words in enumerate(evidence.last_words) if index != blamed)
+    if blamed is not None and blamed < len(evidence.last_output):
+        yield evidence.last_output[blamed]
+    yield from (words for index, words in enumerate(evidence.last_output) if index != blamed)
 
 
 def _as_a_shell(code: int) -> int:

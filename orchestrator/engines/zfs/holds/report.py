@@ -167,7 +167,7 @@ def _steps(pool: PoolPins, found: list[HoldOrBookmark]) -> Iterator[Step]:
         yield _step(f"drop {show_count(len(marks), 'bookmark')} of ours", command)
 
 
-def _step(does: str, command: Command) -> Step:
+def _step(action: str, command: Command) -> Step:
     return Step(
-        does=does, why="no job needs them any more", lane="main", work=Pipeline(stages=(command,)), expected=None
+        action=action, why="no job needs them any more", worker="main", work=Pipeline(stages=(command,)), expected=None
     )

@@ -18,7 +18,7 @@ class PlanContext:
     def __init__(self, job: Job, world: ZfsSurvey, request: RunRequest) -> None:
         self.job = job
         self.world = world
-        self.asked = request
+        self.requested = request
         self.options = options_of(job)
         self._wanted = _pattern(self.options.snapshots)
         self._unwanted = _pattern(self.options.skip_snapshots)
@@ -94,7 +94,7 @@ class PlanContext:
 
     def tried(self, name: str) -> ResumeAttempts | None:
         """Return the record of earlier attempts to resume an interrupted receive into a dataset."""
-        return parse_attempts(self.asked.remembered.get(attempts_key(name), ""))
+        return parse_attempts(self.requested.remembered.get(attempts_key(name), ""))
 
     @property
     def command(self) -> str:

@@ -16,9 +16,9 @@ _SHOWN = 10
 
 def plan_rename_aside(case: PlanContext, name: str, refusal: Refusal) -> RenameAside | Refusal:
     """Return the refusal, or the rename that was requested instead."""
-    if ASIDE not in case.asked.allowed or refusal.guard != ASIDE:
+    if ASIDE not in case.requested.allowed or refusal.guard != ASIDE:
         return refusal
-    to = f"{case.target_name(name)}_aside_{point_name(case.asked.now)}"
+    to = f"{case.target_name(name)}_aside_{point_name(case.requested.now)}"
     return RenameAside(dataset=name, to=to, why=f"{refusal.why}; it keeps all it holds, under another name")
 
 
@@ -33,7 +33,7 @@ def refuse_diverged(case: PlanContext, name: str, base: CommonSnapshot, target: 
         dies += (f"{show_size(target.written)} written to {whole} since its newest snapshot",)
     cloned = tuple(told for told in dies if told in case.origins)
     consent = ROLLBACK in case.options.may_destroy
-    if consent and not cloned and ASIDE not in case.asked.allowed:
+    if consent and not cloned and ASIDE not in case.requested.allowed:
         why = f"{base}; [zfs] may-destroy consents to lose what the target has more"
         return Rollback(dataset=name, to=base.there, dies=dies, why=why)
     what = f"has {show_count(len(base.own), 'snapshot')} of its own" if base.own else "was written to"

@@ -148,6 +148,8 @@ def _held_snapshots(case: PlanContext, name: str, held: Mapping[str, tuple[str, 
 
 def _holds_without_snapshot(case: PlanContext, name: str, target_id: ReplicationTargetId) -> list[Bookmark]:
     """Return our hold bookmarks whose snapshot is gone: a run was killed before it placed the hold."""
-    dataset, keepers = case.world.source.datasets[name], (target_id, ReplicationTargetId(pool=target_id.pool))
+    dataset, target_ids = case.world.source.datasets[name], (target_id, ReplicationTargetId(pool=target_id.pool))
     there = {snapshot.guid for snapshot in dataset.snapshots}
-    return [mark for mark in dataset.bookmarks if parse_hold_bookmark(mark.name) in keepers and mark.guid not in there]
+    return [
+        mark for mark in dataset.bookmarks if parse_hold_bookmark(mark.name) in target_ids and mark.guid not in there
+    ]

@@ -37,7 +37,7 @@ def choose_snapshots(case: PlanContext, source: Dataset, base: Snapshot | Bookma
 
 def _thinned(case: PlanContext, fitting: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
     """Return the snapshots that the catch-up mode selects; the newest is always one of them."""
-    way, retain = case.options.catch_up, case.asked.retain
+    way, retain = case.options.catch_up, case.requested.retain
     if way == "newest":
         return fitting[-1:]
     if way != "kept" or retain is None:

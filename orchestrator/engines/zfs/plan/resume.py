@@ -33,7 +33,7 @@ def judge_resume(case: PlanContext, name: str, base: CommonSnapshot | None, flag
         return (
             StaleReceive(why="a receive was cut there, and it left nothing that can go on") if target.partial else None
         )
-    if ABORT in case.asked.allowed:
+    if ABORT in case.requested.allowed:
         return StaleReceive(why="thrown away, as --allow abort asks")
     token = case.world.tokens.get(target.token)
     if token is None:

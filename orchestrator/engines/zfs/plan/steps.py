@@ -160,9 +160,9 @@ class _StepBuilder:
     ) -> Step:
         target = self.target.full(action.dataset)
         return Step(
-            does=f"send {self.source.full(action.dataset)} {what}",
+            action=f"send {self.source.full(action.dataset)} {what}",
             why=action.why,
-            lane=target,
+            worker=target,
             work=self._pipe(sent, received),
             expected=None,
             proof=SnapshotPresent(
@@ -269,16 +269,16 @@ class _StepBuilder:
         )
         match action:
             case AbortReceive():
-                does, command = f"throw away what was cut in {target}", commands.abort_command(target, where)
+                text, command = f"throw away what was cut in {target}", commands.abort_command(target, where)
             case EndReceive():
-                does = f"end process {action.pid}, which still receives into {target}"
+                text = f"end process {action.pid}, which still receives into {target}"
                 command = commands.end_receive_command(target, action.pid, where)
             case Rollback():
-                does, command = self._rollback(action, target, where)
+                text, command = self._rollback(action, target, where)
             case RenameAside():
-                does, command = f"rename {target} to {action.to}", commands.rename_command(target, action.to, where)
+                text, command = f"rename {target} to {action.to}", commands.rename_command(target, action.to, where)
             case CreatePlaceholder():
-                does, command = (
+                text, command = (
                     f"make {target}, never mounted",
                     commands.placeholder_command(target, where, encryption=action.encryption),
                 )
@@ -290,7 +290,7 @@ class _StepBuilder:
             if isinstance(action, AbortReceive) and action.told
             else None
         )
-        return replace(_one(does, why, target, command), remembers=told)
+        return replace(_one(text, why, target, command), remembers=told)
 
     def _rollback(self, action: Rollback, target: str, where: CommandHost) -> tuple[str, Command]:
         """Build a rollback by guid, as the target may have the snapshot under another name."""
@@ -309,7 +309,7 @@ class _StepBuilder:
     # Bookmarks and holds for later increments.
 
     def _keep(self, action: HoldBases) -> Iterator[Step]:
-        target_id = self._keeper()
+        target_id = self._target_id()
         marks = [
             (self.source.full(name), one.name, cursor_bookmark_name(target_id, one.guid))
             for name, one in action.cursors
@@ -318,8 +318,8 @@ class _StepBuilder:
             (self.source.full(name), one.name, hold_bookmark_name(target_id, one.guid)) for name, one in action.holds
         ]
         for command in commands.bookmark_commands(tuple(marks), self.source):
-            does = f"remember {show_count(len(action.cursors) or len(action.holds), 'snapshot')} by bookmarks"
-            yield _one(does, "the next send starts from them, even when the snapshots are gone by then", MAIN, command)
+            text = f"remember {show_count(len(action.cursors) or len(action.holds), 'snapshot')} by bookmarks"
+            yield _one(text, "the next send starts from them, even when the snapshots are gone by then", MAIN, command)
         held = tuple(self._at_source(name, one.mark) for name, one in (*action.holds, *action.between))
         for command in commands.hold_commands(hold_tag(target_id), held, self.source):
             yield _one(
@@ -327,21 +327,21 @@ class _StepBuilder:
             )
 
     def _let_go(self, action: ReleaseBases) -> Iterator[Step]:
-        ours, older = self._keeper(), ReplicationTargetId(pool=self.target.pool_guid)
+        ours, older = self._target_id(), ReplicationTargetId(pool=self.target.pool_guid)
         for target_id, holds in ((ours, (*action.holds, *action.between)), (older, action.older)):
             held = tuple(self._at_source(name, one.mark) for name, one in holds)
             for command in commands.release_commands(hold_tag(target_id), held, self.source):
-                does = f"release {show_count(len(held), 'snapshot')}"
-                yield _one(does, "no cut send needs them any more", MAIN, command)
+                text = f"release {show_count(len(held), 'snapshot')}"
+                yield _one(text, "no cut send needs them any more", MAIN, command)
         gone = [self._at_source(name, one.mark) for name, one in action.cursors]
         gone += [f"{self.source.full(name)}#{hold_bookmark_name(ours, one.guid)}" for name, one in action.holds]
         gone += [f"{self.source.full(name)}#{hold_bookmark_name(older, one.guid)}" for name, one in action.older]
         for command in commands.destroy_bookmark_commands(tuple(gone), self.source):
             yield _one(f"drop {show_count(len(gone), 'bookmark')} of ours", "newer ones replace them", MAIN, command)
 
-    def _keeper(self) -> ReplicationTargetId:
+    def _target_id(self) -> ReplicationTargetId:
         return replication_target_id(self.target.pool_guid, self.target.root)
 
 
-def _one(does: str, why: str, lane: str, command: Command) -> Step:
-    return Step(does=does, why=why, lane=lane, work=Pipeline(stages=(command,)), expected=None)
+def _one(action: str, why: str, worker: str, command: Command) -> Step:
+    return Step(action=action, why=why, worker=worker, work=Pipeline(stages=(command,)), expected=None)

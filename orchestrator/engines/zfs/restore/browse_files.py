@@ -84,5 +84,5 @@ def _shown(job: Job, snapshot: RestorePoint, rest: bytes, left_out: tuple[str, .
     )  # fmt: skip
 
 
-def _step(does: str, why: str, command: Command) -> Step:
-    return Step(does=does, why=why, lane="show", work=Pipeline(stages=(command,)), expected=None)
+def _step(action: str, why: str, command: Command) -> Step:
+    return Step(action=action, why=why, worker="show", work=Pipeline(stages=(command,)), expected=None)

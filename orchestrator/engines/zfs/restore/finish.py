@@ -244,5 +244,5 @@ def list_few(names: tuple[str, ...]) -> str:
     return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
-def make_step(does: str, why: str, command: Command) -> Step:
-    return Step(does=does, why=why, lane="settle", work=Pipeline(stages=(command,)), expected=None)
+def make_step(action: str, why: str, command: Command) -> Step:
+    return Step(action=action, why=why, worker="settle", work=Pipeline(stages=(command,)), expected=None)

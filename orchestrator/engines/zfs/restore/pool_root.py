@@ -87,9 +87,9 @@ def _take(seen: DatasetRestoreSurvey) -> Plan:
     root = seen.world.target.root
     command = commands.script_command(_TAKE, root.path, effect=Effect.WRITES, where=command_host(seen.world.target))
     step = Step(
-        does=f"unmount {root}, make it read-only and mark it as our place",
+        action=f"unmount {root}, make it read-only and mark it as our place",
         why="it is the pool's own, and empty; what zfs puts there replaces what it holds",
-        lane=root.path,
+        worker=root.path,
         work=Pipeline(stages=(command,)),
         expected=None,
     )

@@ -80,7 +80,7 @@ def check_space(job: Job, world: ZfsSurvey, plan: Plan, request: RunRequest, rea
 def _has_plenty(world: ZfsSurvey, plan: Plan, free: int) -> bool:
     root, below = world.source.datasets.get(""), len(world.target.root.path) + 1
     there = {name for name, one in world.target.datasets.items() if not one.placeholder}
-    whole = any(step.copies and step.lane[below:] not in there for step in plan.steps)
+    whole = any(step.copies and step.worker[below:] not in there for step in plan.steps)
     return root is not None and root.used is not None and free > (_PLENTY if whole else _PLENTY_FOR_NEWS) * root.used
 
 
@@ -115,7 +115,7 @@ def _is_sure(world: ZfsSurvey, plan: Plan, space: TargetSpace, packs: Mapping[st
     for step in sends:
         flags = _flags(world, step)
         if flags is None or not (
-            flags.raw or (flags.compressed and (packs.get(step.lane[below:]) or not space.squeezes))
+            flags.raw or (flags.compressed and (packs.get(step.worker[below:]) or not space.squeezes))
         ):
             return False
     return True
@@ -123,7 +123,7 @@ def _is_sure(world: ZfsSurvey, plan: Plan, space: TargetSpace, packs: Mapping[st
 
 def _lets_go(world: ZfsSurvey, plan: Plan, sends: Iterable[Step]) -> bool:
     """Return whether the plan itself frees space: it rolls back, or discards an interrupted receive."""
-    resumed = {step.lane for step in sends if "-t" in _send_arguments(step)}
+    resumed = {step.worker for step in sends if "-t" in _send_arguments(step)}
     cut = {world.target.full(name) for name, one in world.target.datasets.items() if one.partial}
     return bool(cut - resumed) or any(step.effect is Effect.DESTROYS and not step.copies for step in plan.steps)
 
@@ -252,8 +252,8 @@ def _describe_pruning(pruning: PruneProposal | None, world: ZfsSurvey) -> tuple[
     which = f"@{names[0]}" + (f" to @{names[-1]}" if len(names) > 1 else "")
     count = show_count(len(names), "snapshot")
     what = f"{count} of the copy, which [keep] does not keep," if pruning.by_keep else f"the oldest {count} of the copy"
-    does = "zfs does not say what that frees" if pruning.frees is None else f"that frees {show_size(pruning.frees)}"
-    return (f"{what} could go, {which}; {does}", str(commands.destroy_command(world.target.root, names)))
+    action = "zfs does not say what that frees" if pruning.frees is None else f"that frees {show_size(pruning.frees)}"
+    return (f"{what} could go, {which}; {action}", str(commands.destroy_command(world.target.root, names)))
 
 
 def _hint(job: Job, space: TargetSpace, expected: int, pruning: PruneProposal | None) -> str:

@@ -26,7 +26,7 @@ def confirm_snapshots(proofs: Iterable[Proof], reader: Reader) -> None:
     for proof in proofs:
         if isinstance(proof, SnapshotPresent):
             hosts.setdefault(proof.dataset.host, []).append(proof)
-    failed = [line for host, promised in hosts.items() for line in _judged(promised, host, reader)]
+    failed = [line for host, expected in hosts.items() for line in _judged(expected, host, reader)]
     if failed:
         more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
         raise ProofFailed(
@@ -35,26 +35,26 @@ def confirm_snapshots(proofs: Iterable[Proof], reader: Reader) -> None:
         )
 
 
-def _judged(promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Iterable[str]:
+def _judged(expected: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Iterable[str]:
     """Return the differences from the expected state; a snapshot not found by its name is searched for in its whole dataset."""
-    told = _survey_properties(promised, host, reader)
-    last = {proof.dataset.path: proof for proof in promised}
+    told = _survey_properties(expected, host, reader)
+    last = {proof.dataset.path: proof for proof in expected}
     unclear = {
         proof.dataset.path
-        for proof in promised
+        for proof in expected
         if told.get((_name(proof), "guid")) != str(proof.guid)
         or (last[proof.dataset.path] is proof and told.get((proof.dataset.path, "prevsnap")) != _name(proof))
     }
-    left = [proof for proof in promised if proof.dataset.path in unclear]
+    left = [proof for proof in expected if proof.dataset.path in unclear]
     return _failed(left, _find_snapshots(left, host, reader)) if left else ()
 
 
 def _survey_properties(
-    promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader
+    expected: Sequence[SnapshotPresent], host: Host | None, reader: Reader
 ) -> Mapping[tuple[str, str], str]:
     """Return properties of the expected datasets and snapshots only, as listing all of them takes long."""
     told: dict[tuple[str, str], str] = {}
-    names = dict.fromkeys(name for proof in promised for name in (proof.dataset.path, _name(proof)))
+    names = dict.fromkeys(name for proof in expected for name in (proof.dataset.path, _name(proof)))
     for batch in commands.batch_arguments((name,) for name in names):
         command = commands.confirm_command(batch, host)
         result = run_read_command(reader, command)
@@ -67,11 +67,11 @@ def _name(proof: SnapshotPresent) -> str:
 
 
 def _find_snapshots(
-    promised: Sequence[SnapshotPresent], host: Host | None, reader: Reader
+    expected: Sequence[SnapshotPresent], host: Host | None, reader: Reader
 ) -> Mapping[str, Sequence[Snapshot]]:
     seen: dict[str, Sequence[Snapshot]] = {}
     for batch in commands.batch_arguments(
-        (dataset,) for dataset in dict.fromkeys(proof.dataset.path for proof in promised)
+        (dataset,) for dataset in dict.fromkeys(proof.dataset.path for proof in expected)
     ):
         command = commands.newest_command(batch, host)
         result = run_read_command(reader, command)
@@ -79,9 +79,9 @@ def _find_snapshots(
     return seen
 
 
-def _failed(promised: Sequence[SnapshotPresent], seen: Mapping[str, Sequence[Snapshot]]) -> Iterable[str]:
-    last = {proof.dataset.path: proof for proof in promised}
-    for proof in promised:
+def _failed(expected: Sequence[SnapshotPresent], seen: Mapping[str, Sequence[Snapshot]]) -> Iterable[str]:
+    last = {proof.dataset.path: proof for proof in expected}
+    for proof in expected:
         there = seen.get(proof.dataset.path, ())
         if all(snapshot.guid != proof.guid for snapshot in there):
             yield f"{proof.dataset} has no snapshot {proof.snapshot} with guid {proof.guid}"

@@ -134,7 +134,7 @@ def _judge(look: SideListing, root: Location, command: Command, result: Pipeline
 
 def _evidence(command: Command, result: PipelineResult) -> Evidence:
     host = str(command.host) if command.host else None
-    return Evidence(lines=(str(command),), exits=result.exits, last_words=result.last_words, host=host)
+    return Evidence(lines=(str(command),), exits=result.exits, last_output=result.last_output, host=host)
 
 
 def run_read_command(reader: Reader, command: Command, *, patience: Seconds = PATIENCE) -> PipelineResult:
@@ -147,7 +147,7 @@ def run_read_command(reader: Reader, command: Command, *, patience: Seconds = PA
 
 
 def parse_result(command: Command, result: PipelineResult, read: Callable[[], _One]) -> _One:
-    """Return the result, parsed by `read`. Raises: UnreadableAnswer for other output, which never counts as an empty listing."""
+    """Return the result, parsed by `read`. Raises: UnreadableAnswer for other output, which never means an empty listing."""
     return understand("zfs", command, result.stdout, lambda _: read())
 
 

@@ -207,8 +207,8 @@ def _pair(job: Job, world: ZfsSurvey, one: MatchedSnapshot, algorithm: str, note
         snapshot = side.full(one.dataset) + mark
         command = checksum_list_command(snapshot, kind, algorithm, job.verify.workers, side)
         return Step(
-            does=f"read {snapshot} on the {called}", why="its contents are compared with the other side's",
-            lane=f"{snapshot} on the {called}", work=Pipeline(stages=(command,), keeps=f"{note}-{called}"), expected=None,
+            action=f"read {snapshot} on the {called}", why="its contents are compared with the other side's",
+            worker=f"{snapshot} on the {called}", work=Pipeline(stages=(command,), keeps=f"{note}-{called}"), expected=None,
         )  # fmt: skip
 
     return SnapshotPair(

@@ -285,8 +285,8 @@ def test_each_dry_send_tells_its_size(tmp_path: Path) -> None:
     ]
     done = run(commands.send_sizes_command(sends, HERE), tmp_path, {"zfs": WEIGHED})
     assert parse.parse_sizes(done.stdout.splitlines()) == [3, 4, None, 5]
-    asked = (tmp_path / "asked").read_text().splitlines()
-    assert asked == ["send -PLpn t/a b@a", "send -Pn -t 1-2-3-4", "send -Pn -I t@a t@b"]
+    requested = (tmp_path / "asked").read_text().splitlines()
+    assert requested == ["send -PLpn t/a b@a", "send -Pn -t 1-2-3-4", "send -Pn -I t@a t@b"]
 
 
 @pytest.mark.parametrize(

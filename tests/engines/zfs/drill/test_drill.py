@@ -42,8 +42,8 @@ def planned(
     both = ComparisonSurvey(
         world=world(side(SOURCE, *there), side(COPY, *own)), able=(ChecksumSupport(), ChecksumSupport())
     )
-    asked = replace(job(), drill=DrillRules(scratch=scratch))
-    return rehearsing.plan_drill(asked, both, ASKED, whole=whole, kit=kit)
+    requested = replace(job(), drill=DrillRules(scratch=scratch))
+    return rehearsing.plan_drill(requested, both, ASKED, whole=whole, kit=kit)
 
 
 def rehearsal(*copy: Dataset, **more: Any) -> DrillPlan:
@@ -129,7 +129,7 @@ def test_whole_encrypted_datasets_are_received_as_they_lie_with_a_look_for_the_g
     assert str(first.work).endswith("zfs receive -u -o mountpoint=legacy -o canmount=noauto tank/drill/photos/0")
     assert str(second.work).endswith("zfs receive -u tank/drill/photos/1"), "a volume is mounted nowhere"
     assert str(look.work).endswith(f"sh tank/drill/photos/0@a {A.guid}")
-    assert [stage[0].does for stage in found.make] == [
+    assert [stage[0].action for stage in found.make] == [
         f"make {name}, if it is not there" for name in ("tank/drill", "tank/drill/photos")
     ]
     assert found.proves.startswith("2 encrypted datasets came as they lie, and their snapshots by guid; ")
@@ -240,8 +240,8 @@ def of(tree: Path) -> tuple[Job, ComparisonSurvey, DrillPlan]:
 
 @pytest.mark.namespace
 def test_files_are_listed_with_their_sizes(tree: Path) -> None:
-    asked, _, own = of(tree)
-    out = ran(rehearsing.listing_step(asked, own, own.parts[0], "/nowhere"))
+    requested, _, own = of(tree)
+    out = ran(rehearsing.listing_step(requested, own, own.parts[0], "/nowhere"))
     found = dict(record.split(b"\t", 1)[::-1] for record in split_records([out]))
     assert found[b"with space"] == b"13"
     assert set(found) == {b"a", b"with space", b"back\\slash", b"-dash", b"in/deep", b"empty"}
@@ -249,9 +249,9 @@ def test_files_are_listed_with_their_sizes(tree: Path) -> None:
 
 @pytest.mark.namespace
 def test_exactly_the_named_files_are_read_and_compared(tree: Path, tmp_path: Path) -> None:
-    asked, both, own = of(tree)
+    requested, both, own = of(tree)
     names = b"".join(b"./" + name + b"\0" for name in (b"with space", b"back\\slash", b"-dash", b"in/deep"))
-    plan = rehearsing.plan_drill_comparison(asked, both, own, {0: str(tmp_path / "names")}, str(tmp_path))
+    plan = rehearsing.plan_drill_comparison(requested, both, own, {0: str(tmp_path / "names")}, str(tmp_path))
     ((pair,),) = plan.stages
     first = ran(pair.target, names)
     (tree / "in" / "deep").write_text("other words")
@@ -267,9 +267,9 @@ def test_exactly_the_named_files_are_read_and_compared(tree: Path, tmp_path: Pat
 
 @pytest.mark.namespace
 def test_damage_on_purpose_is_damage(tree: Path, tmp_path: Path) -> None:
-    asked, _, own = of(tree)
+    requested, _, own = of(tree)
     before = {name: (tree / name).stat() for name in ("with space", "in/deep")}
-    step = rehearsing.damage_step(asked, own, own.parts[0], str(tmp_path / "names"))
+    step = rehearsing.damage_step(requested, own, own.parts[0], str(tmp_path / "names"))
     ran(step, b"./with space\0./back\\slash\0./in/deep\0")
     assert (tree / "with space").read_text() == "nf with space"
     assert (tree / "with space").stat().st_mtime_ns == before["with space"].st_mtime_ns

@@ -163,7 +163,7 @@ def failed(
         Command(argv=("zfs", "receive", "vault/x"), effect=Effect.WRITES, host=HOST),
     )
     words = (SIZES + sender, "", receiver)
-    return pipeline_failure(Pipeline(stages=stages), PipelineResult(exits=exits, last_words=words, stopped=stopped))
+    return pipeline_failure(Pipeline(stages=stages), PipelineResult(exits=exits, last_output=words, stopped=stopped))
 
 
 @pytest.mark.parametrize(("sender", "receiver", "kind", "says"), TABLE)
@@ -256,7 +256,7 @@ def test_the_right_that_is_missing_is_named(said: str, right: str) -> None:
 def test_no_token_is_told_to_anybody() -> None:
     error = explain(failed(receiver=SAVED))
     assert isinstance(error, OutsideError)
-    told = "\n".join((error.why, error.hint, *error.evidence.lines, *error.evidence.last_words))
+    told = "\n".join((error.why, error.hint, *error.evidence.lines, *error.evidence.last_output))
     assert FIRST not in told
     assert LATER not in told
     assert "zfs send -P -t (token)" in told

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import Bookmark, Dataset, DatasetType, Snapshot
 from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot, find_common_snapshot
-from tests.engines.zfs.model_run import Ferry, asked, ferry
+from tests.engines.zfs.model_run import Ferry, ferry, requested
 
 
 def snapshot(name: str, guid: int, txg: int) -> Snapshot:
@@ -118,7 +118,7 @@ def test_every_small_world_ends_as_the_rule_says(consent: tuple[str, ...]) -> No
     ):
         world = small_world(here, there, own=own, written=written, rollback="rollback" in consent)
         before = world.target.guids()
-        decided = world.run(asked(*consent))
+        decided = world.run(requested(*consent))
         told = (here, there, own, written, decided)
         assert world.newest_is_there() is expected(here, there, own=own, written=written, consent=consent), told
         assert "rollback" in consent or before <= world.target.guids(), told

@@ -9,10 +9,10 @@ from tests.engines.zfs.sides import SOURCE, job, side, world
 
 
 def test_the_same_command_is_a_run_or_a_restore() -> None:
-    asked = RunRequest(now=datetime(2026, 3, 6, tzinfo=UTC), notes="/notes")
+    requested = RunRequest(now=datetime(2026, 3, 6, tzinfo=UTC), notes="/notes")
     seen = world(side(SOURCE), side(SOURCE))
-    assert PlanContext(job(), seen, asked).command == "poolferry run photos"
+    assert PlanContext(job(), seen, requested).command == "poolferry run photos"
     assert (
-        PlanContext(job(), replace(seen, returning="vault/copies"), asked).command
+        PlanContext(job(), replace(seen, returning="vault/copies"), requested).command
         == f"poolferry restore run photos --to {SOURCE}"
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.engines.zfs.model import ActionPlan, CreatePlaceholder, FullSend, IncrementalSend
 from orchestrator.engines.zfs.plan.context import parent_dataset
 from orchestrator.engines.zfs.plan.dependencies import dependency_levels, order_datasets
-from tests.engines.zfs.model_run import asked, ferry
+from tests.engines.zfs.model_run import ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 
@@ -176,7 +176,7 @@ def test_a_clone_does_not_start_from_what_is_renamed_away() -> None:
     world.source.snapshot(f"{ROOT}/k", "k1")
     world.source.snapshot(ROOT, "b")
     world.target.snapshot(COPY, "mine")
-    decided = world.run(asked("aside"))
+    decided = world.run(requested("aside"))
     assert isinstance(decided, ActionPlan)
     assert "sent whole" in decided.warnings[0]
     assert world.newest_is_there("k")

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import ActionPlan, CreatePlaceholder, DatasetType, FullSend, RenameAside, Rollback
 from orchestrator.engines.zfs.plan.plan import decide_actions
-from tests.engines.zfs.model_run import Ferry, asked, encrypt, ferry
+from tests.engines.zfs.model_run import Ferry, encrypt, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 ASIDE = f"{COPY}_aside_2026-03-04T050607Z"
@@ -111,7 +111,7 @@ def test_aside_keeps_all_and_begins_anew_with_what_lies_below() -> None:
     world.target.snapshot(COPY, "mine")
     world.source.snapshot(ROOT, "b")
     before = world.target.guids()
-    decided = world.run(asked("aside"))
+    decided = world.run(requested("aside"))
     assert isinstance(decided, ActionPlan)
     (aside,) = (action for stage in decided.stages for action in stage if isinstance(action, RenameAside))
     assert aside.to == ASIDE
@@ -127,7 +127,7 @@ def test_aside_keeps_all_and_begins_anew_with_what_lies_below() -> None:
 def test_aside_goes_before_consent_to_go_back() -> None:
     world = own_snapshots("mine", may_destroy=("rollback",))
     before = world.target.guids()
-    world.run(asked("aside"))
+    world.run(requested("aside"))
     assert before <= world.target.guids()
     assert world.newest_is_there()
 
@@ -141,7 +141,7 @@ def test_a_source_made_anew_is_refused_with_the_evidence() -> None:
     assert refusal.why.startswith(f"{ROOT} and {COPY} hold no snapshot in common")
     assert refusal.evidence[2] == "same name, other snapshot: @a"
     assert refusal.guard == "aside"
-    assert isinstance(world.run(asked("aside")), ActionPlan)
+    assert isinstance(world.run(requested("aside")), ActionPlan)
     assert world.newest_is_there()
 
 
@@ -190,7 +190,7 @@ def test_a_dataset_of_somebody_else_is_in_the_way() -> None:
     refusal = refused(world)
     assert refusal.why == f"{COPY} is there, and no copy: it has no snapshot"
     assert refusal.guard == "aside"
-    world.run(asked("aside"))
+    world.run(requested("aside"))
     assert world.newest_is_there()
     assert ASIDE in world.target.nodes
 
@@ -208,7 +208,7 @@ def test_nothing_encrypted_comes_onto_a_placeholder(*, raw: bool) -> None:
     encrypt(world.source if raw else world.target, ROOT if raw else "vault/copies")
     world.target.create(COPY, placeholder=True)
     assert refused(world).why == f"{COPY} holds the place of {ROOT}, and zfs puts nothing encrypted there"
-    world.run(asked("aside"))
+    world.run(requested("aside"))
     assert world.newest_is_there()
 
 
@@ -217,7 +217,7 @@ def test_a_cut_receive_onto_a_placeholder_without_a_token_is_cleared() -> None:
     world.target.create(COPY, placeholder=True)
     seen = world.survey()
     half = {"": replace(seen.target.datasets[""], partial=True)}
-    decided = decide_actions(world.job, replace(seen, target=replace(seen.target, datasets=half)), asked())
+    decided = decide_actions(world.job, replace(seen, target=replace(seen.target, datasets=half)), requested())
     assert isinstance(decided, ActionPlan)
     assert [type(action).__name__ for stage in decided.stages for action in stage] == [
         "HoldBases", "AbortReceive", "FullSend", "ReleaseBases",
@@ -253,7 +253,7 @@ def test_a_clone_waits_for_a_refused_origin() -> None:
     decided = world.decide()
     assert isinstance(decided, Refusal)
     assert any(line.startswith(f"{ROOT}/k waits for its origin {ROOT}: sent without it") for line in decided.evidence)
-    world.run(asked("aside"))
+    world.run(requested("aside"))
     assert world.newest_is_there("k")
 
 
@@ -279,6 +279,6 @@ def test_aside_is_no_cure_for_what_still_cannot_be_sent() -> None:
     world.source.destroy(ROOT)
     world.source.create(ROOT, encrypted=True)
     world.source.snapshot(ROOT, "b")
-    decided = world.decide(asked("aside"))
+    decided = world.decide(requested("aside"))
     assert isinstance(decided, Refusal)
     assert "would be stored readable" in decided.why

@@ -27,7 +27,7 @@ from orchestrator.engines.zfs.plan.hold_names import (
     parse_cursor_bookmark,
     parse_hold_bookmark,
 )
-from tests.engines.zfs.model_run import Cut, Ferry, asked, ferry
+from tests.engines.zfs.model_run import Cut, Ferry, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 
@@ -165,10 +165,10 @@ def test_what_is_between_is_held_in_one_command_and_released_in_one() -> None:
     assert isinstance(found, ActionPlan)
     keep, _, let_go = (
         [step for step in stage if isinstance(step.work, Pipeline)]
-        for stage in steps.build_steps(world.job, world.survey(), found, asked())
+        for stage in steps.build_steps(world.job, world.survey(), found, requested())
     )
-    assert [step.does for step in keep] == ["remember 1 snapshot by bookmarks", "hold 499 snapshots"]
-    assert [step.does for step in let_go] == ["release 499 snapshots", "drop 1 bookmark of ours"]
+    assert [step.action for step in keep] == ["remember 1 snapshot by bookmarks", "hold 499 snapshots"]
+    assert [step.action for step in let_go] == ["release 499 snapshots", "drop 1 bookmark of ours"]
 
 
 @pytest.mark.parametrize("last", [HoldBases, IncrementalSend, ReleaseBases])

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.engines.zfs.model import Bookmark, FullSend, IncrementalSend, Send, SendFlags, Snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.increments import PendingSnapshots, choose_snapshots, plan_sends
-from tests.engines.zfs.model_run import NOW, asked, ferry
+from tests.engines.zfs.model_run import NOW, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 SNAPSHOTS = tuple(Snapshot(name=name, guid=place, createtxg=100 + place) for place, name in enumerate("abcdef"))
@@ -85,7 +85,7 @@ def case(retain: Any = None, created: Any = (), **options: Any) -> tuple[PlanCon
     seen = world.survey()
     source = seen.source.datasets[""]
     times = {one.guid: NOW + timedelta(days=at) for at, one in enumerate(source.snapshots) if one.name[0] in created}
-    return PlanContext(world.job, replace(seen, created=times), replace(asked(), retain=retain)), source
+    return PlanContext(world.job, replace(seen, created=times), replace(requested(), retain=retain)), source
 
 
 def picked(*found: Any, base: Any = None) -> str:

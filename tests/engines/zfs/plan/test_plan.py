@@ -19,7 +19,7 @@ from orchestrator.engines.zfs.model import (
 )
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, cursor_bookmark_name
 from orchestrator.engines.zfs.plan.plan import decide_actions, plan
-from tests.engines.zfs.model_run import Ferry, asked, ferry
+from tests.engines.zfs.model_run import Ferry, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 
@@ -34,13 +34,13 @@ def tree(*names: str, **options: Any) -> Ferry:
 
 
 def planned(world: Ferry, *allowed: str) -> Plan:
-    found = plan(world.job, world.survey(), asked(*allowed))
+    found = plan(world.job, world.survey(), requested(*allowed))
     assert isinstance(found, Plan), found
     return found
 
 
 def refused(world: Ferry, seen: ZfsSurvey | None = None) -> Refusal:
-    found = plan(world.job, seen or world.survey(), asked())
+    found = plan(world.job, seen or world.survey(), requested())
     assert isinstance(found, Refusal), found
     return found
 
@@ -81,7 +81,7 @@ def test_what_is_new_goes_side_by_side_and_the_words_count_it() -> None:
 def test_nothing_is_to_be_done() -> None:
     world = tree("x")
     world.run()
-    found = plan(world.job, world.survey(), asked())
+    found = plan(world.job, world.survey(), requested())
     assert found == NothingToDo(why="the target holds the newest: a", current="a")
 
 
@@ -98,7 +98,7 @@ def test_a_root_without_snapshots_has_no_point() -> None:
     world.source.snapshot(f"{ROOT}/x", "a")
     assert decided(world).current is None
     world.run()
-    found = plan(world.job, world.survey(), asked())
+    found = plan(world.job, world.survey(), requested())
     assert isinstance(found, NothingToDo)
     assert found.why == "the target holds the newest: as far as there are snapshots"
     assert found.warnings == (
@@ -113,7 +113,7 @@ def test_a_base_that_is_not_remembered_is_kept_though_nothing_is_sent() -> None:
     for bookmark in world.source.nodes[ROOT].bookmarks:
         world.source.destroy_bookmark(ROOT, bookmark.name)
     assert decided(world).stages == ((HoldBases(cursors=(("", first),)),),)
-    found = plan(world.job, world.survey(), asked())
+    found = plan(world.job, world.survey(), requested())
     assert isinstance(found, NothingToDo)
     assert len(found.stages) == 1
     world.run()
@@ -142,7 +142,7 @@ def test_a_leftover_hold_is_let_go() -> None:
     world = ferry("a")
     world.run()
     seen = replace(world.survey(), held={"": ("a", "gone")})
-    found = decide_actions(world.job, seen, asked())
+    found = decide_actions(world.job, seen, requested())
     assert isinstance(found, ActionPlan)
     ((let_go,),) = found.stages
     assert let_go == ReleaseBases(holds=(("", world.source.nodes[ROOT].snapshots[0]),))
@@ -320,7 +320,7 @@ def test_deeds_that_make_room_come_first() -> None:
     world.source.create(f"{ROOT}/x")
     world.source.snapshot(f"{ROOT}/x", "x1")
     world.source.snapshot(ROOT, "b")
-    found = world.decide(asked("aside"))
+    found = world.decide(requested("aside"))
     assert isinstance(found, ActionPlan)
     assert kinds(found) == [[HoldBases], [RenameAside, FullSend], [FullSend], [ReleaseBases]]
     assert not any(isinstance(action, CreatePlaceholder) for stage in found.stages for action in stage)

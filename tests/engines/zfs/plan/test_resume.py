@@ -21,7 +21,7 @@ from orchestrator.engines.zfs.model import (
 )
 from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark
 from orchestrator.engines.zfs.plan.plan import decide_actions
-from tests.engines.zfs.model_run import Cut, Ferry, asked, encrypt, ferry
+from tests.engines.zfs.model_run import Cut, Ferry, encrypt, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 
@@ -54,14 +54,14 @@ def deeds(decided: ActionPlan | Refusal) -> list[Action]:
 
 def aborted(world: Ferry, seen: ZfsSurvey | None = None) -> str:
     """Why the plan throws the cut receive away, before it sends anew."""
-    first, *rest = deeds(decide_actions(world.job, seen or world.survey(), asked()))
+    first, *rest = deeds(decide_actions(world.job, seen or world.survey(), requested()))
     assert isinstance(first, AbortReceive), first
     assert all(isinstance(action, FullSend | IncrementalSend) for action in rest)
     return first.why
 
 
 def refused(world: Ferry, seen: ZfsSurvey | None = None) -> Refusal:
-    decided = decide_actions(world.job, seen or world.survey(), asked())
+    decided = decide_actions(world.job, seen or world.survey(), requested())
     assert isinstance(decided, Refusal), decided
     return decided
 
@@ -186,7 +186,7 @@ def test_a_snapshot_that_went_to_a_clone_is_told() -> None:
     seen = world.survey()
     source = dict(seen.source.datasets)
     source[""] = replace(source[""], bookmarks=source["c"].bookmarks)  # a base is still known
-    decided = decide_actions(world.job, replace(seen, source=replace(seen.source, datasets=source)), asked())
+    decided = decide_actions(world.job, replace(seen, source=replace(seen.source, datasets=source)), requested())
     (why,) = (action.why for action in deeds(decided) if isinstance(action, AbortReceive))
     assert why.endswith(f"which a cut send was about, now belongs to {ROOT}/c")
 
@@ -240,7 +240,7 @@ def test_a_cut_without_a_token_is_told() -> None:
 
 def test_it_is_thrown_away_when_asked() -> None:
     world = cut_increment()
-    first, *_ = deeds(world.decide(asked("abort")))
+    first, *_ = deeds(world.decide(requested("abort")))
     assert isinstance(first, AbortReceive)
     assert first.why == "thrown away, as --allow abort asks"
 
@@ -291,7 +291,7 @@ def test_another_way_of_sending_encrypted_data_cannot_go_on(raw: str, told: str)
 def test_of_plain_data_raw_or_not_is_the_same() -> None:
     world = cut_first()
     seen = with_token(world, flags=replace(_flags(world), raw=True))
-    assert isinstance(deeds(decide_actions(world.job, seen, asked()))[0], ResumedSend)
+    assert isinstance(deeds(decide_actions(world.job, seen, requested()))[0], ResumedSend)
 
 
 def test_embedded_blocks_never_arrive_in_an_encrypted_dataset() -> None:
@@ -347,7 +347,7 @@ def test_nothing_is_renamed_away_while_another_program_receives_below() -> None:
     world.source.snapshot(ROOT, "a")
     world.target.create(f"{COPY}/other")
     world.target.receiving[f"{COPY}/other"] = 4711
-    decided = world.decide(asked("aside"))
+    decided = world.decide(requested("aside"))
     assert isinstance(decided, Refusal)
     assert decided.why == f"another program receives into {COPY}/other"
 
@@ -361,5 +361,5 @@ def test_what_is_received_elsewhere_hinders_no_renaming() -> None:
     world.source.snapshot(f"{ROOT}/x", "x2")
     world.target.create(f"{COPY}/other")
     world.target.receiving[f"{COPY}/other"] = 4711
-    assert isinstance(world.run(asked("aside")), ActionPlan)
+    assert isinstance(world.run(requested("aside")), ActionPlan)
     assert world.newest_is_there("x")

@@ -22,7 +22,7 @@ from orchestrator.engines.zfs.plan.resume_attempts import (
     next_attempt,
     parse_attempts,
 )
-from tests.engines.zfs.model_run import Cut, Ferry, asked, ferry
+from tests.engines.zfs.model_run import Cut, Ferry, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 
@@ -47,7 +47,7 @@ def stuck_run(world: Ferry, *allowed: str, more: int = 0) -> list[type]:
         return (more if isinstance(action, ResumedSend) else 2) if isinstance(action, Send) else None
 
     with pytest.raises(Cut):
-        world.run(asked(*allowed), mishap=mishap)
+        world.run(requested(*allowed), mishap=mishap)
     return [kind for kind in done if kind in (AbortReceive, FullSend, IncrementalSend, ResumedSend)]
 
 
@@ -132,12 +132,14 @@ def test_the_steps_carry_what_is_to_be_remembered() -> None:
     world = first()
     stuck_run(world)
     found = decided(world)
-    built = [step for stage in steps.build_steps(world.job, world.survey(), found, asked()) for step in stage]
+    built = [step for stage in steps.build_steps(world.job, world.survey(), found, requested()) for step in stage]
     (vain,) = (step.vain for step in built if step.vain)
     assert vain[0] == attempts_key("")
     assert not any(step.remembers for step in built)
     for _ in range(MOST_RUNS):
         stuck_run(world)
-    built = [step for stage in steps.build_steps(world.job, world.survey(), decided(world), asked()) for step in stage]
+    built = [
+        step for stage in steps.build_steps(world.job, world.survey(), decided(world), requested()) for step in stage
+    ]
     (told,) = (step.remembers for step in built if step.remembers)
     assert told == (attempts_key(""), str(ResumeAttempts(anew=world.source.nodes[ROOT].snapshots[0].guid)))

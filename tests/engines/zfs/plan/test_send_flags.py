@@ -17,7 +17,7 @@ from orchestrator.engines.zfs.model import (
     SendFlags,
 )
 from orchestrator.engines.zfs.plan.plan import decide_actions
-from tests.engines.zfs.model_run import Cut, Ferry, asked, encrypt, ferry
+from tests.engines.zfs.model_run import Cut, Ferry, encrypt, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 NOT_RAW = SendFlags(embedded=False)
@@ -121,7 +121,7 @@ def test_auto_goes_on_as_the_chain_began_with_consent_alone() -> None:
     assert "would be stored readable" in refusal.why
     assert refusal.evidence == ("the copy's flags: Lc",)
     assert "--aside" in refusal.hint
-    anew = world.decide(asked("aside"))
+    anew = world.decide(requested("aside"))
     assert isinstance(anew, ActionPlan)
     assert flags(anew) == SendFlags(raw=True)
     world.job = replace(world.job, options=replace(world.job.options, raw="auto", may_decrypt=True))  # type: ignore[type-var]
@@ -134,7 +134,7 @@ def test_a_chain_that_others_began_goes_on_as_it_is(*, raw: bool) -> None:
     begun(world)
     seen = world.survey()
     there = replace(seen.target.datasets[""], flags=None)
-    decided = decide_actions(world.job, replace(seen, target=replace(seen.target, datasets={"": there})), asked())
+    decided = decide_actions(world.job, replace(seen, target=replace(seen.target, datasets={"": there})), requested())
     assert flags(decided) == (SendFlags(raw=True) if raw else NOT_RAW)
 
 
@@ -146,7 +146,9 @@ def test_a_plain_chain_that_others_began_keeps_its_letters() -> None:
         (SendFlags(large=False, embedded=False), SendFlags(large=False, embedded=False)),
     ):
         there = replace(seen.target.datasets[""], flags=told)
-        decided = decide_actions(world.job, replace(seen, target=replace(seen.target, datasets={"": there})), asked())
+        decided = decide_actions(
+            world.job, replace(seen, target=replace(seen.target, datasets={"": there})), requested()
+        )
         assert flags(decided) == used
 
 

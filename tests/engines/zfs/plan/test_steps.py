@@ -87,7 +87,7 @@ def test_a_full_send_word_for_word() -> None:
         f"zfs receive -s -u {FIRST} {ELSEWHERE} vault/copies/photos",
     ]  # fmt: skip
     assert step.proof == SnapshotPresent(dataset=COPY, guid=1, snapshot="a")
-    assert (step.does, step.why, step.lane) == (
+    assert (step.action, step.why, step.worker) == (
         "send tank/photos @a, the whole",
         "nothing there",
         "vault/copies/photos",
@@ -194,7 +194,7 @@ def test_a_resumed_send(*, first: bool) -> None:
     (step,) = build(action, current="b")
     assert lines(step)[0] == f"zfs send -P -t {LATER}"
     assert lines(step)[2] == f"zfs receive -s -u {FIRST + ' ' if first else ''}vault/copies/photos"
-    assert (step.does, step.makes) == ("send tank/photos @b, the rest", "b")
+    assert (step.action, step.makes) == ("send tank/photos @b, the rest", "b")
 
 
 def test_only_onto_our_placeholder_a_receive_is_forced_and_then_it_is_none_any_more() -> None:
@@ -206,7 +206,7 @@ def test_only_onto_our_placeholder_a_receive_is_forced_and_then_it_is_none_any_m
         assert " -F " in lines(one)[2]
         assert one.effect is Effect.DESTROYS
     assert lines(after) == ["zfs inherit poolferry:placeholder vault/copies/photos"]
-    assert after.lane == step.lane
+    assert after.worker == step.worker
     for actions in ((resumed,), (incremental(),), (RenameAside(dataset="", to="v", why=""), FULL)):
         told = build(*actions, seen=world() if actions[0] is resumed else seen)
         assert all("-F" not in line.split() for step in told for line in lines(step))
@@ -248,7 +248,7 @@ def test_small_deeds() -> None:
     assert lines(back) == ["zfs rollback -r vault/copies/photos/x@renamed"]
     assert lines(modified) == ["zfs rollback vault/copies/photos/y@renamed"]
     assert {back.effect, modified.effect} == {Effect.DESTROYS}
-    assert back.does == "roll vault/copies/photos/x back to @renamed, which destroys @own, 5 MiB"
+    assert back.action == "roll vault/copies/photos/x back to @renamed, which destroys @own, 5 MiB"
     assert lines(aside) == ["zfs rename -u vault/copies/photos/x vault/copies/photos/x_aside"]
     made = "zfs create -u -o canmount=off -o readonly=on -o poolferry:placeholder=on"
     assert lines(place) == [f"{made} vault/copies/photos/p"]
@@ -260,7 +260,7 @@ def test_small_deeds() -> None:
         "asked",
         "others lie below it",
     ]
-    assert {abort.lane, end.lane, back.lane, aside.lane} == {"vault/copies/photos/x"}
+    assert {abort.worker, end.worker, back.worker, aside.worker} == {"vault/copies/photos/x"}
     assert not any(step.copies or step.proof for step in (abort, end, back, aside, place, above))
 
 
@@ -268,12 +268,12 @@ def test_cursors_are_kept_in_one_command_and_holds_in_another() -> None:
     action = HoldBases(cursors=(("", A), ("x", B)), holds=(("x", B),))
     by_program, hold = build(action)
     ours = KEEPER
-    assert [by_program.lane, hold.lane] == ["main", "main"]
+    assert [by_program.worker, hold.worker] == ["main", "main"]
     assert lines(by_program)[0].endswith(
         f"tank tank/photos a poolferry_{ours}_{1:016x} tank/photos/x b poolferry_{ours}_{2:016x} "
         f"tank/photos/x b poolferry_held_{ours}_{2:016x}"
     )
-    assert by_program.does == "remember 2 snapshots by bookmarks"
+    assert by_program.action == "remember 2 snapshots by bookmarks"
     assert "zfs program" in lines(by_program)[0]
     assert lines(hold)[0].endswith(f"sh poolferry_{ours} tank/photos/x@b")
     one_by_one, _ = build(action, seen=world(side(SOURCE, dataset("", A), programs=False)))
@@ -287,7 +287,7 @@ def test_what_is_let_go_is_released_before_its_mark_is_dropped() -> None:
     assert lines(release)[0].endswith(f"sh poolferry_{KEEPER} tank/photos/x@b")
     assert lines(drop)[0].endswith(f"sh tank/photos#kept tank/photos/x#poolferry_held_{KEEPER}_{2:016x}")
     assert {release.effect, drop.effect} == {Effect.WRITES}
-    assert [release.lane, drop.lane] == ["main", "main"]
+    assert [release.worker, drop.worker] == ["main", "main"]
 
 
 def test_a_hold_of_the_older_name_is_let_go_by_that_name() -> None:

@@ -12,7 +12,7 @@ from orchestrator.engines.zfs.model import ZfsSurvey
 from orchestrator.engines.zfs.restore import plan as returning
 from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, Properties
 from orchestrator.engines.zfs.restore.plan import cut_to_point
-from tests.engines.zfs.model_run import Ferry, asked, ferry
+from tests.engines.zfs.model_run import Ferry, ferry, requested
 from tests.world import Pool
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
@@ -36,7 +36,7 @@ class WayBack(Ferry):
         )
 
     def plan(self, wants: RunRequest | None = None, **more: Any) -> DatasetRestorePlan:
-        return returning.plan(self.seen(**more), wants or asked())
+        return returning.plan(self.seen(**more), wants or requested())
 
 
 def forward(*snapshots: str, below: tuple[str, ...] = (), **options: Any) -> Ferry:

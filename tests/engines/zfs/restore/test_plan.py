@@ -14,7 +14,7 @@ from orchestrator.engines.contract.comparison import ComparisonPlan
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.model import ActionPlan, FullSend, HoldBases, IncrementalSend, Snapshot
 from orchestrator.engines.zfs.restore.plan import cut_to_point, is_original_place
-from tests.engines.zfs.model_run import Cut, Ferry, asked, encrypt, ferry
+from tests.engines.zfs.model_run import Cut, Ferry, encrypt, ferry, requested
 from tests.engines.zfs.restore.builders import COPY, ROOT, WayBack, forward, way_back
 from tests.engines.zfs.sides import dataset, side
 from tests.engines.zfs.sides import job as declared
@@ -25,13 +25,13 @@ TAKEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def refused(way: WayBack, *allowed: str) -> Refusal:
-    found = way.plan(asked(*allowed)).decision
+    found = way.plan(requested(*allowed)).decision
     assert isinstance(found, Refusal), found
     return found
 
 
 def planned(way: WayBack, *allowed: str) -> Plan:
-    found = way.plan(asked(*allowed)).decision
+    found = way.plan(requested(*allowed)).decision
     assert isinstance(found, Plan), found
     return found
 
@@ -227,7 +227,7 @@ def test_nothing_is_carried_between_two_hosts() -> None:
     )
     from orchestrator.engines.zfs.restore import plan as returning
 
-    found = returning.plan(replace(seen, world=both), asked()).decision
+    found = returning.plan(replace(seen, world=both), requested()).decision
     assert isinstance(found, Refusal)
     assert "nothing is carried between two hosts" in found.why
 
@@ -344,10 +344,10 @@ def test_what_is_settled_and_in_use_again_is_not_judged_once_more() -> None:
     way.run()
     there = way.target.nodes
     there[f"{ROOT}/x"] = replace(there[f"{ROOT}/x"], flags=None, written=1)
-    found = ENGINE.plan_restore_verification(way.seen(), asked())
+    found = ENGINE.plan_restore_verification(way.seen(), requested())
     assert isinstance(found, ComparisonPlan)
     assert (found.findings, found.datasets, found.warnings) == ((), 1, ())
     there[ROOT] = replace(there[ROOT], written=1)
-    found = ENGINE.plan_restore_verification(way.seen(), asked())
+    found = ENGINE.plan_restore_verification(way.seen(), requested())
     assert isinstance(found, ComparisonPlan)
     assert [each.verdict for each in found.findings] == [Verdict.EDITED]

@@ -12,7 +12,7 @@ from orchestrator.engines.zfs.restore import plan as returning
 from orchestrator.engines.zfs.restore import pool_root as rooting
 from orchestrator.engines.zfs.restore import properties as settling
 from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, PropertyValue
-from tests.engines.zfs.model_run import Cut, asked, encrypt
+from tests.engines.zfs.model_run import Cut, encrypt, requested
 from tests.engines.zfs.restore.builders import COPY, WayBack, forward, way_back
 from tests.engines.zfs.sides import A, B, dataset, side, world
 from tests.engines.zfs.sides import job as declared
@@ -21,7 +21,7 @@ EMPTY: tuple[str, ...] = ()
 
 
 def plan(way: WayBack, inside: tuple[str, ...] | None = EMPTY, *allowed: str, **more: object) -> DatasetRestorePlan:
-    return returning.plan(replace(way.seen(), inside=inside, **more), asked(*allowed))  # type: ignore[arg-type]
+    return returning.plan(replace(way.seen(), inside=inside, **more), requested(*allowed))  # type: ignore[arg-type]
 
 
 def refused(way: WayBack, inside: tuple[str, ...] | None = EMPTY, **more: object) -> Refusal:
@@ -54,7 +54,7 @@ def test_an_empty_one_is_taken_then_looked_at_again_and_only_then_received_into(
     assert isinstance(found.decision, Plan)
     forced = [str(step.work) for step in found.decision.steps if " -F " in str(step.work)]
     assert len(forced) == 1, "children are received as always"
-    own = [str(step.work) for step in found.decision.steps if step.copies and step.lane == "tank"]
+    own = [str(step.work) for step in found.decision.steps if step.copies and step.worker == "tank"]
     assert not any(" -x " in line or "send -PLceb" in line for line in own), (
         "first properties would clear its own, our marks too"
     )
@@ -142,7 +142,7 @@ def test_a_pool_that_is_not_there() -> None:
     way = way_back(forward("a"), "tank")
     found = way.seen()
     gone = replace(found.world, target=side(Location(path="tank")))
-    told = returning.plan(replace(found, world=gone), asked()).decision
+    told = returning.plan(replace(found, world=gone), requested()).decision
     assert isinstance(told, Refusal)
     assert told.why == "the pool tank is not imported"
 

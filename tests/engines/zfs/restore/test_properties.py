@@ -389,6 +389,6 @@ def test_what_the_source_remembered_for_its_targets_is_made_again_by_guid() -> N
     case = replace(seen(copied={}, home={"": settled()}), cursors=cursors_to_restore(job(), dataset_request))
     found = settling.plan(case)
     assert isinstance(found, Plan)
-    made = [step.work for step in found.steps if step.does.startswith("remember")]
+    made = [step.work for step in found.steps if step.action.startswith("remember")]
     assert len(made) == 1
     assert str(made[0]).endswith(f"tank tank/photos a {ours}")

@@ -62,11 +62,11 @@ def reader(size: int, closer: str, *, packs: str = "lz4", frees: dict[str, int] 
     ])  # fmt: skip
 
 
-def checked(seen: ZfsSurvey, used: ScriptedExecutor, asked: RunRequest = ASKED, **options: Any) -> Plan | Refusal:
-    decided = plan(job(**options), seen, asked)
+def checked(seen: ZfsSurvey, used: ScriptedExecutor, requested: RunRequest = ASKED, **options: Any) -> Plan | Refusal:
+    decided = plan(job(**options), seen, requested)
     assert isinstance(decided, Plan), decided
     assert implements(ENGINE, SpaceChecker)
-    return ENGINE.check_space(job(**options), seen, decided, asked, used)
+    return ENGINE.check_space(job(**options), seen, decided, requested, used)
 
 
 def test_what_surely_does_not_fit_is_refused_with_what_could_go() -> None:
@@ -86,7 +86,7 @@ def test_what_surely_does_not_fit_is_refused_with_what_could_go() -> None:
         "where it is known to fit: poolferry run photos --allow target-room"
     )
     assert told.guard == GUARD
-    assert all(not each.effect for each in used.asked), "a dry destroy destroys nothing"
+    assert all(not each.effect for each in used.requested), "a dry destroy destroys nothing"
 
 
 def test_a_disk_is_attached_for_it() -> None:
@@ -131,11 +131,11 @@ def test_what_keep_does_not_keep_goes_first() -> None:
     def retain(dated: tuple[tuple[str, datetime], ...]) -> frozenset[str]:
         return frozenset(name for name, _ in dated if name in "ob")
 
-    asked = RunRequest(now=NOW, notes="/notes", retain=retain)
-    told = checked(near(), reader(3 * GIB, room(GIB), frees={"a": 4 * GIB}), asked)
+    requested = RunRequest(now=NOW, notes="/notes", retain=retain)
+    told = checked(near(), reader(3 * GIB, room(GIB), frees={"a": 4 * GIB}), requested)
     assert isinstance(told, Refusal)
     assert told.evidence[1] == "1 snapshot of the copy, which [keep] does not keep, could go, @a; that frees 4.0 GiB"
-    told = checked(near(), reader(9 * GIB, room(GIB), frees={"a": GIB, "o": GIB, "o,a": 2 * GIB}), asked)
+    told = checked(near(), reader(9 * GIB, room(GIB), frees={"a": GIB, "o": GIB, "o,a": 2 * GIB}), requested)
     assert isinstance(told, Refusal)
     assert told.evidence[1].startswith("the oldest 2 snapshots"), "what [keep] frees is not enough"
 
@@ -202,14 +202,14 @@ def test_what_fits_costs_no_more_than_it_must(seen: ZfsSurvey, looks: int) -> No
     told = checked(seen, used)
     assert isinstance(told, Plan)
     assert told.warnings == ()
-    assert len(used.asked) == looks
+    assert len(used.requested) == looks
 
 
 def test_it_may_pass_once() -> None:
-    asked = RunRequest(now=NOW, notes="/notes", allowed=frozenset({GUARD}))
+    requested = RunRequest(now=NOW, notes="/notes", allowed=frozenset({GUARD}))
     used = reader(3 * GIB, room(GIB))
-    assert isinstance(checked(near(), used, asked), Plan)
-    assert used.asked == []
+    assert isinstance(checked(near(), used, requested), Plan)
+    assert used.requested == []
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_first_copy_looks_at_what_is_above() -> None:
     told = checked(world(side(SOURCE, dataset("", A, used=9 * GIB)), target), used)
     assert isinstance(told, Refusal)
     assert "free in vault/copies" in told.why
-    (closer,) = (each for each in used.asked if "freeing" in str(each))
+    (closer,) = (each for each in used.requested if "freeing" in str(each))
     assert closer.stages[0].argv[-3:] == ("vault", "vault/copies", COPY.path)
 
 

@@ -61,13 +61,13 @@ def test_only_what_the_job_copies_counts() -> None:
 
 
 def test_a_listing_that_failed_is_no_forecast() -> None:
-    asked = str(source_pipeline(job()))
-    assert survey_bases(job(), POOL, ScriptedExecutor({asked: scripted_result(listing())}))
+    requested = str(source_pipeline(job()))
+    assert survey_bases(job(), POOL, ScriptedExecutor({requested: scripted_result(listing())}))
     with pytest.raises(OrchestratorError):
         survey_bases(
             job(),
             POOL,
             ScriptedExecutor(
-                {asked: scripted_result(exits=(1,), words="cannot open 'tank/photos': dataset does not exist")}
+                {requested: scripted_result(exits=(1,), words="cannot open 'tank/photos': dataset does not exist")}
             ),
         )

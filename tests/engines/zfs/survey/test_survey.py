@@ -67,9 +67,9 @@ def reader(
 
 
 def test_two_programs_are_all_it_takes() -> None:
-    asked = reader()
-    seen = survey(job(), ASKED, asked)
-    assert len(asked.asked) == 2
+    requested = reader()
+    seen = survey(job(), ASKED, requested)
+    assert len(requested.requested) == 2
     assert seen.source.datasets[""].snapshots == seen.target.datasets[""].snapshots
     assert (seen.tokens, seen.receiving, seen.held, seen.created) == ({}, {}, {}, {})
 
@@ -80,10 +80,12 @@ def words(pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def test_each_side_is_asked_only_what_it_is_needed_for() -> None:
-    asked = reader()
+    requested = reader()
     allowed = RunRequest(now=NOW, notes="/notes", allowed=frozenset({"aside"}))
-    survey(job(catch_up="kept", recursive=False, sudo=True, place=HOST), allowed, asked)
-    source, target = (next(told for told in asked.asked if place.path in words(told)) for place in (SOURCE, COPY))
+    survey(job(catch_up="kept", recursive=False, sudo=True, place=HOST), allowed, requested)
+    source, target = (
+        next(told for told in requested.requested if place.path in words(told)) for place in (SOURCE, COPY)
+    )
     assert (source.stages[0].host, target.stages[0].host) == (None, HOST)
     assert words(source) == (
         "sudo", "tank", "tank/photos", "-d1", "-d0",
@@ -93,25 +95,25 @@ def test_each_side_is_asked_only_what_it_is_needed_for() -> None:
     assert words(target)[3:5] == ("-d1", "-d0")
     assert words(target)[5].endswith("mounted,available,poolferry:flags,poolferry:placeholder")
     assert words(target)[6:] == ("name,guid,createtxg", "snapshot", "yes", "vault", "vault/copies")
-    asked = reader()
-    survey(job(), ASKED, asked)
-    for told in asked.asked:
+    requested = reader()
+    survey(job(), ASKED, requested)
+    for told in requested.requested:
         assert words(told)[0] == "plain"
         assert words(told)[3:5] == ("-r", "-r")
 
 
 def test_the_newest_snapshots_of_a_copy_come_first_and_all_only_for_a_question() -> None:
-    asked = reader()
-    survey(job(), ASKED, asked)
-    (target,) = (told for told in asked.asked if COPY.path in words(told))
+    requested = reader()
+    survey(job(), ASKED, requested)
+    (target,) = (told for told in requested.requested if COPY.path in words(told))
     assert (words(target)[5].split(",")[0], words(target)[7]) == ("prevsnap", "newest")
     diverged = THERE.replace("@a\t1\t2", "@own\t9\t9")
-    asked = reader(HERE, diverged)
-    survey(job(), ASKED, asked)
-    assert [words(told)[7] for told in asked.asked if COPY.path in words(told)] == ["newest", "snapshot"]
-    asked = reader()
-    survey(job(), ASKED, asked, whole=True)
-    assert [words(told)[7] for told in asked.asked if COPY.path in words(told)] == ["snapshot"]
+    requested = reader(HERE, diverged)
+    survey(job(), ASKED, requested)
+    assert [words(told)[7] for told in requested.requested if COPY.path in words(told)] == ["newest", "snapshot"]
+    requested = reader()
+    survey(job(), ASKED, requested, whole=True)
+    assert [words(told)[7] for told in requested.requested if COPY.path in words(told)] == ["snapshot"]
 
 
 ONE, OTHER = dataset("", A, B), dataset("x", A)
@@ -140,9 +142,9 @@ def test_when_the_newest_is_enough(source: tuple[Dataset, ...], target: tuple[Da
 def test_only_a_cut_receive_is_worth_a_look_at_processes() -> None:
     cut = THERE.replace("=snapshots", rows(f"{COPY.path}/x", f"receive_resume_token={LATER}") + "=snapshots")
     said = scripted_result(f"=process 7\nzfs\nreceive\n{COPY.path}/x\n".encode())
-    asked = reader(HERE, cut, (holds("=process"), said))
-    seen = survey(job(), ASKED, asked)
-    assert len(asked.asked) == 3
+    requested = reader(HERE, cut, (holds("=process"), said))
+    seen = survey(job(), ASKED, requested)
+    assert len(requested.requested) == 3
     assert seen.receiving == {"x": 7}
     assert seen.target.datasets["x"].partial
     assert seen.tokens[LATER] is not None
@@ -220,10 +222,10 @@ def test_a_hundred_thousand_snapshots_cost_little() -> None:
         for day in range(100)
     )
     told = HEAD + "=datasets\n" + rows(SOURCE.path) + "".join(rows(f"{SOURCE.path}/d{n}") for n in range(1000))
-    asked = reader(f"{told}=snapshots\n{lines}=end\n")
+    requested = reader(f"{told}=snapshots\n{lines}=end\n")
     tracemalloc.start()
     begun = time.monotonic()
-    seen = survey(job(), ASKED, asked)
+    seen = survey(job(), ASKED, requested)
     took, (_, most) = time.monotonic() - begun, tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert sum(len(one.snapshots) for one in seen.source.datasets.values()) == 100_000
@@ -232,8 +234,8 @@ def test_a_hundred_thousand_snapshots_cost_little() -> None:
 
 
 def test_points_are_the_roots_snapshots() -> None:
-    asked = ScriptedExecutor([(holds("creation"), scripted_result(f"{COPY.path}@a b\t1700000000\n".encode()))])
-    (point,) = survey_points(job(), asked)
+    requested = ScriptedExecutor([(holds("creation"), scripted_result(f"{COPY.path}@a b\t1700000000\n".encode()))])
+    (point,) = survey_points(job(), requested)
     assert (point.name, point.tree, point.manifest) == ("a b", Location(path=f"{COPY.path}@a b"), None)
     assert ENGINE.points(job(), ScriptedExecutor([(holds("creation"), scripted_result())])) == ()
 
@@ -252,26 +254,26 @@ TOLD = (
 
 
 def confirm(*proofs: SnapshotPresent, told: str = TOLD, listed: str = LISTED) -> ScriptedExecutor:
-    asked = ScriptedExecutor(
+    requested = ScriptedExecutor(
         [(holds("prevsnap"), scripted_result(told.encode())), (lambda _: True, scripted_result(listed.encode()))]
     )
-    confirm_snapshots(proofs, asked)
-    return asked
+    confirm_snapshots(proofs, requested)
+    return requested
 
 
 def test_one_look_a_host_proves_all() -> None:
-    asked = confirm(proof("", 1), proof("", 2), proof("/x", 3), proof("", 2, FAR_COPY))
+    requested = confirm(proof("", 1), proof("", 2), proof("/x", 3), proof("", 2, FAR_COPY))
     names = (COPY.path, f"{COPY.path}@s1", f"{COPY.path}@s2", f"{COPY.path}/x", f"{COPY.path}/x@s3")
-    assert [words(told) for told in asked.asked] == [names, (COPY.path, f"{COPY.path}@s2")]
-    assert [told.stages[0].host for told in asked.asked] == [None, HOST]
-    assert confirm().asked == []
+    assert [words(told) for told in requested.requested] == [names, (COPY.path, f"{COPY.path}@s2")]
+    assert [told.stages[0].host for told in requested.requested] == [None, HOST]
+    assert confirm().requested == []
 
 
 def test_what_is_not_found_by_its_name_is_looked_for_by_its_guid() -> None:
     """A stream that was resumed may bring its snapshot under the name that it had when the stream was begun."""
     renamed = SnapshotPresent(dataset=COPY, guid=2, snapshot="new name")
-    asked = confirm(proof("/x", 3), renamed)
-    assert [words(told) for told in asked.asked[1:]] == [(COPY.path,)]
+    requested = confirm(proof("/x", 3), renamed)
+    assert [words(told) for told in requested.requested[1:]] == [(COPY.path,)]
     with pytest.raises(ProofFailed, match="has s2 after s1, from elsewhere"):
         confirm(proof("", 1))
     with pytest.raises(ProofFailed, match="has no snapshot s2 with guid 2"):
@@ -322,22 +324,22 @@ def sends(number: int) -> Plan:
 
 def test_sizes_are_asked_in_one_program_for_the_first_fifty() -> None:
     told = "".join(f"size\t{number}\n" for number in (*range(100, 120), "-", *range(121, 150)))
-    asked = ScriptedExecutor([(lambda _: True, scripted_result(told.encode()))])
-    weighed = estimate_sizes(sends(60), asked)
-    assert [len(words(told)) for told in asked.asked] == [4 * 50]
+    requested = ScriptedExecutor([(lambda _: True, scripted_result(told.encode()))])
+    weighed = estimate_sizes(sends(60), requested)
+    assert [len(words(told)) for told in requested.requested] == [4 * 50]
     expected = [step.expected for step in weighed.steps]
     assert expected == [*range(100, 120), None, *range(121, 150), *[None] * 11]
     assert [_without(step) for step in weighed.steps] == [_without(step) for step in sends(60).steps]
 
 
 def _without(step: Step) -> tuple[Any, ...]:
-    return step.does, step.work, step.proof, step.lane
+    return step.action, step.work, step.proof, step.worker
 
 
 def test_nothing_to_weigh_asks_nothing() -> None:
-    asked = ScriptedExecutor([])
+    requested = ScriptedExecutor([])
     plan = Plan(summary="", stages=())
-    assert estimate_sizes(plan, asked) == plan
+    assert estimate_sizes(plan, requested) == plan
 
 
 def test_a_pool_that_never_answers_has_its_time() -> None:

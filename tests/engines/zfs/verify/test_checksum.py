@@ -40,10 +40,10 @@ def planned(
     """The comparison of these datasets with copies of theirs."""
     copies = target or tuple(replace(one, written=0) for one in source)
     there = side(Location(path=COPY.path, host=place), *copies, sudo=sudo)
-    seen, asked = world(side(SOURCE, *source), there), replace(job(**options), verify=verify or VerifyRules())
-    judged = compare_guids(PlanContext(asked, seen, ASKED), point=None)
+    seen, requested = world(side(SOURCE, *source), there), replace(job(**options), verify=verify or VerifyRules())
+    judged = compare_guids(PlanContext(requested, seen, ASKED), point=None)
     assert isinstance(judged, GuidComparison)
-    return plan_checksums(asked, ComparisonSurvey(world=seen, able=able), judged, ASKED)
+    return plan_checksums(requested, ComparisonSurvey(world=seen, able=able), judged, ASKED)
 
 
 def command(step: Step) -> Command:
@@ -68,7 +68,7 @@ def test_both_sides_list_the_newest_common_snapshot() -> None:
     assert isinstance(pair.source.work, Pipeline)
     assert isinstance(pair.target.work, Pipeline)
     assert (pair.source.work.keeps, pair.target.work.keeps) == ("/notes/0-source", "/notes/0-target")
-    assert pair.source.lane != pair.target.lane
+    assert pair.source.worker != pair.target.worker
 
 
 def test_as_many_side_by_side_as_the_job_allows() -> None:
@@ -187,5 +187,5 @@ def test_however_often_it_is_told_to_end_it_ends_whole(tmp_path: Path) -> None:
 
 def sleeping(session: int, count: int) -> bool:
     """So many of its sleeps are alive: what is dead waits for whoever reaps orphans here."""
-    asked = ["pgrep", "-r", "S,R,D", "-x", "-s", str(session), "sleep"]
-    return len(subprocess.run(asked, capture_output=True, text=True, check=False).stdout.split()) == count
+    requested = ["pgrep", "-r", "S,R,D", "-x", "-s", str(session), "sleep"]
+    return len(subprocess.run(requested, capture_output=True, text=True, check=False).stdout.split()) == count

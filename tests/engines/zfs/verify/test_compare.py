@@ -20,8 +20,8 @@ def looked(
     source: tuple[Dataset, ...], target: tuple[Dataset, ...], *, point: str | None = None, keep: KeepRules | None = None, **options: Any
 ) -> GuidComparison | Refusal:  # fmt: skip
     """The verdict on a copy of these."""
-    asked = replace(job(**options), keep=keep or KeepRules())
-    return compare_guids(PlanContext(asked, world(side(SOURCE, *source), side(COPY, *target)), ASKED), point=point)
+    requested = replace(job(**options), keep=keep or KeepRules())
+    return compare_guids(PlanContext(requested, world(side(SOURCE, *source), side(COPY, *target)), ASKED), point=point)
 
 
 def found(judged: GuidComparison | Refusal) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _DAYS = "sun mon tue wed thu fri sat".split()
 
 
-def promised(fields: str, zone: ZoneInfo, begin: datetime, end: datetime) -> list[datetime]:
+def expected(fields: str, zone: ZoneInfo, begin: datetime, end: datetime) -> list[datetime]:
     """All slots in (begin, end]. A job at a fixed time runs once in each night; one with a star follows the clock."""
     minute, hour, *_ = fields.split()
     fixed = not (minute.startswith("*") or hour.startswith("*"))

@@ -1,0 +1,77 @@
+"""The file of this host's key, beside the history: made once on first need, and opened only where a tag is made or judged."""
+
+import json
+import os
+import stat
+from datetime import UTC, datetime
+
+from orchestrator.domain.authentication import FILE_NAME, KEY_BYTES, AuthenticationKey
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.trees.beneath import Folder, Untrusted
+
+_FORMAT = 1
+_LARGEST = 4 << 10  # bytes; ours has 150
+
+
+def read_key(state: str) -> AuthenticationKey | None:
+    """Return the key of a state directory; None when there is none. Raises: OrchestratorError when it may not be believed."""
+    path = f"{state}/{FILE_NAME}"
+    try:
+        with Folder(state) as folder, open(folder.open_file(FILE_NAME), "rb") as file:
+            owners = (0, os.geteuid(), os.fstat(folder.fd).st_uid)
+            if complaint := _open_to_others(os.fstat(file.fileno()), owners):
+                raise OrchestratorError(
+                    f"{path} {complaint}, so its tags prove nothing",
+                    hint=f"chown {os.geteuid()} {path} && chmod 600 {path}; if somebody else may have read it, remove it: "
+                    "a new key is made, and tags of the old one can no longer be shown to be ours",
+                )
+            content = file.read(_LARGEST + 1)
+    except FileNotFoundError:
+        return None
+    except Untrusted as error:
+        raise OrchestratorError(f"{path} {error.strerror}", hint="remove it: a new key is made") from None
+    except OSError as error:
+        raise OrchestratorError(
+            f"{path} cannot be read: {error.strerror}", hint="run as the user whose state it is"
+        ) from error
+    return _parse(content, path)
+
+
+def obtain_key(state: str, now: datetime) -> AuthenticationKey:
+    """Return the key of a state directory, made where there is none yet. Raises: OrchestratorError."""
+    key = read_key(state)
+    if key is not None:
+        return key
+    told = {
+        "about": "The key of this host's tags on manifests and disk markers. Keep it secret; losing it loses no copy.",
+        "format": _FORMAT, "made": now.astimezone(UTC).isoformat(), "key": os.urandom(KEY_BYTES).hex(),
+    }  # fmt: skip
+    try:
+        with Folder(state) as folder:
+            folder.create_file(FILE_NAME, (json.dumps(told, indent=2) + "\n").encode())
+    except FileExistsError:
+        pass  # another run was quicker: its key is ours
+    except OSError as error:
+        hint = "see whether the state directory can be written and has room"
+        raise OrchestratorError(f"{state}/{FILE_NAME} cannot be made: {error.strerror}", hint=hint) from error
+    made = read_key(state)
+    if made is None:
+        raise OrchestratorError(f"{state}/{FILE_NAME} was made and is gone", hint="find out who removes files there")
+    return made
+
+
+def _open_to_others(seen: os.stat_result, owners: tuple[int, ...]) -> str:
+    if seen.st_uid not in owners:
+        return f"belongs to the user {seen.st_uid}"
+    return f"is open to others (mode {stat.S_IMODE(seen.st_mode):04o})" if stat.S_IMODE(seen.st_mode) & 0o077 else ""
+
+
+def _parse(content: bytes, path: str) -> AuthenticationKey:
+    try:
+        told = json.loads(content) if len(content) <= _LARGEST else None
+        if not isinstance(told, dict) or told.get("format") != _FORMAT:
+            raise ValueError("another format")
+        return AuthenticationKey(bytes.fromhex(told["key"]), datetime.fromisoformat(told["made"]).astimezone(UTC))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        hint = "put the kept copy of it back; without one remove it: a new key is made"
+        raise OrchestratorError(f"{path} is no key that this version can read", hint=hint) from None

@@ -12,9 +12,8 @@ from orchestrator.engines.zfs.verify import compare as comparing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillCandidate:
-    """A dataset of the copy with the snapshot to test. `source`: the same one there; None: the source no longer has it.
-
-    `away`: why nobody could look at the source.
+    """A dataset of the copy with the snapshot to test. `source`: the same one there; None: the source no longer has it. `away`:
+    why the source could not be surveyed.
     """
 
     dataset: str
@@ -45,9 +44,8 @@ class DrillCandidate:
 
 
 def find_drill_candidates(case: PlanContext, away: str = "") -> tuple[DrillCandidate, ...] | Refusal:
-    """Return per dataset of the copy the newest snapshot on both sides, else its newest. Refuses: there is none.
-
-    `away`: why nobody could look at the source.
+    """Return per dataset of the copy the newest snapshot on both sides, else its newest. Refuses: there is none. `away`: why
+    the source could not be surveyed.
     """
     found = tuple(_each(case, away))
     if found:

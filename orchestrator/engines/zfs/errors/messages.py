@@ -185,7 +185,7 @@ _OPEN = (
             words, HostUnreachable, "mbuffer's own connection could not be made",
             'let the ports 61000 to 65535 through to the receiver, or write transport = "ssh" in [pipe]',
         )
-        for words in (r"mbuffer: error: unable to connect to", r"no sender has connected")  # more exact first
+        for words in (r"mbuffer: error: unable to connect to", r"no sender has connected")  # what tells more first
     ),
     says(
         r"watchdog timeout",

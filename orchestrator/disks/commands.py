@@ -3,7 +3,7 @@
 from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.rotation import LUKS_NODE_SUFFIX, MOUNT_ROOT, POOL_PREFIX
 
-# What comes from a disk that was away gains nobody rights here: no programs, no device nodes, no links that lead away.
+# Data from a disk that was away must give nobody rights here: no programs, no device nodes, no links that lead outside.
 _SAFE = "nosuid,nodev,noexec,nosymfollow"
 # Not even the journal is replayed before the marker is verified.
 _UNTOUCHED = {"ext4": "ro,noload", "xfs": "ro,norecovery", "btrfs": "ro,rescue=nologreplay"}

@@ -34,7 +34,7 @@ class KitReview:
     """A kit's configuration, divided. `accepted`: by path; `set_aside`: not trusted; `left_out`: files that are no
     configuration.
 
-    `copies`: for each job file what it copies where, for people.
+    `copies`: source and target of each job file, for people.
     """
 
     accepted: Mapping[str, bytes]

@@ -1,7 +1,7 @@
 """Due runs of jobs: one run for all missed scheduled times, and which due runs are served or dropped.
 
 A job has at most one due run; later scheduled times join it, unless a run for the first is already going on. An anchor per job
-says up to when times are handled, so nothing must be recorded while nothing happens.
+holds the time up to which all are handled, so nothing must be recorded while nothing happens.
 """
 
 from collections.abc import Mapping, Sequence

@@ -117,9 +117,9 @@ def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> 
 
 
 def path_filter(paths: Iterable[bytes]) -> bytes:
-    """Build rules that let exactly these paths pass, NUL-terminated: each folder on the way, then the path itself.
+    """Build rules that let exactly these paths pass, NUL-terminated: each folder above it, then the path itself.
 
-    The root's own name, which is empty, stands for all that lies below it.
+    The root's own name, which is empty, means everything below it.
     """
     rules: dict[bytes, None] = {}
     for path in paths:

@@ -173,7 +173,7 @@ class TreeSplitter:
     """A collector of a listing; call `parallel_copies` once it is complete.
 
     Entries may come in any order, each once, as paths relative to the root (the root itself, "." or nothing, may be included).
-    `kind`: b"d" is a directory, all else is not. Inodes are those of one filesystem.
+    `kind`: b"d" is a directory, any other value is not. Inodes are those of one filesystem.
     """
 
     def __init__(self) -> None:

@@ -307,7 +307,7 @@ def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
     root = job.target.location
     manifest = root / MANIFEST
     mirrored, linked = world.target.mirrored, None
-    if mirrored is not None and not _is_all_damaged(world):  # a first copy that was cut has its mark, and no manifest
+    if mirrored is not None and not _is_all_damaged(world):  # an interrupted first copy has its marker, and no manifest
         linked = RestorePoint(name=MIRROR, taken=mirrored, tree=root, manifest=manifest)
     recording = ManifestRecording(
         tree=root,

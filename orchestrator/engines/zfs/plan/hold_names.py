@@ -40,7 +40,7 @@ def cursor_bookmark_name(target_id: ReplicationTargetId, guid: int) -> str:
 
 
 def hold_bookmark_name(target_id: ReplicationTargetId, guid: int) -> str:
-    """Return the name of the bookmark that records a hold of ours on a snapshot for one copy.
+    """Return the name of the bookmark that records our hold on a snapshot for one copy.
 
     Why: one listing shows all bookmarks, but holds only snapshot by snapshot.
     """

@@ -149,8 +149,9 @@ def seconds_until(clock: time, instant: datetime) -> float:
 
 
 def make_stop_request(job: "Job | None") -> "StopRequest":
-    """Return the request to stop, which the end of the job's time window triggers. Why not for a run that begins outside its
-    window: a person started it, and knows the time.
+    """Return the request to stop, which the end of the job's time window triggers.
+
+    Why not for a run that begins outside its window: a person started it, and knows the time.
     """
     from orchestrator.domain.units import Seconds
     from orchestrator.process.stop import StopRequest

@@ -166,10 +166,9 @@ def encryption_root(name: str) -> Pipeline:
 
 
 def load_keys(name: str, key_file: str, *, below: bool, try_only: bool = False) -> Pipeline:
-    """Return the command to load keys from a file: it never asks. `below`: of all encrypted datasets, else of the shared top
-    one.
+    """Return the command to load keys from a file: it never asks a question.
 
-    `try_only`: only check whether it would open them (-n).
+    `below`: of all encrypted datasets, else of the shared top one. `try_only`: only check whether it would open them (-n).
     """
     flags = (*(("-n",) if try_only else ()), *(("-r",) if below else ()))
     return single_command("zfs", "load-key", *flags, "-L", f"file://{key_file}", node(name), effect=Effect.WRITES)

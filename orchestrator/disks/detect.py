@@ -55,8 +55,9 @@ def empty_pipelines(path: str, size: int) -> tuple[Pipeline, ...]:
 
 
 def survey_devices(reader: Reader, also: Sequence[str] = ()) -> tuple[BlockDevice, ...]:
-    """Return every present block device; removable ones, and those of which udev reports nothing, are read. `also`: paths of
-    other devices to read. Raises: OutsideError.
+    """Return every present block device; removable ones, and those of which udev reports nothing, are read.
+
+    `also`: paths of other devices to read. Raises: OutsideError.
     """
     return tuple(_fresh(device, reader) if _to_be_read(device, also) else device for device in list_devices(reader))
 

@@ -51,11 +51,10 @@ def make_luks(device: str, uuid: str, key_file: str) -> Pipeline:
 
 
 def make_pool(name: str, key_file: str | None = None, key: bytes = b"") -> Pipeline:
-    """Return the command to make a pool on the mapped device. failmode=continue: a pulled disk fails its writers, not blocks
-    them.
+    """Return the command to make a pool on the mapped device.
 
-    mountpoint=none, canmount=off: its datasets never hide a directory in use. `key_file`: encrypts all data not sent raw; `key`
-    is its content.
+    failmode=continue: a pulled-out disk makes writes fail, not block. mountpoint=none, canmount=off: its datasets never hide a
+    directory in use. `key_file`: encrypts all data not sent raw; `key` is its content.
     """
     locked = () if key_file is None else (
         "-O", "encryption=on", "-O", f"keyformat={key_format(key)}", "-O", f"keylocation=file://{key_file}",

@@ -21,9 +21,10 @@ _WRITTEN, _READ = b"off\n", b"on\n"  # import modes, by the pool's property read
 
 
 def peek(disk: Disk, device: BlockDevice, writer: Writer) -> DiskMarker | None:
-    """Read the marker of the pool, imported so that nothing on it can change. Raises: OrchestratorError; then nothing has
-    changed. The mapped device stays for `attach`; a caller that does not attach must detach. A pool that lost its disk and is
-    still imported is redirected to the disk, and stays imported.
+    """Read the marker of the pool, imported so that nothing on it can change.
+
+    The mapped device stays for `attach`; a caller that does not attach must detach. A pool that lost its disk and is still
+    imported is redirected to the disk, and stays imported. Raises: OrchestratorError; then nothing has changed.
     """
     if _has_node(disk, writer):  # our pools are imported only through a mapped device
         mode = _mode(disk, writer)
@@ -59,9 +60,10 @@ def _mode(disk: Disk, reader: Reader) -> bytes | None:
 
 
 def attach(disk: Disk, device: BlockDevice, writer: Writer) -> None:
-    """Import a verified pool. Raises: OrchestratorError; then nothing has changed. Why an existing mapped device is used:
-    `peek` made it, and one for another disk would not show a pool of this guid. A pool that is imported already had lost its
-    disk, and `peek` has redirected it.
+    """Import a verified pool. Raises: OrchestratorError; then nothing has changed.
+
+    Why an existing mapped device is used: `peek` made it, and one for another disk would not show a pool of this guid. A pool
+    that is imported already had lost its disk, and `peek` has redirected it.
     """
     try:
         if not _has_node(disk, writer):
@@ -200,8 +202,9 @@ def abandon(disk: Disk, writer: Writer) -> None:
 
 
 def come_back(disk: Disk, device: BlockDevice, writer: Writer) -> None:
-    """Redirect a pool that lost its disk to the disk again. Raises: OrchestratorError when it is not certainly the same. Why so
-    strict: redirected to another disk, one pool would overwrite another.
+    """Redirect a pool that lost its disk to the disk again. Raises: OrchestratorError when it is not certainly the same.
+
+    Why so strict: redirected to another disk, one pool would overwrite another.
     """
     requested = commands.sectors_pipeline(device.path)
     sectors = understood(requested, read_output(writer, requested), parse_count)

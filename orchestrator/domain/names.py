@@ -42,8 +42,9 @@ def show_name(name: bytes | str) -> str:
 
 
 def make_printable(text: str) -> str:
-    r"""Return the text with characters that a terminal obeys written out: \x1b, \xff, \u202e. Backslashes, tabs and
-    line ends stay.
+    r"""Return the text with characters that a terminal obeys written out: \x1b, \xff, \u202e.
+
+    Backslashes, tabs and line ends stay.
     """
     return text if text.isprintable() else re.sub(UNSAFE_TEXT, _escape_text, text)
 

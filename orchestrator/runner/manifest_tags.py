@@ -1,5 +1,6 @@
-"""Tags of manifests: made with this host's key when a manifest is written, judged whenever one is read. History records for
-each job and place which key was in use since when, so that a removed tag is noticed.
+"""Tags of manifests: made with this host's key when a manifest is written, judged whenever one is read.
+
+History records for each job and place which key was in use since when, so that a removed tag is noticed.
 """
 
 import json

@@ -111,8 +111,7 @@ class Folder:
         os.fsync(self.fd)
 
     def create_file(self, name: str, content: bytes) -> None:
-        """Write a new file that only its owner can read, completely or not at all. Raises: FileExistsError where the name is
-        taken, OSError.
+        """Write a new file that only its owner can read, completely or not at all. Raises: FileExistsError, OSError.
 
         Why a link: a file that is opened with O_EXCL has the name before it has its content.
         """

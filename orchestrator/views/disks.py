@@ -41,8 +41,7 @@ class SetReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskReport:
-    """All known facts of one disk. `forecast`: its next copy; `copies`: when each was read; `health`: the last visit with a
-    report.
+    """All known facts of one disk. `forecast`: its next copy; `copies`: when each was read; `health`: the last visit with it.
     """
 
     standing: SetStatus

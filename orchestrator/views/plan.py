@@ -14,9 +14,7 @@ Others = Sequence[tuple[CopyCandidate, CandidatePoint, str]]
 
 
 def dry_run_value(job: str, decision: Decision, removes: Removes, forecast: Mapping[str, str]) -> dict[str, Any]:
-    """Render `plan` for programs. `removes`: points that [keep] would remove, with why; `forecast`: the copy that each disk
-    would get.
-    """
+    """Render `plan` for programs. `removes`: points that [keep] would remove, with why; `forecast`: each disk's next copy."""
     told = [{"disk": name, "forecast": text} for name, text in forecast.items()]
     removed = [{"point": name, "reason": reason} for name, reason in removes]
     return {"job": job, **decision_value(decision), "removes": removed, **({"forecast": told} if told else {})}

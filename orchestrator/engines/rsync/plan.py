@@ -61,9 +61,7 @@ def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
 
 
 def prepare_target(job: Job, *folders: str) -> Stage:
-    """Return the stage that makes the target ours, once any receiver of an earlier run has ended. `folders`: ours, below its
-    root.
-    """
+    """Return the stage that makes the target ours, once old receivers have ended. `folders`: ours, below its root."""
     patience = int(job.pipe.stall_after) + 30
     inside = tuple(folder.removeprefix(f"{OURS}/") for folder in folders)
     command = script_commands.prepare_command(job.target.location, job.name, inside, patience=patience)

@@ -282,8 +282,9 @@ class RenameAside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePlaceholder:
-    """An action that creates a dataset that is never mounted, only as a parent of others. `above`: it lies above the root, and
-    `dataset` is its full name.
+    """An action that creates a dataset that is never mounted, only as a parent of others.
+
+    `above`: it lies above the root, and `dataset` is its full name.
     """
 
     dataset: str

@@ -12,8 +12,9 @@ from orchestrator.engines.zfs.verify import compare as comparing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillCandidate:
-    """A dataset of the copy with the snapshot to test. `source`: the same one there; None: the source no longer has it. `away`:
-    why the source could not be surveyed.
+    """A dataset of the copy with the snapshot to test. `source`: the same one there; None: the source no longer has it.
+
+    `away`: why the source could not be surveyed.
     """
 
     dataset: str
@@ -44,8 +45,9 @@ class DrillCandidate:
 
 
 def find_drill_candidates(case: PlanContext, away: str = "") -> tuple[DrillCandidate, ...] | Refusal:
-    """Return per dataset of the copy the newest snapshot on both sides, else its newest. Refuses: there is none. `away`: why
-    the source could not be surveyed.
+    """Return per dataset of the copy the newest snapshot on both sides, else its newest. Refuses: there is none.
+
+    `away`: why the source could not be surveyed.
     """
     found = tuple(_each(case, away))
     if found:

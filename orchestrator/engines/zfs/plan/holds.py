@@ -33,9 +33,7 @@ _One = TypeVar("_One")
 
 
 def plan_holds(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> tuple[HoldBases, ReleaseBases]:
-    """Return the bookmarks and holds to create first and those to release last; for a refused dataset, the record of its base
-    stays.
-    """
+    """Return the bookmarks and holds to create first and to release last; a refused dataset keeps the record of its base."""
     target_id = replication_target_id(case.world.target.pool_guid, case.world.target.root)
     parts = [
         _of_dataset(case, dataset_plan, dataset_plan.end, target_id)

@@ -72,8 +72,9 @@ def _going_on(case: PlanContext, name: str, token: ResumeToken, snapshot: Snapsh
 
 
 def _snapshot_gone(case: PlanContext, name: str, token: ResumeToken) -> StaleReceive | Refusal:
-    """Return the verdict on a token whose snapshot the source's dataset lacks: it was destroyed, is in another dataset, or was
-    never ours.
+    """Return the verdict on a token whose snapshot the source's dataset lacks.
+
+    It was destroyed, is in another dataset, or was never ours.
     """
     told = f"{token.to_name} (guid {token.to_guid})"
     if any(one.guid == token.to_guid for one in case.world.target.datasets[name].snapshots):

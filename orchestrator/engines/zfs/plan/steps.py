@@ -239,8 +239,9 @@ class _StepBuilder:
         return known is not None and known.placeholder and not self._set_aside(dataset)
 
     def _is_bare(self, dataset: str) -> bool:
-        """Return whether the first received properties clear those that we set on a copy, so that we set them again. Source:
-        OpenZFS 2.1 and 2.3, whose receive treats local values as received ones where nothing was received before.
+        """Return whether the first received properties clear those that we set on a copy, so that we set them again.
+
+        Source: OpenZFS 2.1 and 2.3, whose receive treats local values as received ones where nothing was received before.
         """
         known = self.target.datasets.get(dataset)
         return known is not None and (known.placeholder or known.bare) and not self._set_aside(dataset)

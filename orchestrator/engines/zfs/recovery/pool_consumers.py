@@ -14,9 +14,10 @@ _VOLUME = "/dev/zd"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageLayers:
-    """The storage layers of this machine, and how they lie on each other. `pools`: by name, the devices and files of each
-    imported pool; `parents`: by device, the devices under it; `files`: by loop device, its file; `volumes`: by device, the
-    volume's name as udev writes it; `mounts`: (what, folder).
+    """The storage layers of this machine, and how they lie on each other.
+
+    `pools`: by name, the devices and files of each imported pool; `parents`: by device, the devices under it; `files`: by loop
+    device, its file; `volumes`: by device, the volume's name as udev writes it; `mounts`: (what, folder).
     """
 
     pools: Mapping[str, tuple[str, ...]]

@@ -25,8 +25,9 @@ s=0; for d do e=$(zfs mount "$d" 2>&1) || case $e in *"already mounted"*) ;; *) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreFinish:
-    """The last actions of a restore: datasets that share their parent's key again, get canmount back, are mounted, and lose
-    their mark.
+    """The last actions of a restore.
+
+    They are for datasets that share their parent's key again, get canmount back, are mounted, and lose their mark.
     """
 
     heirs: tuple[str, ...]

@@ -42,8 +42,9 @@ printf "=end\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyListing:
-    """Properties of one side by dataset below the root, and mounted datasets by mountpoint. `occupied`: their mountpoints
-    without a mount, but with files that a mount would hide.
+    """Properties of one side by dataset below the root, and mounted datasets by mountpoint.
+
+    `occupied`: their mountpoints without a mount, but with files that a mount would hide.
     """
 
     properties: dict[str, dict[str, PropertyValue]]

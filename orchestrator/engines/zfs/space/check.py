@@ -208,9 +208,7 @@ def _parse_frees(text: bytes) -> int | None:
 def _pruning(
     request: RunRequest, space: TargetSpace, expected: int, frees: Callable[[Sequence[str]], int | None]
 ) -> PruneProposal | None:
-    """Return the snapshots to destroy so that the data fit, never a newest one: those that [keep] drops, else the fewest
-    oldest.
-    """
+    """Return the snapshots to destroy so that the data fit, never a newest one: those not in [keep], else the fewest oldest."""
     going = [one for one in space.snapshots if not one.newest][:_MOST]
     if request.retain is not None:
         retained = request.retain(tuple((one.name, one.taken) for one in space.snapshots))

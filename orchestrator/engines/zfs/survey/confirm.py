@@ -19,8 +19,9 @@ _NAMED = 5
 
 
 def confirm_snapshots(proofs: Iterable[Proof], reader: Reader) -> None:
-    """Check that all snapshots arrived, by guid, with one survey per host. Raises: ProofFailed naming the datasets. The last
-    one of a dataset must be its newest. Why: `zfs receive` may end well and have skipped the stream.
+    """Check that all snapshots arrived, by guid, with one survey per host. Raises: ProofFailed naming the datasets.
+
+    The last one of a dataset must be its newest. Why: `zfs receive` may end well and have skipped the stream.
     """
     hosts: dict[Host | None, list[SnapshotPresent]] = {}
     for proof in proofs:

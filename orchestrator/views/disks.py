@@ -41,7 +41,9 @@ class SetReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskReport:
-    """All known facts of one disk. `forecast`: its next copy; `copies`: when each was read; `health`: the last visit with it.
+    """All known facts of one disk.
+
+    `forecast`: its next copy; `copies`: when each was read; `health`: the last visit in which the disk reported its health.
     """
 
     standing: SetStatus

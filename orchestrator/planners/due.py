@@ -258,7 +258,7 @@ def _why(
 
 
 def _concluded(due_run: DueRun, past: JobHistory, now: datetime) -> DueRun | SettledRun:
-    """Return the due run after later runs, None when one of them served it; any run that ended well serves it."""
+    """Return the due run after later runs, or that it is settled; any run that ended well serves it."""
     for run in past.since:
         if run.well:
             return SettledRun(job=due_run.job, why=f"run {run.id} served it")

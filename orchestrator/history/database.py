@@ -19,7 +19,7 @@ from orchestrator.history.failures import broken_off, explain, of_another, out_o
 
 MARK = 0x706F6F6C  # "pool", as SQLite's application_id: a file of another program is never migrated
 _STATE = frozenset(
-    ("history.sqlite", "history.sqlite-journal", "notes", "locks", "hooks", "sanoid", "last-good", "daemon.pid")
+    "history.sqlite history.sqlite-journal authentication.key notes locks hooks sanoid last-good daemon.pid".split()
 )
 _MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 

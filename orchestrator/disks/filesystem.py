@@ -57,7 +57,7 @@ def _check(path: str, writer: Writer) -> None:
 
 
 def _opened(disk: Disk, device: BlockDevice, writer: Writer, *, read_only: bool) -> str:
-    """Return the device that holds the filesystem. Raises: OrchestratorError when the key does not open it, or opens another one."""
+    """Return the device that holds the filesystem. Raises: OrchestratorError when the key fails, or opens another one."""
     if disk.inside is None:
         return device.path
     run_all(writer, commands.unlock(device.path, disk.key_file or "", disk.name, read_only=read_only))

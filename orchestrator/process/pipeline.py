@@ -516,7 +516,7 @@ def child_environment(command: Command) -> dict[str, str]:
 
 
 def is_missing(program: str, variables: dict[str, str]) -> bool:
-    """Return True when no such program can be run in the child's PATH. Why not shutil.which: its import costs each start 2 ms."""
+    """Return True when no such program can be run in the child's PATH. Why not shutil.which: its import takes 2 ms."""
     places = [program] if "/" in program else [f"{folder}/{program}" for folder in variables["PATH"].split(":")]
     return not any(os.path.isfile(place) and os.access(place, os.X_OK) for place in places)
 

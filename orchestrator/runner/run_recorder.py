@@ -46,7 +46,7 @@ class RunRecorder:
         return self.tools.clock()
 
     def attempt_begun(self, *, looking: bool = False) -> None:
-        """Record the start of an attempt; with `looking`, this is recorded later: with the first step, or the survey's result."""
+        """Record the start of an attempt; with `looking`, recorded later: with the first step or the survey's result."""
         self.attempt += 1
         self._index = 0
         self._attempting = True

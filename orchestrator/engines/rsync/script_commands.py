@@ -48,7 +48,7 @@ def survey_both_command(source: Location, root: Location) -> Command:
 
 
 def partial_files_command(work: Location) -> Command:
-    """Build the command that prints size and path of partial files: in partial directories, and rsync's orphaned temporaries."""
+    """Build the command that prints size and path of partial files: in partial directories, and orphaned temporaries."""
     return _script("half-copied.sh", work.path, effect=Effect.READS, host=work.host)
 
 

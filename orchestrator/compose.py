@@ -1,4 +1,4 @@
-"""The one place where real objects are built and passed on: directories, clocks, engines, executors."""
+"""The only module that builds the real objects and passes them on: directories, clocks, engines, executors."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.domain.fast_dataclass import dataclass
 
-if TYPE_CHECKING:  # what a command does not need, it does not import: the start is part of the promise
+if TYPE_CHECKING:  # a command imports only the modules that it needs, as the start must be quick
     from orchestrator.config.models import Configuration, EngineSection
     from orchestrator.domain.errors import NotNow
     from orchestrator.domain.events import RunEvent
@@ -97,7 +97,7 @@ class EngineSections(Mapping[str, "EngineSection"]):
 
 
 def _rules(snapshots: "SnapshotRules", source: "Location", copy: "Location | None") -> "Iterable[tuple[str, str, str]]":
-    """Return sanoid's objections to the rules that it is given."""
+    """Return sanoid's mistakes in the given rules."""
     from orchestrator.engines.sanoid.options import snapshot_mistakes
 
     return snapshot_mistakes(snapshots, source, copy)
@@ -138,7 +138,7 @@ def random_fraction() -> float:
     """Return a random number from 0 to 1. Few runs need one, and the import takes 2 ms."""
     from random import random
 
-    return random()  # noqa: S311 - it spreads waits; nothing is kept secret by it
+    return random()  # noqa: S311 - it spreads waits and protects no secret
 
 
 def seconds_until(clock: time, instant: datetime) -> float:
@@ -149,9 +149,9 @@ def seconds_until(clock: time, instant: datetime) -> float:
 
 
 def make_stop_request(job: "Job | None") -> "StopRequest":
-    """Return the request to stop, which the end of the job's time window makes by itself.
+    """Return the request to stop, which the end of the job's time window triggers.
 
-    Why not for a run that begins outside of its window: somebody asked for it, and knows the time.
+    Why not for a run that begins outside its window: a person started it, and knows the time.
     """
     from orchestrator.domain.units import Seconds
     from orchestrator.process.stop import StopRequest
@@ -186,7 +186,7 @@ def open_history(where: Directories) -> "History":
 def open_connections(job: "Job") -> Iterator[tuple[str, ...]]:
     """Yield the ssh options for all work on behalf of a job inside; engines that copy datasets share one connection.
 
-    Why not for paths: rsync makes its connections itself, and few others are needed beside them.
+    Why not for paths: rsync makes its own connections, and few others are needed.
     """
     hosts = tuple(host for host in {job.source.host, job.target.location.host} if host)
     if not hosts or job.source.path.startswith("/"):
@@ -228,9 +228,9 @@ def make_run_context(
     ssh_options: tuple[str, ...],
     watched: bool = False,
 ) -> "RunContext":
-    """Build the tools for a job's run. `log` gets each command line before it runs; `ssh_options`: of `open_connections`.
+    """Build the tools for a job's run. `log` receives each command line before it runs; `ssh_options`: of `open_connections`.
 
-    `watched`: a person sees it move.
+    `watched`: a person watches the progress.
     """
     from orchestrator.engines.registry import load_engine
     from orchestrator.process.executor import Writer
@@ -289,7 +289,7 @@ def shipped_units() -> dict[str, str]:
 
 
 def _shipped(space: str) -> str | None:
-    """Return a folder that came with poolferry: beside the modules where it is installed, else in the checkout."""
+    """Return a folder that came with poolferry: beside the modules when installed, else in the checkout."""
     installed, checkout = os.path.join(_HERE, f"{space}_shipped"), os.path.dirname(_HERE)
     if os.path.isdir(installed):
         return installed
@@ -297,7 +297,7 @@ def _shipped(space: str) -> str | None:
 
 
 def hook_environment(where: Directories, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the environment of hooks besides the facts: where to keep and find things, and systemd's credentials."""
+    """Return the environment of hooks besides the facts: the directories, and systemd's credentials."""
     passed = [(name, environment[name]) for name in ("CREDENTIALS_DIRECTORY",) if name in environment]
     return (("POOLFERRY_CONFIG", where.config), ("POOLFERRY_STATE", where.state), *passed)
 
@@ -322,7 +322,7 @@ def _boot() -> str:
 
 
 def _started(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; None: it is gone, or dead and not collected yet.
+    """Return when a process started, in clock ticks since boot; None: it has ended, or is dead and not reaped yet.
 
     Source: proc(5): field 22 of stat; field 2 is a name in brackets that may itself hold blanks and brackets.
     """
@@ -337,7 +337,7 @@ def _started(pid: int) -> int | None:
 def job_from_target(location: "Location", *, log: Callable[[str], None]) -> "Job":
     """Build a job from a target's own data, so that data can be restored where no configuration is left.
 
-    Raises: OrchestratorError when the place holds no copies of ours, or does not answer.
+    Raises: OrchestratorError when the place holds no copies of poolferry, or does not answer.
     """
     from orchestrator.domain.job import Job
     from orchestrator.domain.place import FOUND, Place

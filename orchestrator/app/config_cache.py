@@ -37,7 +37,7 @@ class LoadedConfig:
 
 
 def reload_config(where: compose.Directories, before: LoadedConfig | None) -> LoadedConfig:
-    """Load the files; when they have mistakes, use the version before. Raises: DeclarationError when there is no version before."""
+    """Load the files; when they have mistakes, use the version before. Raises: DeclarationError when there is none."""
     try:
         return _read(where)
     except DeclarationError as error:

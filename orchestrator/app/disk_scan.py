@@ -30,9 +30,7 @@ class VisitEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanEnd:
-    """Results of all visits of a scan. `others`: plugged-in devices that cannot be used; `ours` False: no disk of ours is
-    meant.
-    """
+    """Results of all visits of a scan. `others`: plugged-in devices that cannot be used; `ours` False: it is not our disk."""
 
     visits: "tuple[VisitResult, ...]" = ()
     others: "tuple[IdentifiedDevice, ...]" = ()

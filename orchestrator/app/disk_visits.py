@@ -38,8 +38,9 @@ Say = Callable[[str], None]
 
 
 def machine_id_hash() -> str:
-    """Return this machine's key for markers: it stays when the machine is renamed, and hides the machine's own id. Source:
-    machine-id(5): the id is confidential, and must be hashed for applications.
+    """Return this machine's key for markers: it stays when the machine is renamed, and hides the machine's own id.
+
+    Source: machine-id(5): the id is confidential, and must be hashed for applications.
     """
     try:
         with open(_MACHINE, encoding="ascii") as file:

@@ -1,5 +1,6 @@
-"""`plan`: the decision that a run would make now, and the points that [keep] would remove after it; and the guards that --allow
-may switch off. Changes nothing.
+"""`plan`: the decision that a run would make now, and the points that [keep] would remove after it.
+
+It also finds the guards that --allow may switch off. Nothing is changed.
 """
 
 from collections.abc import Mapping, Sequence

@@ -63,7 +63,7 @@ def check_due(
     book: DueRunWriter | None = None,
     grace: timedelta = LATE,
 ) -> DueCheckResult:
-    """Return what is due now and which jobs may start. `running`: jobs whose runs we began; a `book` records it.
+    """Return the due runs and the jobs that may start now. `running`: jobs whose runs we began; a `book` records it.
 
     `abandoned`: jobs with a run that cannot even be killed: it keeps its own place, but no other job waits for it.
     """

@@ -198,7 +198,7 @@ def _offered(settings: "Settings", job: Job, found: CopySearchResult) -> Iterato
     """Yield the newest good points of each copy that can be read; of a disk only when the job is placed on it."""
     known = settings.configuration()
     for copy in found.copies:
-        own = (copy.job, copy.place) == (job.name, job.target.name)  # read a moment ago, whatever a survey says
+        own = (copy.job, copy.place) == (job.name, job.target.name)  # read a moment ago, so no survey is needed
         if not own and (copy.away or copy.disk):
             continue
         other = job if own else known.job(copy.job)

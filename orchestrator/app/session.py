@@ -90,7 +90,7 @@ class Session:
         return done
 
 
-class open_session:  # noqa: N801 - used as a word: `with opened(frame) as desk`
+class open_session:  # noqa: N801 - used as a function: `with open_session(settings) as session`
     """Context manager of a session, which is open as long as the block runs."""
 
     def __init__(self, settings: Settings) -> None:

@@ -21,7 +21,7 @@ ALL_UNITS = tuple(dict.fromkeys((*DAEMON_UNITS, *TIMER_UNITS)))
 RULES_FILE = "90-poolferry.rules"  # udev's: it calls poolferry-disk@ when a disk is plugged in
 _STATE = re.compile(r"(?m)^StateDirectory(?:Mode)?=.*\n")
 SERVICE, TIMER = "poolferry.service", "poolferry-due.timer"
-FORMER_UNITS = ("poolferry-owed.service", "poolferry-owed.timer")  # what the timer's units were called before
+FORMER_UNITS = ("poolferry-owed.service", "poolferry-owed.timer")  # former names of the timer's units
 FORMER_TIMER = FORMER_UNITS[1]
 _PROPERTIES = ("Id", "UnitFileState", "ActiveState", "NeedDaemonReload", "FragmentPath", "DropInPaths")
 _BOOTED = "/run/systemd/system"  # source: sd_booted(3)

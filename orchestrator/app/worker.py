@@ -54,8 +54,9 @@ class RunProcess:
         self._thread: threading.Thread | None = None
 
     def begin(self, say: Say, ended: Callable[[], None]) -> None:
-        """Start the run. `say` receives its lines, `ended` is called from a thread of its own. Why a thread for each: the
-        process gets a signal to end when the thread that started it ends.
+        """Start the run. `say` receives its lines, `ended` is called from a thread of its own.
+
+        Why a thread for each: the process gets a signal to end when the thread that started it ends.
         """
         self._thread = threading.Thread(target=self._go, args=(say, ended), name=f"run {self.job.name}", daemon=True)
         self._thread.start()

@@ -1,6 +1,6 @@
-"""The command line: what people and scripts type. A command lives in the file of its name, a group in a folder of its own.
+"""The command line for people and scripts. A command lies in the file of its name, a group in a folder of its own.
 
-terminal/ holds what is no command: the words as they are read, and what goes out.
+`terminal` holds everything else: reading arguments, and output.
 """
 
 import sys
@@ -12,7 +12,7 @@ from orchestrator.cli.terminal.screen import Terminal
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command line; return its exit code. Nothing else leaves this function, no exception either."""
+    """Run one command line; return its exit code. This function raises nothing."""
     given = sys.argv[1:] if arguments is None else arguments
     door.set_up_output()
     plain, plugged_in = parse_plain_run(given), parse_plain_scan(given)

@@ -18,7 +18,7 @@ def completion(terminal: Terminal, context: click.Context, shell: str) -> int:
     if made is None:
         raise click.UsageError(f"no completion for {shell}")
     script = made(context.find_root().command, {}, "poolferry", "_POOLFERRY_COMPLETE")
-    text = script.source_template % script.source_vars()  # without the class's own look at the shell's version
+    text = script.source_template % script.source_vars()  # without the class's own check of the shell's version
     terminal.answer({"shell": shell, "script": text}, text.splitlines())
     return 0
 

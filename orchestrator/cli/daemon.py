@@ -1,4 +1,4 @@
-"""`poolferry daemon`: the clock."""
+"""`poolferry daemon`: starts runs at their scheduled times."""
 
 import click
 

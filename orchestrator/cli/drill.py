@@ -1,4 +1,4 @@
-"""`poolferry drill`: a sample brought back into scratch, and compared."""
+"""`poolferry drill`: restore a sample to scratch and compare it."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""`poolferry import-syncoid`: job files out of what sanoid and syncoid were told."""
+"""`poolferry import-syncoid`: job files from the settings of sanoid and syncoid."""
 
 import sys
 from collections.abc import Sequence

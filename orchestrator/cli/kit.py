@@ -1,4 +1,4 @@
-"""`poolferry kit`: what is needed when a pool is lost."""
+"""`poolferry kit`: the recovery kit for a lost pool."""
 
 import click
 

@@ -16,7 +16,7 @@ from orchestrator.cli.terminal.screen import Terminal
 )
 @pass_terminal
 def metrics(terminal: Terminal, textfile: str | None) -> int:
-    """How each job stands, as numbers in Prometheus's text format.
+    """The state of each job, as numbers in Prometheus's text format.
 
     [metrics] in poolferry.toml has them written after each run, or served by the daemon.
     """

@@ -1,4 +1,4 @@
-"""`poolferry pause`: let a job rest."""
+"""`poolferry pause`: pause a job."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""`poolferry pins`: what keeps snapshots on the pools."""
+"""`poolferry pins`: holds and bookmarks that keep snapshots on the pools."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`poolferry plan`: what a run would do."""
+"""`poolferry plan`: the plan of a run."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""`poolferry resume`: let a job run again."""
+"""`poolferry resume`: resume a paused job."""
 
 from collections.abc import Sequence
 

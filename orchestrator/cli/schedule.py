@@ -13,7 +13,7 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.argument("job", nargs=-1, shell_complete=complete_job_name)
 @pass_terminal
 def schedule(terminal: Terminal, job: Sequence[str]) -> int:
-    """What each schedule means, its next three runs in local time, what is due now, and why it waits."""
+    """The meaning of each schedule, its next three runs in local time, the run that is due now, and why it waits."""
     from orchestrator.app.schedule_report import survey_schedule
     from orchestrator.views.schedule import schedule_lines, schedule_value
 

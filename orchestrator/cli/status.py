@@ -1,4 +1,4 @@
-"""`poolferry status`: how each job stands."""
+"""`poolferry status`: the state of each job."""
 
 from collections.abc import Sequence
 

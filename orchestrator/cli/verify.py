@@ -1,4 +1,4 @@
-"""`poolferry verify`: copies read again, and compared."""
+"""`poolferry verify`: read copies again and compare them."""
 
 from collections.abc import Sequence
 

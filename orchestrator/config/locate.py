@@ -65,8 +65,9 @@ class KeyLines:
 
 
 def locate_keys(text: str) -> KeyLines:
-    """Find the line of every key and table of a valid text; in a broken text, of those before the error. Keys within lists of
-    tables have no index: the first one counts.
+    """Find the line of every key and table of a valid text; in a broken text, of those before the error.
+
+    Keys within lists of tables have no index: the first one counts.
     """
     return _TomlScan(text).run()
 

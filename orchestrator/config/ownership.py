@@ -17,8 +17,9 @@ _KEY_OPTION = "identityfile="
 
 
 def writable_by_others(paths: Iterable[str], seen: set[str] | None = None) -> Iterator[ConfigMistake]:
-    """Yield a mistake for each of these files, and each folder above them, that another user may change. Both paths of a file
-    count: the written one, and the real one behind links. A missing file is no mistake here.
+    """Yield a mistake for each of these files, and each folder above them, that another user may change.
+
+    Both paths of a file count: the written one, and the real one behind links. A missing file is no mistake here.
     """
     done = set() if seen is None else seen
     for path in paths:
@@ -96,9 +97,7 @@ def called_files(job: Job, directory: str) -> Iterator[str]:
 
 
 def hook_files(program: str, directory: str) -> tuple[str, ...]:
-    """Return the file of a hook that is named by a path or lies in the configuration's hooks/; other hooks belong to the
-    system.
-    """
+    """Return the file of a hook that is named by a path or lies in the configuration's hooks/; others belong to the system."""
     if "/" in program:
         return (program,)
     own = os.path.join(directory, "hooks", program)

@@ -279,7 +279,7 @@ TARGET_TABLES = ("place", "set", "disk")
 
 
 def parse_places(toml_file: TomlFile) -> dict[str, Place | None] | None:
-    """Read every named place, None where its declaration is wrong; None: there is no place and no set at all. Record mistakes."""
+    """Read every named place, None where its declaration is wrong; None: there is no place and no set. Record mistakes."""
     for name in toml_file.table:
         if name not in TARGET_TABLES:
             near = nearest_name(name, TARGET_TABLES)

@@ -1,8 +1,8 @@
-"""The daemon: check what is due, start due runs as processes of their own, and make sure that they end.
+"""The daemon: check for due runs, start them as processes of their own, and make sure that they end.
 
-loop             the story, from start to end          wakeup      wakes the loop: timers, signals, runs that end
-sd_notify        what the service manager is told      notifier    notices and numbers, beside the loop
+loop             the main loop, from start to end   wakeup      wakes the loop: timers, signals, runs that end
+sd_notify        reports to the service manager     notifier    notices and metrics, beside the loop
 metrics_server   the answer to GET /metrics
 
-What it shares with the clock without a daemon lies in app: one look, its beats, the last good configuration, a run as a process.
+The parts shared with `run --owed` lie in app: one clock check, heartbeats, the last good configuration, a run as a process.
 """

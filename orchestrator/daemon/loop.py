@@ -1,4 +1,4 @@
-"""The daemon's main loop: read, check, start what may start, wait for a wakeup; until the end."""
+"""The daemon's main loop: read, check, start due runs, wait for a wakeup; until the end."""
 
 import os
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from orchestrator.schedule.clockwork import EVERY_S, ScheduleTimers
 
 LOOK_S = 25.0
 DRAIN_S = 70.0
-_STILL = 4 * EVERY_S  # without a tick for so long the clockwork stands still
+_STILL = 4 * EVERY_S  # without a tick for so long the timers have stopped
 Say = Callable[[str], None]
 
 
@@ -40,7 +40,7 @@ class Daemon:
         self._ticked = compose.monotonic()
         self._looked = compose.now()
         self._seen: DueCheckResult | None = None
-        self._soon: tuple[datetime, str] | None = None  # the next slot of all, and whose
+        self._soon: tuple[datetime, str] | None = None  # the next scheduled time of all, and its job
 
     def live(self) -> int:
         """Run until a signal ends the daemon. Raises: DeclarationError · HistoryError · NotNow: another one runs."""
@@ -77,7 +77,7 @@ class Daemon:
         self._take(self._kept)
         for absence in self._presence.absences:
             self._say(_describe_start(absence, self._calendar.show))
-        self._see(now)  # first what came of the runs before, which may put off the next try
+        self._see(now)  # first the results of earlier runs, which may postpone the next try
         self._book.try_at_once()
         self._manager.ready()
 
@@ -131,7 +131,7 @@ class Daemon:
             self._say("the machine's time zone has changed")
             self._take(self._kept)
 
-    # One look
+    # One check
 
     def _look(self) -> None:
         now = compose.now()
@@ -203,7 +203,7 @@ class Daemon:
         for run in self._history.heal(compose.is_process_alive, compose.now()):
             self._say(f"run {run} was killed or crashed; it is recorded as interrupted")
 
-    # What others are told
+    # Reports to others
 
     def _tell(self, seen: DueCheckResult, now: datetime, *, changed: bool) -> None:
         names = ", ".join(self._running) or "nothing"

@@ -1,4 +1,4 @@
-"""The daemon's answer to GET /metrics, on an address or a unix socket; each request takes fresh numbers."""
+"""The daemon's answer to GET /metrics, on an address or a unix socket; each request gets current numbers."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ class MetricsServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop answering; a second call is no mistake."""
+        """Stop answering; a second call is allowed."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -33,7 +33,7 @@ class MetricsServer:
 
 
 def serve_metrics(listen: str, text: Callable[[], bytes]) -> MetricsServer:
-    """Start to answer. `listen`: as in [metrics]; `text`: the numbers, called for each request in a thread of ours.
+    """Start to answer. `listen`: as in [metrics]; `text`: returns the numbers; called for each request in a thread of its own.
 
     A unix socket is for its owner and group. Raises: OSError when it cannot listen there.
     """
@@ -78,7 +78,7 @@ def _remove_stale(path: str) -> None:
 
 
 class _MetricsHandler(BaseHTTPRequestHandler):
-    """The handler of GET /metrics, and of nothing else."""
+    """The handler of GET /metrics, the only path."""
 
     timeout = _PATIENCE
     numbers: Callable[[], bytes]
@@ -92,10 +92,10 @@ class _MetricsHandler(BaseHTTPRequestHandler):
             return
         try:
             self._send(200, self.numbers(), kind=_TYPE)
-        except Exception as error:  # noqa: BLE001 - a failing look must be seen by the one who asks, and end nothing
+        except Exception as error:  # noqa: BLE001 - the client must see a failing check, and the server must not end
             self._send(500, f"{error}\n".encode(errors="replace"))
 
-    do_HEAD = do_GET  # noqa: N815 - http.server's word
+    do_HEAD = do_GET  # noqa: N815 - http.server's name
 
     def _send(self, code: int, body: bytes, *, kind: str = "text/plain; charset=utf-8") -> None:
         with contextlib.suppress(ConnectionError, TimeoutError):
@@ -111,4 +111,4 @@ class _MetricsHandler(BaseHTTPRequestHandler):
         return str(self.client_address)
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing: a scrape each 15 s is no news."""
+        """Log nothing: a scrape every 15 s would fill the log."""

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from orchestrator.daemon.metrics_server import MetricsServer
 
 Say = Callable[[str], None]
-OFTEN_S = 300.0  # also when nothing has happened: a job becomes late by time alone
+OFTEN_S = 300.0  # also without any event: a job becomes late by time alone
 
 
 class Notifier:
-    """Sender of notices and metrics, after a change and else every five minutes. One round at a time: later changes wait."""
+    """Sender of notices and metrics, after a change and at least every five minutes. One round at a time."""
 
     def __init__(self, where: compose.Directories, say: Say) -> None:
         self._where = where

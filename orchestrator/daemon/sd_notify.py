@@ -4,14 +4,14 @@ import os
 import socket
 import time
 
-SHARE = 2  # of the watchdog's patience, so that one late ping is none too few
+SHARE = 2  # divides the watchdog's timeout, so that one late ping is no failure
 
 
 class ServiceManager:
     """The service manager that started us, if it listens."""
 
     def __init__(self) -> None:
-        # Not passed on: children are not to speak in our name.
+        # Not passed on: children must not report in our name.
         self._address = os.environ.pop("NOTIFY_SOCKET", "")
         wanted, whom = os.environ.pop("WATCHDOG_USEC", ""), os.environ.pop("WATCHDOG_PID", "")
         ours = not whom or whom == str(os.getpid())

@@ -9,7 +9,7 @@ from types import FrameType
 
 
 class Wakeup:
-    """The loop's wakeup, safe in any thread or signal handler: it takes no lock. Several before one check are one."""
+    """The loop's wakeup, safe in any thread or signal handler: it takes no lock. Several before one check count as one."""
 
     def __init__(self) -> None:
         self._wakeup = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -19,7 +19,7 @@ class Wakeup:
         os.eventfd_write(self._wakeup, 1)
 
     def wait(self, seconds: float) -> None:
-        """Wait for a wakeup, at most so long."""
+        """Wait for a wakeup, up to the time limit."""
         poll = select.poll()
         poll.register(self._wakeup, select.POLLIN)
         if poll.poll(max(0.0, seconds) * 1000):

@@ -3,7 +3,7 @@
 from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.rotation import LUKS_NODE_SUFFIX, MOUNT_ROOT, POOL_PREFIX
 
-# What comes from a disk that was away gains nobody rights here: no programs, no device nodes, no links that lead away.
+# Data from a disk that was away must give nobody rights here: no programs, no device nodes, no links that lead outside.
 _SAFE = "nosuid,nodev,noexec,nosymfollow"
 # Not even the journal is replayed before the marker is verified.
 _UNTOUCHED = {"ext4": "ro,noload", "xfs": "ro,norecovery", "btrfs": "ro,rescue=nologreplay"}
@@ -56,7 +56,7 @@ def mount(device: str, content: str, name: str) -> Pipeline:
 
 
 def set_read_only(device: str, *, on: bool) -> Pipeline:
-    """Return the command to make a device read-only, or not. Why: ext4 notes damage that it sees even when mounted with ro."""
+    """Return the command to make a device read-only, or not. Why: ext4 records damage even when mounted with ro."""
     return single_command("blockdev", "--setro" if on else "--setrw", device, effect=Effect.WRITES)
 
 
@@ -66,7 +66,7 @@ def is_here(device: str) -> Pipeline:
 
 
 def ext4_errors(kernel_name: str) -> Pipeline:
-    """Return the command to read how often ext4 has met damage since it was checked."""
+    """Return the command to read how often ext4 has found damage since its last check."""
     return single_command("cat", f"/sys/fs/ext4/{kernel_name}/errors_count", effect=Effect.READS)
 
 
@@ -76,7 +76,7 @@ def unmount(name: str) -> Pipeline:
 
 
 def unmount_lazily(name: str) -> Pipeline:
-    """Return the command to unmount a disk that is gone: nothing can be written any more, and users are cut off."""
+    """Return the command to unmount a disk that is gone: nothing can be written any more, and its users get errors."""
     return single_command("umount", "-l", mountpoint(name), effect=Effect.WRITES)
 
 
@@ -86,7 +86,7 @@ def check_filesystem(device: str) -> Pipeline:
 
 
 def unlock(device: str, key_file: str, name: str, *, read_only: bool) -> Pipeline:
-    """Return the command to open a LUKS container. --key-file: it never asks anybody."""
+    """Return the command to open a LUKS container. --key-file: it never asks a question."""
     only = ("--readonly",) if read_only else ()
     return single_command(
         "cryptsetup", "open", "--type", "luks2", "--batch-mode", *only, "--key-file", key_file, device, node(name),
@@ -150,7 +150,7 @@ def number_is_here(number: str) -> Pipeline:
 def import_pool(guid: str, name: str, *, read_only: bool, force: bool = False) -> Pipeline:
     """Return the command to import a pool by guid, under a temporary name (-t) against name clashes. -N: no mounts.
 
-    -R: a mountpoint of the disk never lies over something live. cachefile=none: nobody imports it at the next boot.
+    -R: a mountpoint of the disk never hides a directory in use. cachefile=none: it is not imported at the next boot.
     """
     only = ("-o", "readonly=on") if read_only else ()
     more = ("-f",) if force else ()
@@ -166,9 +166,9 @@ def encryption_root(name: str) -> Pipeline:
 
 
 def load_keys(name: str, key_file: str, *, below: bool, try_only: bool = False) -> Pipeline:
-    """Return the command to load keys from a file: it never asks. `below`: of all encrypted datasets, else of the shared top one.
+    """Return the command to load keys from a file: it never asks a question.
 
-    `try_only`: tells whether it would open them (-n).
+    `below`: of all encrypted datasets, else of the shared top one. `try_only`: only check whether it would open them (-n).
     """
     flags = (*(("-n",) if try_only else ()), *(("-r",) if below else ()))
     return single_command("zfs", "load-key", *flags, "-L", f"file://{key_file}", node(name), effect=Effect.WRITES)
@@ -210,7 +210,7 @@ def label_pipeline(device: str) -> Pipeline:
 
 
 def make_dataset(dataset: str) -> Pipeline:
-    """Return the command to create a dataset. -p: parents too, an existing one is no error. Nothing mounts itself."""
+    """Return the command to create a dataset. -p: parents too, an existing one is no error. Nothing is mounted."""
     return single_command(
         "zfs", "create", "-p", "-o", "canmount=off", "-o", "mountpoint=none", dataset, effect=Effect.WRITES
     )

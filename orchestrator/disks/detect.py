@@ -1,6 +1,6 @@
-"""Present disks and what lies on each: lsblk for the tree, blkid and wipefs for a fresh read of the medium itself.
+"""Present disks and their contents: lsblk for the tree, blkid and wipefs for a fresh read of the medium itself.
 
-Each device is asked by itself: blkid ends at the first of several that it cannot tell of.
+Each device is read by its own command: blkid stops at the first of several that it cannot identify.
 """
 
 import glob
@@ -19,7 +19,7 @@ from orchestrator.domain.rotation import LUKS_NODE_SUFFIX, POOL_PREFIX, Disk
 from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import Reader, pipeline_failure
 
-# NAME is not read. Why: the list is a tree, and a disk tells its parts, only where it is asked for.
+# NAME is not used, but lsblk prints a tree, with the parts of a disk, only when it is requested.
 _COLUMNS = "NAME,KNAME,PATH,SIZE,TYPE,RO,RM,HOTPLUG,TRAN,SERIAL,MODEL,WWN,FSTYPE,UUID,LABEL,PTTYPE,MOUNTPOINTS,HCTL"
 _PATIENCE = Seconds(30)
 _END = 1 << 20
@@ -27,12 +27,12 @@ UNKNOWN = "data of no known kind"
 
 
 def tree_pipeline() -> Pipeline:
-    """Return the command to list all block devices, each with what was made on it."""
+    """Return the command to list all block devices, each with the devices made on it."""
     return single_command("lsblk", "-J", "-b", "-o", _COLUMNS, effect=Effect.READS)
 
 
 def probe_pipeline(path: str) -> Pipeline:
-    """Return the command to read what lies on a device: udev's data may be older than a person's last action."""
+    """Return the command to read the content of a device: udev's data may be older than a person's last action."""
     return single_command("blkid", "-p", "-o", "export", path, effect=Effect.READS)
 
 
@@ -44,8 +44,8 @@ def signatures_pipeline(path: str) -> Pipeline:
 def empty_pipelines(path: str, size: int) -> tuple[Pipeline, ...]:
     """Return commands to check that the first and the last MiB hold only zeros: exit 0, 1 if not, 2 if unreadable.
 
-    Why: what has no signature may hold data, as an encrypted volume does; and to blkid and wipefs a device that gives
-    nothing but errors is a blank one.
+    Why: a device without a signature may hold data, such as an encrypted volume; and for blkid and wipefs a device that returns
+    only errors is blank.
     """
     starts = dict.fromkeys((0, max(0, size - _END)))
     return tuple(
@@ -55,15 +55,15 @@ def empty_pipelines(path: str, size: int) -> tuple[Pipeline, ...]:
 
 
 def survey_devices(reader: Reader, also: Sequence[str] = ()) -> tuple[BlockDevice, ...]:
-    """Return every block device that is here; removable ones, and those of which udev reports nothing, are read.
+    """Return every present block device; removable ones, and those of which udev reports nothing, are read.
 
-    `also`: paths of more that are read. Raises: OutsideError.
+    `also`: paths of other devices to read. Raises: OutsideError.
     """
     return tuple(_fresh(device, reader) if _to_be_read(device, also) else device for device in list_devices(reader))
 
 
 def list_devices(reader: Reader) -> tuple[BlockDevice, ...]:
-    """Return every block device that is here, as udev remembers it; nothing is read. Raises: OutsideError."""
+    """Return every present block device, as udev remembers it; nothing is read. Raises: OutsideError."""
     listed = reader.read(tree_pipeline(), timeout=_PATIENCE)
     if not listed.well:
         raise explain(pipeline_failure(tree_pipeline(), listed))
@@ -76,7 +76,7 @@ def _to_be_read(device: BlockDevice, also: Sequence[str]) -> bool:
 
 
 def _fresh(device: BlockDevice, reader: Reader) -> BlockDevice:
-    """Return the device with what lies on it now. Why not by blkid alone: to it an unreadable device is a blank one."""
+    """Return the device with its present content. Why not by blkid alone: it reports an unreadable device as blank."""
     probed = reader.read(probe_pipeline(device.path), timeout=_PATIENCE)
     if probed.well:
         told = understood(probe_pipeline(device.path), probed.stdout, parse_probe)
@@ -88,7 +88,7 @@ def _fresh(device: BlockDevice, reader: Reader) -> BlockDevice:
 
 
 def signatures(path: str, size: int, reader: Reader) -> tuple[str, ...] | None:
-    """Return the kinds of all that is on a device; none: it is blank. None: it cannot be read."""
+    """Return the kinds of all contents of a device; none: it is blank. None: it cannot be read."""
     listed = reader.read(signatures_pipeline(path), timeout=_PATIENCE)
     found = understood(signatures_pipeline(path), listed.stdout, parse_signatures) if listed.well else None
     if found != ():
@@ -100,7 +100,7 @@ def signatures(path: str, size: int, reader: Reader) -> tuple[str, ...] | None:
 
 
 def parse_signatures(text: bytes) -> tuple[str, ...]:
-    """Parse wipefs's JSON: each kind once; of a blank device wipefs prints nothing at all."""
+    """Parse wipefs's JSON: each kind once; for a blank device wipefs prints nothing."""
     found = parse_json(text)["signatures"] if text.strip() else []
     return tuple(dict.fromkeys(str(each["type"]) for each in found))
 
@@ -142,12 +142,12 @@ def _device(node: Mapping[str, Any], whole: BlockDevice | None, parts: tuple[str
 
 
 def _case(node: Mapping[str, Any]) -> str:
-    """Return the key that all disks behind one bridge share, each being a unit of it (the last number of H:C:T:L)."""
+    """Return the key that all disks behind one bridge share; each is a unit of it (the last number of H:C:T:L)."""
     return str(node["hctl"]).rpartition(":")[0] if node["tran"] == "usb" and node.get("hctl") else ""
 
 
 def parse_probe(text: bytes) -> dict[str, dict[str, str]]:
-    """Parse what blkid reports of each device, by its path."""
+    """Parse blkid's report of each device, by its path."""
     found: dict[str, dict[str, str]] = {}
     told: dict[str, str] = {}
     for line in text.decode("utf-8", "surrogateescape").splitlines():
@@ -160,7 +160,7 @@ def parse_probe(text: bytes) -> dict[str, dict[str, str]]:
 
 
 def with_probe(device: BlockDevice, told: Mapping[str, str]) -> BlockDevice:
-    """Return the device with what blkid reports of it."""
+    """Return the device with blkid's report of it."""
     return replace(
         device, kind=told.get("TYPE", ""), uuid=told.get("UUID", "").lower(), sub=told.get("UUID_SUB", ""),
         label=told.get("LABEL", ""), table=told.get("PTTYPE", ""),
@@ -170,7 +170,7 @@ def with_probe(device: BlockDevice, told: Mapping[str, str]) -> BlockDevice:
 def pools_without_disk(disks: Iterable[Disk]) -> dict[str, bool]:
     """Return the names of disks whose pool lies on a mapped device now, and whether its export is under way.
 
-    Why not of lsblk: it leaves out what lost its disk.
+    Why not from lsblk: it omits devices that lost their disk.
     """
     there = [disk.name for disk in disks if disk.content == "zfs" and os.path.exists(node_path(disk))]
     exports = set(_exports()) if there else set[str]()

@@ -1,4 +1,4 @@
-"""One interface for all disks, whatever is on them: peek, attach, mark, detach, abandon."""
+"""One interface for disks with a filesystem or a pool: peek, attach, mark, detach, abandon."""
 
 from types import ModuleType
 
@@ -20,7 +20,7 @@ def peek(disk: Disk, device: BlockDevice, writer: Writer) -> DiskMarker | None:
 
 
 def attach(disk: Disk, device: BlockDevice, writer: Writer) -> None:
-    """Make a verified disk usable. Raises: OrchestratorError; then all is as before."""
+    """Make a verified disk usable. Raises: OrchestratorError; then nothing has changed."""
     _of(disk).attach(disk, device, writer)
 
 
@@ -30,28 +30,28 @@ def mark(disk: Disk, marker: DiskMarker, writer: Writer, notes: str) -> None:
 
 
 def use(disk: Disk, device: BlockDevice, reader: Reader) -> DiskUsability:
-    """Return whether copies may be written to a disk that is here."""
+    """Return whether copies may be written to a present disk."""
     if disk.content == "zfs":
         return pool.use(disk, device, reader)
     return filesystem.use(disk, device, reader)
 
 
 def prepare(disk: Disk, path: str, writer: Writer) -> None:
-    """Create what must exist before a job's copies can lie below `path` on the disk. Raises: OrchestratorError."""
+    """Create the parents of a job's copies below `path` on the disk. Raises: OrchestratorError."""
     if disk.content == "zfs":
         pool.prepare(disk, path.rpartition("/")[0], writer)
 
 
 def is_still_imported(disk: Disk, reader: Reader) -> bool:
-    """Return True when something of a disk that is gone cannot be removed."""
+    """Return True when a mount or pool of a disk that is gone cannot be removed."""
     return disk.content == "zfs" and pool.is_still_imported(disk, reader)
 
 
 def detach(disk: Disk, writer: Writer) -> None:
-    """Release the disk; all is on the medium then. Raises: OrchestratorError, Busy among them."""
+    """Release the disk; all is on the medium then. Raises: OrchestratorError, such as DiskBusy."""
     _of(disk).detach(disk, writer)
 
 
 def abandon(disk: Disk, writer: Writer) -> None:
-    """Remove what a pulled-out disk left, as far as the kernel allows it. Raises: OrchestratorError."""
+    """Remove the remains of a pulled-out disk, as far as the kernel allows it. Raises: OrchestratorError."""
     _of(disk).abandon(disk, writer)

@@ -1,4 +1,4 @@
-"""Error messages of mount, cryptsetup, dmsetup, zpool and the like, with their meaning and a hint."""
+"""Error messages of mount, cryptsetup, dmsetup, zpool and similar programs, with their meaning and a hint."""
 
 from orchestrator.domain.answers import too_much
 from orchestrator.domain.errors import (
@@ -40,7 +40,7 @@ class PoolTooNew(OutsideError):
     """A pool with features that this machine's OpenZFS does not know."""
 
 
-# DEVICE: whoever says it puts in the disk's own.
+# DEVICE: replaced by the disk's own when the message is built.
 _CHECK = "`e2fsck -f DEVICE` shows the damage and asks before it repairs; then plug the disk in again; `smartctl -a DEVICE` shows its health"
 _TABLE = (
     FailureRow(program="cryptsetup", words=r"No key available", error=DiskLocked, why="the key does not open the disk",

@@ -29,7 +29,7 @@ def peek(disk: Disk, device: BlockDevice, writer: Writer) -> DiskMarker | None:
 
 
 def _tidied(disk: Disk, path: str, writer: Writer) -> None:
-    """Release a disk that was only read. Raises: Busy."""
+    """Release a disk that was only read. Raises: DiskBusy."""
     try:
         tidy(disk, writer)
     finally:
@@ -38,7 +38,7 @@ def _tidied(disk: Disk, path: str, writer: Writer) -> None:
 
 
 def attach(disk: Disk, device: BlockDevice, writer: Writer) -> None:
-    """Mount a verified disk. Raises: OrchestratorError; then all is as before."""
+    """Mount a verified disk. Raises: OrchestratorError; then nothing has changed."""
     run_all(writer, commands.make_mountpoint(disk.name))
     path = _opened(disk, device, writer, read_only=False)
     try:
@@ -57,7 +57,7 @@ def _check(path: str, writer: Writer) -> None:
 
 
 def _opened(disk: Disk, device: BlockDevice, writer: Writer, *, read_only: bool) -> str:
-    """Return the device that holds the filesystem. Raises: OrchestratorError when the key does not open it, or opens another one."""
+    """Return the device that holds the filesystem. Raises: OrchestratorError when the key fails, or opens another one."""
     if disk.inside is None:
         return device.path
     run_all(writer, commands.unlock(device.path, disk.key_file or "", disk.name, read_only=read_only))
@@ -81,7 +81,7 @@ def mark(disk: Disk, marker: DiskMarker, writer: Writer, notes: str) -> None:
 
 
 def use(disk: Disk, device: BlockDevice, reader: Reader) -> DiskUsability:
-    """Return whether the disk is mounted where copies go, and the error of its filesystem, if that ends all writing."""
+    """Return whether the disk is mounted where copies go, and its filesystem's error, if that prevents all writing."""
     there = _mounted(disk, reader)
     if there is None:
         return DiskUsability(attached=False)
@@ -93,7 +93,7 @@ def use(disk: Disk, device: BlockDevice, reader: Reader) -> DiskUsability:
 
 
 def _mounted(disk: Disk, reader: Reader) -> dict[str, str] | None:
-    """Return what findmnt tells of the disk's folder; None where nothing is mounted there. Raises: OrchestratorError."""
+    """Return findmnt's report about the disk's folder; None where nothing is mounted there. Raises: OrchestratorError."""
     return ask(reader, commands.mounted_pipeline(disk.name), _parse_mount)
 
 
@@ -104,7 +104,7 @@ def _parse_mount(text: bytes) -> dict[str, str]:
 
 def _ails(disk: Disk, there: dict[str, str], reader: Reader, *, writable: bool) -> str:
     kernel_name = (read_if_any(reader, commands.is_here(there["source"])) or b"").decode(errors="replace").strip()
-    # Since Linux 6.12 an ext4 that lets nobody write any more still calls itself rw; but it counts the errors.
+    # Since Linux 6.12 an ext4 that no longer accepts writes is still shown as rw; but it counts the errors.
     counted = read_if_any(reader, commands.ext4_errors(kernel_name)) if there["fstype"] == "ext4" else None
     if writable and counted in (None, b"0\n"):
         return ""
@@ -115,7 +115,7 @@ def _ails(disk: Disk, there: dict[str, str], reader: Reader, *, writable: bool) 
 
 
 def detach(disk: Disk, writer: Writer) -> None:
-    """Unmount and lock the disk; all is on the medium then. Raises: OrchestratorError, Busy among them."""
+    """Unmount and lock the disk; all is on the medium then. Raises: OrchestratorError, such as DiskBusy."""
     if (there := _mounted(disk, writer)) is not None:
         run_flush(writer, commands.unmount(disk.name), commands.io_counters(there["maj:min"]))
     if disk.inside is not None:
@@ -123,7 +123,7 @@ def detach(disk: Disk, writer: Writer) -> None:
 
 
 def tidy(disk: Disk, writer: Writer) -> None:
-    """Remove what is left of an earlier visit, or of a disk that is gone. Raises: Busy when a present disk is in use."""
+    """Remove the remains of an earlier visit, or of a disk that is gone. Raises: DiskBusy when a present disk is in use."""
     while (there := _mounted(disk, writer)) is not None:
         result = try_run(writer, commands.unmount(disk.name))
         if result.well:

@@ -1,4 +1,4 @@
-"""The commands that erase a device and make a disk of it; only `disks enroll` uses them."""
+"""The commands that erase a device and make it a disk of a set; only `disks enroll` uses them."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _LABEL = {"ext4": 16, "xfs": 12, "btrfs": 255}  # the longest label
 
 
 def erase_device(device: str, parts: Sequence[str]) -> tuple[Pipeline, ...]:
-    """Return the commands to erase all signatures, partitions first: what is found later would be the old content."""
+    """Return the commands to erase all signatures, partitions first: otherwise the old content would be found later."""
     names = (*(f"/dev/{part}" for part in parts), device)
     return tuple(single_command("wipefs", "-a", name, effect=Effect.DESTROYS) for name in names)
 
@@ -26,7 +26,7 @@ def make_filesystem(device: str, content: str, name: str, uuid: str) -> Pipeline
         case "btrfs":
             argv = ("mkfs.btrfs", "-q", "-f", "-U", uuid, "-L", label, device)
         case _:
-            # -m 0: no room is kept for root, who alone writes here; lazy tables would still be written when all is done.
+            # -m 0: no space is reserved for root, the only user that writes here; lazy tables would be written later.
             argv = (
                 "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", "-U", uuid, "-L", label, device,
             )  # fmt: skip
@@ -51,10 +51,10 @@ def make_luks(device: str, uuid: str, key_file: str) -> Pipeline:
 
 
 def make_pool(name: str, key_file: str | None = None, key: bytes = b"") -> Pipeline:
-    """Return the command to make a pool on the mapped device. failmode=continue: a pulled disk fails its writers, not blocks them.
+    """Return the command to make a pool on the mapped device.
 
-    mountpoint=none, canmount=off: nothing of it ever lies over something live. `key_file`: encrypts all that is not sent raw;
-    `key` is what it holds.
+    failmode=continue: a pulled-out disk makes writes fail, not block. mountpoint=none, canmount=off: its datasets never hide a
+    directory in use. `key_file`: encrypts all data not sent raw; `key` is its content.
     """
     locked = () if key_file is None else (
         "-O", "encryption=on", "-O", f"keyformat={key_format(key)}", "-O", f"keylocation=file://{key_file}",
@@ -79,10 +79,10 @@ def pool_guid(name: str) -> Pipeline:
 
 
 def set_patient_failmode(name: str) -> Pipeline:
-    """Return the command to set failmode=continue on an adopted pool, as above."""
+    """Return the command to set failmode=continue on an adopted pool, as `make_pool` does."""
     return single_command("zpool", "set", "failmode=continue", node(name), effect=Effect.WRITES)
 
 
 def settle() -> Pipeline:
-    """Return the command to wait until udev has seen what was made."""
+    """Return the command to wait until udev knows the new devices."""
     return single_command("udevadm", "settle", "--timeout=20", effect=Effect.READS)

@@ -1,7 +1,7 @@
-"""Reading of recovery kits where they lie: in a folder, in a dataset, on a device that is not mounted yet.
+"""Commands that read recovery kits in a folder, in a dataset, or on a device that is not mounted yet.
 
-Nothing is changed there: mounts are read-only and of this process alone, a pool is imported read-only and exported again.
-What comes out is an archive of all that may belong to a kit.
+They change nothing there: mounts are read-only and visible to this process alone, a pool is imported read-only and exported
+again. Their output is an archive of all files that may belong to a kit.
 """
 
 from orchestrator.disks.commands import untouched_options

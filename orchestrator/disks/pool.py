@@ -1,7 +1,7 @@
 """Disks with a pool: imported through a mapped device, which is redirected to the disk when it comes back.
 
-Why: OpenZFS keeps the device under which it imported a pool. A disk that was pulled out comes back as another one, and
-only a reboot would help; led to it again, the pool goes on, and a receive that was under way with it.
+Why: OpenZFS keeps the device under which it imported a pool. A disk that was pulled out comes back as another device, and only
+a reboot would help; with the mapped device redirected, the pool continues, and so does a receive that was running.
 """
 
 import re
@@ -17,16 +17,16 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.rotation import Disk, DiskMarker, DiskUsability
 from orchestrator.process.executor import Reader, Writer
 
-_WRITTEN, _READ = b"off\n", b"on\n"  # how a pool is imported, by its property readonly
+_WRITTEN, _READ = b"off\n", b"on\n"  # import modes, by the pool's property readonly
 
 
 def peek(disk: Disk, device: BlockDevice, writer: Writer) -> DiskMarker | None:
-    """Read the marker of the pool, imported so that nothing on it can change. Raises: OrchestratorError; then all is as before.
+    """Read the marker of the pool, imported so that nothing on it can change.
 
-    The device of ours that leads to the disk stays for `attach`; who does not attach must detach. A pool that lost its
-    disk, and is still there, is led to the disk again, and stays imported.
+    The mapped device stays for `attach`; a caller that does not attach must detach. A pool that lost its disk and is still
+    imported is redirected to the disk, and stays imported. Raises: OrchestratorError; then nothing has changed.
     """
-    if _has_node(disk, writer):  # no pool of ours lies on anything else
+    if _has_node(disk, writer):  # our pools are imported only through a mapped device
         mode = _mode(disk, writer)
         if mode == _WRITTEN:
             come_back(disk, device, writer)
@@ -60,10 +60,10 @@ def _mode(disk: Disk, reader: Reader) -> bytes | None:
 
 
 def attach(disk: Disk, device: BlockDevice, writer: Writer) -> None:
-    """Import a verified pool. Raises: OrchestratorError; then all is as before.
+    """Import a verified pool. Raises: OrchestratorError; then nothing has changed.
 
-    Why a device of ours that is there already is taken: it is that of `peek`, and one that led elsewhere would not lead to
-    a pool of this guid. One that is imported already is that which lost its disk, and which `peek` led to it again.
+    Why an existing mapped device is used: `peek` made it, and one for another disk would not show a pool of this guid. A pool
+    that is imported already had lost its disk, and `peek` has redirected it.
     """
     try:
         if not _has_node(disk, writer):
@@ -82,7 +82,7 @@ def attach(disk: Disk, device: BlockDevice, writer: Writer) -> None:
 
 
 def _load_keys(disk: Disk, writer: Writer, *, try_only: bool = False) -> None:
-    """Load the keys. Raises: Locked. Why not always all: replicas that were sent raw have other keys of their own."""
+    """Load the keys. Raises: DiskLocked. Why not always all: replicas that were sent raw have other keys of their own."""
     if disk.key_file is None or disk.inside is not None:
         return
     root = read_if_any(writer, commands.encryption_root(disk.name))
@@ -106,7 +106,7 @@ def _make_node(disk: Disk, device: BlockDevice, writer: Writer) -> None:
 
 
 def _import(disk: Disk, writer: Writer, *, read_only: bool) -> None:
-    """Import the pool; with LUKS the mapped device is below the container. Raises: OrchestratorError, also Locked."""
+    """Import the pool; with LUKS the mapped device is below the container. Raises: OrchestratorError, such as DiskLocked."""
     if disk.inside is not None:
         path = f"/dev/mapper/{commands.node(_lowest(disk))}"
         run_all(writer, commands.unlock(path, disk.key_file or "", disk.name, read_only=read_only))
@@ -121,7 +121,7 @@ def _lowest(disk: Disk) -> str:
 def mark(disk: Disk, marker: DiskMarker, writer: Writer, notes: str) -> None:
     """Write the marker; it is on the medium when this returns. Raises: OrchestratorError.
 
-    Why no sync: `zfs set` waits for the transaction that holds what it sets. Source: OpenZFS 2.1 and 2.3, dsl_synctask.c.
+    Why no sync: `zfs set` waits for the transaction with its change. Source: OpenZFS 2.1 and 2.3, dsl_synctask.c.
     """
     del notes
     run_all(writer, write_properties_pipeline(commands.node(disk.name), marker))
@@ -145,12 +145,12 @@ def prepare(disk: Disk, dataset: str, writer: Writer) -> None:
 
 
 def detach(disk: Disk, writer: Writer) -> None:
-    """Export the pool and remove the mapped device. Raises: OrchestratorError, Busy and Hangs among them."""
+    """Export the pool and remove the mapped device. Raises: OrchestratorError, such as DiskBusy and PoolHangs."""
     _take_away(disk, writer, _mode(disk, writer))
 
 
 def _take_away(disk: Disk, writer: Writer, mode: bytes | None) -> None:
-    """Release in the same way a pool whose import mode is known."""
+    """Release, in the same way, a pool whose import mode is known."""
     _close(disk, writer, mode, _works(disk, writer) if mode else "")
     if _has_node(disk, writer):
         run_all(writer, commands.remove_node(_lowest(disk)))
@@ -159,9 +159,8 @@ def _take_away(disk: Disk, writer: Writer, mode: bytes | None) -> None:
 def _close(disk: Disk, writer: Writer, mode: bytes | None, works: str) -> None:
     """Export the pool and lock its container. `works`: the kernel's I/O statistics file of the disk below.
 
-    Why a sync before, and a look for the disk: one that is pulled out while an export still writes leaves a hang that only
-    a restart ends, and no pool of the machine answers until then; one that is pulled out before comes back as after any
-    other yank.
+    Why a sync before, and a check for the disk: a disk pulled out while an export still writes leaves a hang that only a
+    restart ends, and until then no pool of the machine answers; one pulled out before comes back as after any other removal.
     """
     if mode == _WRITTEN:
         _still_here(disk, writer)
@@ -194,18 +193,18 @@ def _export(disk: Disk, writer: Writer, works: str) -> None:
 
 
 def tidy(disk: Disk, writer: Writer) -> None:
-    """Remove what an earlier visit left, of a disk that is here. Raises: OrchestratorError, Busy among them."""
+    """Remove the remains of an earlier visit of a present disk. Raises: OrchestratorError, such as DiskBusy."""
     detach(disk, writer)
 
 
 def abandon(disk: Disk, writer: Writer) -> None:
-    """Leave the pool as it is. Why: without the disk an export, or a clear, would hang for ever and ignore a kill."""
+    """Do nothing to the pool. Why: without the disk an export, or a clear, would hang for ever and ignore a kill."""
 
 
 def come_back(disk: Disk, device: BlockDevice, writer: Writer) -> None:
-    """Redirect a pool that lost its disk to the disk again. Raises: OrchestratorError where that is not surely the same.
+    """Redirect a pool that lost its disk to the disk again. Raises: OrchestratorError when it is not certainly the same.
 
-    Why so strict: led to another disk, one pool would be written over another.
+    Why so strict: redirected to another disk, one pool would overwrite another.
     """
     requested = commands.sectors_pipeline(device.path)
     sectors = understood(requested, read_output(writer, requested), parse_count)
@@ -264,7 +263,7 @@ def parse_table(text: bytes) -> DmTable | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VdevLabel:
-    """ZFS label on a device. `active`: nobody exported the pool since it was imported."""
+    """ZFS label on a device. `active`: the pool was not exported since its import."""
 
     pool: str
     vdev: str

@@ -1,6 +1,6 @@
 """Disks that poolferry switched off and that are still plugged in; the kernel finds them again on request.
 
-A note below /run tells the USB port and the number that the kernel gave what hangs there; plugged in anew it gets another.
+A note below /run holds the USB port and the kernel's number of the device there; a newly plugged-in device gets another number.
 """
 
 import os
@@ -49,7 +49,7 @@ def note_asleep(disk: Disk, socket: UsbPort, notes: str = NOTES) -> None:
 
 
 def find_asleep(disk: Disk, notes: str = NOTES) -> tuple[UsbPort, datetime] | None:
-    """Return where a disk that poolferry switched off is still plugged in, and since when it sleeps; or None."""
+    """Return the port of a disk that poolferry switched off and that is still plugged in, and since when it sleeps; or None."""
     path = os.path.join(notes, disk.identity)
     words = _read(path).split("\n")
     if len(words) != 3:

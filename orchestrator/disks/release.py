@@ -1,4 +1,4 @@
-"""End of a visit: flush, switch off, and the check that the device is quiet and may be pulled out."""
+"""End of a visit: flush, switch off, and the check that the device is idle and may be pulled out."""
 
 from orchestrator.disks import commands
 from orchestrator.disks.detect import list_devices, survey_devices
@@ -12,7 +12,7 @@ from orchestrator.process.executor import Reader, Writer
 class ReleaseResult:
     """Result of releasing a disk. `hinders`: why it may not be pulled out yet; empty: it may.
 
-    `beside`: what else in the same case is in use, so that the case itself must stay plugged in; empty: nothing.
+    `beside`: other devices in the same case that are in use, so that the case must stay plugged in; empty: none.
     """
 
     hinders: str
@@ -45,7 +45,7 @@ def _used(device: BlockDevice) -> str:
 
 
 def why_still_busy(device: BlockDevice, reader: Reader) -> str:
-    """Return what still happens on a device; empty when it is quiet or gone."""
+    """Return the activity on a device as text; empty when it is idle or gone."""
     here = next((each for each in survey_devices(reader, (device.path,)) if each.name == device.name), None)
     if here is None or here.uuid != device.uuid:
         return ""

@@ -14,10 +14,10 @@ from orchestrator.process.terminate import PATIENT
 
 _Read = TypeVar("_Read")
 LOOK = Seconds(30)
-# What has not moved for so long does not end.
+# A program without progress for so long does not end any more.
 STUCK = Seconds(120)
-GONE = Seconds(15)  # nor does it for a disk that the kernel knows no more
-_DONE = (0, 4, 11, 15)  # of a device's `stat`: reads, writes, discards and flushes that have ended
+GONE = Seconds(15)  # the same for a disk that the kernel no longer knows
+_DONE = (0, 4, 11, 15)  # fields of a device's `stat`: completed reads, writes, discards and flushes
 
 
 def run_all(writer: Writer, *pipelines: Pipeline) -> None:
@@ -34,7 +34,7 @@ def try_run(writer: Writer, pipeline: Pipeline) -> PipelineResult:
 
 
 def try_all(writer: Writer, pipelines: Iterable[Pipeline]) -> None:
-    """Run all pipelines, whatever their results: for cleanup."""
+    """Run all pipelines and ignore their results: for cleanup."""
     for pipeline in pipelines:
         try_run(writer, pipeline)
 
@@ -42,8 +42,8 @@ def try_all(writer: Writer, pipelines: Iterable[Pipeline]) -> None:
 def run_flush(writer: Writer, pipeline: Pipeline, works: str) -> None:
     """Run a pipeline that ends when all is on the medium, while the disk still works. Raises: OrchestratorError.
 
-    `works`: the kernel's file of what the disk has done. Why not by signs of life of the program: it waits in the kernel,
-    which writes in its place, and what lies in memory for a slow disk may be half an hour's work.
+    `works`: the kernel's I/O statistics of the disk. Why not by activity of the program: it waits in the kernel, which does the
+    writing, and the data in memory for a slow disk may take half an hour.
     """
     before, still, stop = _done(works), 0, StopRequest()
     if before is None:
@@ -83,13 +83,13 @@ def read_output(reader: Reader, pipeline: Pipeline) -> bytes:
 
 
 def ask(reader: Reader, pipeline: Pipeline, parse: Callable[[bytes], _Read]) -> _Read | None:
-    """Return what a pipeline reports, understood; None when it fails. Raises: OrchestratorError."""
+    """Return the parsed output of a pipeline; None when it fails. Raises: OrchestratorError."""
     said = read_if_any(reader, pipeline)
     return None if said is None else understood(pipeline, said, parse)
 
 
 def understood(pipeline: Pipeline, said: bytes, parse: Callable[[bytes], _Read]) -> _Read:
-    """Return what `parse` makes of an answer. Raises: UnreadableAnswer."""
+    """Return the answer, parsed by `parse`. Raises: UnreadableAnswer."""
     last = pipeline.stages[-1]
     return understand(last.argv[0], last, said, parse)
 
@@ -97,7 +97,7 @@ def understood(pipeline: Pipeline, said: bytes, parse: Callable[[bytes], _Read])
 def read_if_any(reader: Reader, pipeline: Pipeline) -> bytes | None:
     """Return the output of a pipeline; None when it fails, which means that there is nothing to report.
 
-    Raises: Stalled where it does not end: what does not answer is not what is not there.
+    Raises: Stalled when it does not end: no answer does not mean that there is nothing.
     """
     result = reader.read(pipeline, timeout=LOOK)
     if result.stopped is not None:

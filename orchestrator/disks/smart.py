@@ -1,4 +1,4 @@
-"""Health of a disk as smartctl reads it. Many USB bridges pass nothing on: no answer is neither good nor bad."""
+"""Health of a disk as smartctl reads it. Many USB bridges pass on no data: no answer means neither good nor bad."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,18 +15,18 @@ _PATIENCE = Seconds(20)
 def health_pipeline(disk: str) -> Pipeline:
     """Return the command for SMART data. -H: verdict, -A: attributes, -j: JSON. It enables nothing, starts no test.
 
-    Why no -d: a bridge that smartctl does not know may not bear what it would be asked.
+    Why no -d: a bridge that smartctl does not know may fail on such requests.
     """
     return single_command("smartctl", "-j", "-H", "-A", f"/dev/{disk}", effect=Effect.READS)
 
 
 def ask_health(device: BlockDevice, reader: Reader) -> str | None:
-    """Return what the disk reports as wrong with it; empty: it is well. None: no report, or smartctl is missing."""
+    """Return the problems that the disk reports; empty: none. None: no report, or smartctl is missing."""
     return parse_health(reader.read(health_pipeline(device.disk), timeout=_PATIENCE).stdout)
 
 
 def parse_health(text: bytes) -> str | None:
-    """Parse the verdict in smartctl's JSON, with its causes. The exit status gives no more, and mixes in much else.
+    """Parse the verdict in smartctl's JSON, with its causes. The exit status says no more, and includes much else.
 
     Source: smartctl(8), and smartmontools 7.5, ataprint.cpp, nvmeprint.cpp and scsiprint.cpp.
     """
@@ -35,7 +35,7 @@ def parse_health(text: bytes) -> str | None:
         status = told.get("smart_status", {})
         causes = "; ".join((*_attributes(told), *_warnings(status)))
         passed = status.get("passed")
-    except NOT_READ:  # cut off, or of a version to come
+    except NOT_READ:  # incomplete, or of a future version
         return None
     if passed is False:
         return f"SMART says FAILED: {causes}" if causes else "SMART says FAILED"

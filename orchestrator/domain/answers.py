@@ -15,7 +15,7 @@ _Read = TypeVar("_Read")
 # clock or disk has.
 NOT_READ = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 _SHOWN = 200
-_SMALL = 4 << 20  # bytes; what is smaller takes little memory, whatever it is split into
+_SMALL = 4 << 20  # bytes; smaller text takes little memory, however it is split
 _MOST = ((b"\n", 4_000_000), (b"\0", 4_000_000), (b"\t", 32_000_000), (b" ", 32_000_000))
 _MOST_JSON = 16 << 20  # bytes; as objects they take twenty times as much
 _LARGEST = 1 << 63

@@ -1,4 +1,4 @@
-"""Tags that only the holder of this host's key can make, over manifests and disk markers, and what a tag shows.
+"""Tags over manifests and disk markers that only the holder of this host's key can make, and their judgement.
 
 Source: RFC 7693: BLAKE2b takes a key, and a "person" that separates the uses of one key; hashlib has both.
 """
@@ -42,14 +42,14 @@ class AuthenticationKey:
         return hashlib.blake2b(key=self._secret, person=b"manifest", digest_size=_TAG_BYTES)
 
     def marker_tag(self, marker: "DiskMarker", disk: "Disk") -> str:
-        """Return the tag over all fields of a marker and the identity that the disk's storage itself says."""
+        """Return the tag over all fields of a marker and the identity that the disk's storage itself reports."""
         told = [disk.identity, disk.inside or "", marker.disk, marker.name, marker.set, marker.owner, marker.host]
         text = json.dumps([*told, marker.generation]).encode("ascii")
         return hashlib.blake2b(text, key=self._secret, person=b"disk-marker", digest_size=_TAG_BYTES).hexdigest()
 
 
 class Authenticity(StrEnum):
-    """What a tag shows. EARLIER: made before there were tags; OTHER_KEY: nothing, as that key is not on this machine."""
+    """Result of checking a tag. EARLIER: made before tags existed; OTHER_KEY: unknown, as that key is not on this machine."""
 
     AUTHENTIC = "authentic"
     EARLIER = "earlier"
@@ -59,9 +59,9 @@ class Authenticity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestTag:
-    """The tag of a manifest, and for which job and point the manifest says it is. `key` empty: it carries no tag.
+    """The tag of a manifest, with the job and point that the manifest names. `key` empty: it has no tag.
 
-    `right`: it was made with the key that was asked about.
+    `right`: it was made with the key in question.
     """
 
     job: str
@@ -72,7 +72,7 @@ class ManifestTag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestJudgement:
-    """What a manifest's tag shows, as a sentence; empty where there is nothing to report."""
+    """Judgement of a manifest's tag, as a sentence; empty when there is nothing to report."""
 
     shown: Authenticity
     says: str = ""
@@ -81,9 +81,9 @@ class ManifestJudgement:
 def judge_manifest(
     tag: ManifestTag, *, job: str, point: str, key: str | None, expected: str | None
 ) -> ManifestJudgement:
-    """Judge the tag of the manifest that lies beside a point. `key`: the id of this host's key.
+    """Judge the tag of the manifest beside a point. `key`: the id of this host's key.
 
-    `expected`: the id of the key with which this host must have tagged it; None: nothing says that it did.
+    `expected`: the id of the key with which this host must have tagged it; None: no record says that it did.
     """
     named = f"the manifest of point {point}"
     if not tag.key:
@@ -115,7 +115,8 @@ def _forged(says: str) -> ManifestJudgement:
 def expected_key(uses: "Sequence[tuple[str, datetime]]", made: "datetime | None") -> str | None:
     """Return the id of the key in use when a manifest was made; None: it was made before there was one.
 
-    `uses`: ids, each with the time of its first use, in order. `made` None: of a mirror, whose manifest is always the last.
+    `uses`: ids, each with the time of its first use, in order. `made` None: for a mirror, whose manifest is always the last
+    one.
     """
     before = [key for key, since in uses if made is None or since <= made]
     return before[-1] if before else None
@@ -127,7 +128,7 @@ def tag_marker(marker: "DiskMarker", disk: "Disk", key: AuthenticationKey) -> "D
 
 
 def judge_marker(marker: "DiskMarker", disk: "Disk", key: AuthenticationKey, *, tagged: bool) -> Authenticity:
-    """Return what the marker's tag shows. `tagged`: this key tagged the disk the last time that it was here."""
+    """Return the result of checking the marker's tag. `tagged`: this key tagged the disk in its last visit."""
     made_by, _, tag = marker.authentication.partition(":")
     if made_by == key.id:
         right = hmac.compare_digest(tag.encode("utf-8", "surrogateescape"), key.marker_tag(marker, disk).encode())

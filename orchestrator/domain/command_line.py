@@ -12,8 +12,9 @@ from orchestrator.domain.plan import Command, Pipeline
 # keys in our agent, our display, or a port that leads to us. These options are first because ssh keeps the first value it
 # reads: neither ~/.ssh/config nor a job's own ssh-options can switch forwarding on. A shared connection is no forwarding.
 _FIRM = ("-oBatchMode=yes", "-oForwardAgent=no", "-oForwardX11=no", "-oClearAllForwardings=yes")
-# A dead peer is noticed within a minute. What is to be compressed is so before: ssh would do it on one slow thread. After
-# the job's own options, so that those win; but the last of -A and -a, and of -X and -x, wins: so those come here once more.
+# A dead peer is noticed within a minute. Streams are compressed before ssh, which would do it in one slow thread. These come
+# after the job's own options, so that those win; but of -A and -a, and of -X and -x, the last one wins, so -a and -x come here
+# again.
 _SSH_OPTIONS = (
     "-oConnectTimeout=15", "-oServerAliveInterval=15", "-oServerAliveCountMax=4", "-oCompression=no", "-T", "-x", "-a",
 )  # fmt: skip
@@ -56,7 +57,7 @@ def _on_one_line(command: Command) -> tuple[str, ...]:
 
 
 def rsync_shell(host: Host, options: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the words of rsync's -e for a host; " ".join(words) is its value. rsync adds host and user from its own argument.
+    """Return the parts of rsync's -e for a host; " ".join(parts) is its value. rsync adds host and user from its own argument.
 
     Why: rsync splits -e at spaces and knows quotes but no backslashes; inside quotes the same quote twice is one. So a
     word with a space or a quote is wrapped in single quotes, its single quotes doubled.

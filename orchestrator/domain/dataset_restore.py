@@ -8,7 +8,7 @@ from orchestrator.domain.point import RestorePoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetRestoreRequest:
-    """Restore request: all of a copy, or what lies `below`; with `until`, nothing newer than that point.
+    """Restore request: all of a copy, or the part `below`; with `until`, nothing newer than that point.
 
     `kit`: the content of the source's newest recovery kit, which names what the source kept for other targets.
     """

@@ -54,8 +54,10 @@ class PoolContents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitFacts:
-    """Facts that a kit holds about a pool. `top_guid`: of its own dataset. The lines that create the pool again (`create`), the
-    datasets above the source (`above`) and the source itself (`own`). `guids`: of each dataset's snapshots, the oldest first.
+    """Facts that a kit holds about a pool.
+
+    `top_guid`: of its own dataset; `guids`: of each dataset's snapshots, the oldest first. `create`, `above`, `own`: the lines
+    that create the pool, the datasets above the source, and the source itself again.
     """
 
     top_guid: int | None

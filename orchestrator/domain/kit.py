@@ -31,10 +31,10 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitReview:
-    """A kit's configuration, divided. `accepted`: by path; `set_aside`: not trusted; `left_out`: files that are no
-    configuration.
+    """A kit's configuration, divided.
 
-    `copies`: for each job file what it copies where, for people.
+    `accepted`: by path; `set_aside`: not trusted; `left_out`: files that are no configuration. `copies`: source and target of
+    each job file, for people.
     """
 
     accepted: Mapping[str, bytes]

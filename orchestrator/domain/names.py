@@ -16,7 +16,7 @@ _OBEYED = (
     r"\U000e0000-\U000e007f\udc80-\udcff"
 )
 UNSAFE_TEXT = f"[{_OBEYED}]"  # in a text of several lines
-UNSAFE_WORD = rf"[\t\n{_OBEYED}]"  # in what must stay on its line
+UNSAFE_WORD = rf"[\t\n{_OBEYED}]"  # in text that must stay on one line
 _UNSAFE_NAME = rf"[\\\t\n{_OBEYED}]"
 _ESCAPED = r"\\(?:([\\ntr])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))"
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
@@ -42,8 +42,9 @@ def show_name(name: bytes | str) -> str:
 
 
 def make_printable(text: str) -> str:
-    r"""Return the text with what a terminal would obey written out: \x1b, \xff, \u202e. Backslashes, tabs and
-    line ends stay.
+    r"""Return the text with characters that a terminal obeys written out: \x1b, \xff, \u202e.
+
+    Backslashes, tabs and line ends stay.
     """
     return text if text.isprintable() else re.sub(UNSAFE_TEXT, _escape_text, text)
 

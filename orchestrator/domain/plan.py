@@ -75,7 +75,7 @@ class ManifestRecording:
     """Work that writes the manifest of a new point: every entry of `tree` with its digest.
 
     `moved`: the local folder whose files "moved-…" note what copying steps moved; `linked`: the point that unchanged files
-    were linked from, if its manifest is to be believed. What neither knows is read.
+    were linked from, if its manifest is authentic. A file in neither of them is read.
     """
 
     tree: Location
@@ -105,7 +105,7 @@ class TreeVerification:
     apart: tuple[bytes, ...] = ()  # names in its root that are no part of it
     workers: int
     restored: bool = False  # `tree` is no point: owners need root, and times only what its filesystem can hold
-    left_out: tuple[bytes, ...] = ()  # paths below `tree` that are no part of it: something else is mounted there
+    left_out: tuple[bytes, ...] = ()  # paths below `tree` that are no part of it: other filesystems are mounted there
 
     effect = Effect.READS
 
@@ -119,14 +119,14 @@ class Step:
 
     action: str
     why: str
-    worker: str  # steps of one worker run in order, lanes in parallel; they begin in the order of first mention
+    worker: str  # steps of one worker run in order, workers in parallel; they begin in the order of first mention
     work: Pipeline | ManifestRecording | TreeVerification
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     proof: Proof | None = None
     makes: str | None = None  # the restore point that exists once this step is confirmed
     taken: datetime | None = None  # when the source was in the state of that point, where the plan knows
     removes: str | None = None  # the restore point that is gone once this step has begun
-    copies: bool = False  # its output reports progress and what it moved
+    copies: bool = False  # its output reports progress and moved bytes
     accounts: bool = False  # the program's own summary counts for the verification of the tree
     needs: tuple[tuple[str, bytes], ...] = ()  # local files that must hold these bytes before the step begins
     remembers: tuple[str, str] | None = None  # a small fact for later plans, (key, value), once it has ended well
@@ -148,7 +148,7 @@ class Plan:
     anew: bool = False  # nothing of an earlier run is used, so its notes are void
     warnings: tuple[str, ...] = ()
     again: bool = False  # the next steps depend on the result: the same run surveys again
-    parallel: int | None = None  # lanes in parallel at most; None: all of a stage
+    parallel: int | None = None  # workers in parallel at most; None: all of a stage
     refusals: tuple["Refusal", ...] = ()  # parts that are left out: the rest is done, and then the run has failed
 
     @property

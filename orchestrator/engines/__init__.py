@@ -1,1 +1,1 @@
-"""Engines: one folder of equal shape for each way of copying; `shelf` finds them, `contract` is their interface."""
+"""Engines: one folder of equal form for each way of copying; `registry` finds them, `contract` is their interface."""

@@ -1,4 +1,4 @@
-"""The file of this host's key, beside the history: made once on first need, and opened only where a tag is made or judged."""
+"""The file of this host's key, beside the history: made once when first needed, and opened only to make or judge a tag."""
 
 import json
 import os
@@ -14,7 +14,7 @@ _LARGEST = 4 << 10  # bytes; ours has 150
 
 
 def read_key(state: str) -> AuthenticationKey | None:
-    """Return the key of a state directory; None when there is none. Raises: OrchestratorError when it may not be believed."""
+    """Return the key of a state directory; None when there is none. Raises: OrchestratorError when it is not trustworthy."""
     path = f"{state}/{FILE_NAME}"
     try:
         with Folder(state) as folder, open(folder.open_file(FILE_NAME), "rb") as file:
@@ -38,7 +38,7 @@ def read_key(state: str) -> AuthenticationKey | None:
 
 
 def obtain_key(state: str, now: datetime) -> AuthenticationKey:
-    """Return the key of a state directory, made where there is none yet. Raises: OrchestratorError."""
+    """Return the key of a state directory; create it if missing. Raises: OrchestratorError."""
     key = read_key(state)
     if key is not None:
         return key
@@ -50,7 +50,7 @@ def obtain_key(state: str, now: datetime) -> AuthenticationKey:
         with Folder(state) as folder:
             folder.create_file(FILE_NAME, (json.dumps(told, indent=2) + "\n").encode())
     except FileExistsError:
-        pass  # another run was quicker: its key is ours
+        pass  # another run was faster: its key is used
     except OSError as error:
         hint = "see whether the state directory can be written and has room"
         raise OrchestratorError(f"{state}/{FILE_NAME} cannot be made: {error.strerror}", hint=hint) from error

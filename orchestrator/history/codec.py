@@ -86,7 +86,7 @@ def encode_evidence(evidence: Evidence | None) -> str | None:
     """Return the evidence as JSON."""
     if evidence is None:
         return None
-    # "last_words": what the field was called when the first histories were written.
+    # "last_words": the field's name in the first histories.
     return json.dumps(
         {"lines": evidence.lines, "exits": evidence.exits, "last_words": evidence.last_output, "host": evidence.host}
     )

@@ -207,9 +207,7 @@ class Database:
 
     @contextmanager
     def together(self, kind: str = "IMMEDIATE") -> Iterator[None]:
-        """Run all statements inside as one transaction: all are stored, or none. Inside another transaction it is a part of
-        that one.
-        """
+        """Run all statements inside as one transaction: all are stored, or none. An inner one is a part of the outer one."""
         with self._lock:
             self._depth += 1
             try:

@@ -1,7 +1,7 @@
 """Due runs of jobs: one run for all missed scheduled times, and which due runs are served or dropped.
 
 A job has at most one due run; later scheduled times join it, unless a run for the first is already going on. An anchor per job
-says up to when times are handled, so nothing must be recorded while nothing happens.
+holds the time up to which all are handled, so nothing must be recorded while nothing happens.
 """
 
 from collections.abc import Mapping, Sequence
@@ -258,7 +258,7 @@ def _why(
 
 
 def _concluded(due_run: DueRun, past: JobHistory, now: datetime) -> DueRun | SettledRun:
-    """Return the due run after later runs, None when one of them served it; any run that ended well serves it."""
+    """Return the due run after later runs, or that it is settled; any run that ended well serves it."""
     for run in past.since:
         if run.well:
             return SettledRun(job=due_run.job, why=f"run {run.id} served it")

@@ -196,7 +196,7 @@ def dataset_of(folder: str, pool: PoolContents) -> tuple[str, str] | None:
 
 
 def datasets_of_folder(folder: str, pool: PoolContents, *, below: bool) -> dict[str, str]:
-    """Return the pool's datasets that a file job copies, each with what it leaves out; empty: it leaves out nothing.
+    """Return the pool's datasets that a file job copies, each with the parts that it leaves out; empty: none.
 
     `below`: the job also copies filesystems that are mounted below its folder.
     """

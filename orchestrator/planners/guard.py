@@ -1,6 +1,6 @@
 """Guards: the check whether a source changed so much that a person should confirm first.
 
-Why: a source that is not mounted, was emptied or was encrypted looks like ordinary change to any copying program.
+Why: a source that is not mounted, was emptied or was encrypted looks like an ordinary change to any copying program.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ def decide_guard(look: Changes, guard: GuardLimits, *, job: str, allowed: frozen
     """Return a refusal when guards not in `allowed` find too much change; it names each of them, the most serious first.
 
     Why: where the number before is unknown, a percent limit is compared with the smallest possible number (entries that are
-    gone plus entries known to remain): rather one question too many.
+    gone plus entries known to remain): better one refusal too many.
     """
     alarms = [alarm for alarm in _alarms(look, guard) if alarm.guard not in allowed]
     if not alarms:

@@ -1,7 +1,7 @@
 """Disk recognition: by the identity of the filesystem or pool, by poolferry's marker, and by the generation.
 
 Never by name, label or serial alone: bridges report the serials of other disks, and a copy of a disk has its label. Each state
-has its own sentence (what was found, what it means) and hint. Nothing is written to a disk that is not READY.
+has its own sentence (the facts and their meaning) and hint. Nothing is written to a disk that is not READY.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -56,9 +56,7 @@ class CopyStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """A reported problem that has not ended. `unsteady`: it is recurring, so it ends late; `well_since`: since then all seems
-    well.
-    """
+    """A reported problem that has not ended. `unsteady`: it recurs, so it ends late; `well_since`: no problem since then."""
 
     begun_at: datetime
     notified_at: datetime

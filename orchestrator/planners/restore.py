@@ -105,8 +105,10 @@ class MoveAside:
 def decide_destination(
     found: DestinationState, *, job: str, point: str, destination: str, aside: bool, now: datetime
 ) -> StartFresh | ResumeRestore | MoveAside | Refusal:
-    """Decide the start. An unfinished restore of the same point resumes, with `aside` too: so one command, repeated
-    after an interruption, continues. Refuses: something else is there and `aside` was not given.
+    """Decide the start of a restore. Refuses: something else is there and `aside` was not given.
+
+    An unfinished restore of the same point resumes, with `aside` too: so one command, repeated after an interruption,
+    continues.
     """
     if isinstance(found, DestinationAbsent):
         return StartFresh()

@@ -1,5 +1,6 @@
-"""Rotation decisions: the disk to request, overdue disks, and the health of a set. Any member is accepted. An absent disk is no
-failure, the job waits for it; a disk that is absent for too long is late, by name.
+"""Rotation decisions: the disk to request, overdue disks, and the health of a set. Any member is accepted.
+
+An absent disk is no failure, the job waits for it; a disk that is absent for too long is late, by name.
 """
 
 from collections.abc import Collection, Mapping, Sequence

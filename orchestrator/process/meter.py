@@ -54,8 +54,10 @@ def _member(pid: str, groups: Collection[int]) -> GroupProcess | None:
 
 
 class StallDetector:
-    """Detector of silence: no byte through this process and no bytes of any member for `after` seconds. `seen`: the bytes that
-    have passed through this process so far. Why: /proc is read only while no byte passes, and then a few times within `after`.
+    """Detector of silence: no byte through this process and no bytes of any member for `after` seconds.
+
+    `seen`: the bytes that have passed through this process so far. Why: /proc is read only while no byte passes, and then a few
+    times within `after`.
     """
 
     def __init__(self, groups: Collection[int], after: float, seen: Callable[[], int], now: float) -> None:

@@ -1,7 +1,7 @@
-"""A pipeline: finds its programs, connects them by pipes and starts each in a session of its own; then its result, with the
-stage that failed and its last output.
+"""A pipeline: its start, its result, and the stage that failed with its last output.
 
-Bytes between two stages can be counted inside the kernel, exactly.
+It finds the programs, connects them by pipes and starts each in a session of its own. Bytes between two stages can be counted
+inside the kernel, exactly.
 """
 
 import contextlib
@@ -167,9 +167,10 @@ def wide_pipe() -> tuple[int, int]:
 
 
 class Relay:
-    """A pump from one pipe into the next by splice that counts the bytes. It never blocks: `wants` returns the descriptors to
-    poll. `rests_until`: when to poll it again, by the monotonic clock; until then the pipes fill and drain. Why: a turn costs
-    0.1 ms of processor time, and a stream of 10 MB/s needed 80 turns a second.
+    """A pump from one pipe into the next by splice that counts the bytes. It never blocks: `wants` returns what to poll.
+
+    `rests_until`: when to poll it again, by the monotonic clock; until then the pipes fill and drain. Why: a turn costs 0.1 ms
+    of processor time, and a stream of 10 MB/s needed 80 turns a second.
     """
 
     def __init__(self, source: int, sink: int) -> None:
@@ -326,8 +327,9 @@ _LEFT_BEHIND: list[subprocess.Popen[bytes]] = []
 
 
 class PipelineStage:
-    """One program and its children. It is reaped last, so that its pid, which names its group, is not reused. `errors`: where
-    to read its error output; `exit_bell`: readable once it has ended.
+    """One program and its children. It is reaped last, so that its pid, which names its group, is not reused.
+
+    `errors`: where to read its error output; `exit_bell`: readable once it has ended.
     """
 
     def __init__(self, *, command: Command, process: subprocess.Popen[bytes], errors: int) -> None:
@@ -514,7 +516,7 @@ def child_environment(command: Command) -> dict[str, str]:
 
 
 def is_missing(program: str, variables: dict[str, str]) -> bool:
-    """Return True when no such program can be run in the child's PATH. Why not shutil.which: its import costs each start 2 ms."""
+    """Return True when no such program can be run in the child's PATH. Why not shutil.which: its import takes 2 ms."""
     places = [program] if "/" in program else [f"{folder}/{program}" for folder in variables["PATH"].split(":")]
     return not any(os.path.isfile(place) and os.access(place, os.X_OK) for place in places)
 

@@ -1,6 +1,6 @@
 """Tags of manifests: made with this host's key when a manifest is written, judged whenever one is read.
 
-History keeps, for each job and place, which key was in use since when: so a tag that was taken away is missed.
+History records for each job and place which key was in use since when, so that a removed tag is noticed.
 """
 
 import json
@@ -27,17 +27,17 @@ _USES = "manifest keys on "  # before a place's name, a small fact of a job: ids
 
 
 def is_own_note(manifest: Location, journal: RunRecorder) -> bool:
-    """Return True for a manifest that lies in our state directory: nobody else writes there, and it needs no tag."""
+    """Return True for a manifest in our state directory: only we write there, so it needs no tag."""
     return manifest.host is None and manifest.path.startswith(f"{journal.tools.state}/")
 
 
 def key_for(manifest: Location, point: str, journal: RunRecorder) -> AuthenticationKey | None:
-    """Return the key that tags a new manifest, made on first need; None: it gets no tag. Raises: OrchestratorError."""
+    """Return the key that tags a new manifest, created when first needed; None: it gets no tag. Raises: OrchestratorError."""
     return None if is_own_note(manifest, journal) else obtain_key(journal.tools.state, _made_at(point, journal.now))
 
 
 def note_use(key: AuthenticationKey, point: str, journal: RunRecorder) -> None:
-    """Record that the manifest of the point was tagged with the key, if that is the first use of it at this place."""
+    """Record that the manifest of the point was tagged with the key, if that is the key's first use at this place."""
     uses = _uses(journal)
     if not uses or uses[-1][0] != key.id:
         told = [(each, since.isoformat()) for each, since in (*uses, (key.id, _made_at(point, journal.now)))]
@@ -50,7 +50,7 @@ def _uses(journal: RunRecorder) -> tuple[tuple[str, datetime], ...]:
 
 
 def _made_at(point: str, now: datetime) -> datetime:
-    """Return the time from which a point of that name counts. Why its name: it is told to the second, and so is `taken`."""
+    """Return the time from which a point of that name counts. Why its name: it is exact to the second, as is `taken`."""
     return min(parse_point_name(point), now) if POINT_NAME.fullmatch(point) else now
 
 
@@ -60,17 +60,17 @@ def judge(point: RestorePoint, manifest: str, journal: RunRecorder) -> ManifestJ
         return ManifestJudgement(shown=Authenticity.EARLIER)
     key = read_key(journal.tools.state)
     tag = read_tag(manifest, key)
-    # A mirror's time is that of its file, which tells nothing; only the last manifest of one is left.
+    # A mirror's time is that of its file, which shows nothing; only its last manifest exists.
     made = point.taken if POINT_NAME.fullmatch(point.name) else None
     expected = expected_key(_uses(journal), made)
-    here = journal.job.target.name != FOUND  # what other machines made is never missed
+    here = journal.job.target.name != FOUND  # a tag is never required on points of other machines
     if expected is None and here and key is not None and made is not None and made >= key.made and not tag.key:
-        expected = key.id  # the history was lost, and the key was kept
+        expected = key.id  # the history was lost, but the key was kept
     return judge_manifest(tag, job=journal.job.name, point=point.name, key=key.id if key else None, expected=expected)
 
 
 def require_authentic(point: RestorePoint, manifest: str, journal: RunRecorder, writer: Writer, notes: str) -> None:
-    """Judge a manifest before anything is compared with it; a forged one is recorded as damage of all of its point.
+    """Judge a manifest before anything is compared with it; a forged one is recorded as damage of its whole point.
 
     Raises: ManifestForged · OrchestratorError.
     """
@@ -83,7 +83,7 @@ def require_authentic(point: RestorePoint, manifest: str, journal: RunRecorder, 
 
 
 def forgery_sentence(point: RestorePoint, manifest: str, journal: RunRecorder) -> str:
-    """Return why a manifest proves nothing of what was restored from its point; empty: it does. Raises: OrchestratorError."""
+    """Return why a manifest cannot verify data restored from its point; empty: it can. Raises: OrchestratorError."""
     judged = judge(point, manifest, journal)
     if judged.says:
         journal.warn(judged.says)
@@ -91,7 +91,7 @@ def forgery_sentence(point: RestorePoint, manifest: str, journal: RunRecorder) -
 
 
 def forgery_hint(journal: RunRecorder) -> str:
-    """Return what helps after a forgery."""
+    """Return the hint after a forgery."""
     return (
         f"find out who can write to {journal.job.target.location} (an earlier version of poolferry that ran meanwhile sets no tag "
         f"either); `poolferry run {journal.job.name}` copies all of it again from the source, into a new point"
@@ -101,20 +101,20 @@ def forgery_hint(journal: RunRecorder) -> str:
 def _note_forgery(
     point: RestorePoint, judged: ManifestJudgement, journal: RunRecorder, writer: Writer, notes: str
 ) -> None:
-    """Record the verdict in history, and beside the point that none of its files may be linked into another."""
+    """Record the verdict in history, and note beside the point that none of its files may be linked into another."""
     finding = Finding(path=b"", verdict=Verdict.EDITED, detail=judged.says)
     reading = VerificationResult(
         entries=0, files_read=0, bytes_read=0, took_s=0, counts=((Verdict.EDITED, 1),), findings=(finding,)
     )
     tools, job = journal.tools, journal.job
     tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=WHOLE)
-    store_damage_note(point, [b""], journal, writer, notes)  # the root's own name: all that lies below it
+    store_damage_note(point, [b""], journal, writer, notes)  # the root's own name: everything below it
 
 
 def store_damage_note(
     point: RestorePoint, damaged: list[bytes], journal: RunRecorder, writer: Writer, notes: str
 ) -> None:
-    """Note beside a point what in it is damaged, so that the next run copies it again and links none of it."""
+    """Note the damaged entries beside a point, so that the next run copies them again and links none of them."""
     note = journal.tools.trees.damage_note(point)
     if note is None:
         return

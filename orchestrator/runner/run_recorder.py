@@ -35,7 +35,7 @@ class RunRecorder:
         self.points: list[str] = []
         self.warnings: list[str] = []
         self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
-        self.forged = ""  # why what this run restored cannot be called verified
+        self.forged = ""  # why the data restored by this run is not verified
         self._index = 0
         self._attempting = False
         self._looking_since: datetime | None = None
@@ -46,7 +46,7 @@ class RunRecorder:
         return self.tools.clock()
 
     def attempt_begun(self, *, looking: bool = False) -> None:
-        """Record the start of an attempt; with `looking`, this is recorded later: with the first step, or the survey's result."""
+        """Record the start of an attempt; with `looking`, recorded later: with the first step or the survey's result."""
         self.attempt += 1
         self._index = 0
         self._attempting = True

@@ -1,4 +1,4 @@
-"""Execution of a plan's steps, stage by stage: the steps of one lane in order, lanes in parallel.
+"""Execution of a plan's steps, stage by stage: the steps of one worker in order, workers in parallel.
 
 It is the only holder of a Writer. Modules that only some steps need are imported in the call: most runs find nothing to do.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # its import takes 4 ms, and most runs do nothing in parallel
     from concurrent.futures import Future
 
 _NAMED = 20  # warnings name so many entries; the manifest and history's output name all
-# Errors that the next lane would only meet again.
+# Errors that the next worker would only meet again.
 HALTING_ERRORS = (Stopped, HostUnreachable, TargetFull, ProgramMissing)
 # Errors of the stream itself, not of its host, free space or permissions.
 PASSING_ERRORS = (BaseGone, Stalled, StreamBroken, TokenStale, Unexplained)
@@ -88,8 +88,9 @@ Waiting = deque[deque[Step]]
 class StepScheduler(Generic[Going, End]):
     """A scheduler of steps: `begin` and `end` run in this thread, `act` in one that lives as long as its programs.
 
-    `end` says how the lane goes on: "on" with its next step, "lane" ends it, "all" lets no further lane begin. `together` is
-    entered around the ends of some steps and the begins of the next ones: one wait for the disk where many steps are short.
+    `end` says how the worker continues: "on" with its next step, "lane" ends it, "all" prevents other workers from starting.
+    `together` is entered around the ends of some steps and the begins of the next ones: one wait for the disk where many steps
+    are short.
     """
 
     def __init__(

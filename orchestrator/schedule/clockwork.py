@@ -1,5 +1,6 @@
-"""Timers on APScheduler: at each scheduled time, and periodically in between, they call `look`, and do nothing else. Due runs
-are decided elsewhere, from history, so a missed timer does no harm.
+"""Timers on APScheduler: at each scheduled time, and periodically in between, they call `look`, and do nothing else.
+
+Due runs are decided elsewhere, from history, so a missed timer does no harm.
 """
 
 from collections.abc import Callable, Iterable

@@ -90,7 +90,7 @@ class Folder:
         return content
 
     def write_file(self, name: str | bytes, content: bytes, *, mode: int = 0o600) -> None:
-        """Write a file in this folder, whole or not at all: a new file that is synced and then gets the name.
+        """Write a file in this folder, completely or not at all: a new file that is synced and then gets the name.
 
         A link or a pipe of that name is replaced, never written through. Raises: Untrusted, OSError.
         """
@@ -111,7 +111,7 @@ class Folder:
         os.fsync(self.fd)
 
     def create_file(self, name: str, content: bytes) -> None:
-        """Write a new file for our eyes alone, whole or not at all. Raises: FileExistsError where the name is taken, OSError.
+        """Write a new file that only its owner can read, completely or not at all. Raises: FileExistsError, OSError.
 
         Why a link: a file that is opened with O_EXCL has the name before it has its content.
         """

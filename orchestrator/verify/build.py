@@ -171,11 +171,11 @@ def build_manifest(
 ) -> ManifestDraft:
     """Write the draft of a manifest; `finish_manifest` turns it into the manifest.
 
-    `listing`: the records of `listing_command`; `moved`: names and digests ("xxh128:…"), of a name twice the later one;
-    `linked`: the manifest of the point that unchanged files were linked from. `unread`: files that could not be
-    read at the source, so that the manifest says what is missing. All sorted. Memory stays constant. `itself`: `linked`
-    tells of this very tree as it was, so a file may have been moved into the inode that it had. `key` tags the draft, as a
-    draft without gaps becomes the manifest as it is.
+    `listing`: the records of `listing_command`; `moved`: names and digests ("xxh128:…"), the later one where a name appears
+    twice; `linked`: the manifest of the point that unchanged files were linked from. `unread`: files that could not be read at
+    the source, so that the manifest lists missing files. All sorted. Memory stays constant. `itself`: `linked` describes an
+    earlier state of this tree, so a file may have been moved into its old inode. `key` tags the draft, as a draft without gaps
+    becomes the manifest unchanged.
     """
     draft = draft_of(manifest)
     merge = _ManifestMerge(header.digest, moved, linked, itself=itself)

@@ -86,7 +86,7 @@ class OpenTree:
         return os.readlink(name, dir_fd=folder)
 
     def _place(self, path: bytes) -> tuple[bytes, int]:
-        """Return the entry's last name and the descriptor of its folder. Raises: OSError, also for a path that leads outside."""
+        """Return the entry's last name and the descriptor of its folder. Raises: OSError, also for a path to the outside."""
         above, _, name = path.rpartition(b"/")
         parts = above.split(b"/") if above else []
         if name == b".." or b".." in parts or path.startswith(b"/"):

@@ -188,9 +188,9 @@ def listing_command(
     one_filesystem: bool = False,
     names: bool = False,
 ) -> Command:
-    """Build the command that lists a directory, itself first; `exclude`: names (no patterns) left out with all below, anywhere;
-    `apart`: those left out in the root only.
+    """Build the command that lists a directory, itself first.
 
+    `exclude`: names (no patterns) left out with all below, anywhere; `apart`: those left out in the root only.
     `one_filesystem`: leave out other mounted filesystems, as rsync -x does. `names`: only the paths, a quarter of the work, as
     no inode is read. The command fails when a part cannot be read.
     """

@@ -1,1 +1,1 @@
-"""Values as lines, JSON and numbers: pure, for the terminal and for pages alike. A view says beside it what it draws."""
+"""Values as lines, JSON and numbers, for the terminal and for pages. Each view declares the values that it shows beside it."""

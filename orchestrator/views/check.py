@@ -1,4 +1,4 @@
-"""What the configuration means, and what is to be said of the machine, as lines and as JSON."""
+"""The meaning of the configuration and the findings about the machine, as lines and as JSON."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -25,7 +25,7 @@ class CheckedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigCheck:
-    """All jobs. `machine` None: nobody asked to look at the machine."""
+    """All jobs. `machine` None: a check of the machine was not requested."""
 
     config: str
     jobs: tuple[CheckedJob, ...]
@@ -33,13 +33,13 @@ class ConfigCheck:
 
     @property
     def well(self) -> bool:
-        """Whether nothing hinders a run."""
+        """Return True when nothing hinders a run."""
         advice = [*(each for one in self.jobs for each in one.advice), *(self.machine or ())]
         return not any(each.hinders and not each.good for each in advice)
 
 
 def check_value(found: ConfigCheck) -> dict[str, Any]:
-    """The check for `check --json`."""
+    """Return the check for `check --json`."""
     machine = {} if found.machine is None else {"machine": [_advice_value(each) for each in found.machine]}
     return {"config": found.config, "jobs": [_job_value(each) for each in found.jobs], **machine}
 
@@ -60,7 +60,7 @@ def _job_value(each: CheckedJob) -> dict[str, Any]:
 
 
 def check_lines(found: ConfigCheck) -> Iterator[str]:
-    """The check for people."""
+    """Return the check as lines for people."""
     for each in found.jobs:
         yield _meaning(each.job)
         if each.shown:

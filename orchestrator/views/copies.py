@@ -1,4 +1,4 @@
-"""Copies of a job's source, what verifications found, and where good bytes of damaged files are, as lines and as JSON."""
+"""Copies of a job's source, findings of verifications, and good copies of damaged files, as lines and as JSON."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ _FINDINGS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopySearchResult:
-    """The copies of a source, the choice among them, the estimated time of a restore, and what is in the way."""
+    """The copies of a source, the choice among them, the estimated time of a restore, and data that is in the way."""
 
     job: Job
     copies: tuple[CopyCandidate, ...]

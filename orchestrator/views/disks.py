@@ -1,4 +1,4 @@
-"""Removable disks as a table that a tired person understands, one disk in all detail, and both as JSON."""
+"""Removable disks as a table, one disk in detail, and both as JSON."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ class DiskRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetReport:
-    """A set, its disks, and the names of its jobs. `left`: sentences about disks that nobody took away, or that hang."""
+    """A set, its disks, and the names of its jobs. `left`: sentences about disks that are still plugged in, or that hang."""
 
     standing: SetStatus
     jobs: tuple[str, ...]
@@ -35,13 +35,16 @@ class SetReport:
 
     @property
     def rotation(self) -> RotationSet:
-        """The set itself."""
+        """Return the set itself."""
         return self.standing.rotation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskReport:
-    """All that is known of one disk. `forecast`: its next copy; `copies`: when each was read; `health`: the last visit that told."""
+    """All known facts of one disk.
+
+    `forecast`: its next copy; `copies`: when each was read; `health`: the last visit in which the disk reported its health.
+    """
 
     standing: SetStatus
     row: DiskRow

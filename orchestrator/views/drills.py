@@ -34,7 +34,7 @@ def drill_result_value(drilled: DrillResult) -> dict[str, Any]:
 
 
 def drill_value(end: DrillRunResult) -> dict[str, Any]:
-    """A restore test and its run."""
+    """Render a restore test and its run for JSON."""
     return {**report_value(end.report), "drill": drill_result_value(end.drilled)}
 
 
@@ -59,7 +59,7 @@ def drill_lines(record: DrillRecord) -> list[str]:
 def newest_drill(records: Sequence[DrillRecord], place: str | None = None) -> DrillRecord | None:
     """Return the newest restore test that judges copies, at any place or at one: a failed one of any place first.
 
-    One that was to prove that drills can fail says nothing, nor does one that was cut.
+    A test on purposely damaged data does not judge copies, nor does an interrupted one.
     """
     told = [each for each in records if each.drilled.outcome in _TELLING_OUTCOMES and not each.drilled.proves]
     by_place: dict[str, DrillRecord] = {}

@@ -1,7 +1,7 @@
-"""How each job stands, as numbers for Prometheus.
+"""State of each job as numbers for Prometheus.
 
-Names as Prometheus wants them: one unit each, seconds and bytes, `_total` for what only grows. Needs the extra `metrics`,
-and imports it when it is used.
+Names follow Prometheus's rules: one unit each, seconds and bytes, `_total` for counters. Needs the extra `metrics`, which is
+imported on use.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ def metrics_text(measured: MetricsInput) -> bytes:
 
 
 class _MetricsCollector:
-    """The collector that generate_latest asks for its metrics."""
+    """The collector from which generate_latest reads the metrics."""
 
     def __init__(self, found: "tuple[Metric, ...]") -> None:
         self._found = found

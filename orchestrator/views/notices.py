@@ -1,4 +1,4 @@
-"""Notices: what was told to whom, and whether it was taken, as lines and as JSON."""
+"""Notices that were sent, to whom, and whether they were accepted, as lines and as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from orchestrator.views.format import format_clock, format_iso, indent, shorten
 
 
 def notice_value(found: MessageRecord) -> dict[str, Any]:
-    """One notice for programs."""
+    """Render one notice for programs."""
     return {
         "id": found.id,
         "channel": found.channel,
@@ -32,7 +32,7 @@ def _state(found: MessageRecord) -> str:
 
 
 def notice_lines(found: Sequence[MessageRecord], *, full: bool, now: datetime) -> list[str]:
-    """The newest notices for people. `full`: with the text of each."""
+    """Render the newest notices for people. `full`: with the text of each."""
     if not found:
         return ["no notice was sent yet"]
     lines = list[str]()

@@ -82,7 +82,7 @@ def digest_message(
     now: datetime,
     waiting: Sequence[str],
 ) -> Message:
-    """Build the digest of all jobs, those with trouble first. `waiting`: messages about the notices' queue itself."""
+    """Build the digest of all jobs, those with problems first. `waiting`: messages about the notices' queue itself."""
     counts = Counter(seen.state for seen, _ in rows)
     told = [f"{counts[state]} {state}" for state in _ORDER if counts[state] or state in _ALWAYS]
     ranks = {

@@ -1,4 +1,4 @@
-"""What a run or a restore would do, as lines and as JSON."""
+"""The plan of a run or of a restore, as lines and as JSON."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ Others = Sequence[tuple[CopyCandidate, CandidatePoint, str]]
 
 
 def dry_run_value(job: str, decision: Decision, removes: Removes, forecast: Mapping[str, str]) -> dict[str, Any]:
-    """`plan` for programs. `removes`: points that [keep] would remove, with why; `forecast`: what each disk would get."""
+    """Render `plan` for programs. `removes`: points that [keep] would remove, with why; `forecast`: each disk's next copy."""
     told = [{"disk": name, "forecast": text} for name, text in forecast.items()]
     removed = [{"point": name, "reason": reason} for name, reason in removes]
     return {"job": job, **decision_value(decision), "removes": removed, **({"forecast": told} if told else {})}
@@ -23,7 +23,7 @@ def dry_run_value(job: str, decision: Decision, removes: Removes, forecast: Mapp
 def dry_run_lines(
     job: str, decision: Decision, removes: Removes, forecast: Mapping[str, str], *, verbose: bool
 ) -> list[str]:
-    """`plan` for people. `verbose`: with the whole text of each command."""
+    """Render `plan` for people. `verbose`: with the whole text of each command."""
     lines = _planned_lines(job, decision, verbose=verbose)
     if not isinstance(decision, Refusal):
         lines += [f"  then [keep] removes {name}: {reason}" for name, reason in removes]
@@ -31,13 +31,13 @@ def dry_run_lines(
 
 
 def restore_plan_value(job: str, decision: Plan | Refusal, others: Others | None) -> dict[str, Any]:
-    """`restore plan` for programs. `others`: newer copies elsewhere; None: there is no configuration to know them by."""
+    """Render `restore plan` for programs. `others`: newer copies elsewhere; None: unknown without a configuration."""
     value = {"job": job, **decision_value(decision)}
     return value if others is None else {**value, "others": newer_copy_values(others)}
 
 
 def restore_plan_lines(job: str, decision: Plan | Refusal, others: Others | None, *, verbose: bool) -> list[str]:
-    """`restore plan` for people."""
+    """Render `restore plan` for people."""
     return [*_planned_lines(job, decision, verbose=verbose), *newer_copy_lines(others or ())]
 
 

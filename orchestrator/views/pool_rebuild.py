@@ -1,4 +1,4 @@
-"""A pool that is made anew: how its datasets stand elsewhere, and what comes back, as lines and as JSON."""
+"""A pool's rebuild: the copies of its datasets elsewhere, and the restored ones, as lines and as JSON."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ class RebuildPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildStep:
-    """One step, and how it stands."""
+    """One step, and its state."""
 
     number: int
     title: str
@@ -35,7 +35,7 @@ class RebuildStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildEnd:
-    """How far it came. What is None was not come to. `next`: what the user has to type; `anew`: jobs that send all again."""
+    """Result of a rebuild so far. None: not reached. `next`: the user's next commands; `anew`: jobs that send everything."""
 
     pool: str
     outcome: Outcome
@@ -49,7 +49,7 @@ class RebuildEnd:
 
 
 def rebuild_value(end: RebuildEnd) -> dict[str, Any]:
-    """All of it for `restore pool --json`."""
+    """Render the rebuild for `restore pool --json`."""
     steps = [{"step": s.number, "title": s.title, "state": s.state, "lines": list(s.lines)} for s in end.steps]
     value = {
         "datasets": None if end.datasets is None else [standing_value(one) for one in end.datasets],
@@ -63,7 +63,7 @@ def rebuild_value(end: RebuildEnd) -> dict[str, Any]:
 
 
 def step_lines(step: RebuildStep) -> list[str]:
-    """One step for people."""
+    """Render one step for people."""
     return [f"{step.number}. {step.title}: {step.state}", *(f"     {line}" for line in step.lines)]
 
 
@@ -77,7 +77,7 @@ def part_value(part: RebuildPart) -> dict[str, Any]:
 
 
 def part_told(part: RebuildPart) -> tuple[str, list[str]]:
-    """Return how a part stands, and the lines below it."""
+    """Return the state of a part, and the lines below it."""
     if part.copy is None:
         return "no copy of it can be reached", [
             part.why,
@@ -123,7 +123,7 @@ def _holder(copy: DatasetCopy) -> str:
 
 
 def standing_value(one: DatasetStatus) -> dict[str, Any]:
-    """One dataset for programs."""
+    """Render one dataset for programs."""
     copies = [
         {"job": copy.job, "place": copy.place, "where": copy.where or None, "disk": copy.disk or None,
          "seen": copy.held is not None, "snapshots": count} for copy, count in one.copies

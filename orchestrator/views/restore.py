@@ -1,4 +1,4 @@
-"""What a restore leads to, a kit of another machine, and scratch copies, as lines and as JSON."""
+"""The end of a restore, a kit of another machine, and scratch copies, as lines and as JSON."""
 
 import os.path
 from collections.abc import Mapping, Sequence
@@ -27,12 +27,12 @@ class TargetNextBase:
 
 
 def next_base_lines(found: Sequence[TargetNextBase]) -> list[str]:
-    """Render the links for people."""
+    """Render the next bases for people."""
     return [f"  {link.job} to {link.target}: {link.why}" for link in found]
 
 
 def next_base_values(found: Sequence[TargetNextBase]) -> list[dict[str, Any]]:
-    """Render the links for programs."""
+    """Render the next bases for programs."""
     return [
         {"job": each.job, "target": each.target, "base": each.base, "seen": each.seen, "why": each.why}
         for each in found
@@ -59,7 +59,7 @@ class BootstrapKit:
 
 
 def kit_value(kit: BootstrapKit, place: str) -> dict[str, Any]:
-    """What was found, for programs."""
+    """Render the kit that was found for programs."""
     last = kit.last
     return {
         "place": place, "folder": kit.folder, "host": last.host if last else None, "runs": kit.runs, "jobs": list(kit.jobs),
@@ -68,7 +68,7 @@ def kit_value(kit: BootstrapKit, place: str) -> dict[str, Any]:
 
 
 def review_value(review: KitReview) -> dict[str, Any]:
-    """Return what is not trusted yet, and what was left out, for programs."""
+    """Render the files that are not trusted yet, and those left out, for programs."""
     return {
         "not_trusted": [{"name": each.name, "acts": list(each.acts)} for each in review.set_aside],
         "left_out": list(review.left_out),
@@ -76,7 +76,7 @@ def review_value(review: KitReview) -> dict[str, Any]:
 
 
 def review_lines(review: KitReview, config: str) -> Sequence[str]:
-    """Return what the kit's configuration would carry and run, and how what is set aside is accepted."""
+    """Render the kit's copies and commands, and how to accept the files that are set aside."""
     lines = [f"  {line}" for line in review.copies]
     for each in review.set_aside:
         path = os.path.join(config, each.path)
@@ -99,7 +99,7 @@ def kit_lines(kit: BootstrapKit, place: str) -> Sequence[str]:
 
 
 def scratch_lines(found: Sequence[ScratchClone]) -> list[str]:
-    """Scratch copies, one line each."""
+    """Render scratch copies, one line each."""
     return [_scratch_line(each) for each in found] or ["there are no scratch copies"]
 
 
@@ -110,7 +110,7 @@ def _scratch_line(each: ScratchClone) -> str:
 
 
 def scratch_values(found: Sequence[ScratchClone]) -> list[dict[str, Any]]:
-    """The same for programs."""
+    """Render scratch copies for programs."""
     return [
         {"name": each.name, "dataset": str(each.at), "job": each.job, "point": each.of, "until": format_iso(each.until),
          "used_bytes": each.used, "mountpoint": each.mountpoint} for each in found

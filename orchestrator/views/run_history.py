@@ -1,4 +1,4 @@
-"""Runs, stories, points and verdicts of history, as tables and as JSON."""
+"""Runs, run details, points and verifications of history, as tables and as JSON."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from orchestrator.domain.units import show_duration, show_size
 from orchestrator.history.values import AttemptRecord, PointRecord, RunDetails, RunRecord, StepRecord
 from orchestrator.views.format import format_clock, format_iso, format_table, indent, shorten
 
-if TYPE_CHECKING:  # few runs are drills
+if TYPE_CHECKING:  # few runs are restore tests
     from orchestrator.domain.drill import DrillRecord
 
 
@@ -60,7 +60,7 @@ def runs_lines(runs: Sequence[RunRecord], *, now: datetime, job: str | None) -> 
 
 
 def _describe_end(run: RunRecord) -> str:
-    """Return why a run ended so, or why an open run began; a delay and its cause come first."""
+    """Return the reason of a run's end, or of an open run's start; a delay and its cause come first."""
     late = run.begun_why.partition("; ")[0] if run.begun_why.startswith("late: ") else ""
     return f"{late}; {run.why}" if late and run.why else run.why or run.begun_why
 

@@ -12,7 +12,7 @@ Lines = list[str]
 
 
 def reason_lines(head: str, *, hint: str, evidence: Sequence[str], evidence_first: bool = False) -> Lines:
-    """Render what happened, the hint, and the evidence. A refusal shows the evidence first, as it is the argument."""
+    """Render what happened, the hint, and the evidence. A refusal shows the evidence first, as it gives the reason."""
     seen = indent([line for line in evidence if line.strip()])
     todo = indent([f"what to do: {hint}"]) if hint else []
     return [head, *(seen + todo if evidence_first else todo + seen)]
@@ -29,7 +29,7 @@ def report_lines(report: RunReport) -> Lines:
 
 
 def refusal_lines(job: str, refusal: Refusal) -> Lines:
-    """Render why nothing is done."""
+    """Render the reason why nothing is done."""
     return reason_lines(
         f"{job}: {refusal.outcome.value}: {refusal.why}",
         hint=refusal.hint,
@@ -39,7 +39,7 @@ def refusal_lines(job: str, refusal: Refusal) -> Lines:
 
 
 def decision_lines(job: str, decision: Decision, commands: Sequence[Sequence[str]]) -> Lines:
-    """Render what a run would do. `commands`: the lines of each step, in the order of `decision.steps`."""
+    """Render the plan of a run. `commands`: the lines of each step, in the order of `decision.steps`."""
     match decision:
         case Refusal():
             return refusal_lines(job, decision)

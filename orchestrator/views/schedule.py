@@ -1,4 +1,4 @@
-"""Schedules: their meaning in words, the next runs, the due runs and why they wait, as lines and as JSON."""
+"""Schedules: their meaning as text, the next runs, the due runs and why they wait, as lines and as JSON."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -38,7 +38,7 @@ class ScheduleReport:
 
 
 def describe_schedule(job: Job) -> str:
-    """Render in words when a job runs."""
+    """Render a job's schedule as text."""
     window = f", only within {job.window}" if job.window else ""
     rests = f", not again within {show_duration(job.min_interval)}" if job.min_interval else ""
     stops = f", stopped at {job.stop_at:%H:%M}" if job.stop_at else ""
@@ -68,7 +68,7 @@ def _lines(each: JobSchedule, found: ScheduleReport) -> list[str]:
 
 
 def daemon_line(beat: Heartbeat | None, now: datetime) -> str:
-    """Render whether a daemon keeps these times."""
+    """Render whether a daemon starts runs at these times."""
     if beat is None:
         return "no daemon has ever run here: `poolferry daemon` keeps these times, or cron or a timer calls `poolferry run`"
     if beat.orderly:

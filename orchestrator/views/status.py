@@ -1,4 +1,4 @@
-"""How each job stands and when it runs next, as a table and as JSON."""
+"""State of each job and its next run, as a table and as JSON."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ from orchestrator.planners.health import CopyHealth, JobState
 from orchestrator.views.drills import last_drill_value, newest_drill_line
 from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten
 
-if TYPE_CHECKING:  # few jobs are drilled, or rotate
+if TYPE_CHECKING:  # few jobs have restore tests or rotation sets
     from orchestrator.domain.drill import DrillRecord
     from orchestrator.views.disks import SetReport
 
@@ -39,7 +39,7 @@ class NextRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextRuns:
-    """The next runs by job. `nobody`: why no daemon keeps these times; empty: one does, or none is scheduled."""
+    """The next runs by job. `nobody`: why no daemon starts runs at these times; empty: one does, or none is scheduled."""
 
     jobs: Mapping[str, NextRun]
     nobody: str
@@ -47,7 +47,7 @@ class NextRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """A job with all facts that decide its state. `running`: the run in progress; `blamed`: as in `Judged`."""
+    """A job with all facts that decide its state. `running`: the run in progress; `blamed`: as in `JobHealth`."""
 
     job: Job
     health: CopyHealth
@@ -131,7 +131,7 @@ def job_status_lines(
 
 
 def _row(found: JobStatus, *, now: datetime) -> tuple[str, ...]:
-    """Return the cells but the last. The place is shown where it may be one of several disks."""
+    """Return the cells except the last. The place is shown where it may be one of several disks."""
     job, copies, last = found.job, found.facts.copies, found.last
     place = f" on {copies[0].place}" if copies and job.target.rotates else ""
     newest = f"{format_ago(copies[0].current_at, now=now)}{place}" if copies else "none"
@@ -156,7 +156,7 @@ def next_run_value(found: NextRun) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """How jobs and the rotation sets that they use stand. `scheduled`: one of the jobs runs at times."""
+    """State of jobs and of the rotation sets that they use. `scheduled`: one of the jobs has a schedule."""
 
     jobs: tuple[JobStatus, ...]
     coming: NextRuns
@@ -166,14 +166,14 @@ class Overview:
 
     @property
     def well(self) -> bool:
-        """Whether nothing is late or failing."""
+        """Return True when nothing is late or failing."""
         health = [each.standing.health for each in self.sets]
         late = any(each.late or each.overdue or each.ailing for each in health)
         return not late and not any(needs_attention(each) for each in self.jobs)
 
 
 def overview_value(found: Overview, now: datetime) -> dict[str, Any]:
-    """All of it for `status --json`."""
+    """Render the overview for `status --json`."""
     jobs = [job_status_value(each, found.coming.jobs[each.job.name]) for each in found.jobs]
     return {"at": format_iso(now), "jobs": jobs, **(_sets_value(found.sets) if found.rotates else {})}
 
@@ -185,7 +185,7 @@ def _sets_value(sets: "Sequence[SetReport]") -> dict[str, Any]:
 
 
 def overview_lines(found: Overview, now: datetime, paint: Callable[[str, str | None], str]) -> list[str]:
-    """All of it for people; printable, and in colours."""
+    """Render the overview for people; printable, and in colours."""
     lines = job_status_lines(found.jobs, found.coming.jobs, now=now, paint=paint)
     if found.rotates:
         from orchestrator.views.disks import sets_lines

@@ -1,4 +1,4 @@
-"""Rotation sets as they stand, and visits of removable disks, as lines and as JSON."""
+"""States of rotation sets, and visits of removable disks, as lines and as JSON."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from orchestrator.views.format import format_iso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetStatus:
-    """The state of a set: the requested disk, the late disks, and the request in words."""
+    """The state of a set: the requested disk, the late disks, and the request as text."""
 
     rotation: RotationSet
     disk_request: DiskRequest
@@ -23,7 +23,7 @@ class SetStatus:
 
 
 def visit_lines(ended: VisitResult, following: SetStatus) -> list[str]:
-    """Render how a visit ended, for people: above all whether the disk may be pulled out."""
+    """Render the end of a visit for people: above all whether the disk may be pulled out."""
     name, hint = ended.disk.called, [f"  what to do: {ended.hint}"] if ended.hint else []
     if ended.health:
         hint.append(f"  its own word: {ended.health}")
@@ -59,12 +59,12 @@ def visit_value(ended: VisitResult) -> dict[str, Any]:
 
 
 def scan_value(visits: Sequence[VisitResult], others: Sequence[IdentifiedDevice]) -> dict[str, Any]:
-    """A scan for JSON."""
+    """Render a scan for JSON."""
     return {"visits": [visit_value(each) for each in visits], "others": [device_value(each) for each in others]}
 
 
 def visit_outcome(ended: VisitResult) -> Outcome:
-    """Return how a visit ended, as runs end: it waits where another visit goes on."""
+    """Return the outcome of a visit, as for runs: it waits where another visit goes on."""
     if ended.seen is DeviceState.VISITED:
         return Outcome.WAITING
     return {VisitOutcome.DONE: Outcome.DONE, VisitOutcome.REFUSED: Outcome.REFUSED}.get(ended.ending, Outcome.FAILED)

@@ -1,4 +1,4 @@
-"""`poolferry disks attach`: a disk is attached, to look at it."""
+"""`poolferry disks attach`: attach a disk to inspect it."""
 
 import click
 

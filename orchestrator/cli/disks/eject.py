@@ -1,4 +1,4 @@
-"""`poolferry disks eject`: a disk is let go."""
+"""`poolferry disks eject`: release a disk."""
 
 import click
 

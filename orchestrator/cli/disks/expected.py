@@ -10,7 +10,7 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.command("expected", cls=CliCommand)
 @pass_terminal
 def expected(terminal: Terminal) -> int:
-    """Which disk to plug in next, of each set."""
+    """The disk to plug in next, of each set."""
     from orchestrator.app.disk_book import expect_disks
     from orchestrator.views.visits import set_status_value
 

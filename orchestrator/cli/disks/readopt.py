@@ -1,4 +1,4 @@
-"""`poolferry disks readopt`: a disk is taken for ours again."""
+"""`poolferry disks readopt`: accept a disk as ours again."""
 
 import click
 

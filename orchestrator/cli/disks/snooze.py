@@ -1,4 +1,4 @@
-"""`poolferry disks snooze`: nobody waits for a disk for a while."""
+"""`poolferry disks snooze`: stop waiting for a disk for a while."""
 
 import click
 

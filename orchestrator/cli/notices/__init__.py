@@ -1,4 +1,4 @@
-"""`poolferry notices …`: what was told to whom."""
+"""`poolferry notices …`: messages that were sent."""
 
 import click
 

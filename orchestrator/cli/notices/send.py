@@ -1,4 +1,4 @@
-"""`poolferry notices send`: a look now, and what is not delivered yet."""
+"""`poolferry notices send`: check now, and retry undelivered messages."""
 
 import click
 

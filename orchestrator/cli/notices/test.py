@@ -1,4 +1,4 @@
-"""`poolferry notices test`: a test through one channel."""
+"""`poolferry notices test`: a test message through one channel."""
 
 import click
 

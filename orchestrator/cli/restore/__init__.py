@@ -1,4 +1,4 @@
-"""`poolferry restore …`: bringing data back."""
+"""`poolferry restore …`: restores."""
 
 import click
 

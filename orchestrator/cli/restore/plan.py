@@ -1,4 +1,4 @@
-"""`poolferry restore plan`: what a restore would do, and which copy to take."""
+"""`poolferry restore plan`: the plan of a restore, and the choice of the copy."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from orchestrator.cli.terminal.screen import Terminal
 @restore_options
 @pass_terminal
 def plan(terminal: Terminal, /, **words: Any) -> int:
-    """What `restore run` would do; without --to, which of all copies to restore from. Changes nothing."""
+    """The plan of `restore run`; without --to, which of all copies to restore from. Changes nothing."""
     from orchestrator.app.restore import choose_copy, plan_restore
     from orchestrator.domain.plan import Refusal
     from orchestrator.views.copies import copy_search_lines, copy_search_value

@@ -1,4 +1,4 @@
-"""`poolferry restore pool`: a pool is destroyed and made anew, in steps."""
+"""`poolferry restore pool`: destroy and recreate a pool, in steps."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""`poolferry restore run`: data brought back, and read again."""
+"""`poolferry restore run`: restore data and verify them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`poolferry setup …`: what the machine needs beside poolferry."""
+"""`poolferry setup …`: installation on this machine."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`poolferry setup systemd`: the units of this installation, put where systemd finds them."""
+"""`poolferry setup systemd`: install the systemd units of this installation."""
 
 import click
 

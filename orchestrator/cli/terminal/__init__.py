@@ -1,1 +1,1 @@
-"""What is no command: how words are read and what is shown. Nothing here is found by a name that somebody types."""
+"""Modules that are no commands: reading arguments, and output. No command name is looked up here."""

@@ -43,7 +43,7 @@ def report_errors(terminal: Terminal) -> Iterator[CommandResult]:
         end.code = _print_error(terminal, FAILED, "interrupted")
     except OSError as error:
         end.code = _system(terminal, error)
-    except Exception as error:  # noqa: BLE001 - the last place where anything can be said about it
+    except Exception as error:  # noqa: BLE001 - the last place that can report it
         end.code = _any(terminal, error)
 
 

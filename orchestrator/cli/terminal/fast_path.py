@@ -1,8 +1,8 @@
 """The command lines that machines send, parsed without the library that parses all others.
 
-Why: `poolferry run JOB` with nothing to do is promised to cost what rsync's look costs; importing the library is a quarter
-of all that is ours in it. And udev asks about everything that is plugged in, most of which is nobody's business. Whatever
-is not plainly one of these lines is left to the library, mistakes above all.
+Why: `poolferry run JOB` with nothing to do must cost as little as rsync's survey; importing the library is a quarter of our own
+part of it. And udev starts poolferry for every new device, most of which are not our disks. Every other line, above all a wrong
+one, is left to the library.
 """
 
 import os

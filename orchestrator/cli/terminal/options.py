@@ -1,4 +1,4 @@
-"""What every command shares: the options that stand before or after it, and how a command is found by its file's name."""
+"""Options that every command shares, and the lookup of a command by its file's name."""
 
 import functools
 import os
@@ -24,7 +24,7 @@ _NO_COMMANDS = ("terminal",)
 
 
 def _take(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    """Store only a given option. Why: `poolferry --json status` must not lose --json to the command's unset one."""
+    """Store only a given option. Why: in `poolferry --json status` the command's unset --json must not replace it."""
     if value and parameter.name:
         setattr(context.find_root().ensure_object(Terminal), parameter.name, value)
 
@@ -47,7 +47,7 @@ def _options(*, hidden: bool) -> tuple[click.Parameter, ...]:
 
 
 class CliCommand(click.Command):
-    """A command that takes the common options too. `section`: of the help in which it stands."""
+    """A command that takes the common options too. `section`: its section in the help."""
 
     def __init__(self, *arguments: Any, section: str = "", **about: Any) -> None:
         about.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
@@ -57,7 +57,7 @@ class CliCommand(click.Command):
         self.params += _options(hidden=True)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the command; what it cannot do as it was asked is wrong usage."""
+        """Call the command; a WrongRequest becomes wrong usage."""
         try:
             return super().invoke(ctx)
         except WrongRequest as error:
@@ -65,9 +65,10 @@ class CliCommand(click.Command):
 
 
 class CliGroup(click.Group):
-    """Commands that lie in the folder of `package`, each in the file of its name, imported when it is called or told of.
+    """Commands in the folder of `package`, each in the file of its name, imported when it is called or listed.
 
-    A word of Python has an underscore behind it in the file's name, and a dash becomes an underscore: `try_`, `import_syncoid`.
+    A Python keyword gets an underscore at the end of the file's name, and a dash becomes an underscore: `try_`,
+    `import_syncoid`.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class CliGroup(click.Group):
 
     @functools.cached_property
     def _modules(self) -> dict[str, str]:
-        """The files of the commands, by the commands' names."""
+        """Return the files of the commands, by the commands' names."""
         folder = import_module(self._package).__path__[0]
         names = (entry.removesuffix(".py") for entry in os.listdir(folder) if not entry.startswith("_"))
         found = (name for name in names if name.isidentifier() and name not in _NO_COMMANDS)
@@ -101,7 +102,7 @@ class CliGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the first word; one that is not there fails with the nearest that is."""
+        """Find the command of the first word; an unknown one fails with the most similar name."""
         word = args[0]
         if word not in self._modules and not ctx.resilient_parsing and word[:1].isalnum():
             import difflib
@@ -117,7 +118,7 @@ class DefaultCommandGroup(CliGroup):
     usual = "list"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Puts the usual command's name in front where no command is named; not while a shell completes its name."""
+        """Insert the default command's name when no command is named; not while a shell completes its name."""
         words = [word for word, before in zip(args, ["", *args], strict=False) if before not in ("--config", "--state")]
         named = next((word for word in words if not word.startswith("-")), None)
         completing = ctx.resilient_parsing and named is None
@@ -126,7 +127,7 @@ class DefaultCommandGroup(CliGroup):
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
-        """Return the commands' names, and what the usual command takes in their place."""
+        """Return the commands' names, and the completions of the default command."""
         found = super().shell_complete(ctx, incomplete)
         usual = self.get_command(ctx, self.usual)
         if usual is None or incomplete.startswith("-"):
@@ -139,7 +140,7 @@ pass_terminal = click.make_pass_decorator(Terminal, ensure=True)
 
 
 def complete_job_name(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
-    """Return the jobs whose names begin so, for a shell; from the names of their files, as this must not fail."""
+    """Return the jobs whose names begin with a text, for a shell; from the names of their files, as this must not fail."""
     terminal = context.find_root().ensure_object(Terminal)
     try:
         files = os.listdir(os.path.join(terminal.where.config, "jobs"))
@@ -162,7 +163,7 @@ ASIDE = click.option(
 
 
 def read_instant(text: str | None) -> datetime | None:
-    """Return the instant that --at tells. Raises: UsageError."""
+    """Return the instant of --at. Raises: UsageError."""
     from orchestrator.views.format import parse_instant
 
     try:
@@ -172,7 +173,7 @@ def read_instant(text: str | None) -> datetime | None:
 
 
 def read_span(text: str | None) -> "Seconds | None":
-    """Return the time that --for tells. Raises: UsageError."""
+    """Return the duration of --for. Raises: UsageError."""
     from orchestrator.domain.units import parse_duration
 
     try:
@@ -182,7 +183,7 @@ def read_span(text: str | None) -> "Seconds | None":
 
 
 def restore_options(command: "Callable[..., int]") -> "Callable[..., int]":
-    """The options that `restore plan` and `restore run` share."""
+    """Add the options that `restore plan` and `restore run` share."""
     for option in (
         click.option("--from", "origin", metavar="PLACE", help="a target itself, where no configuration is left"),
         click.option("--aside", is_flag=True, help="what lies at the destination is renamed and kept"),
@@ -200,7 +201,7 @@ def restore_options(command: "Callable[..., int]") -> "Callable[..., int]":
 
 
 def restore_request(*, at: str | None, path: str | None, **words: Any) -> "RestoreCommand":
-    """Return what these options ask for. Raises: UsageError."""
+    """Return the request of these options. Raises: UsageError."""
     from orchestrator.app.restore import RestoreCommand
 
     return RestoreCommand(at=read_instant(at), path=path or "", **words)

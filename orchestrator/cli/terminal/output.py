@@ -1,4 +1,4 @@
-"""The output: results to stdout, all else to stderr, and never a byte that a terminal would obey."""
+"""The output: results to stdout, everything else to stderr, and never a byte that a terminal would obey."""
 
 import contextlib
 import errno
@@ -63,7 +63,7 @@ def flush_output() -> None:
         try:
             stream.flush()
         except OSError as error:
-            _let_go(stream)  # or Python itself would try again at its end, and end with 120
+            _let_go(stream)  # else Python itself would try again at its end, and exit with 120
             _forgive(stream, error)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_SILENCE = 60.0
-_LEAST_GAP = 1.0  # a copy that is over at once needs no lines
+_LEAST_GAP = 1.0  # a copy that ends at once needs no lines
 
 
 def make_progress(*, quiet: bool, verbose: bool, monotonic: Callable[[], float]) -> ProgressOutput:
@@ -38,7 +38,7 @@ class PlainProgress:
         self._guard = threading.Lock()
         self._job = ""
         self._count = count_bytes(monotonic)
-        self._spoken = (0.0, 0)  # when, and at which tenth
+        self._spoken = (0.0, 0)  # time of the last line, and its tenth
 
     def __enter__(self) -> Self:
         return self
@@ -78,7 +78,7 @@ class PlainProgress:
         pace = self._count.moved(event)
         spoken, tenth = self._spoken
         reached = (pace.percent or 0) // 10
-        tenth = tenth if tenth <= reached else 0  # another attempt counts anew
+        tenth = tenth if tenth <= reached else 0  # another attempt starts at 0
         if (reached > tenth and now - spoken >= _LEAST_GAP) or now - spoken >= _LONGEST_SILENCE:
             self._spoken = (now, reached)
             self._say(pace.told())
@@ -110,7 +110,7 @@ class ProgressBar:
 
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
-        self._bar.reset(self._task, visible=False)  # the next run's bar begins without this one's end
+        self._bar.reset(self._task, visible=False)  # the next run's bar must not show this one's end
 
     def notify(self, event: RunEvent) -> None:
         """Show one event, in the bar or above it."""

@@ -1,4 +1,4 @@
-"""The command poolferry itself: its options, its help by sections, and what the library that reads words raises."""
+"""The command poolferry itself: its options, its help by sections, and the errors of the library that parses arguments."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

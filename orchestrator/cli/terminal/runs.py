@@ -1,6 +1,6 @@
-"""Runs and visits as the terminal shows them: for the commands, and for the lines of machines that need no library.
+"""Runs and visits as the terminal shows them, for the commands and for `fast_path`.
 
-Why apart from the commands: what a timer or udev types must not wait for the library that reads all other words.
+Why apart from the commands: a line that a timer or udev starts must not wait for the library that parses arguments.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The command line as it was typed: a use case's frame, whose subscriber is the terminal."""
+"""The typed command line: the settings of a use case, whose subscriber is the terminal."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Terminal(Settings):
-    """A command line: where things lie, and how much is told."""
+    """A command line: directories, and the amount of output."""
 
     def __init__(
         self,
@@ -37,28 +37,28 @@ class Terminal(Settings):
             door.print_lines(lines() if callable(lines) else lines)
 
     def answer_json(self, value: Callable[[], Mapping[str, Any]]) -> None:
-        """The result of a command whose lines were shown while it went on: the object with --json."""
+        """Print the result of a command whose lines were shown meanwhile: the object with --json."""
         if self.json:
             door.print_json(value())
 
     def show(self, lines: Iterable[str]) -> None:
-        """Result lines while a command goes on; JSON follows at its end."""
+        """Print result lines during a command; JSON follows at its end."""
         if not self.json:
             door.print_lines(lines)
 
 
 class _Listener(Subscriber):
-    """Shows what a use case does."""
+    """A subscriber that prints the progress of a use case."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
 
     def say(self, line: str) -> None:
-        """A line that is no result."""
+        """Print a line that is no result."""
         door.print_message(line)
 
     def log(self, line: str) -> None:
-        """A command line, where somebody wants to see it."""
+        """Print a command line, when --verbose is set."""
         if self._terminal.verbose:
             door.print_message(f"+ {line}")
 
@@ -72,7 +72,7 @@ class _Listener(Subscriber):
             door.print_lines(report_lines(report))
 
     def progress(self) -> ProgressOutput:
-        """A bar or lines."""
+        """Return a bar or lines."""
         from orchestrator.cli.terminal.progress import make_progress
 
         return make_progress(quiet=self._terminal.quiet, verbose=self._terminal.verbose, monotonic=compose.monotonic)
@@ -82,7 +82,7 @@ _WORST = (1, 3, 75, 0)
 
 
 def exit_code(outcomes: "Iterable[Outcome]") -> int:
-    """Return the exit code of several runs: failed over refused over waiting over fine."""
+    """Return the exit code of several runs: failed has priority over refused, waiting and done."""
     from orchestrator.domain.run import EXIT_CODES
 
     codes = {EXIT_CODES[outcome] for outcome in outcomes}

@@ -93,7 +93,7 @@ def _location(place: str, port: int | None) -> Location:
 
 
 def parse_special(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the letters of --sendoptions and --recvoptions, each with its value or "": "Lce", "u x recordsize o canmount=off"."""
+    """Yield the letters of --sendoptions and --recvoptions, each with its value or "": "Lce", "u o canmount=off"."""
     words = text.split()
     while words:
         letters = words.pop(0).lstrip("-")

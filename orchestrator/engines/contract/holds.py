@@ -13,7 +13,7 @@ from orchestrator.process.executor import Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """A hold or bookmark of ours that keeps a snapshot, or the record of one, on a pool.
+    """Our hold or bookmark that keeps a snapshot, or the record of one, on a pool.
 
     `kind`: "hold" or "bookmark"; `at`: the snapshot or bookmark; `target`: the pool it is kept for, by its name where known,
     else by its guid. `tag`: of a hold. `bytes`: space that only this keeps in use. `job`: the job that still needs it; None:

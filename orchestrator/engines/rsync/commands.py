@@ -82,9 +82,7 @@ def copy_command(
 
 
 def _mirrored(options: RsyncOptions) -> list[str]:
-    """Return rules that keep our own folder out of a mirror; foreign entries with our names are deleted, where deleting is
-    allowed.
-    """
+    """Return rules that keep our own folder out of a mirror, and remove foreign entries with our names, where allowed."""
     return [*(f"--filter=R_{name}" for name in RESERVED if options.delete), f"--exclude=/{OURS}"]
 
 
@@ -94,9 +92,10 @@ def _tidying(options: RsyncOptions) -> list[str]:
 
 
 def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> Command:
-    """Build the command that copies the files listed in the local file `names` again, and replaces the existing ones. Why rules
-    and not --files-from: a name that has left the source must be no failure, and rsync sets the folders' times. `path_filter`
-    writes the file.
+    """Build the command that copies the files listed in the local file `names` again, and replaces the existing ones.
+
+    Why rules and not --files-from: a name that has left the source must be no failure, and rsync sets the folders' times.
+    `path_filter` writes the file.
     """
     argv = [
         "rsync",
@@ -117,9 +116,9 @@ def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> 
 
 
 def path_filter(paths: Iterable[bytes]) -> bytes:
-    """Build rules that let exactly these paths pass, NUL-terminated: each folder on the way, then the path itself.
+    """Build rules that let exactly these paths pass, NUL-terminated: each folder above it, then the path itself.
 
-    The root's own name, which is empty, stands for all that lies below it.
+    The root's own name, which is empty, means everything below it.
     """
     rules: dict[bytes, None] = {}
     for path in paths:

@@ -50,9 +50,10 @@ class ParallelCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelCopies:
-    """The parallel copies of a tree. Directories above the listed paths are made by each copy that needs them. Why nothing
-    corrects those afterwards: each rsync sets owner, mode and time of such a directory after its last write into it, so the
-    last one leaves it right. Tried: 24 random trees, every file in any of 2 or 4 copies.
+    """The parallel copies of a tree. Directories above the listed paths are made by each copy that needs them.
+
+    Why nothing corrects those afterwards: each rsync sets owner, mode and time of such a directory after its last write into
+    it, so the last one leaves it right. Tried: 24 random trees, every file in any of 2 or 4 copies.
     """
 
     parallel_copies: tuple[ParallelCopy, ...]
@@ -173,7 +174,7 @@ class TreeSplitter:
     """A collector of a listing; call `parallel_copies` once it is complete.
 
     Entries may come in any order, each once, as paths relative to the root (the root itself, "." or nothing, may be included).
-    `kind`: b"d" is a directory, all else is not. Inodes are those of one filesystem.
+    `kind`: b"d" is a directory, any other value is not. Inodes are those of one filesystem.
     """
 
     def __init__(self) -> None:
@@ -221,9 +222,10 @@ class TreeSplitter:
         folder.linked += 1
 
     def parallel_copies(self, parallel_copies: int, *, per_file_cost: int = PER_FILE_COST) -> ParallelCopies | Refusal:
-        """Split the tree into at most `parallel_copies` parallel copies; fewer when there is too little to split. Refuses: hard
-        links alone are the reason for fewer copies than requested. An entry that appears in a shared directory after the
-        listing is in no copy; the next run copies it.
+        """Split the tree into at most `parallel_copies` parallel copies; fewer when there is too little to split.
+
+        Refuses: hard links alone are the reason for fewer copies than requested. An entry that appears in a shared directory
+        after the listing is in no copy; the next run copies it.
         """
         self._roll_up()
         cut = _FolderSplit(self._root, self._linked, parallel_copies=parallel_copies, per_file_cost=per_file_cost)

@@ -356,9 +356,7 @@ def parse_partial_files(text: bytes) -> tuple[tuple[int, bytes], ...]:
 
 
 def parse_sizes(text: bytes, count: int) -> tuple[int | None, ...]:
-    """Parse the output of `sizes_command`, in the order of the request. Raises: ValueError, also for more or fewer than
-    `count`.
-    """
+    """Parse the output of `sizes_command`, in the order of the request. Raises: ValueError, also unless there are `count`."""
     sizes = tuple(None if line == b"-" else parse_count(line) for line in text.split())
     if len(sizes) != count:
         raise ValueError(f"{len(sizes)} sizes, and {count} were requested")

@@ -61,9 +61,7 @@ def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
 
 
 def prepare_target(job: Job, *folders: str) -> Stage:
-    """Return the stage that makes the target ours, once any receiver of an earlier run has ended. `folders`: ours, below its
-    root.
-    """
+    """Return the stage that makes the target ours, once old receivers have ended. `folders`: ours, below its root."""
     patience = int(job.pipe.stall_after) + 30
     inside = tuple(folder.removeprefix(f"{OURS}/") for folder in folders)
     command = script_commands.prepare_command(job.target.location, job.name, inside, patience=patience)
@@ -307,7 +305,7 @@ def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
     root = job.target.location
     manifest = root / MANIFEST
     mirrored, linked = world.target.mirrored, None
-    if mirrored is not None and not _is_all_damaged(world):  # a first copy that was cut has its mark, and no manifest
+    if mirrored is not None and not _is_all_damaged(world):  # an interrupted first copy has its marker, and no manifest
         linked = RestorePoint(name=MIRROR, taken=mirrored, tree=root, manifest=manifest)
     recording = ManifestRecording(
         tree=root,

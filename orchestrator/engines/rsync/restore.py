@@ -68,9 +68,7 @@ def _plain(field: bytes) -> bytes:
 
 
 def _with_mounts(wanted: RestoreRequest, seen: DestinationSurvey, run: Callable[[Command], bytes]) -> DestinationSurvey:
-    """Return the survey with the contents of mounts and the point's data for them; folders that only lead to a mount are no
-    entries.
-    """
+    """Return the survey with the contents of mounts and the point's data for them; folders above a mount are no entries."""
     paths = tuple(one.path for one in seen.mounts)
     steps = sum(path.count(b"/") + 1 for path in paths)
     told = run(script_commands.survey_below_command(seen.to, paths, steps + 1)).split(b"\0")

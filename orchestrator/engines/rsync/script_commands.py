@@ -48,7 +48,7 @@ def survey_both_command(source: Location, root: Location) -> Command:
 
 
 def partial_files_command(work: Location) -> Command:
-    """Build the command that prints size and path of partial files: in partial directories, and rsync's orphaned temporaries."""
+    """Build the command that prints size and path of partial files: in partial directories, and orphaned temporaries."""
     return _script("half-copied.sh", work.path, effect=Effect.READS, host=work.host)
 
 
@@ -65,18 +65,18 @@ def close_rooms_command(root: Location, rooms: tuple[str, ...], *, keeps_work: b
 
 
 def prepare_command(root: Location, job: str, folders: tuple[str, ...], *, patience: int) -> Command:
-    """Build the command that makes the target ours and waits, `patience` seconds at most, for receivers of an earlier run to
-    end.
+    """Build the command that makes the target ours and waits for receivers of an earlier run to end.
 
-    `folders` are made in our own folder.
+    `patience`: the longest wait, in seconds. `folders` are made in our own folder.
     """
     values = (root.path, job, str(patience), *folders)
     return _script("prepare.sh", *values, effect=Effect.WRITES, host=root.host, with_functions="enter-room.sh")
 
 
 def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length: int | None = None) -> Command:
-    """Build the command that moves an orphaned temporary file to where a resumed copy looks for it, and truncates it to
-    `length`. Why truncate: --append-verify skips a file that is not shorter than the source's.
+    """Build the command that moves an orphaned temporary file to where a resumed copy looks for it, truncated to `length`.
+
+    Why truncated: --append-verify skips a file that is not shorter than the source's.
     """
     folder, _, name = path.rpartition(b"/")
     values = (
@@ -149,8 +149,9 @@ def restore_source_command(wanted: Location) -> Command:
 
 
 def survey_destination_command(to: Location) -> Command:
-    """Build the command that prints a destination, NUL-separated: kind, our marker, number of entries, its real path, this
-    machine's mount points, the first names.
+    """Build the command that prints a destination, NUL-separated.
+
+    Fields: kind, our marker, number of entries, its real path, this machine's mount points, the first names.
     """
     return _script("look-at-destination.sh", to.path, effect=Effect.READS, host=to.host)
 

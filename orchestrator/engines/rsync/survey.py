@@ -285,8 +285,9 @@ def _survey_changes(
 
 
 def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[bytes, ...]]":
-    """Return a summary of the source's listing: entries and bytes to move, the split, whether files have holes, and names of
-    ours in it. The listing is read as a stream.
+    """Return a summary of the source's listing, which is read as a stream.
+
+    It holds entries and bytes to move, the split, whether files have holes, and names of ours in it.
     """
     from orchestrator.engines.rsync.errors import explain
     from orchestrator.engines.rsync.parallel import TreeSplitter

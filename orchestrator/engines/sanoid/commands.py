@@ -54,8 +54,9 @@ def take_command(
 
 
 def prune_command(root: Location, text: str, folder: str, *, use: str | None) -> Command:
-    """Build the command by which sanoid removes snapshots that no rule keeps; the numbers in the job file are the consent. A
-    snapshot that a hold keeps, or a clone needs, stays and is reported; any other that could not be removed is a failure.
+    """Build the command by which sanoid removes snapshots that no rule keeps; the numbers in the job file are the consent.
+
+    A snapshot that a hold keeps, or a clone needs, stays and is reported; any other that could not be removed is a failure.
     """
     values = _values(root, text, folder, use)
     return script_command(_ROOM, "prune.sh", *values, effect=Effect.DESTROYS, host=root.host, with_functions=_RUN)

@@ -30,8 +30,9 @@ def mistakes(options: SanoidOptions, source: Location, _: Location, __: VerifyRu
 def snapshot_mistakes(
     snapshots: SnapshotRules, source: Location, copy: Location | None
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield mistakes in [snapshots]: (key, mistake, expected value). Why blanks: sanoid passes the name to a shell without
-    quotes when it lists the datasets below.
+    """Yield mistakes in [snapshots]: (key, mistake, expected value).
+
+    Why blanks: sanoid passes the name to a shell without quotes when it lists the datasets below.
     """
     if snapshots.use is not None and not snapshots.use.startswith("/"):
         yield "snapshots.use", f'"{snapshots.use}" is no absolute path', 'a directory such as "/etc/sanoid"'

@@ -57,6 +57,7 @@ def take_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
 
 def prune_source_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
     """Return the steps that remove snapshots that [snapshots] no longer keeps from the source; none if the survey found none.
+
     Its limit: snapshots of the datasets below the root count as old as the root's.
     """
     snapshots = snapshots_of(job)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class ZfsEngine:
     """The zfs implementation of the engine contract: each call goes to the module that does the work.
 
-    What nothing needs before the look is imported in the call, as `later` tells.
+    Modules that nothing needs before the survey are imported in the call; `later` names them.
     """
 
     name = "zfs"
@@ -267,7 +267,7 @@ class ZfsEngine:
         return plan_drill_comparison(job, seen, drill_plan, names, notes)
 
     def survey_kit(self, job: Job, now: datetime, reader: Reader) -> "KitContents":
-        """Return the recovery kit: the data needed to build the source again. Raises: OrchestratorError."""
+        """Return the recovery kit: the data needed to rebuild the source. Raises: OrchestratorError."""
         from orchestrator.engines.zfs.recovery.kit import survey_kit
 
         return survey_kit(job, now, reader)

@@ -1,7 +1,7 @@
 """The model of the zfs engine: its surveys, decisions and actions, as values.
 
-A dataset is named by where it lies below the job's root: "" is the root itself, "a/b" lies two below. Snapshots and
-bookmarks are told apart by guid and ordered by createtxg, never by name and never by time.
+A dataset is named by its path below the job's root: "" is the root itself, "a/b" lies two below. Snapshots and bookmarks are
+identified by guid and ordered by createtxg, never by name or time.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 
-FLAGS = "poolferry:flags"  # on each dataset of a copy: how its chain is sent, as `SendFlags` spells it
-PLACEHOLDER = "poolferry:placeholder"  # on a dataset that we made only so that others can lie below it
+FLAGS = "poolferry:flags"  # on each dataset of a copy: the flags of its chain, as `SendFlags` writes them
+PLACEHOLDER = "poolferry:placeholder"  # on a dataset that we made only as a parent of others
 
 
 class DatasetType(StrEnum):
@@ -25,7 +25,7 @@ class DatasetType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A snapshot of one dataset. `name`: what follows the @."""
+    """A snapshot of one dataset. `name`: the part after the @."""
 
     name: str
     guid: int
@@ -39,7 +39,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bookmark:
-    """A bookmark of one dataset: the guid and createtxg are those of the snapshot it was made of."""
+    """A bookmark of one dataset: guid and createtxg are those of its snapshot."""
 
     name: str
     guid: int
@@ -55,7 +55,7 @@ class Bookmark:
 class SendFlags:
     """The flags of a chain: fixed with its first send, as ZFS refuses some changes later. `raw`: encrypted as stored.
 
-    `backup`: a copy on its way back, with the properties that were its source's. A dataset with that flag is not whole yet.
+    `backup`: a copy that is being restored, with its source's properties. A dataset with that flag is not complete yet.
     """
 
     raw: bool = False
@@ -82,10 +82,10 @@ def parse_flags(text: str) -> SendFlags | None:
 class Dataset:
     """One dataset in a survey; snapshots and bookmarks by createtxg, oldest first. None: not reported, or none.
 
-    `origin`: the full name of the snapshot that a clone comes from. `token`: a receive was cut here and can go on.
-    `partial`: a receive was cut here, or goes on (the hidden %recv child, or a dataset without a whole snapshot).
-    `flags`, `placeholder`: our own properties, set on this very dataset. `bare`: it was a placeholder, and no properties have
-    come to it since: the first that come clear all that is set on it. `used`: bytes, with all that lies below it.
+    `origin`: the full name of the snapshot that a clone comes from. `token`: a receive was interrupted here and can resume.
+    `partial`: a receive was interrupted here, or is running (the hidden %recv child, or a dataset without a complete snapshot).
+    `flags`, `placeholder`: our own properties, set on this very dataset. `bare`: it was a placeholder and has received no
+    properties since: the first received ones clear all that are set on it. `used`: bytes, including all datasets below.
     """
 
     name: str
@@ -134,9 +134,9 @@ class MbufferConnection:
 class SideSurvey:
     """One side in a survey. `root`: the dataset that the job names; `datasets`: by name below it.
 
-    `programs`: channel programs (`zfs program`) may be used there; `above`: which datasets above the root exist, by their
-    whole names, the pool's first; `inherits_encryption`: the root would be encrypted like what is above it.
-    `sudo`: what changes things there goes through sudo; `mbuffer`: it is installed there; `wire`: how we reached it.
+    `programs`: channel programs (`zfs program`) may be used there; `above`: the existing datasets above the root, by full
+    names, the pool's first; `inherits_encryption`: the root would be encrypted like its parent. `sudo`: changes there need
+    sudo; `mbuffer`: it is installed there; `wire`: the addresses of our connection.
     """
 
     root: Location
@@ -174,11 +174,11 @@ class ResumeToken:
 class ZfsSurvey:
     """The input of a plan. `tokens`: the content of each token of the target; None: it could not be read.
 
-    `target`: of a copy's snapshots, those that the source knows may be told up to the newest alone.
-    `receiving`: datasets of the target into which some process receives now, with its pid. `held`: by dataset, the names
-    of snapshots that our hold for this copy keeps; `held_older`: those that one keeps whose tag names the pool alone.
-    `created`: when snapshots were taken, by guid; only told for catch-up = "kept". `returning`: the source is a copy on its
-    way back, or a part of one, and this is the copy's root.
+    `target`: of the copy's snapshots that the source knows, only the newest may be listed. `receiving`: datasets of the target
+    into which a process receives now, with its pid. `held`: by dataset, the names of snapshots that our hold for this copy
+    keeps; `held_older`: those kept by a hold whose tag names only the pool. `created`: creation times of snapshots, by guid;
+    only for catch-up = "kept". `returning`: the source is a copy that is being restored, or a part of one, and this is the
+    copy's root.
     """
 
     source: SideSurvey
@@ -191,17 +191,17 @@ class ZfsSurvey:
     returning: str | None = None
 
 
-# What a plan does, one value each. `dataset`: the name below the root, the same on both sides.
+# Actions of a plan, one class each. `dataset`: the name below the root, the same on both sides.
 
 
 class ReceiveEncryption(StrEnum):
     """The encryption of a dataset that is not sent raw, below an encrypted one.
 
-    Why: by itself it would be encrypted with a key that is not there; or, with the stream's own properties, not at all.
+    Why: otherwise it would be encrypted with a key that is not there; or, with the stream's own properties, not at all.
     """
 
-    AS_ABOVE = "as above"  # `-x encryption`: the target encrypts all that lies there
-    OFF = "off"  # `-o encryption=off`: what lies above is a raw copy, and its key is the source's
+    AS_ABOVE = "as above"  # `-x encryption`: the target encrypts all datasets there
+    OFF = "off"  # `-o encryption=off`: the parent is a raw copy, with the source's key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +219,7 @@ class FullSend:
 class IncrementalSend:
     """A send from a base that both sides hold to a newer snapshot; `between`: with all snapshots between (-I).
 
-    `origin`: the base is a snapshot of this other dataset, and the copy becomes a clone of that one's copy.
+    `origin`: the base is a snapshot of this other dataset, and the copy becomes a clone of that dataset's copy.
     """
 
     dataset: str
@@ -233,19 +233,19 @@ class IncrementalSend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumedSend:
-    """A send of the rest of an interrupted stream, with the token's flags. `vain`: what is recorded if it fails."""
+    """A send of the rest of an interrupted stream, with the token's flags. `vain`: the record of a failure."""
 
     dataset: str
     token: ResumeToken
     snapshot: Snapshot
-    first: bool  # the dataset had no whole snapshot before it
+    first: bool  # the dataset had no complete snapshot before it
     why: str
     vain: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortReceive:
-    """An action that discards an unresumable partial receive (`zfs receive -A`). `told`: what is recorded then."""
+    """An action that discards a partial receive that cannot resume (`zfs receive -A`). `told`: the record of it."""
 
     dataset: str
     why: str
@@ -254,7 +254,7 @@ class AbortReceive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndReceive:
-    """An action that ends the process that still receives from a dead link, so that its token can be used."""
+    """An action that ends a process that still receives from a broken connection, so that its token can be used."""
 
     dataset: str
     pid: int
@@ -282,9 +282,9 @@ class RenameAside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePlaceholder:
-    """An action that creates a dataset that is never mounted, only so that others can lie below it.
+    """An action that creates a dataset that is never mounted, only as a parent of others.
 
-    `above`: it lies above the root, and `dataset` is its whole name.
+    `above`: it lies above the root, and `dataset` is its full name.
     """
 
     dataset: str
@@ -294,9 +294,10 @@ class CreatePlaceholder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldBases:
-    """Actions before the sends: bookmarks of what is sent to this copy, and holds on what a resume would need.
+    """Actions before the sends: bookmarks of the snapshots sent to this copy, and holds on those that a resume would need.
 
-    Each is (dataset, snapshot). `between`: held too, as part of one stream of several; the bookmarks around tell of them.
+    Each is (dataset, snapshot). `between`: held too, as part of one stream of several snapshots; the bookmarks around them
+    record this.
     """
 
     cursors: tuple[tuple[str, Snapshot], ...] = ()
@@ -308,7 +309,7 @@ class HoldBases:
 class ReleaseBases:
     """Actions after the confirmation: release of bookmarks that newer ones replace, and of holds that no token needs.
 
-    `older`: those holds whose tag names the pool alone.
+    `older`: those holds whose tag names only the pool.
     """
 
     cursors: tuple[tuple[str, Bookmark], ...] = ()
@@ -325,8 +326,8 @@ Action = Send | AbortReceive | EndReceive | Rollback | RenameAside | CreatePlace
 class ActionPlan:
     """The decision, in stages: actions of one dataset in order, those of different datasets in parallel.
 
-    `refusals`: datasets that are left out, each with the reason. `current`: the newest snapshot's name of the root, as the
-    target has it afterwards. `again`: what comes next depends on what these deeds leave, so the same run looks again.
+    `refusals`: datasets that are left out, each with the reason. `current`: the name of the root's newest snapshot, as the
+    target has it afterwards. `again`: the next actions depend on the result of these, so the same run surveys again.
     """
 
     stages: tuple[tuple[Action, ...], ...]

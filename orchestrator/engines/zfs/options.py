@@ -66,7 +66,7 @@ def copy_location(options: ZfsOptions, source: Location, place: Location) -> Loc
 
 
 def mistakes(options: ZfsOptions, source: Location, target: Location, _: VerifyRules) -> Iterator[tuple[str, str, str]]:
-    """Yield keys that do not fit together: (key, what is wrong, what is expected)."""
+    """Yield mistakes for keys that contradict each other: (key, mistake, expected value)."""
     if options.raw == "yes" and options.may_decrypt:
         yield "zfs.may-decrypt", "a raw send never decrypts", 'raw = "no", or no may-decrypt'
     if options.name is not None and ("/" in options.name or "@" in options.name or "#" in options.name):

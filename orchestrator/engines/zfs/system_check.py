@@ -77,7 +77,7 @@ def _version(look: SideListing, root: Location) -> SystemCheckResult:
 
 
 def _ssh_addresses(look: SideListing, root: Location, job: Job) -> tuple[SystemCheckResult, ...]:
-    """Return advice on whether mbuffer may make its own connection, and between which addresses."""
+    """Return advice on mbuffer's own connection: whether it is allowed, and between which addresses."""
     if root.host is None or not transport.uses_own_connection(job):
         return ()
     subject = f"transport to {root.host}"

@@ -92,7 +92,7 @@ def survey_set_members(
 def _ails(known: DiskRecord, last: DiskVisit | None, said: DiskVisit | None) -> dict[str, str] | None:
     """Return problems from `last`, the last visit, and `said`, the last one with health. A slow copy that ended is solved.
 
-    A visit that is recorded as refused was that of a disk which only looks like this one, unless it was adopted since.
+    A visit recorded as refused belongs to a disk that only looks like this one, unless it was readopted since.
     """
     slow = last.slow if last else ""
     strange = last is not None and last.outcome == VisitOutcome.REFUSED and last.arrived > known.enrolled

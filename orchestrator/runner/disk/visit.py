@@ -110,8 +110,9 @@ def _bury(disks: Sequence[Disk], found: Sequence[IdentifiedDevice], visit_contex
 
 
 class AttachedDisk:
-    """An attached disk, from the first write on it to its release. `pools_without_disk`: the lock of the visit; `health`: as in
-    DiskVisit.
+    """An attached disk, from the first write on it to its release.
+
+    `pools_without_disk`: the lock of the visit; `health`: as in DiskVisit.
     """
 
     def __init__(

@@ -79,9 +79,7 @@ def _digests(point: RestorePoint, journal: RunRecorder, writer: Writer) -> Itera
 def _read(
     point: RestorePoint, manifest: str, journal: RunRecorder, writer: Writer, notes: str
 ) -> Iterator[tuple[bytes, str]]:
-    """Read the point once for both digests. Raises: ProofFailed when it differs from its manifest, so that no wrong sums are
-    written.
-    """
+    """Read the point once for both digests. Raises: ProofFailed when it differs from its manifest."""
     workers = journal.job.verify.workers
     with DigestSpool(notes) as spool:
         collector = ResultCollector(workers, taken=spool.take)

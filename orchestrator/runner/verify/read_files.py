@@ -251,7 +251,7 @@ def _note_verdict(
     tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=scope)
     damaged = sorted(found.path for found in reading.findings if found.verdict in DAMAGE)
     if (not damaged and not point.damaged) or (scope == PART and point.damaged):
-        return  # what a whole reading noted is more
+        return  # a complete reading has noted more
     store_damage_note(point, damaged, journal, writer, notes)
     newest = tools.engine.points(job, writer)[-1]
     if damaged and newest.name != point.name and newest.manifest is not None:

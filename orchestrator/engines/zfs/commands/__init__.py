@@ -1,1 +1,1 @@
-"""Command lines of zfs, zpool and mbuffer, the scripts that they need, and the progress of a stream."""
+"""Command lines of zfs, zpool and mbuffer, their scripts, and the progress of a stream."""

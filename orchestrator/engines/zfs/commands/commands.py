@@ -21,19 +21,19 @@ from orchestrator.engines.zfs.model import (
 from orchestrator.process import scripts as package_scripts
 
 _ROOM = "engines/zfs"
-# One argument may have 128 KiB, and a whole remote line is one argument of the far shell.
+# One argument may have 128 KiB, and a whole remote line is one argument of the remote shell.
 LONGEST = 96 << 10
-_LEAST = 2 << 20  # mbuffer wants room for some of its blocks
+_LEAST = 2 << 20  # mbuffer needs memory for some of its blocks
 _PROPERTIES = "type,guid,createtxg,origin,encryption,encryptionroot,keystatus"
 _SOURCE_PROPERTIES = f"{_PROPERTIES},used,{FLAGS}"
 _TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,available,{FLAGS},{PLACEHOLDER}"
-# What a stream must not change on the target: where it would mount, publish, or refuse for want of room.
+# Properties that a stream must not change on the target, as they mount, share, or limit the space.
 _ELSEWHERE = ("mountpoint", "sharenfs", "sharesmb")
 _SPACE_PROPERTIES = {
     DatasetType.FILESYSTEM: ("quota", "refquota", "reservation", "refreservation"),
     DatasetType.VOLUME: ("reservation", "refreservation"),
 }
-# What zfs does not let a volume have; it warns, or refuses the stream. Source: zfsprops(7).
+# Properties that a volume cannot have; zfs warns, or refuses the stream. Source: zfsprops(7).
 _NOT_OF_VOLUMES = frozenset(
     "aclinherit aclmode acltype atime canmount casesensitivity defaultuserquota devices exec filesystem_limit mountpoint "
     "nbmand normalization overlay quota recordsize refquota relatime setuid sharenfs sharesmb snapdir snapshot_limit "
@@ -105,17 +105,17 @@ def zfs_command(*words: str, effect: Effect, where: CommandHost) -> Command:
     return Command(argv=(*(("sudo", "-n") if where.sudo else ()), "zfs", *words), effect=effect)
 
 
-# Looking.
+# Surveys.
 
 
 def survey_command(
     root: Location, *, target: bool, recursive: bool, sudo: bool, above: bool, created: bool, newest: bool = False
 ) -> Command:
-    """Build the command that prints all a plan needs of one side. `above`: the root's parents even if it exists.
+    """Build the command that prints all data of one side for a plan. `above`: the root's parents even if it exists.
 
     Only names, guids and createtxg of snapshots: any other property opens every one of them. `newest`: of each dataset's
-    snapshots only the newest. Why: for each snapshot that it lists, zfs opens its dataset anew where that is not mounted,
-    as no copy is.
+    snapshots only the newest. Why: for each listed snapshot zfs opens its dataset again unless that is mounted, and copies are
+    not.
     """
     columns = "name,guid,createtxg" + (",creation" if created else "")
     return package_script_command(
@@ -123,7 +123,7 @@ def survey_command(
         "sudo" if sudo else "plain",
         root.path.partition("/")[0],
         root.path,
-        "-r" if recursive else "-d1",  # a dataset's snapshots lie one below it
+        "-r" if recursive else "-d1",  # a dataset's snapshots are one level below it
         "-r" if recursive else "-d0",
         ("prevsnap," if newest else "") + (_TARGET_PROPERTIES if target else _SOURCE_PROPERTIES),
         columns,
@@ -199,7 +199,7 @@ def destroy_command(root: Location, names: Iterable[str]) -> Command:
 
 
 def dry_destroy_command(root: Location, names: Iterable[str]) -> Command:
-    """Build the command that prints what `destroy_command` would free, and destroys nothing (-n)."""
+    """Build the command that prints the space that `destroy_command` would free, and destroys nothing (-n)."""
     return zfs_command(
         "destroy", "-nvpr", f"{root.path}@{','.join(names)}", effect=Effect.READS, where=CommandHost(host=root.host)
     )
@@ -222,7 +222,7 @@ def _four(words: tuple[str, ...]) -> tuple[str, str, str, str]:
     raise ValueError(f"no send of ours: {words}")
 
 
-# Sending.
+# Sends.
 
 
 def full_send_arguments(snapshot: str, flags: SendFlags, *, properties: bool) -> tuple[str, ...]:
@@ -245,7 +245,7 @@ def resumed_send_arguments(token: str) -> tuple[str, ...]:
 def _cluster(flags: SendFlags, properties: bool) -> str:
     """Return all flags as one word. Never -R: it would let a receive destroy. P: sizes for programs, on stderr.
 
-    b in place of p: only what a copy received, whatever it was given in its place; so the source's own values return.
+    b instead of p: only the received properties, without values set on the copy; so the source's own values return.
     """
     letters = str(replace(flags, backup=False)).removeprefix("-")
     return f"-P{letters}{('b' if flags.backup else 'p') if properties else ''}"
@@ -265,17 +265,16 @@ def receive_arguments(
 ) -> tuple[str, ...]:
     """Build the words that receive into a dataset, resumably (-s) and without mounting (-u).
 
-    `properties`: the stream brings some; those kept aside stay as received values, which `zfs inherit -S` takes back.
-    Why room is set to none and not excluded: an excluded value that cannot be inherited is not kept, and OpenZFS 2.1 lets
-    the next increment's in.
-    `onto_placeholder`: the only case of -F, and the dataset is an empty one of ours.
+    `properties`: the stream brings some; overridden ones stay as received values, which `zfs inherit -S` restores. Why quotas
+    and reservations are set to none and not excluded: an excluded value that cannot be inherited is not kept, and OpenZFS 2.1
+    accepts that of the next increment. `onto_placeholder`: the only case of -F, and the dataset is an empty one of ours.
     """
     words = ["receive", "-s", "-u", *(["-F"] if onto_placeholder else [])]
     given = _given(kind, flags, first=first)
     for name, value in given.items():
         words += ["-o", f"{name}={value}"]
     if origin is not None:
-        words += ["-o", f"origin={origin}"]  # else zfs searches the pool for the guid, and may find another copy
+        words += ["-o", f"origin={origin}"]  # otherwise zfs searches the pool for the guid, and may find another copy
     words += {None: (), ReceiveEncryption.AS_ABOVE: ("-x", "encryption"), ReceiveEncryption.OFF: _OPEN}[encryption]
     if properties:
         for name in _aside(kind, protect, given):
@@ -284,7 +283,7 @@ def receive_arguments(
 
 
 def _given(kind: DatasetType, flags: SendFlags | None, *, first: bool) -> dict[str, str]:
-    """Return the properties of a new copy. noauto: nothing mounts it by itself. readonly: nothing changes it."""
+    """Return the properties of a new copy. noauto: it is never mounted automatically. readonly: nothing changes it."""
     if not first:
         return {}
     given = {"readonly": "on", **dict.fromkeys(_SPACE_PROPERTIES[kind], "none")}
@@ -296,7 +295,7 @@ def _given(kind: DatasetType, flags: SendFlags | None, *, first: bool) -> dict[s
 
 
 def overridden_properties(kind: DatasetType) -> tuple[str, ...]:
-    """Return the properties that a copy keeps as its own or its parent's, whatever the stream brings."""
+    """Return the properties that a copy keeps as its own or its parent's, with any stream."""
     given = {name: value for name, value in _given(kind, None, first=True).items() if name != FLAGS}
     return (*given, *_aside(kind, (), given))
 
@@ -348,7 +347,7 @@ def listen_command(words: tuple[str, ...], side: SideSurvey, line: MbufferConnec
 
 
 def _patience(pipe: PipeOptions) -> str:
-    """Return the timeout of the far end, which gets no notice of a dead link; it is longer than our own."""
+    """Return the timeout of the other end, which cannot notice a broken link; it is longer than our own."""
     return str(max(30, 2 * math.ceil(pipe.stall_after)))
 
 
@@ -366,16 +365,16 @@ def receive_command(words: tuple[str, ...], side: SideSurvey, pipe: PipeOptions)
     return zfs_command(*words, effect=effect, where=command_host(side))
 
 
-# Small deeds.
+# Small actions.
 
 
 def abort_command(dataset: str, where: CommandHost) -> Command:
-    """Build the command that discards the rest of an interrupted receive; it succeeds when there is none."""
+    """Build the command that discards an interrupted receive; it succeeds when there is none."""
     return package_script_command("abort-receive.sh", dataset, effect=Effect.WRITES, where=where)
 
 
 def end_receive_command(dataset: str, pid: int, where: CommandHost) -> Command:
-    """Build the command that ends a process that still receives into the dataset, and waits until it is gone."""
+    """Build the command that ends a process that still receives into the dataset, and waits until it has ended."""
     how = "sudo" if where.sudo else "plain"
     return package_script_command("end-receive.sh", str(pid), dataset, how, effect=Effect.WRITES, where=where)
 
@@ -406,7 +405,7 @@ def no_placeholder_command(dataset: str, where: CommandHost) -> Command:
 def bookmark_commands(marks: tuple[tuple[str, str, str], ...], side: SideSurvey) -> Iterator[Command]:
     """Yield commands that create bookmarks (dataset, snapshot, bookmark); existing ones are no error.
 
-    Why two ways: a channel program makes all of them in one transaction, and needs root.
+    Why two ways: a channel program creates all of them in one transaction, but needs root.
     """
     if side.programs:
         pool = side.root.path.partition("/")[0]

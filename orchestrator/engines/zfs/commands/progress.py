@@ -16,7 +16,7 @@ class ZfsMeter:
         return None
 
     def heard(self, chunk: bytes) -> None:
-        """Parse the size from a line "size N"; messages of other programs may stand between, and lines may be split."""
+        """Parse the size from a line "size N"; messages of other programs may come between, and lines may be split."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         self._rest = self._rest[-64:]
         for line in lines:
@@ -31,7 +31,7 @@ class ZfsMeter:
 
     @property
     def expected(self) -> int | None:
-        """Return the size that the sender announced; None: it announced none, or nonsense."""
+        """Return the size that the sender announced; None: it announced none, or an impossible one."""
         return self._expected
 
     def moved(self) -> int | None:

@@ -1,4 +1,4 @@
-"""The lines that stand before every script of the zfs engine; the scripts themselves lie in `engines/zfs/scripts/`.
+"""The lines before every script of the zfs engine; the scripts themselves lie in `engines/zfs/scripts/`.
 
 One call is one login over ssh. Names are passed as arguments: nothing is ever spliced into a text.
 """

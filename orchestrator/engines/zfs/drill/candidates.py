@@ -14,7 +14,7 @@ from orchestrator.engines.zfs.verify import compare as comparing
 class DrillCandidate:
     """A dataset of the copy with the snapshot to test. `source`: the same one there; None: the source no longer has it.
 
-    `away`: why nobody could look at the source.
+    `away`: why the source could not be surveyed.
     """
 
     dataset: str
@@ -47,7 +47,7 @@ class DrillCandidate:
 def find_drill_candidates(case: PlanContext, away: str = "") -> tuple[DrillCandidate, ...] | Refusal:
     """Return per dataset of the copy the newest snapshot on both sides, else its newest. Refuses: there is none.
 
-    `away`: why nobody could look at the source.
+    `away`: why the source could not be surveyed.
     """
     found = tuple(_each(case, away))
     if found:

@@ -1,7 +1,7 @@
 """Restore tests of datasets: clones of a copy's newest snapshots, or a real receive, and the comparison of their files.
 
-The clones lie beside the copy, flat below one dataset that carries our mark; only what carries it is ever destroyed. What is
-encrypted and has no key here is tried as it lies: its raw stream is read, or received; no file of it is ever seen.
+The clones lie beside the copy, flat below one dataset with our mark; only datasets with that mark are ever destroyed. An
+encrypted dataset without its key here is tested as stored: its raw stream is read or received, and its files are never visible.
 """
 
 import os
@@ -45,7 +45,7 @@ def plan_drill(
 ) -> DrillPlan | Refusal:
     """Plan clones of the newest snapshots on both sides, beside the copy; `whole`: receive them in [drill] scratch.
 
-    What the source has no more is compared with what was recorded of it: bookmarks, and `kit`, the newest recovery kit.
+    A snapshot that the source no longer has is compared with its records: bookmarks, and `kit`, the newest recovery kit.
     """
     case = PlanContext(job, both.world, request)
     found = find_drill_candidates(case, both.away)
@@ -125,7 +125,7 @@ def _proves(job: Job, side: SideSurvey, target_encrypts: list[DrillCandidate], *
 
 
 def _containers(root: Location, where: CommandHost) -> Iterator[Step]:
-    """Yield steps that create the container. With `-p` an existing dataset stays as it is, without our mark."""
+    """Yield steps that create the container. With `-p` an existing dataset is not changed and gets no mark."""
     for path in (root.path.rpartition("/")[0], root.path):
         options = ("-p", "-u", "-o", "canmount=off", "-o", "mountpoint=none", "-o", f"{MARK}=yes")
         made = commands.zfs_command("create", *options, path, effect=Effect.WRITES, where=where)
@@ -226,7 +226,7 @@ def damage_step(job: Job, drill_plan: DrillPlan, part: DrillDataset, names: str)
 def plan_drill_comparison(
     job: Job, both: ComparisonSurvey, drill_plan: DrillPlan, names: Mapping[int, str], notes: str
 ) -> ComparisonPlan:
-    """Plan to read each part and the source's snapshot; `names`: local files with what to read, none: all."""
+    """Plan to read each part and the source's snapshot; `names`: local files with the paths to read; none: all."""
     scratch = _scratch_side(job, drill_plan)
 
     def listed(part: DrillDataset, side: SideSurvey, what: str, called: str) -> Step:
@@ -257,7 +257,7 @@ def plan_drill_comparison(
 
 
 def user_check_command(job: Job, drill_plan: DrillPlan, folder: str, owner: Command) -> Command | Refusal:
-    """Build the owner's check, with the data mounted in a folder only for it. Refuses: the data is on another host."""
+    """Build the owner's check, with the data mounted in a folder of its own. Refuses: the data is on another host."""
     if drill_plan.where.host is not None:
         hint = "poolferry drill --whole receives it here, where [drill] scratch names a dataset"
         return Refusal(
@@ -279,7 +279,7 @@ def _scratch_side(job: Job, drill_plan: DrillPlan) -> SideSurvey:
 
 
 def _script(text: str, what: str, side: SideSurvey, *more: str) -> Command:
-    """Build a script command in a mount namespace of its own, as in `digesting`."""
+    """Build a script command in a mount namespace of its own, as in `verify/checksum.py`."""
     return digesting.mount_namespace_command(text, (what, *more), side)
 
 

@@ -1,6 +1,6 @@
 """Scratch copies: clones of a point's snapshots, below a place beside the copy, mounted apart, destroyed by name.
 
-Only what lies in that place and has our mark on it is ever destroyed.
+Only datasets in that place with our mark are ever destroyed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -87,7 +87,7 @@ def _make(
 
 
 def _options(kind: DatasetType, name: str, below: str) -> tuple[str, ...]:
-    """Return the clone's options: writable; a filesystem has its own folder, and nothing else mounts it."""
+    """Return the clone's options: writable; a filesystem has its own folder, and is not mounted automatically."""
     if kind is DatasetType.VOLUME:
         return ("-o", "readonly=off")
     folder = f"{FOLDER}/{name}/{below}".rstrip("/")

@@ -1,1 +1,1 @@
-"""Failures of zfs, zpool, mbuffer and ssh: the table of what they say, and the errors that it leads to."""
+"""Failures of zfs, zpool, mbuffer and ssh: the table of their messages, and the errors made from it."""

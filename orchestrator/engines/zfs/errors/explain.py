@@ -1,8 +1,8 @@
 """Translation of a failed command or stream: what happened, what it means, what to do.
 
-`zfs receive` ends with 1 whatever happened, so only words tell; the table of `sayings` knows them. A sender that dies
-takes its receiver along, which then speaks of an incomplete stream, and the other way round: so what all programs said is
-read together, the one to blame first. Names in quotes are passed over: a snapshot may well be called "out of space".
+`zfs receive` always fails with 1, so only its messages differ; the table in `messages` explains them. A sender that dies ends
+its receiver, which then reports an incomplete stream, and the other way round: so the messages of all programs are read
+together, the one to blame first. Names in quotes are ignored: a snapshot may be called "out of space".
 """
 
 import re
@@ -25,16 +25,16 @@ from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopRe
 
 _TOKEN = re.compile(r"\b1-[0-9a-f]{1,16}-[0-9a-f]{1,16}-[0-9a-f]{16,}")
 _QUOTED = re.compile(r"'[^'\n]*'")
-_SIZES = re.compile(r"^(size|full|incremental)\t.*\n?", re.MULTILINE)  # the sender's account, no complaint
+_SIZES = re.compile(r"^(size|full|incremental)\t.*\n?", re.MULTILINE)  # the sender's report, no error
 _NO_POOL = re.compile(r"no such pool")
-# zfs names what it could not do, and the right to do it has the same name.
+# zfs names the action that failed, and its permission has the same name.
 _DENIED = re.compile(
     r"cannot (?:create )?(bookmark|create|destroy|hold|mount|receive|release|rename|rollback|send)\b[^\n]*permission denied"
 )
 
 
 def explain(broken: PipelineFailed) -> OrchestratorError:
-    """Return the error that a failed pipeline stands for. Raises nothing."""
+    """Return the error for a failed pipeline. Raises nothing."""
     result, evidence = broken.result, without_tokens(broken.evidence)
     if result.stopped is not None:
         return _stopped(result.stopped, evidence)
@@ -58,7 +58,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
 
 
 def without_tokens(evidence: Evidence) -> Evidence:
-    """Return the evidence without resume tokens, as any holder of a token can have the rest of the stream sent."""
+    """Return the evidence without resume tokens, as anyone with a token can request the rest of the stream."""
     return replace(
         evidence,
         lines=tuple(map(redact, evidence.lines)),

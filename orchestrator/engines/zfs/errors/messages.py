@@ -1,6 +1,6 @@
 """Error messages of zfs, zpool, mbuffer, sudo and ssh, and their meanings: one table, tried from the top.
 
-Words before mere exit codes, causes before consequences: what a cut brings along stands last.
+Messages before mere exit codes, causes before consequences: errors that follow from a broken connection come last.
 Source: openzfs, lib/libzfs/libzfs_sendrecv.c and libzfs_util.c; ssh(1).
 """
 

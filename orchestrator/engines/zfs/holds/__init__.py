@@ -1,1 +1,1 @@
-"""Holds and bookmarks that we leave on pools: their survey, and the report of who needs them."""
+"""Holds and bookmarks that poolferry leaves on pools: their survey, and the jobs that need them."""

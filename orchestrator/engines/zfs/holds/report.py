@@ -1,6 +1,6 @@
 """Our holds and bookmarks: the job that needs each, the space that it uses, and the release of those not needed.
 
-A pool that is away now may still want its pins: as long as one of the jobs' places was not seen, its unknown ones stay.
+A pool that is away now may still need its pins: unknown ones stay as long as one of the jobs' places was not surveyed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ from orchestrator.engines.zfs.plan.hold_names import (
     replication_target_id,
 )
 
-# Who wants what.
+# The job that needs each pin.
 
 
 def judge_pins(jobs: Iterable[Job], seen: PinSurvey, now: datetime) -> PinReport:
@@ -44,7 +44,7 @@ def judge_pins(jobs: Iterable[Job], seen: PinSurvey, now: datetime) -> PinReport
 
 
 def _target_guid(job: Job, seen: PinSurvey) -> int | None:
-    """Return the guid of the pool that a job copies to; None: the survey did not see it."""
+    """Return the guid of the pool that a job copies to; None: the survey did not find it."""
     there = pool_of(job.target.location)
     machine = [pool for pool in seen.pools if pool.root.host == there.host]
     return next((guid for pool in machine for guid, name in pool.pools.items() if name == there.path), None)
@@ -131,7 +131,7 @@ def _whole(one: HoldOrBookmark) -> str:
     return f"{one.dataset}{'@' if one.kind == HOLDS else '#'}{one.name}"
 
 
-# Letting go.
+# The release.
 
 
 def plan_release(seen: PinSurvey, pins: PinReport) -> tuple[tuple[Job, tuple[Step, ...]], ...]:
@@ -146,7 +146,7 @@ def plan_release(seen: PinSurvey, pins: PinReport) -> tuple[tuple[Job, tuple[Ste
 
 
 def _stand_in_job(pool: PoolPins) -> Job:
-    """Build a pseudo job for a pool, so that the history can record actions there."""
+    """Build an artificial job for a pool, so that the history can record actions there."""
     place = Place(name="pins", location=pool.root)
     return Job(
         name="pins", file="", engine="zfs", source=pool.root, target=place, options=ZfsOptions(sudo=pool.sudo),

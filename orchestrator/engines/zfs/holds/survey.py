@@ -24,7 +24,7 @@ HOLDS, BOOKMARKS = "hold", "bookmark"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldOrBookmark:
-    """A hold or bookmark of ours. `target_id`: its replication target id; `beside`: the bookmark that belongs to a hold.
+    """Our hold or bookmark. `target_id`: its replication target id; `beside`: the bookmark that belongs to a hold.
 
     `since`: of a bookmark, when its snapshot was taken.
     """

@@ -1,1 +1,1 @@
-"""Decisions on datasets: what is common, what is new, what is in the way; and the steps that carry it."""
+"""Decisions on datasets: common snapshots, new ones, and obstacles; and the steps that result."""

@@ -13,7 +13,7 @@ from orchestrator.engines.zfs.plan.resume_attempts import ResumeAttempts, attemp
 
 
 class PlanContext:
-    """One survey to decide on; its indexes are built once, when they are first needed."""
+    """One survey to decide on; its indexes are built once, when first needed."""
 
     def __init__(self, job: Job, world: ZfsSurvey, request: RunRequest) -> None:
         self.job = job

@@ -1,9 +1,4 @@
-"""The decision on one dataset: nothing, the actions of its dataset plan in order, or a refusal.
-
-The check whether a clone's copy can be a clone too: the target must hold the origin's snapshot by then.
-
-Pure.
-"""
+"""The decision on one dataset: nothing, its actions in order, or a refusal."""
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
@@ -172,7 +167,7 @@ def _begin(
     if not ahead.picked:
         return replace(here, empty=True, actions=before)
     if here.name and (blocks := done[parent_dataset(here.name)].blocks):
-        # An empty dataset of ours above it would keep what is refused there from coming as what it is.
+        # A placeholder above it would later prevent the refused dataset from being received as its own type.
         why = f"{case.target_name(here.name)} waits for what lies above it"
         return replace(here, refusal=divergence.refuse_waiting(why, blocks))
     above = _encryption_above(case, here.name, done)
@@ -200,7 +195,7 @@ def _begin(
 def _beside(
     case: PlanContext, here: DatasetPlan, refusal: Refusal, done: DatasetPlans, origin: str | None
 ) -> DatasetPlan:
-    """Return the refusal; or, where it was requested, a plan that renames the old copy and sends all again."""
+    """Return the refusal; or, on request, a plan that renames the old copy and sends everything again."""
     aside = divergence.plan_rename_aside(case, here.name, refusal)
     if isinstance(aside, Refusal):
         return replace(here, refusal=aside)

@@ -44,9 +44,9 @@ def encryption_below(above: EncryptionInheritance) -> ReceiveEncryption | None:
 class DatasetPlan:
     """The plan of one dataset.
 
-    `base`: what both sides hold now; `there`: what the target has of it now stays; `comes`: the copy's dataset, or its
-    first snapshot, comes to be; `moved`: what the target had there is renamed away; `inheritance`: how the copy is encrypted;
-    `empty`: the source has nothing to send it from; `blocks`: the refusal for which nothing can be made below it.
+    `base`: the snapshot that both sides hold now; `there`: the target's present data stays; `comes`: the copy's dataset, or its
+    first snapshot, is created; `moved`: the target's present dataset is renamed; `inheritance`: how the copy is encrypted;
+    `empty`: the source has no snapshot to send; `blocks`: the refusal that prevents all datasets below it.
     """
 
     name: str

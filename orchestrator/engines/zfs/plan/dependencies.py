@@ -10,15 +10,14 @@ from orchestrator.engines.zfs.plan.context import parent_dataset
 def order_datasets(names: tuple[str, ...], origins: Mapping[str, str]) -> tuple[tuple[str, ...], Mapping[str, str]]:
     """Return the datasets, each after its parent and after its origin; and the origins that could be kept.
 
-    Where that goes in a circle (a dataset that is a clone of something below itself), one clone in it loses its origin: it
-    is sent whole.
+    In a cycle (a dataset that is a clone of a dataset below itself) one clone loses its origin: it is sent in full.
     """
     kept = dict(origins)
     return (_sorted(names, kept), kept) if kept else (names, kept)
 
 
 def _sorted(names: tuple[str, ...], origins: dict[str, str]) -> tuple[str, ...]:
-    """Sort the datasets: take those that wait for nothing, repeatedly; break a cycle where all others wait."""
+    """Sort the datasets: repeatedly take those that wait for no other; break a cycle when all others wait."""
     waits = {name: _before(name, origins) for name in names}
     followers: dict[str, list[str]] = {name: [] for name in names}
     for name, before in waits.items():
@@ -64,7 +63,7 @@ def _break_circle(waits: dict[str, set[str]], origins: dict[str, str]) -> str:
 
 
 def dependency_levels(order: Iterable[str], needs: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
-    """Return the level of each dataset: one above the last of those it needs. `order`: needed ones come first."""
+    """Return the level of each dataset: one above the highest that it needs. `order`: needed ones come first."""
     level: dict[str, int] = {}
     for name in order:
         level[name] = 1 + max((level[other] for other in needs[name] if other in level), default=-1)

@@ -9,13 +9,13 @@ from orchestrator.engines.zfs.model import Dataset, RenameAside, Rollback, Snaps
 from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
 
-ASIDE = "aside"  # allowed: rename what is in the way, and send anew
+ASIDE = "aside"  # allowed: rename the obstacle, and send everything again
 ROLLBACK = "rollback"  # consent in [zfs] may-destroy
 _SHOWN = 10
 
 
 def plan_rename_aside(case: PlanContext, name: str, refusal: Refusal) -> RenameAside | Refusal:
-    """Return the refusal, or the rename that was requested in its place."""
+    """Return the refusal, or the rename that was requested instead."""
     if ASIDE not in case.requested.allowed or refusal.guard != ASIDE:
         return refusal
     to = f"{case.target_name(name)}_aside_{point_name(case.requested.now)}"
@@ -25,7 +25,7 @@ def plan_rename_aside(case: PlanContext, name: str, refusal: Refusal) -> RenameA
 def refuse_diverged(case: PlanContext, name: str, base: CommonSnapshot, target: Dataset) -> Rollback | Refusal:
     """Return a rollback with consent, else a refusal, for a target with snapshots or writes of its own after the base.
 
-    Aside, where it is asked for, destroys nothing and goes first.
+    A requested rename destroys nothing and has priority.
     """
     whole = case.target_name(name)
     dies = tuple(f"{whole}{snapshot.mark}" for snapshot in base.own)
@@ -65,7 +65,7 @@ def _hint(case: PlanContext, base: CommonSnapshot, whole: str) -> str:
 def refuse_name_conflict(
     case: PlanContext, name: str, base: CommonSnapshot, coming: Iterable[Snapshot], *, rolled_back: bool
 ) -> Refusal | None:
-    """Return a refusal when the target has another snapshot under a name to be sent: zfs takes no such stream."""
+    """Return a refusal when the target has another snapshot with a name to be sent: zfs accepts no such stream."""
     there = case.world.target.datasets[name].snapshots
     attached_disk = there[: len(there) - len(base.own)] if rolled_back else there
     names = {one.name: one for one in attached_disk}
@@ -81,7 +81,7 @@ def refuse_name_conflict(
 
 
 def refuse_unrelated(case: PlanContext, name: str, source: Dataset, target: Dataset) -> Refusal:
-    """Return the refusal of a target whose snapshots the source does not have: another dataset, or one made again."""
+    """Return the refusal of a target whose snapshots the source does not have: another dataset, or a recreated one."""
     whole, there, here = case.target_name(name), target.snapshots[-1], source.snapshots[-1]
     evidence = [
         f"newest of {len(target.snapshots)} there: {there.mark} (guid {there.guid})",
@@ -98,14 +98,14 @@ def refuse_unrelated(case: PlanContext, name: str, source: Dataset, target: Data
 
 
 def refuse_in_the_way(case: PlanContext, name: str, source: Dataset, target: Dataset, *, raw: bool) -> Refusal | None:
-    """Return a refusal when a dataset without snapshots is in a new copy's way; our own placeholder mostly is not."""
+    """Return a refusal when a dataset without snapshots is in a new copy's way; our own placeholder usually is not."""
     whole = case.target_name(name)
     if target.kind != source.kind:
         why = f"{whole} is a {target.kind}, and {case.source_name(name)} is a {source.kind}"
     elif not target.placeholder:
         why = f"{whole} is there, and no copy: it has no snapshot"
     elif raw or target.encrypted:
-        # dmu_recv.c: a whole stream replaces no encrypted dataset, and a raw one none at all.
+        # dmu_recv.c: a full stream replaces no encrypted dataset, and a raw one none at all.
         why = f"{whole} holds the place of {case.source_name(name)}, and zfs puts nothing encrypted there"
     else:
         return None

@@ -1,7 +1,7 @@
 """The names of our bookmarks and holds on the source, which show a later run the copy that each one is for.
 
-A name tells the target's pool by its guid, the copy there by its place, and the snapshot by its guid. Older names tell no
-place: they may be any job's that copies the dataset into that pool.
+A name holds the guid of the target's pool, the place of the copy there, and the guid of the snapshot. Older names hold no
+place: they may belong to any job that copies the dataset into that pool.
 """
 
 import re
@@ -29,7 +29,7 @@ class ReplicationTargetId:
 
 
 def replication_target_id(pool_guid: int, copy: Location) -> ReplicationTargetId:
-    """Return the replication target id of a copy. Why no pool name: the pool may be imported under another one."""
+    """Return the replication target id of a copy. Why no pool name: the pool may be imported under another name."""
     below = copy.path.partition("/")[2]
     return ReplicationTargetId(pool=pool_guid, place=f"{crc32(below.encode('utf-8', 'surrogateescape')):08x}")
 
@@ -40,9 +40,9 @@ def cursor_bookmark_name(target_id: ReplicationTargetId, guid: int) -> str:
 
 
 def hold_bookmark_name(target_id: ReplicationTargetId, guid: int) -> str:
-    """Return the name of the bookmark that records a hold of ours on a snapshot for one copy.
+    """Return the name of the bookmark that records our hold on a snapshot for one copy.
 
-    Why: a listing tells bookmarks at once, and holds only snapshot by snapshot.
+    Why: one listing shows all bookmarks, but holds only snapshot by snapshot.
     """
     return f"{CURSOR}_held_{target_id}_{guid:016x}"
 

@@ -1,8 +1,8 @@
 """Bookmarks and holds on the source for a later run: created before the sends, released after the confirmation.
 
-A bookmark takes no room and remembers where the target may stand once a send has ended. What a cut stream still needs is
-held: the snapshot of a first send or of a token, and in a stream of several those between, each of which may be the newest
-that arrived. Why no bookmark for each of these: zfs makes many at once, but drops them one program at a time.
+A bookmark takes no space and records the state that the target may have after a send. A hold keeps the snapshots that an
+interrupted stream still needs: that of a first send or of a token, and in a stream of several snapshots those between, each of
+which may be the newest received one. Why no bookmark for each of these: zfs creates many at once, but destroys one per command.
 """
 
 from bisect import bisect_left, bisect_right
@@ -33,7 +33,7 @@ _One = TypeVar("_One")
 
 
 def plan_holds(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> tuple[HoldBases, ReleaseBases]:
-    """Return what to create first and what to release last; for a refused dataset, the record of its base stays."""
+    """Return the bookmarks and holds to create first and to release last; a refused dataset keeps the record of its base."""
     target_id = replication_target_id(case.world.target.pool_guid, case.world.target.root)
     parts = [
         _of_dataset(case, dataset_plan, dataset_plan.end, target_id)
@@ -61,7 +61,7 @@ def _of_dataset(
     """Return the bookmarks and holds of one dataset: those to create, and those to release."""
     name, back = dataset_plan.name, case.world.returning is not None
     there = _cursors_there(case, name, target_id)
-    # Nobody sends on from a copy that only came back from it.
+    # A restored dataset is no base for further sends to the copy that it came from.
     new = {one.guid: one for one in ([] if back else _cursors_needed(dataset_plan)) if one.guid not in there}
     if dataset_plan.refusal:
         return HoldBases(cursors=_named(name, new.values())), ReleaseBases()
@@ -101,7 +101,7 @@ def _cursors_needed(dataset_plan: DatasetPlan) -> list[Snapshot]:
 
 
 def _between(case: PlanContext, dataset_plan: DatasetPlan) -> list[Snapshot]:
-    """Return the snapshots that streams of several snapshots bring before their last one."""
+    """Return the snapshots that streams of several snapshots send before their last one."""
     several = (action for action in dataset_plan.actions if isinstance(action, IncrementalSend) and action.between)
     return [one for action in several for one in _inside(case, dataset_plan.name, action.base, action.snapshot)]
 

@@ -1,4 +1,4 @@
-"""The choice of the snapshots to send, in the fewest sends that carry these and no other."""
+"""The choice of the snapshots to send, in the fewest sends that contain these and no others."""
 
 from collections.abc import Iterator, Sequence
 
@@ -52,7 +52,7 @@ def plan_sends(
     dataset: str, ahead: PendingSnapshots, base: Snapshot | Bookmark | None, flags: SendFlags, why: str, *, origin: str | None = None,
     encryption: ReceiveEncryption | None = None,
 ) -> Iterator[Send]:  # fmt: skip
-    """Yield the fewest sends: -I where all between is picked; -i across gaps, from a bookmark or a clone's origin.
+    """Yield the fewest sends: -I where all snapshots between are picked; -i across gaps, from a bookmark or a clone's origin.
 
     Why: `zfs send -I` starts from no bookmark.
     """

@@ -27,7 +27,7 @@ from orchestrator.engines.zfs.plan.stages import Stages, arrange_stages
 
 def plan(job: Job, world: ZfsSurvey, request: RunRequest) -> Decision:
     """Return the steps of a run, nothing to do, or a refusal."""
-    from orchestrator.engines.zfs.plan import steps  # a refusal needs none of it
+    from orchestrator.engines.zfs.plan import steps  # a refusal needs no steps
 
     decided = decide_actions(job, world, request)
     if isinstance(decided, Refusal):
@@ -93,7 +93,7 @@ def _refuse_sides(case: PlanContext) -> Refusal | None:
 
 
 def _refuse_unfinished(case: PlanContext) -> Refusal | None:
-    """Return a refusal while the source is being restored. Why: the target would seem ahead and be rolled back."""
+    """Return a refusal while the source is being restored. Why: the target would seem newer and be rolled back."""
     names = [name for name, one in case.world.source.datasets.items() if one.flags and one.flags.backup]
     if not names:
         return None
@@ -105,14 +105,14 @@ def _refuse_unfinished(case: PlanContext) -> Refusal | None:
 
 
 def _end_receives(case: PlanContext) -> tuple[EndReceive, ...]:
-    """Return actions that end our old receives: the job is locked, so their run is gone and their link is dead."""
+    """Return actions that end our old receives: the job is locked, so their run has ended and their connection is broken."""
     why = "no other run of this job can be alive: what still receives there waits for a link that is dead"
     alive = sorted(case.world.receiving.items())
     return tuple(EndReceive(dataset=name, pid=pid, why=why) for name, pid in alive if _is_ours(case, name))
 
 
 def _is_ours(case: PlanContext, name: str) -> bool:
-    """Return whether a receive is this job's: by its token, or by the place where the token shows nothing."""
+    """Return whether a receive is this job's: by its token, or by its place when the token shows nothing."""
     there = case.world.target.datasets.get(name)
     token = case.world.tokens.get(there.token) if there and there.token else None
     return name in case.known if token is None else not is_foreign(case, name, token)

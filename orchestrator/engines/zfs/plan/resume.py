@@ -1,7 +1,7 @@
 """The decision to resume an interrupted receive, or why not. A token covers one snapshot; the rest is sent later.
 
-Why: ZFS finds a token's snapshots by guid, the base also as a bookmark, so renamed ones resume. What can never go on is
-thrown away and told; what is not ours is left alone and refused.
+Why: ZFS finds a token's snapshots by guid, the base also as a bookmark, so renamed ones resume. A receive that can never resume
+is discarded and reported; one that is not ours is not touched, and refused.
 """
 
 from orchestrator.domain.fast_dataclass import dataclass
@@ -12,12 +12,12 @@ from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.resume_attempts import MOST_RUNS, ResumeAttempts, next_attempt
 
-ABORT = "abort"  # allowed: throw away whatever a cut receive left
+ABORT = "abort"  # allowed: discard any remains of an interrupted receive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleReceive:
-    """An interrupted receive that can never be resumed. `told`: what is recorded once it is discarded."""
+    """An interrupted receive that can never be resumed. `told`: the record of its removal."""
 
     why: str
     told: str = ""
@@ -27,7 +27,7 @@ ResumeDecision = ResumedSend | StaleReceive | Refusal | None
 
 
 def judge_resume(case: PlanContext, name: str, base: CommonSnapshot | None, flags: SendFlags) -> ResumeDecision:
-    """Decide on what an interrupted receive left; None: nothing was left. `flags`: those of the chain to be sent."""
+    """Decide on the remains of an interrupted receive; None: there are none. `flags`: those of the chain to be sent."""
     source, target = case.world.source.datasets[name], case.world.target.datasets[name]
     if target.token is None:
         return (
@@ -46,7 +46,7 @@ def judge_resume(case: PlanContext, name: str, base: CommonSnapshot | None, flag
 
 
 def _stuck(case: PlanContext, name: str, token: ResumeToken) -> StaleReceive | Refusal | None:
-    """Return a verdict when several runs brought no byte more of the same stream: restart once, then refuse."""
+    """Return a verdict when several runs received no further byte of the same stream: restart once, then refuse."""
     tried = case.tried(name)
     if tried is None or not tried.is_stuck(token):
         return None
@@ -72,7 +72,10 @@ def _going_on(case: PlanContext, name: str, token: ResumeToken, snapshot: Snapsh
 
 
 def _snapshot_gone(case: PlanContext, name: str, token: ResumeToken) -> StaleReceive | Refusal:
-    """Return the verdict on a token whose snapshot the source's dataset lacks: it is gone, elsewhere, or never ours."""
+    """Return the verdict on a token whose snapshot the source's dataset lacks.
+
+    It was destroyed, is in another dataset, or was never ours.
+    """
     told = f"{token.to_name} (guid {token.to_guid})"
     if any(one.guid == token.to_guid for one in case.world.target.datasets[name].snapshots):
         return StaleReceive(why=f"the cut send of {told} is on the target whole by now")
@@ -84,7 +87,7 @@ def _snapshot_gone(case: PlanContext, name: str, token: ResumeToken) -> StaleRec
 
 
 def is_foreign(case: PlanContext, name: str, token: ResumeToken) -> bool:
-    """Return whether nothing shows that a token is this dataset's: no known snapshot, name or base."""
+    """Return whether nothing links a token to this dataset: no known snapshot, name or base."""
     if token.to_guid in case.owners or token.to_name.partition("@")[0] == case.source_name(name):
         return False
     return token.from_guid is None or not (token.from_guid in case.owners or token.from_guid in case.bookmarked)
@@ -103,7 +106,7 @@ def _refuse_foreign(case: PlanContext, name: str, told: str) -> Refusal:
 def _why_stale(
     case: PlanContext, target: Dataset, token: ResumeToken, snapshot: Snapshot, base: CommonSnapshot | None
 ) -> str | None:
-    """Return why the stream does not fit what both sides hold now; None: it fits."""
+    """Return why the stream does not fit the present snapshots of both sides; None: it fits."""
     told = f"the cut send of {snapshot.mark} (guid {snapshot.guid})"
     if any(one.guid == token.to_guid for one in target.snapshots):
         return f"{told} is on the target whole by now"

@@ -1,4 +1,4 @@
-"""The record of an interrupted receive without progress: how often a run resumed it in vain."""
+"""The record of an interrupted receive without progress: how often resuming it has failed."""
 
 import re
 from zlib import crc32
@@ -14,7 +14,7 @@ _ATTEMPTS = re.compile(r"([0-9a-f]{8}|-) (\d+) (\d+)")
 class ResumeAttempts:
     """Failed resumes of one token. `runs`: how many in a row; `anew`: guid of the snapshot that was restarted for it."""
 
-    mark: str = "-"  # of the token: who has a token itself can have the rest of the stream
+    mark: str = "-"  # a hash of the token: anyone with the token itself can request the rest of the stream
     runs: int = 0
     anew: int = 0
 
@@ -32,7 +32,7 @@ def attempts_key(dataset: str) -> str:
 
 
 def parse_attempts(text: str) -> ResumeAttempts | None:
-    """Parse a record; None: there is none, or none that we understand."""
+    """Parse a record; None: there is none, or it has an unknown form."""
     found = _ATTEMPTS.fullmatch(text)
     return ResumeAttempts(mark=found[1], runs=int(found[2]), anew=int(found[3])) if found else None
 

@@ -1,7 +1,7 @@
 """The flags of a chain of sends: raw or not, and with which letters; decided with the first send and kept.
 
-Why: ZFS takes no raw increment on what was received otherwise, and no increment without -L after one with it. What was
-sent raw stays sealed; what was not lies readable on the target, so that needs consent.
+Why: ZFS accepts no raw increment on data that was received otherwise, and no increment without -L after one with it. Data sent
+raw stays encrypted on the target; other data is readable there, so that needs consent.
 """
 
 from orchestrator.domain.fast_dataclass import replace
@@ -13,7 +13,7 @@ HOW_TO_DECRYPT = 'raw = "no" and may-decrypt = true in [zfs]'
 
 
 def first_flags(case: PlanContext, name: str, source: Dataset, *, target_encrypts: bool) -> SendFlags | Refusal:
-    """Return the flags of a new chain, or a refusal. `encrypted_steps`: the target encrypts all data there."""
+    """Return the flags of a new chain, or a refusal. `target_encrypts`: the target encrypts all data there."""
     back = case.world.returning is not None
     if source.encrypted and case.options.raw != "no" and has_its_own_key(case.world, source):
         return SendFlags(raw=True, backup=back)
@@ -37,7 +37,7 @@ def frozen_flags(case: PlanContext, name: str, source: Dataset, target: Dataset)
 
 
 def derived_flags(case: PlanContext, source: Dataset, target: Dataset) -> SendFlags:
-    """Return the flags of a chain that another program began, derived from what exists."""
+    """Return the flags of a chain that another program began, derived from the existing data."""
     raw = source.encrypted and is_raw(case, target)
     return SendFlags(raw=raw, embedded=raw or not (source.encrypted or target.encrypted))
 
@@ -49,7 +49,7 @@ def is_raw(case: PlanContext, target: Dataset) -> bool:
 
 
 def has_its_own_key(world: ZfsSurvey, source: Dataset) -> bool:
-    """Return whether a dataset is encrypted by itself, and not only by the pool that holds the copy."""
+    """Return whether a dataset has its own encryption, not only that of the pool that holds the copy."""
     copy = world.returning
     return copy is None or f"{source.encryption_root}/".startswith(f"{copy}/")
 

@@ -38,7 +38,7 @@ def arrange_stages(case: PlanContext, dataset_plans: tuple[DatasetPlan, ...]) ->
 
 
 def _early(dataset_plans: tuple[DatasetPlan, ...]) -> dict[str, int]:
-    """Return how many actions of a plan others wait for: up to its first dataset or snapshot, or to a clone's base."""
+    """Return the number of actions for which other plans wait: up to its first dataset or snapshot, or to a clone's base."""
     early = {dataset_plan.name: _first(dataset_plan) for dataset_plan in dataset_plans if dataset_plan.comes}
     by_name = {dataset_plan.name: dataset_plan for dataset_plan in dataset_plans}
     for action in (action for dataset_plan in dataset_plans for action in dataset_plan.actions):

@@ -146,13 +146,13 @@ class _StepBuilder:
 
     def _resumed(self, action: ResumedSend, makes: str | None) -> Iterator[Step]:
         placeholder = action.first and self._is_placeholder(action.dataset)
-        # A token tells of large blocks only when there were some; the chain was begun with -L.
+        # A token records large blocks only when there were some; the chain was begun with -L.
         flags = replace(action.token.flags, large=True, backup=self.world.returning is not None)
         received = self._received(
             action.dataset, first=action.first, properties=False, flags=flags, placeholder=placeholder
         )
         words = commands.resumed_send_arguments(action.token.text)
-        # A placeholder's mark stays: no properties come with a rest. Those of the next increment take it away.
+        # A placeholder's mark stays: a resumed stream brings no properties. Those of the next increment remove it.
         yield self._send(action, f"{action.snapshot.mark}, the rest", words, received, makes)
 
     def _send(
@@ -226,12 +226,12 @@ class _StepBuilder:
     def _properties(self, dataset: str, flags: SendFlags) -> bool:
         """Return whether to send properties: encrypted datasets need a raw stream, and bookmarks send none.
 
-        None on the way back of a raw copy: it did not receive where its key is, and `zfs receive` dies without that word.
+        None in a restore of a raw copy: it did not receive the place of its key, and `zfs receive` dies without it.
         """
         known = self.source.datasets.get(dataset)
         target_encrypts = known is not None and known.encrypted
         if flags.backup and not dataset and "/" not in self.target.root.path:
-            return False  # `rooting` tells why
+            return False  # the reason is in `restore/pool_root.py`
         return self.options.properties and (not target_encrypts or (flags.raw and not flags.backup))
 
     def _is_placeholder(self, dataset: str) -> bool:
@@ -241,7 +241,7 @@ class _StepBuilder:
     def _is_bare(self, dataset: str) -> bool:
         """Return whether the first received properties clear those that we set on a copy, so that we set them again.
 
-        Source: OpenZFS 2.1 and 2.3, whose receive takes local values for received ones where nothing was received before.
+        Source: OpenZFS 2.1 and 2.3, whose receive treats local values as received ones where nothing was received before.
         """
         known = self.target.datasets.get(dataset)
         return known is not None and (known.placeholder or known.bare) and not self._set_aside(dataset)
@@ -259,7 +259,7 @@ class _StepBuilder:
     def _at_source(self, dataset: str, mark: str) -> str:
         return f"{self.source.full(dataset)}{mark}"
 
-    # Small steps.
+    # Small actions.
 
     def _small(self, action: AbortReceive | EndReceive | Rollback | RenameAside | CreatePlaceholder) -> Step:
         where = command_host(self.target)
@@ -307,7 +307,7 @@ class _StepBuilder:
         command = commands.no_placeholder_command(target, command_host(self.target))
         return _one(f"take the placeholder's mark from {target}", "it is a copy now", target, command)
 
-    # What keeps a chain alive.
+    # Bookmarks and holds for later increments.
 
     def _keep(self, action: HoldBases) -> Iterator[Step]:
         target_id = self._target_id()

@@ -59,7 +59,7 @@ def resumes_of(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> str |
 
 
 def warnings_of(case: PlanContext, dataset_plans: Sequence[DatasetPlan]) -> tuple[str, ...]:
-    """Return the warnings for a person, though they stop nothing."""
+    """Return the warnings for a person; they stop nothing."""
     warnings = [warning for dataset_plan in dataset_plans for warning in dataset_plan.warnings]
     bare = [
         dataset_plan.name
@@ -91,7 +91,7 @@ def _named(names: Iterable[str]) -> str:
 
 
 def gather_refusals(refusals: Sequence[Refusal], datasets: int) -> Refusal:
-    """Combine several refusals into one, when nothing else is to be done."""
+    """Combine several refusals into one, when there is nothing else to do."""
     first = refusals[0]
     if datasets == 1:
         return first

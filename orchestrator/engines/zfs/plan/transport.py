@@ -9,7 +9,7 @@ from orchestrator.domain.place import Host, is_public
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import MbufferConnection, SideSurvey, SshAddresses, ZfsSurvey
 
-# Above the ports that Linux gives to outgoing connections by itself. Source: ip_local_port_range, 32768 to 60999.
+# Above the ports that Linux uses for outgoing connections. Source: ip_local_port_range, 32768 to 60999.
 FIRST_PORT, LAST_PORT = 61000, 65535
 PORTS = f"{FIRST_PORT} to {LAST_PORT}"
 _COUNT = LAST_PORT - FIRST_PORT + 1
@@ -17,13 +17,13 @@ _SSH = 'or transport = "ssh" in [pipe]'
 
 
 def uses_own_connection(job: Job) -> bool:
-    """Return whether the job's streams leave ssh; between pools of one machine nothing has to."""
+    """Return whether the job's streams bypass ssh; between pools of one machine they need not."""
     return job.pipe.transport == "mbuffer" and bool(job.source.host or job.target.location.host)
 
 
 def choose_connections(job: Job, world: ZfsSurvey, now: datetime) -> Iterator[MbufferConnection] | None:
-    """Return a connection for each stream, on ports that change from run to run; None: all goes through ssh."""
-    from hashlib import sha256  # few jobs ask
+    """Return a connection for each stream, on ports that change from run to run; None: all streams use ssh."""
+    from hashlib import sha256  # few jobs need it
 
     far = world.source if world.source.root.host else world.target
     if not uses_own_connection(job) or far.wire is None:

@@ -1,1 +1,1 @@
-"""The recovery kit, its page, and what leads to the evacuation of a pool."""
+"""The recovery kit, its page, and the surveys for the evacuation of a pool."""

@@ -1,4 +1,4 @@
-"""Surveys of a pool that will be destroyed, and of what copies hold of it, all by guid."""
+"""Surveys of a pool that will be destroyed, and of its data on copies, all by guid."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -87,9 +87,9 @@ def _looked_into(one: PoolDataset, reader: Reader) -> PoolDataset:
 
 
 def survey_copy_guids(job: Job, request: RunRequest, reader: Reader) -> Mapping[str, frozenset[int]]:
-    """Return the guids that the copy holds, by source dataset; not of partial receives. Raises: OrchestratorError.
+    """Return the guids that the copy holds, by source dataset; not of partial receives.
 
-    Also for a copy on the source's own pool, by whatever name its host is called: it would go with it.
+    Raises: OrchestratorError, also for a copy on the source's own pool, by any name of its host: it would be destroyed with it.
     """
     world = survey(job, request, reader, whole=True)
     if is_same_pool(world):

@@ -22,10 +22,10 @@ from orchestrator.engines.zfs.survey.survey import parse_result, run_read_comman
 from orchestrator.process.executor import Reader
 
 DATASET = "poolferry-kit"
-# Told of each dataset beside what was set on it.
+# Facts of each dataset besides its set properties.
 _FACTS = frozenset("type guid origin encryption encryptionroot keyformat keylocation volsize used mountpoint".split())
 _SET = ("local", "received")
-# Of a dataset's making, or of the machine, or ours.
+# Properties of a dataset's creation or of the machine, or our own.
 _NOT_CREATED = frozenset("mounted keystatus".split())
 
 
@@ -117,7 +117,7 @@ def make_kit(job: Job, now: datetime, found: KitSurvey) -> KitContents:
 def _datasets(found: KitSurvey) -> dict[str, dict[str, Any]]:
     """Return by full name the properties that were set on a dataset, and the facts needed to create it again.
 
-    Mountpoints are told as the pool holds them, without the folder that it happens to be imported for.
+    Mountpoints are as stored in the pool, without the altroot of its present import.
     """
     told: dict[str, dict[str, Any]] = {}
     altroot = next((value for name, value, _ in found.rows("=pool", 3) if name == "altroot"), "-")

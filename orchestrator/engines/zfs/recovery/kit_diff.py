@@ -1,4 +1,4 @@
-"""Comparison of a source with an earlier recovery kit: what did not come back, and what is different."""
+"""Comparison of a source with an earlier recovery kit: missing and different data."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.domain.evacuation import KitFacts
 from orchestrator.engines.zfs.restore.uid_map import changed_accounts
 
-# Facts of the moment, or of a dataset's making anew; and our own marks.
+# Facts of the moment, or of a dataset's recreation; and our own marks.
 _NOT_TOLD = frozenset("guid used origin mounted encryptionroot keystatus".split())
 _SPACE_PROPERTIES = ("quota", "refquota", "reservation", "refreservation")
 _NOTHING = {"-", "none", "0", None}

@@ -1,7 +1,6 @@
 """Pools that lie on another pool: on its volumes, or on files in it, through any number of layers.
 
-A layer is a partition, what device mapper, md or a loop device makes of something, a file in a mounted filesystem, or another
-pool again.
+A layer is a partition, a device of device mapper, md or loop, a file in a mounted filesystem, or another pool.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,10 +14,10 @@ _VOLUME = "/dev/zd"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageLayers:
-    """The storage layers of this machine, and which lies on which.
+    """The storage layers of this machine, and how they lie on each other.
 
-    `pools`: by name, the devices and files of each pool that is imported; `parents`: by device, what it is made of; `files`: by
-    loop device, its file; `volumes`: by device, the volume's name as udev writes it; `mounts`: (what, folder).
+    `pools`: by name, the devices and files of each imported pool; `parents`: by device, the devices under it; `files`: by loop
+    device, its file; `volumes`: by device, the volume's name as udev writes it; `mounts`: (what, folder).
     """
 
     pools: Mapping[str, tuple[str, ...]]
@@ -64,8 +63,8 @@ def find_guest_pools(
 ) -> tuple[GuestPool, ...]:
     """Return the pools that would be lost with a pool, each device with the dataset that contains it.
 
-    `datasets`: all of the pool; `volumes`: those that are volumes. Where udev tells no name of a volume's device it may be one
-    of these: the dataset is "" then.
+    `datasets`: all of the pool; `volumes`: those that are volumes. A volume's device without a name from udev may be one of
+    these: its dataset is then "".
     """
     known = {name.replace(" ", "+"): name for name in datasets}  # as udev's zvol_id writes it
     some = next(iter(volumes), None) is not None
@@ -95,7 +94,7 @@ def find_guest_pools(
 
 
 def _beneath(place: str, ground: StorageLayers) -> Iterator[str]:
-    """Yield what a device or a file lies on: devices and files by path, datasets by name."""
+    """Yield the layers under a device or a file: devices and files by path, datasets by name."""
     if place in ground.volumes:
         yield _whole(ground.volumes[place], ground)
     elif parents := ground.parents.get(place):

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from orchestrator.domain.fast_dataclass import dataclass
 
-# What opens a class of devices, and the word for it in `zpool create`. Source: zpoolconcepts(7).
+# The heading of a class of devices, and its name in `zpool create`. Source: zpoolconcepts(7).
 _CLASSES = {"special": "special", "dedup": "dedup", "logs": "log", "cache": "cache", "spares": "spare"}
 _GROUP = re.compile(r"(mirror|raidz[123]|draid\S*?)-\d+")
 _PASSING = re.compile(r"(replacing|spare)-\d+")
-# A link of the same disk that people know it by goes first.
+# Among links to one disk, names that people know come first.
 _LINK_PREFIXES = ("ata-", "nvme-", "scsi-", "usb-", "virtio-", "wwn-", "dm-", "")
 _PART = re.compile(r"-part\d+$")
-# Of the pool itself or of this machine, not of its making.
+# Properties of the pool itself or of this machine, not of its creation.
 _NOT_MADE = frozenset("altroot bootfs cachefile readonly guid load_guid".split())
 
 
@@ -88,7 +88,7 @@ def disk_by_id(path: str, links: Mapping[str, str]) -> str:
     names = sorted((name for name, to in links.items() if to == real and "/by-id/" in name), key=_preferred)
     name = names[0] if names else path
     whole = _PART.sub("", name)
-    # ZFS gives itself parts 1 and 9 of a disk that it was given whole.
+    # ZFS makes parts 1 and 9 on a disk that it uses whole.
     return whole if name.endswith("-part1") and f"{whole}-part9" in links else name
 
 

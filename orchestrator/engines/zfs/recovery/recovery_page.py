@@ -6,7 +6,7 @@ from datetime import datetime
 
 from orchestrator.domain.job import Job
 
-# Datasets by the age of the copies: parents and origins of clones are older than what needs them.
+# Datasets by the age of the copies: parents and origins of clones are older than the datasets that need them.
 _CARRY = """\
 copy={copy}
 to={to}

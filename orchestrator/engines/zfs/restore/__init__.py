@@ -1,1 +1,1 @@
-"""Datasets that come back: the plan, properties, keys, mounts, and the root dataset of a pool."""
+"""Restores of datasets: the plan, properties, keys, mounts, and the root dataset of a pool."""

@@ -1,4 +1,4 @@
-"""Files of a copy at a restore point: the snapshot that holds them, and steps that show it read-only in a folder."""
+"""Files of a copy at a restore point: the snapshot that holds them, and the steps that mount it read-only in a folder."""
 
 import os.path
 from hashlib import sha256
@@ -19,7 +19,7 @@ _FOLDER = "/run/poolferry/points"
 
 
 def survey_files(job: Job, path: bytes, point: RestorePoint, reader: Reader) -> SnapshotView | Refusal:
-    """Return the snapshot of a path's dataset as of the point, and the steps to show it. Raises: OrchestratorError."""
+    """Return the snapshot of a path's dataset as of the point, and the steps to mount it. Raises: OrchestratorError."""
     root = job.target.location
     below = [name[len(root.path) + 1 :] for name in _filesystems(root, reader)]
     owner = max((name for name in below if _holds(name, path)), key=len, default=None)

@@ -1,6 +1,6 @@
 """The last stage of a restore: keys that are shared again, mounts, and the removal of our markers.
 
-What must wait for a person (a key, a mountpoint that something else has) keeps its mark, and the same command goes on from
+A dataset that must wait for a person (for a key, or for a mountpoint in use) keeps its mark, and the same command continues
 there.
 """
 
@@ -21,8 +21,9 @@ LOCAL = "local"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreFinish:
-    """The last actions of a restore: datasets that share their parent's key again, get canmount back, are mounted, and
-    lose their mark.
+    """The last actions of a restore.
+
+    They are for datasets that share their parent's key again, get canmount back, are mounted, and lose their mark.
     """
 
     heirs: tuple[str, ...]
@@ -53,7 +54,7 @@ def decide_finish(seen: DatasetRestoreSurvey, names: tuple[str, ...]) -> Restore
     warnings += dict.fromkeys(blocked.values())
     attached_disk = {*blocked, *waiting}
     if attached_disk:
-        # The command is said again, and mounts parents first: `zfs mount -a` meanwhile would leave these below the wrong one.
+        # A repeated command mounts parents first: `zfs mount -a` meanwhile would mount these below the wrong parent.
         attached_disk |= {name for name in names if _to_be_mounted(seen, name) and _above_locked(seen, name)}
     done = tuple(name for name in names if name not in attached_disk and (name or not attached_disk))
     return RestoreFinish(
@@ -63,7 +64,7 @@ def decide_finish(seen: DatasetRestoreSurvey, names: tuple[str, ...]) -> Restore
     )  # fmt: skip
 
 
-# Keys. Why: a raw stream makes of each dataset an encryption root of its own (openzfs 15687).
+# Keys. Why: a raw stream makes each dataset its own encryption root (openzfs 15687).
 
 
 def _heirs(seen: DatasetRestoreSurvey, names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -83,8 +84,10 @@ def is_encryption_root(seen: DatasetRestoreSurvey, dataset: str) -> bool:
 
 
 def _shared_key(seen: DatasetRestoreSurvey, dataset: str, above: str) -> bool:
-    """Return whether both have the same key: each new passphrase key gets a new salt; a key in a file has none, and
-    its place is told only of the root that it was loaded for.
+    """Return whether both have the same key.
+
+    Each new passphrase key gets a new salt; a key in a file has none, and its location is stored only on the root for which it
+    was loaded.
     """
     if above not in seen.world.target.datasets or not seen.world.target.datasets[above].encrypted:
         return False
@@ -134,7 +137,7 @@ def _to_be_mounted(seen: DatasetRestoreSurvey, dataset: str) -> bool:
 
 
 def _blocked(seen: DatasetRestoreSurvey, dataset: str, blocked: dict[str, str]) -> str | None:
-    """Return why a dataset cannot be mounted now: something else uses its mountpoint, or its parent's, or files lie there."""
+    """Return why a dataset cannot be mounted now: its mountpoint, or its parent's, is in use, or holds files."""
     if not _to_be_mounted(seen, dataset):
         return None
     if dataset and parent_dataset(dataset) in blocked:
@@ -152,7 +155,7 @@ def _blocked(seen: DatasetRestoreSurvey, dataset: str, blocked: dict[str, str]) 
 
 
 def _above_locked(seen: DatasetRestoreSurvey, dataset: str) -> bool:
-    """Return whether a dataset above waits for its key, so that this one would be mounted below the wrong one."""
+    """Return whether a dataset above waits for its key, so that this one would be mounted below the wrong parent."""
     while dataset:
         dataset = parent_dataset(dataset)
         above = seen.world.target.datasets.get(dataset)
@@ -184,10 +187,10 @@ def finish_steps(seen: DatasetRestoreSurvey, ending: RestoreFinish) -> Iterator[
             "remember what the targets hold", "as before: their next sends start from these bookmarks", command
         )
     for mark, names in (
-        (PLACEHOLDER, ending.done),  # also where a rest came onto one, and no properties after it
+        (PLACEHOLDER, ending.done),  # also where a resumed stream went onto one, and no properties after it
         (FLAGS, tuple(one for one in ending.done if not side.datasets[one].placeholder)),
     ):
-        # The root's last: it says whether anything is left to be done.
+        # The root's last: it shows whether work is left.
         for batch in commands.batch_arguments((side.full(one),) for one in sorted(names, reverse=True)):
             command = commands.zfs_command("inherit", mark, *batch, effect=Effect.WRITES, where=command_host(side))
             yield make_step(f"take our mark from {list_few(batch)}", "it is whole, and as it was", command)
@@ -218,11 +221,11 @@ def _received_canmount(seen: DatasetRestoreSurvey, dataset: str) -> str | None:
     return now.received if now else None
 
 
-# What both parts of settling need.
+# Needed by `properties` too.
 
 
 def source_value(seen: DatasetRestoreSurvey, dataset: str, name: str) -> str | None:
-    """Return the property value that the dataset brought to its copy."""
+    """Return the property value that the stream of the dataset brought to its copy."""
     told = seen.copied.get(dataset, {}).get(name)
     return told.received if told else None
 

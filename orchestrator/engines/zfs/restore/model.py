@@ -1,4 +1,4 @@
-"""The model of a restore: both sides as they are, their properties, and what an earlier restore left."""
+"""The model of a restore: both sides, their properties, and the remains of an earlier restore."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from orchestrator.engines.zfs.verify.checksum import ChecksumSupport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyValue:
-    """A property's value; the value that came with a stream, even where another overrides it; the value's source.
+    """A property's value; the value received with a stream, even when overridden; the value's source.
 
     `outside`: a mountpoint without the folder that its pool was imported for (altroot); None: it has none.
     """
@@ -29,11 +29,10 @@ Cursor = tuple[str, str, int]  # dataset, bookmark, guid
 class DatasetRestoreSurvey:
     """A survey of copy and destination. `job`: made for the restore; `world`: the copy, up to the point, is its source.
 
-    `homeward`: the destination is where the copy came from, so mountpoints and shares return too. `copied`, `home`:
-    properties of both by dataset; `mounts`: who is mounted where, at the destination; `occupied`: mountpoints there that
-    hold files of something else. `able`: contents were asked for.
-    `cursors`: what the source remembered for its targets, as its last recovery kit tells. `inside`: files in a pool's own
-    dataset, where that is the destination; None: nobody looked.
+    `homeward`: the destination is the origin of the copy, so mountpoints and shares return too. `copied`, `home`: properties of
+    both by dataset; `mounts`: mounted datasets at the destination; `occupied`: mountpoints there that hold other files. `able`:
+    contents were requested. `cursors`: the source's bookmarks for its targets, from its last recovery kit. `inside`: files in a
+    pool's own dataset, where that is the destination; None: unknown.
     """
 
     job: Job
@@ -50,5 +49,5 @@ class DatasetRestoreSurvey:
 
 
 def is_restored_by_us(dataset: Dataset) -> bool:
-    """Return whether a dataset was left by an earlier restore: incomplete, or not settled yet."""
+    """Return whether an earlier restore left the dataset incomplete, or without its last settings."""
     return dataset.flags is not None and dataset.flags.backup

@@ -1,7 +1,7 @@
 """The restore of a copy: a run with its sides exchanged, so that it resumes and is confirmed as any other.
 
-The destination is free, or holds what an earlier restore left; nothing is ever received over what others made. What comes
-back is neither mounted nor writable before all of it is there: `settling` tells what is left to be done then.
+The destination is free, or holds the remains of an earlier restore; nothing is ever received over data of others. Restored data
+is neither mounted nor writable before it is complete: `properties` then plans the remaining actions.
 """
 
 import json
@@ -28,7 +28,7 @@ from orchestrator.engines.zfs.plan.plan import decide_actions
 from orchestrator.engines.zfs.restore.model import Cursor, DatasetRestoreSurvey, is_restored_by_us
 
 ASIDE = "aside"
-# A recursive snapshot bears one name everywhere, though the datasets may get it some seconds apart.
+# A recursive snapshot has one name everywhere, although the datasets may get it some seconds apart.
 _TOGETHER = timedelta(hours=1)
 _SHOWN = 5
 
@@ -97,11 +97,11 @@ def _is_it(snapshot: Snapshot, taken: datetime, until: RestorePoint) -> bool:
     return snapshot.name == until.name and abs(taken - until.taken) < _TOGETHER
 
 
-# What comes next.
+# The next part.
 
 
 def plan(seen: DatasetRestoreSurvey, run_request: RunRequest) -> DatasetRestorePlan:
-    """Plan the data first; once they are there, plan their original properties, keys and mounts."""
+    """Plan the data first; once complete, plan their original properties, keys and mounts."""
     if refusal := _refuse_sides(seen):
         return DatasetRestorePlan(decision=refusal)
     if "/" not in seen.world.target.root.path:
@@ -111,7 +111,7 @@ def plan(seen: DatasetRestoreSurvey, run_request: RunRequest) -> DatasetRestoreP
 
 
 def _into_pool(seen: DatasetRestoreSurvey, run_request: RunRequest) -> DatasetRestorePlan:
-    """Plan to take the pool's root dataset as our place first; it is then surveyed again."""
+    """Plan to mark the pool's root dataset as ours first; it is then surveyed again."""
     from orchestrator.engines.zfs.restore import pool_root as rooting
 
     first = rooting.plan_pool_root(seen)
@@ -124,7 +124,7 @@ def _into_pool(seen: DatasetRestoreSurvey, run_request: RunRequest) -> DatasetRe
 
 
 def _bring(seen: DatasetRestoreSurvey, aside: tuple[RenameAside, ...], run_request: RunRequest) -> DatasetRestorePlan:
-    """Plan all receives, once nothing is in the way; then the settings that are left."""
+    """Plan all receives, once no obstacle is left; then the remaining settings."""
     decided = decide_actions(seen.job, seen.world, run_request)
     if isinstance(decided, Refusal):
         return DatasetRestorePlan(decision=decided)
@@ -158,7 +158,7 @@ def _carry(
 def _clear(
     seen: DatasetRestoreSurvey, run_request: RunRequest
 ) -> tuple[DatasetRestoreSurvey, tuple[RenameAside, ...]] | Refusal:
-    """Return what is there, without what is renamed. Refuses: data that no restore left there."""
+    """Return the present state without renamed datasets. Refuses: data that no restore left there."""
     target = seen.world.target
     there = target.datasets.get("")
     if (
@@ -179,7 +179,7 @@ def _clear(
 
 
 def _is_cut(world: ZfsSurvey, there: Dataset) -> bool:
-    """Return whether the dataset holds nothing yet but a partial receive of the restore."""
+    """Return whether the dataset holds only a partial receive of the restore."""
     token = world.tokens.get(there.token) if there.token and not there.snapshots else None
     return token is not None and any(
         one.guid == token.to_guid for each in world.source.datasets.values() for one in each.snapshots
@@ -231,7 +231,7 @@ def _refuse_parent(to: Location, above: frozenset[str]) -> Refusal | None:
 
 
 def unverified_part(seen: DatasetRestoreSurvey) -> ZfsSurvey:
-    """Return the world without the datasets that are settled already: in use again, and verified before."""
+    """Return the world without the finished datasets: in use again, and verified before."""
     source, target = seen.world.source, seen.world.target
     there = target.datasets
     left = {
@@ -243,7 +243,7 @@ def unverified_part(seen: DatasetRestoreSurvey) -> ZfsSurvey:
     return replace(seen.world, source=replace(source, datasets=left), target=replace(target, datasets=arrived))
 
 
-# Afterwards.
+# After the restore.
 
 
 def find_next_base(world: ZfsSurvey) -> NextBase:

@@ -1,11 +1,11 @@
 """A pool's root dataset as the destination of a restore: it always exists, so it is never free, and never renamed.
 
-OpenZFS receives a whole stream into a dataset that is there with -F alone, whatever it holds (dmu_recv.c: "if full, then
-must be forced"), and nothing makes a pool's own dataset anew but the pool. So the -F stays, and what it would destroy is
-looked for first: no snapshot, no bookmark, no file. An empty one is unmounted, made read-only and marked as a place of
-ours; another look follows, and only then it is received into. What lies below it stays. What was told of it when the pool
-was made (`zpool create -O`) stays too. Its streams bring no properties, which are set in the end: the first ones that a dataset
-receives take away what it had by itself (zfs_ioctl.c, clear_received_props), such values and our marks among them.
+OpenZFS receives a full stream into an existing dataset only with -F, which ignores its contents (dmu_recv.c: "if full, then
+must be forced"), and a pool's own dataset can only be recreated with the pool. So -F stays, and the data that it would destroy
+is searched for first: no snapshot, no bookmark, no file. An empty dataset is unmounted, made read-only and marked as ours;
+another survey follows, and only then the receive. Datasets below it stay. Its options from `zpool create -O` stay too. Its
+streams bring no properties, which are set in the end: the first received properties of a dataset remove its own local ones
+(zfs_ioctl.c, clear_received_props), such options and our marks among them.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def is_pool_root(seen: DatasetRestoreSurvey) -> bool:
 
 
 def needs_file_look(world: ZfsSurvey) -> bool:
-    """Return whether files at the destination matter: it is a pool's root dataset that shall receive data."""
+    """Return whether files at the destination matter: it is a pool's root dataset that is about to receive data."""
     there = world.target.datasets.get("")
     return "/" not in world.target.root.path and there is not None and not there.snapshots and not there.encrypted
 
@@ -47,7 +47,7 @@ def parse_inside(output: bytes) -> tuple[str, ...]:
 
 
 def plan_pool_root(seen: DatasetRestoreSurvey) -> Plan | Refusal | None:
-    """Return what must come before a receive into a pool: nothing, the plan to take its root dataset, or a refusal."""
+    """Return the work before a receive into a pool: none, the plan to mark its root dataset as ours, or a refusal."""
     there = seen.world.target.datasets.get("")
     if there is None:
         return _refuse_absent(seen)
@@ -55,7 +55,7 @@ def plan_pool_root(seen: DatasetRestoreSurvey) -> Plan | Refusal | None:
     if refusal is not None or (is_restored_by_us(there) and there.snapshots):
         return refusal
     if not seen.world.source.datasets[""].snapshots:
-        return None  # nothing comes into it
+        return None  # it receives nothing
     refusal = _refuse_occupied(seen, there) or _refuse_encrypted(seen, there) or _refuse_files(seen)
     if refusal is not None or is_restored_by_us(there) or there.placeholder:
         return refusal
@@ -63,7 +63,7 @@ def plan_pool_root(seen: DatasetRestoreSurvey) -> Plan | Refusal | None:
 
 
 def after_taking_root(seen: DatasetRestoreSurvey) -> DatasetRestoreSurvey:
-    """Return the survey as it will be once the dataset is ours."""
+    """Return the survey as it will be once the dataset has our mark."""
     target = seen.world.target
     root = replace(target.datasets[""], placeholder=True, mounted=False)
     return replace(seen, world=replace(seen.world, target=replace(target, datasets={**target.datasets, "": root})))
@@ -129,7 +129,7 @@ def _refuse_encrypted(seen: DatasetRestoreSurvey, there: Dataset) -> Refusal | N
 
 
 def _refuse_others(seen: DatasetRestoreSurvey) -> Refusal | None:
-    """Return a refusal for datasets with the copy's names that neither came back from it nor hold the same."""
+    """Return a refusal for datasets with the copy's names that were not restored from it and hold other data."""
     copies, target = seen.world.source.datasets, seen.world.target
     others = [
         name
@@ -151,7 +151,7 @@ def _same(one: Dataset, copy: Dataset) -> bool:
 
 
 def _refuse_mounted(seen: DatasetRestoreSurvey) -> Refusal | None:
-    """Return a refusal for mounts below the root. Why not unmounted by us: their users would be cut off."""
+    """Return a refusal for mounts below the root. Why not unmounted by us: programs that use them would fail."""
     root = seen.world.target.root.path
     places = [place for place, what in seen.mounts.items() if what == root]
     busy = sorted(
@@ -170,11 +170,11 @@ def _elsewhere(seen: DatasetRestoreSurvey) -> str:
     return f"bring it back below, as a dataset: --to {root}/NAME; or its parts, --path NAME --to {root}/NAME each"
 
 
-# What was told of it when the pool was made.
+# Its options from the creation of the pool.
 
 
 def retained_properties(seen: DatasetRestoreSurvey) -> Iterator[tuple[str, str, str]]:
-    """Yield (property, its value, the copy's value) of what the pool's root dataset had before and keeps."""
+    """Yield (property, its value, the copy's value) for properties that the pool's root dataset had before and keeps."""
     root = seen.world.target.datasets.get("")
     if root is None or not is_pool_root(seen):
         return

@@ -1,7 +1,7 @@
-"""The rest of a restore once all data are back: original properties, keys and mounts; then our marks are removed.
+"""The actions of a restore once all data is complete: original properties, keys and mounts; then our marks are removed.
 
-Nothing here is remembered: what is still to be done shows on the datasets themselves, so it goes on after any cut. What
-is the very end, `ending` tells.
+Nothing here is remembered: the remaining work shows on the datasets themselves, so it continues after any interruption.
+`finish` decides the last actions.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,19 +28,19 @@ from orchestrator.engines.zfs.restore.finish import (
 from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, PropertyValue, is_restored_by_us
 from orchestrator.engines.zfs.restore.pool_root import is_pool_root, retained_properties, retained_property_warnings
 
-# Room last: what is full by then must not keep the rest from being done. canmount is for the end, and by itself.
+# Quotas and reservations last: a full dataset must not prevent the others. canmount is set at the end, separately.
 _ORDER = (
     "mountpoint", "sharenfs", "sharesmb", "readonly", "quota", "refquota", "reservation", "refreservation",
 )  # fmt: skip
 _PUBLISHED = ("mountpoint", "sharenfs", "sharesmb")
-# What a stream settles by itself, or what can only be told when a dataset is made. Source: zfsprops(7).
+# Properties that a stream sets by itself, or that can only be set at creation. Source: zfsprops(7).
 _NOT_TO_SET = frozenset(
     "casesensitivity normalization utf8only volblocksize volsize version encryption keyformat keylocation pbkdf2iters".split()
 )
 
 
 def plan(seen: DatasetRestoreSurvey) -> Decision:
-    """Plan the properties first; once they are right, the mounts; nothing where all is done or has to wait."""
+    """Plan the properties first; once they are right, the mounts; nothing when all is done or must wait."""
     names = _unsettled(seen)
     first = tuple(_properties(seen, names))
     if first:
@@ -68,7 +68,7 @@ def foresee_steps(seen: DatasetRestoreSurvey) -> tuple[tuple[Step, ...], ...]:
 
 
 def _arrived(seen: DatasetRestoreSurvey, one: Dataset) -> Dataset:
-    """Return a dataset as it will be once its data are there."""
+    """Return a dataset as it will be once its data is complete."""
     raw = one.encrypted and has_its_own_key(seen.world, one)
     return replace(
         one, flags=SendFlags(backup=True), placeholder=not one.snapshots, mounted=False, encrypted=raw, key_loaded=False
@@ -76,7 +76,7 @@ def _arrived(seen: DatasetRestoreSurvey, one: Dataset) -> Dataset:
 
 
 def _received(seen: DatasetRestoreSurvey, dataset: str) -> dict[str, PropertyValue]:
-    """Return its properties after the receive: those that came, with the receive's own over some of them."""
+    """Return its properties after the receive: the received ones, some of them overridden by the receive's options."""
     source = seen.world.source.datasets[dataset]
     told = seen.copied.get(dataset, {})
     bare = source.encrypted or (not dataset and is_pool_root(seen))
@@ -104,7 +104,7 @@ def _unsettled(seen: DatasetRestoreSurvey) -> tuple[str, ...]:
 
 
 def _properties(seen: DatasetRestoreSurvey, names: Iterable[str]) -> Iterator[Step]:
-    """Yield steps for the properties that the copy kept aside, then for those that came with no stream."""
+    """Yield steps for the properties that the copy overrides, then for those that no stream brought."""
     names = tuple(names)
     for name in _ORDER:
         back = tuple(one for one in names if _is_aside(seen, one, name))
@@ -118,12 +118,12 @@ def _property_source(seen: DatasetRestoreSurvey, dataset: str) -> DatasetType:
 
 
 def _stays_aside(seen: DatasetRestoreSurvey, name: str) -> bool:
-    """Return whether a property would do harm elsewhere: two datasets at one mountpoint, or an unrequested share."""
+    """Return whether a property would be harmful at another place: two datasets at one mountpoint, or an unrequested share."""
     return name in _PUBLISHED and not seen.homeward
 
 
 def _is_aside(seen: DatasetRestoreSurvey, dataset: str, name: str) -> bool:
-    """Return whether a value of ours, or the parent's, overrides the one that the dataset shall have."""
+    """Return whether a value of ours, or the parent's, overrides the one that the dataset should have."""
     now, came = current_value(seen, dataset, name), source_value(seen, dataset, name)
     if (
         now is None
@@ -132,12 +132,12 @@ def _is_aside(seen: DatasetRestoreSurvey, dataset: str, name: str) -> bool:
     ):
         return False
     if came is not None and now.received != came:
-        return False  # there is nothing below it: it is set
+        return False  # another value was received: `_set` sets it
     return now.source == LOCAL or (came is not None and now.source != "received")
 
 
 def _set(seen: DatasetRestoreSurvey, dataset: str) -> Iterator[Step]:
-    """Yield steps for properties that no stream brought: from a bookmark, encrypted by the pool, or resumed."""
+    """Yield steps for properties that no stream brought: sent from a bookmark, encrypted by the pool, or resumed."""
     words, stays = [], {one[0] for one in retained_properties(seen)} if not dataset else ()
     for name, told in sorted(seen.copied.get(dataset, {}).items()):
         now = current_value(seen, dataset, name)
@@ -170,7 +170,7 @@ def _home_key_place(seen: DatasetRestoreSurvey, dataset: str) -> str:
 
 
 def _kept_overrides(seen: DatasetRestoreSurvey, names: Iterable[str]) -> tuple[str, ...]:
-    """Return a warning on the properties that do not return, because the data went elsewhere."""
+    """Return a warning on the properties that are not restored, because the data is at another place."""
     kept = [
         f"zfs inherit -S {name} {seen.world.target.full(one)}"
         for one in names

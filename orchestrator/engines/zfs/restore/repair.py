@@ -1,7 +1,7 @@
 """Repair of damaged data in a copy, or in its source, from the other side.
 
-Why no corrective receive (zfs receive -c): with OpenZFS 2.3.9 it mends the blocks, and leaves the snapshot that it was told,
-a sound one too, marked as inconsistent for ever: it can neither be mounted nor sent any more. Tried with and without -Lce.
+Why no corrective receive (zfs receive -c): with OpenZFS 2.3.9 it repairs the blocks, but marks the given snapshot, even a sound
+one, as inconsistent for ever: it can neither be mounted nor sent any more. Tried with and without -Lce.
 """
 
 import shlex

@@ -24,9 +24,9 @@ from orchestrator.process.executor import Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyListing:
-    """What one side's datasets are: properties by dataset below the root, and mounted datasets by mountpoint.
+    """Properties of one side by dataset below the root, and mounted datasets by mountpoint.
 
-    `occupied`: mountpoints of them at which nothing is mounted, but files lie that a mount would hide.
+    `occupied`: their mountpoints without a mount, but with files that a mount would hide.
     """
 
     properties: dict[str, dict[str, PropertyValue]]
@@ -37,7 +37,7 @@ class PropertyListing:
 def survey_dataset_restore(
     job: Job, dataset_request: DatasetRestoreRequest, run_request: RunRequest, reader: Reader, *, content: bool
 ) -> DatasetRestoreSurvey:
-    """Return everything that a restore needs to know. Raises: OrchestratorError."""
+    """Return everything that a restore needs. Raises: OrchestratorError."""
     back = make_restore_job(job, dataset_request)
     world = replace(survey(back, run_request, reader, whole=True), returning=job.target.location.path)
     world, bare = cut_to_point(world, dataset_request.until)
@@ -56,7 +56,7 @@ def survey_owners(kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
 
     Raises: OrchestratorError.
     """
-    then = json.loads(kit)  # our own history's
+    then = json.loads(kit)  # from our own history
     if not then.get("users") and not then.get("groups"):
         return ()
     return owners.owner_warnings(
@@ -90,7 +90,7 @@ def properties_command(root: Location) -> Command:
 def parse_properties(lines: Iterable[bytes], root: Location) -> PropertyListing:
     """Parse properties by dataset below the root, and mounted datasets by mountpoint. Raises: ValueError.
 
-    Of a value of several lines, which only a property of a user's own may have, the first one is told.
+    Of a value of several lines, possible only in user properties, the first line is returned.
     """
     told: dict[str, dict[str, PropertyValue]] = {}
     mounts: dict[str, str] = {}

@@ -16,7 +16,7 @@ _SHOWN = 8
 
 
 def owner_warnings(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what to know before a restore: the first lines, and how many more there are."""
+    """Return the warnings before a restore: the first lines, and the number of others."""
     lines = tuple(changed_accounts(then, now))
     more = (f"{len(lines) - _SHOWN} more accounts have another number, or are not there",)
     return (*lines[:_SHOWN], *(more if len(lines) > _SHOWN else ()))
@@ -72,6 +72,6 @@ def changed_accounts(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterato
 
 
 def _names(told: Mapping[str, Any], kind: str) -> Mapping[str, str]:
-    """Return the number of each name. Older kits know only one name of each number."""
+    """Return the number of each name. Older kits hold only one name of each number."""
     known: Mapping[str, str] | None = told.get("accounts", {}).get(kind)
     return {name: number for number, name in told.get(kind, {}).items()} if known is None else known

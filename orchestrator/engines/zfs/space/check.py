@@ -1,7 +1,7 @@
-"""The check of a target's free space for a plan: a refusal before any transfer if surely too small, else a warning.
+"""The check of a target's free space for a plan: a refusal before any transfer if certainly too small, else a warning.
 
-What a dry send tells is what lies on the source. A block that is compressed there, or raw, takes as much on the target; any
-other may be compressed by the target: then nobody knows before.
+A dry send reports the size on the source. A block that is compressed there, or raw, takes as much space on the target; any
+other may be compressed by the target, so its size there cannot be known before.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,13 +22,13 @@ from orchestrator.engines.zfs.survey.survey import parse_result, run_read_comman
 from orchestrator.process.executor import Reader
 
 GUARD = "target-room"
-_PATIENCE = Seconds(60)  # from an old bookmark on, a dry send reads the metadata of all that is new
-# A stream has a head of 312 bytes for each block, and its size is told from an average block.
+_PATIENCE = Seconds(60)  # from an old bookmark, a dry send reads the metadata of all newer data
+# A stream has a header of 312 bytes for each block, and its size is estimated from an average block.
 _SURE = 0.9
-# Of what the source holds in all: with so much free nothing is weighed. Why less for increments: to weigh is one command more for
-# each dataset, each night, and what is new in a night is seldom a quarter of all.
+# Share of the source's total size: with so much free space nothing is estimated. Why less for increments: an estimate is one
+# more command for each dataset, each night, and a night's new data are seldom a quarter of all.
 _PLENTY, _PLENTY_FOR_NEWS = 2, 0.25
-_MOST = 100  # snapshots in one line that a person is to paste
+_MOST = 100  # snapshots in one line for a person to paste
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class SnapshotGroup:
 class TargetSpace:
     """The target's free space in detail. `free`: bytes, with those being freed; `at`: the dataset that reports them.
 
-    `squeezes`: it compresses what does not come compressed; `dedup`: what it holds already may take nothing.
+    `squeezes`: it compresses data that is not sent compressed; `dedup`: data that it holds already may take no space.
     """
 
     at: str
@@ -73,7 +73,7 @@ def check_space(job: Job, world: ZfsSurvey, plan: Plan, request: RunRequest, rea
         return _checked(job, world, plan, request, reader, free)
     except Stopped:
         raise
-    except OrchestratorError:  # what hinders a look will hinder the copy, which tells of it
+    except OrchestratorError:  # an obstacle to this survey will also stop the copy, which reports it
         return plan
 
 
@@ -107,7 +107,7 @@ def _warning(space: TargetSpace, expected: int) -> str:
 
 
 def _is_sure(world: ZfsSurvey, plan: Plan, space: TargetSpace, packs: Mapping[str, bool]) -> bool:
-    """Return whether the sends surely take the estimated space. `packs`: by dataset, whether its source compresses."""
+    """Return whether the sends certainly take the estimated space. `packs`: by dataset, whether its source compresses."""
     sends = [step for step in plan.steps if step.copies]
     if space.dedup or _lets_go(world, plan, sends):
         return False
@@ -129,7 +129,7 @@ def _lets_go(world: ZfsSurvey, plan: Plan, sends: Iterable[Step]) -> bool:
 
 
 def _flags(world: ZfsSurvey, step: Step) -> SendFlags | None:
-    """Return the flags of a step's send; None where they are not known."""
+    """Return the flags of a step's send; None where unknown."""
     words = _send_arguments(step)
     if "-t" in words:
         token = world.tokens.get(words[-1])
@@ -179,7 +179,7 @@ def parse_space(text: bytes, near: str) -> TargetSpace:
 
 
 def _packs(world: ZfsSurvey, reader: Reader) -> Mapping[str, bool]:
-    """Return by dataset of the source whether it compresses what is written to it."""
+    """Return by dataset of the source whether it compresses new data."""
     root = world.source.root
     command = commands.compression_command(root)
     result = run_read_command(reader, command, patience=_PATIENCE)
@@ -208,7 +208,7 @@ def _parse_frees(text: bytes) -> int | None:
 def _pruning(
     request: RunRequest, space: TargetSpace, expected: int, frees: Callable[[Sequence[str]], int | None]
 ) -> PruneProposal | None:
-    """Return what to destroy so that the data fit, never a newest one: what [keep] drops, else the fewest oldest."""
+    """Return the snapshots to destroy so that the data fit, never a newest one: those not in [keep], else the fewest oldest."""
     going = [one for one in space.snapshots if not one.newest][:_MOST]
     if request.retain is not None:
         retained = request.retain(tuple((one.name, one.taken) for one in space.snapshots))
@@ -243,7 +243,7 @@ def _refuse(job: Job, world: ZfsSurvey, space: TargetSpace, expected: int, pruni
 
 
 def _describe_pruning(pruning: PruneProposal | None, world: ZfsSurvey) -> tuple[str, ...]:
-    """Return a sentence on what could be destroyed, and the command for it."""
+    """Return a sentence on the snapshots that could be destroyed, and the command for it."""
     if pruning is None:
         return ("the copy holds no snapshots but the newest, from which the next send starts: nothing can go there",)
     names = pruning.names

@@ -1,4 +1,4 @@
-"""The bases of the next copy into a pool that is not connected: what the source's bookmarks record for it."""
+"""The bases of the next copy into a pool that is not connected, as recorded by the source's bookmarks."""
 
 from orchestrator.domain.answers import understand
 from orchestrator.domain.job import Job
@@ -23,7 +23,7 @@ def source_pipeline(job: Job) -> Pipeline:
 
 
 def survey_bases(job: Job, pool_guid: int, reader: Reader) -> tuple[IncrementBase, ...]:
-    """Return for each source dataset whether a bookmark records what the pool holds. Raises: OrchestratorError."""
+    """Return for each source dataset whether a bookmark records the pool's newest snapshot. Raises: OrchestratorError."""
     pipeline = source_pipeline(job)
     listed = reader.read(pipeline)
     if not listed.well:

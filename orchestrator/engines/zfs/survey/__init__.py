@@ -1,1 +1,1 @@
-"""The look at both sides: the listings, resume tokens, and the confirmation of a step."""
+"""The survey of both sides: listings, resume tokens, and the confirmation of a step."""

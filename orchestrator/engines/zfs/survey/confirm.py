@@ -19,9 +19,9 @@ _NAMED = 5
 
 
 def confirm_snapshots(proofs: Iterable[Proof], reader: Reader) -> None:
-    """Check that all snapshots arrived, by guid, with one look per host. Raises: ProofFailed naming the datasets.
+    """Check that all snapshots arrived, by guid, with one survey per host. Raises: ProofFailed naming the datasets.
 
-    The last one of a dataset must be its newest. Why: `zfs receive` may end well and have passed over the stream.
+    The last one of a dataset must be its newest. Why: `zfs receive` may end well and have skipped the stream.
     """
     hosts: dict[Host | None, list[SnapshotPresent]] = {}
     for proof in proofs:
@@ -37,7 +37,7 @@ def confirm_snapshots(proofs: Iterable[Proof], reader: Reader) -> None:
 
 
 def _judged(expected: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Iterable[str]:
-    """Return what is not as expected; a snapshot not found by its name is searched for in its whole dataset."""
+    """Return the differences from the expected state; a snapshot not found by its name is searched for in its whole dataset."""
     told = _survey_properties(expected, host, reader)
     last = {proof.dataset.path: proof for proof in expected}
     unclear = {

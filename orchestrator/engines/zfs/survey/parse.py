@@ -21,9 +21,9 @@ from orchestrator.engines.zfs.model import (
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, parse_hold_bookmark
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
-ABSENT = "ABSENT"  # in place of a pool's health: there is no such pool
+ABSENT = "ABSENT"  # instead of a pool's health: there is no such pool
 _ON, _OWN = "on", "local"
-_ABSURD = 1 << 60  # an estimate above it is a known fault of `zfs send -n` (openzfs 1067, 16691)
+_ABSURD = 1 << 60  # a larger estimate is a known error of `zfs send -n` (openzfs 1067, 16691)
 _NUMBER = re.compile(r"-?\d+")
 
 
@@ -35,7 +35,7 @@ class UnreadableListing(ValueError):
 class SideListing:
     """The output of a survey of one side, in its parts. `health`: of the pool, ABSENT where there is none.
 
-    `there`: the root dataset is there; `whole`: the listing came to its end.
+    `there`: the root dataset exists; `whole`: the listing is complete.
     """
 
     root: bool
@@ -68,7 +68,7 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def parse_survey(lines: Iterable[bytes]) -> SideListing:
-    """Parse the output of a survey, line by line. Raises: ValueError for what is no listing."""
+    """Parse the output of a survey, line by line. Raises: ValueError for output that is no listing."""
     reading = _ListingReader()
     for line in lines:
         if line:
@@ -77,7 +77,7 @@ def parse_survey(lines: Iterable[bytes]) -> SideListing:
 
 
 class _ListingReader:
-    """One output while it is parsed: a line that begins with "=" starts a part, as no dataset's name can."""
+    """One output while it is parsed: a line that begins with "=" starts a part, as no dataset's name can begin so."""
 
     def __init__(self) -> None:
         self._part = ""
@@ -252,7 +252,7 @@ def _processes(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def parse_sizes(lines: Iterable[str]) -> list[int | None]:
-    """Parse the sizes that dry-run sends reported, in order; None for one that is not known, or absurd."""
+    """Parse the sizes that dry-run sends reported, in order; None for one that is unknown, or absurd."""
     found = [line.split("\t") for line in lines if line.startswith("size")]
     sizes = [parse_number(fields[1]) if len(fields) == 2 else None for fields in found]
     return [size if size is not None and 0 <= size < _ABSURD else None for size in sizes]

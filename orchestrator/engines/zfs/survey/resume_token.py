@@ -12,7 +12,7 @@ _BOOLEAN, _UINT64, _STRING = 1, 8, 9
 
 
 def parse_token(text: str) -> ResumeToken | None:
-    """Parse a resume token; None for one that is damaged, or newer than we know.
+    """Parse a resume token; None for one that is damaged, or of an unknown newer version.
 
     Source: openzfs, `zfs_receive_resume_token_to_nvlist` and `get_receive_resume_token_impl`: version, the first word of
     the fletcher-4 sum and the length in hexadecimal, then a packed list of pairs, compressed.
@@ -52,7 +52,7 @@ def _fletcher(data: bytes) -> int:
 def unpack(data: bytes) -> dict[str, int | str | bool]:
     """Parse the numbers, strings and flags of a packed nvlist, native or XDR; other values are left out.
 
-    Source: openzfs, module/nvpair/nvpair.c. Raises: ValueError, struct.error for what is none.
+    Source: openzfs, module/nvpair/nvpair.c. Raises: ValueError, struct.error for other data.
     """
     encoding, little = struct.unpack_from("BB", data)
     if encoding == 1:

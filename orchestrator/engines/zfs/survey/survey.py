@@ -25,7 +25,7 @@ from orchestrator.process.pipeline import PipelineResult, pipeline_failure
 
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
-PATIENCE = Seconds(600)  # a listing of a million snapshots on a busy disk; a dead pool never answers
+PATIENCE = Seconds(600)  # for a list of a million snapshots on a busy disk; a dead pool never answers
 LIMIT = 256 << 20  # two million snapshots
 ASIDE = "aside"
 HEALTHY = ("ONLINE", "DEGRADED")
@@ -34,8 +34,8 @@ HEALTHY = ("ONLINE", "DEGRADED")
 def survey(job: Job, request: RunRequest, reader: Reader, *, whole: bool = False) -> ZfsSurvey:
     """Return everything the plan needs. Raises: OrchestratorError when a side cannot be surveyed.
 
-    A root or a pool that is not there is no failure: that side has no datasets, and `above` lists what there is.
-    Of the target's snapshots the newest are told first, and all only where those leave a question, or for the `whole`.
+    A missing root or pool is no failure: that side has no datasets, and `above` lists the existing parents. Of the target's
+    snapshots the newest are listed first, and all only when those are not enough, or for the `whole`.
     """
     root, above = job.target.location, ASIDE in request.allowed
     brief = not whole and not request.allowed
@@ -71,7 +71,7 @@ def survey_copy(job: Job, reader: Reader) -> ZfsSurvey:
 def newest_is_enough(source: SideSurvey, target: SideSurvey) -> bool:
     """Return whether the newest snapshot of each copy is enough for a plan: the source knows it, so it is the base.
 
-    Older ones matter for what has diverged, for a receive that was cut behind them, and for a clone that is still to come.
+    Older ones matter after a divergence, for a receive interrupted after them, and for a clone that is not sent yet.
     """
     if not target.datasets:
         return True
@@ -147,19 +147,19 @@ def run_read_command(reader: Reader, command: Command, *, patience: Seconds = PA
 
 
 def parse_result(command: Command, result: PipelineResult, read: Callable[[], _One]) -> _One:
-    """Return what `read` parses. Raises: UnreadableAnswer for what is no listing: it is never treated as an empty one."""
+    """Return the result, parsed by `read`. Raises: UnreadableAnswer for other output, which never means an empty listing."""
     return understand("zfs", command, result.stdout, lambda _: read())
 
 
 def side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[_One, _Other]:
-    """Run two surveys at once, here and in a thread that lives as long as its program. Raises: what either raises."""
+    """Run two surveys at once, here and in a thread that lives as long as its program. Raises: the error of either."""
     ended: list[_Other] = []
     failed: list[Exception] = []
 
     def look() -> None:
         try:
             ended.append(other())
-        except Exception as error:  # noqa: BLE001  # raised again, where somebody hears it
+        except Exception as error:  # noqa: BLE001  # raised again in the calling thread
             failed.append(error)
 
     thread = Thread(target=look)

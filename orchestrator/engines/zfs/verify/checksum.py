@@ -1,7 +1,7 @@
 """Steps that list a snapshot with digests on both sides, to compare contents; no content is transferred.
 
-A snapshot is mounted read-only in a temporary folder, in a mount namespace of its own: whatever kills the reader, the
-mount goes with it, and nobody else ever sees it.
+A snapshot is mounted read-only in a temporary folder, in a mount namespace of its own: the mount ends with the reader, even a
+killed one, and no other process ever sees it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ class ChecksumSupport:
 class ComparisonSurvey:
     """The input of a comparison. `able`: abilities of source and target; None: contents are not requested.
 
-    `away`: why nobody could look at the source; its side is empty then, and tells nothing.
+    `away`: why the source could not be surveyed; its side is then empty and unknown.
     """
 
     world: ZfsSurvey
@@ -81,7 +81,7 @@ def mount_namespace_command(name: str, values: tuple[str, ...], side: SideSurvey
 
 
 def plan_checksums(job: Job, both: ComparisonSurvey, judged: GuidComparison, request: RunRequest) -> ComparisonPlan:
-    """Plan the comparison, with steps that read the contents where that is requested and possible."""
+    """Plan the comparison, with steps that read the contents, where requested and possible."""
     unproved = () if both.able is None else tuple(_unproved(both, judged.newest))
     left_out = {finding.path for finding in unproved}
     told = [one for one in judged.newest if snapshot_path(one.dataset, one.target) not in left_out]

@@ -64,7 +64,7 @@ def snapshot_path(dataset: str, snapshot: Snapshot) -> bytes:
 
 def _judge_copy(case: PlanContext) -> GuidComparison:
     newest = {name: common for name in case.names if (common := newest_common_snapshot(case, name))}
-    # createtxg counts for the whole pool: what was there when the newest common snapshot was taken should be there too.
+    # createtxg counts for the whole pool: snapshots older than the newest common one should exist on the target too.
     reached = max((common.source.createtxg for common in newest.values()), default=0)
     findings: list[Finding] = []
     late: list[str] = []
@@ -99,7 +99,7 @@ def _count_common(case: PlanContext, name: str) -> int:
 
 
 def _is_remembered(case: PlanContext, name: str) -> bool:
-    """Return whether the source knows a snapshot of the target's dataset, at least as a bookmark."""
+    """Return whether the source has a snapshot of the target's dataset, at least as a bookmark."""
     there = _there(case, name)
     return there is not None and find_common_snapshot(case.world.source.datasets[name], there) is not None
 
@@ -128,7 +128,7 @@ def explain_newest_only(case: PlanContext) -> str | None:
 
 
 def _missing(case: PlanContext, name: str, newest: MatchedSnapshot) -> Iterator[Finding]:
-    """Yield a finding for each snapshot before the newest common one that the target should hold and does not."""
+    """Yield a finding for each snapshot before the newest common one that the target should hold but does not."""
     if explain_newest_only(case) is not None:
         return
     for one in _fitting(case, name):
@@ -157,7 +157,7 @@ def _absent(case: PlanContext, name: str, early: list[Snapshot]) -> Finding:
 def _changed(case: PlanContext, name: str) -> Iterator[Finding]:
     """Yield findings for snapshots that only the target has, and for data that was written there.
 
-    Why only after the base: a stream is refused by what is newer than its base, so what is older came from the source.
+    Why only after the base: ZFS refuses a stream when newer data than its base exists, so older data came from the source.
     """
     source, there = case.world.source.datasets[name], _there(case, name)
     if there is None or there.newest is None:
@@ -166,7 +166,7 @@ def _changed(case: PlanContext, name: str) -> Iterator[Finding]:
     for one in base.own if base else there.snapshots:
         detail = f"only the target has it (guid {one.guid}){_same_name(source, one)}"
         yield Finding(path=snapshot_path(name, one), verdict=Verdict.EXTRA, detail=detail)
-    # No snapshot in the name: what is in the snapshots is not touched by it.
+    # No snapshot in the name: the contents of the snapshots are not affected.
     if there.written is None:
         detail = f"it is not known whether anything was written since {there.newest.mark}"
         yield Finding(path=name.encode(), verdict=Verdict.UNPROVED, detail=detail)

@@ -1,6 +1,6 @@
 """Full reads of a copy without a mount and without its key: each dataset with its snapshots, sent to /dev/null.
 
-Why not a scrub: one that does not end before the pool is exported starts from the beginning (openzfs #9393).
+Why not a scrub: if it has not ended when the pool is exported, it starts again from the beginning (openzfs #9393).
 """
 
 from orchestrator.domain.answers import understand

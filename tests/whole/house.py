@@ -24,7 +24,7 @@ RUN_KEYS = {
     "format", "run", "job", "outcome", "why", "hint", "cure", "moved_bytes", "took_s", "resumed", "attempts", "steps", "points",
     "warnings", "evidence",
 }  # fmt: skip
-STEP_KEYS = {"does", "why", "moved_bytes", "took_s", "proved"}
+STEP_KEYS = {"action", "does", "why", "moved_bytes", "took_s", "confirmed", "proved"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,7 +89,7 @@ LZ4, ZSTD, ZLIBX = "--compress-choice=lz4", "--compress-choice=zstd", "--compres
 
 
 @pytest.mark.parametrize(
-    ("request", "one", "other", "flags"),
+    ("setting", "one", "other", "flags"),
     [
         ("auto", V350, V350, ["--compress", LZ4]),
         ("auto", V350, V323, ["--compress", LZ4]),
@@ -106,9 +106,9 @@ LZ4, ZSTD, ZLIBX = "--compress-choice=lz4", "--compress-choice=zstd", "--compres
         ("auto", V311, V306, []),
     ],
 )
-def test_compression_that_both_sides_understand(request: str, one: bytes, other: bytes, flags: list[str]) -> None:
-    assert choose_compression(request, program(one), program(other)) == flags
-    assert choose_compression(request, program(other), program(one)) == flags
+def test_compression_that_both_sides_understand(setting: str, one: bytes, other: bytes, flags: list[str]) -> None:
+    assert choose_compression(setting, program(one), program(other)) == flags
+    assert choose_compression(setting, program(other), program(one)) == flags
 
 
 @pytest.fixture

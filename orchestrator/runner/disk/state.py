@@ -95,7 +95,7 @@ def _ails(known: DiskRecord, last: DiskVisit | None, said: DiskVisit | None) -> 
     A visit that is recorded as refused was that of a disk which only looks like this one, unless it was adopted since.
     """
     slow = last.slow if last else ""
-    strange = last is not None and last.outcome == VisitOutcome.REFUSED and last.arrived > known.enrolled
+    strange = last is not None and last.outcome == VisitOutcome.REFUSED and last.arrived >= known.enrolled
     refused = last.why if last and strange else ""
     if said is None and not slow and not refused:
         return None

@@ -97,7 +97,7 @@ def _ails(known: DiskRecord, last: DiskVisit | None, said: DiskVisit | None) -> 
     slow = last.slow if last else ""
     strange = last is not None and last.outcome == VisitOutcome.REFUSED and last.arrived >= known.enrolled
     refused = last.why if last and strange else ""
-    if said is None and not slow and not refused:
+    if said is None and last is None:
         return None
     told = {
         "health": said.health if said else "",

@@ -224,7 +224,9 @@ def verify_identity(
     state, says, hint = _judge(disk, marker, known, owner)
     if marker is not None and state is not DeviceState.ANOTHER_HOST:
         shown = judge_marker(marker, disk, key, tagged=tagged)
-        state, says, hint = _doubt(disk, marker, shown, known=known is not None) or (state, says, hint)
+        old = state is DeviceState.STALE and not marker.authentication  # a copy from the time before there were tags
+        if state is DeviceState.READY or (shown is Authenticity.FORGED and not old):
+            state, says, hint = _doubt(disk, marker, shown, known=known is not None) or (state, says, hint)
     return _describe_device(state, device, disk, says, hint)
 
 

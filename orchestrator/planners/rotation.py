@@ -15,7 +15,7 @@ from orchestrator.domain.units import show_count, show_duration, show_size
 class SetMember:
     """Remembered state of a disk. `filled`: the instant of its copies of all jobs; None: some copies are missing.
 
-    `ails`: problems of the disk itself, by their kind ("health", "slow"); None: nothing is known.
+    `ails`: what is wrong with the disk itself, by the kind of it ("health", "slow", "look-alike"); None: nothing is known.
     """
 
     disk: Disk

@@ -171,6 +171,27 @@ def test_a_visit_that_would_take_too_long_is_told_while_it_goes_on_and_is_over_w
     assert "photos goes at" not in ferry.run("disks", "list").out
 
 
+def test_a_disk_that_only_looks_like_one_is_told_until_that_one_is_here(ferry: Ferry, server: MailServer) -> None:
+    Disks(ferry, "").filled("red", NOW)
+    declare(ferry, by_mail(server), '[digest]\nday = "never"\n')
+    look(ferry, NOW)
+    with compose.open_history(where_of(ferry)) as history:
+        visit = history.disks.begin_visit("of-red", NOW)
+        history.disks.visit_ended(
+            visit, jobs=[], outcome="refused", why="a disk that looks like red", released=None, safe=False
+        )
+    look(ferry, NOW + DAY / 24)
+    assert subjects(server) == ["disk red is failing: a disk that looks like red"]
+    assert "if it is the disk itself after all: poolferry disks readopt red" in bodies(server)[0]
+    assert "offsite: disk red: a disk that looks like red" in ferry.run("disks", "list").out
+    assert ferry.run("status").code == 4
+    with compose.open_history(where_of(ferry)) as history:
+        visit = history.disks.begin_visit("of-red", NOW)
+        history.disks.visit_ended(visit, jobs=["photos"], outcome="done", why="", released=NOW, safe=True)
+    look(ferry, NOW + DAY / 12)
+    assert subjects(server)[1:] == ["disk red is well again"]
+
+
 @pytest.mark.parametrize("job", ["photos", "mails"])
 def test_a_channel_of_any_job_of_the_set_hears_of_its_disks(ferry: Ferry, server: MailServer, job: str) -> None:
     disks = Disks(ferry, 'each-within = "30d"\n', "mails", "photos")

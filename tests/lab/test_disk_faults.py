@@ -10,13 +10,17 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from orchestrator.domain.rotation import DiskRecord, DiskState
+from orchestrator.history.store import open_history
 from tests.lab.common import Disk
+from tests.lab.kits import history_with_kits
 from tests.lab.virtual import VirtualMachine
 from tests.whole.damage import begin_as_xfs
 
@@ -75,6 +79,7 @@ class Bag:
         self.lines = ["[set.trees]", "[set.pools]"]
         self.owner = hashlib.sha256(b"poolferry:" + machine.read("/etc/machine-id").strip()).hexdigest()[:32]
         self.disks: dict[str, Disk] = {}
+        self.records: list[DiskRecord] = []
 
     def marker(self, disk: str, rotation: str, **more: Any) -> dict[str, Any]:
         own = {
@@ -97,6 +102,19 @@ class Bag:
     def declare(self, name: str, rotation: str, identity: str, **more: str) -> None:
         told = {"set": rotation, "identity": identity, **more}
         self.lines += [f"[disk.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in told.items())]
+        self.records.append(DiskRecord(
+            disk=f"id-{name}", name=name, set=rotation, identity=identity, content=more.get("content", "ext4"), size=0, serial="",
+            model="", wwn="", generation=0, written=0, enrolled=datetime(2026, 1, 1, tzinfo=UTC), standing=DiskState.ACTIVE,
+        ))  # fmt: skip
+
+    def remember(self) -> None:
+        """A history that knows the disks, as an earlier version enrolled them: their markers have no tags."""
+        path = self.folder / "history.sqlite"
+        path.write_bytes(history_with_kits(("sets",), ("pool-good",)))
+        with open_history(str(path)) as history:
+            for record in self.records:
+                history.disks.keep(record)
+        self.machine.write(f"{self.machine.state}/history.sqlite", path.read_bytes(), mode=0o600)
 
     def tree(self, name: str, /, *, bus: str = "scsi", ours: bool = True, mark: bool = True, **more: Any) -> Disk:
         """A disk with ext4 as it was left by somebody, made without the machine."""
@@ -239,7 +257,7 @@ def test_no_disk_that_is_not_proved_is_written_to(master: VirtualMachine, tmp_pa
     fill(bag)
     master.job("photos", TREES)
     master.job("sets", DATASETS, targets="\n".join(bag.lines) + "\n")
-    master.kitted("sets", at=("pool-good",))
+    bag.remember()
     older = {name: shutil.copyfile(bag.disks[name].path, tmp_path / f"{name}.older") for name in ("good", "pool-good")}
     bag.plug(*bag.disks)
     master.sh(f"mount -o ro,noload {bag.disks['theirs'].device} /mnt/theirs")

@@ -168,6 +168,9 @@ TAGS = [
     (replace(tagged(marker()) or marker(), generation=6), known(generation=6), True, DeviceState.LOOK_ALIKE, "looks like"),
     (replace(tagged(marker()) or marker(), disk="d2"), known(), True, DeviceState.LOOK_ALIKE, "looks like red"),
     (replace(tagged(marker()) or marker(), host="nas"), known(), True, DeviceState.LOOK_ALIKE, "looks like red"),
+    (marker(generation=4), known(), True, DeviceState.STALE, "an older copy of disk red"),
+    (marker(generation=4, authentication=f"{KEY.id}:0"), known(), True, DeviceState.LOOK_ALIKE, "looks like red"),
+    (marker(name="green"), None, False, DeviceState.NOT_PROVED, "says disk green"),
     (marker(owner="b" * 32, host="nas"), known(), True, DeviceState.ANOTHER_HOST, 'of the machine "nas"'),
 ]  # fmt: skip
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.domain.authentication import AuthenticationKey
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.verify import build
 from orchestrator.verify.build import DigestSpool, sorted_moves, sorted_records
 from orchestrator.verify.entry import ManifestEntry, sort_key
-from orchestrator.verify.manifest import ManifestTotals, read_manifest, read_names, write_manifest
+from orchestrator.verify.manifest import ManifestTotals, read_manifest, read_names, read_tag, write_manifest
 from orchestrator.verify.manifest_lines import FORMAT
 from tests.verify.trees import CREATED, HEADER
 
@@ -178,3 +179,55 @@ def test_a_spool_gives_back_in_order(tmp_path: Path) -> None:
             spool.take(number, f"sha256:{number}", path)
         assert list(spool.numbered()) == [(3, "sha256:3"), (12, "sha256:12")]
         assert list(spool.named()) == [(b"a", "sha256:3"), (b"b\n\t\xff", "sha256:12")]
+
+
+KEY, OTHER = (AuthenticationKey(each * 32, HEADER.created) for each in (b"k", b"o"))
+
+
+@pytest.mark.parametrize("entries", [[], MANY[:1], MANY])
+def test_a_tag_is_over_all_of_it(path: str, entries: list[ManifestEntry]) -> None:
+    totals = write_manifest(path, HEADER, entries, key=KEY)
+    assert totals == write_manifest(f"{path}2", HEADER, entries)
+    tag = read_tag(path, KEY)
+    assert (tag.job, tag.point, tag.key, tag.right) == (HEADER.job, HEADER.point, KEY.id, True)
+    assert (read_tag(path, OTHER).right, read_tag(path, None).right) == (False, False)
+    assert (read_tag(f"{path}2", KEY).key, read_tag(f"{path}2", KEY).right) == ("", False)
+    assert list(read_manifest(path)[1]) == entries
+    assert list(read_names(path)) == [entry.path for entry in entries]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"# job: photos", b"# job: photon"),
+        (b"\t0007\\n", b"\t0007\\t"),
+        (b"xxh128:", b"xxh129:"),
+        (b"# created: 2", b"# created: 1"),
+    ],
+)
+def test_whatever_is_changed_the_tag_is_wrong(path: str, old: bytes, new: bytes) -> None:
+    write_manifest(path, HEADER, MANY, key=KEY)
+    repacked(path, old, new)
+    assert read_tag(path, KEY).right is False
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"# authentication: blake2b", b"# authentication: md5"), (b"manifest 2", b"manifest 1"), (b"\n# authentication", b"\n"),
+        (b"# end", b"# and"),
+    ],
+)  # fmt: skip
+def test_a_torn_tag_is_damage(path: str, old: bytes, new: bytes) -> None:
+    write_manifest(path, HEADER, MANY[:3], key=KEY)
+    repacked(path, old, new)
+    with pytest.raises(ProofFailed, match=r"damaged|cut short"):
+        list(read_manifest(path)[1])
+
+
+def test_uses_of_a_key_have_tags_of_their_own_and_the_secret_is_never_shown() -> None:
+    assert "k" * 8 not in repr(KEY)
+    assert (b"k" * 32).hex() not in repr(KEY)
+    assert len({KEY.id, OTHER.id, KEY.manifest_hash().hexdigest(), OTHER.manifest_hash().hexdigest()}) == 4
+    with pytest.raises(ValueError, match="32 bytes"):
+        AuthenticationKey(b"short", HEADER.created)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.disks.marker import FILE
+from tests.hostile.forgery import rewrite, text_of
 from tests.whole.drawer import Drawer, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
@@ -147,3 +148,19 @@ def test_the_key_is_in_no_kit_of_a_disk(drawer: Drawer) -> None:
     image = Path(drawer.image("red")).read_bytes()
     assert secret.encode() not in image
     assert bytes.fromhex(secret) not in image
+
+
+def test_a_forged_manifest_on_a_disk_is_named_when_its_turn_to_be_read_comes(drawer: Drawer) -> None:
+    drawer.declare('verify = "1G"\n')
+    drawer.enrolled("red")
+    visited_once = drawer.scan()["visits"]["red"]
+    assert visited_once["ending"] == "done", visited_once
+    place = drawer.root / "behind"
+    place.mkdir(exist_ok=True)
+    subprocess.run(["mount", drawer.loops["red"], str(place)], check=True)
+    (manifest,) = (place / "photos/points").glob("*.manifest.gz")
+    rewrite(manifest, text_of(manifest).replace(b"a.txt", b"b.txt"))
+    subprocess.run(["umount", str(place)], check=True)
+    visit = drawer.scan()["visits"]["red"]
+    assert visit["ending"] == "incomplete", visit
+    assert "was changed by somebody who does not have this host's key" in visit["why"]

@@ -95,9 +95,9 @@ def _ails(known: DiskRecord, last: DiskVisit | None, said: DiskVisit | None) -> 
     A visit recorded as refused belongs to a disk that only looks like this one, unless it was readopted since.
     """
     slow = last.slow if last else ""
-    strange = last is not None and last.outcome == VisitOutcome.REFUSED and last.arrived > known.enrolled
+    strange = last is not None and last.outcome == VisitOutcome.REFUSED and last.arrived >= known.enrolled
     refused = last.why if last and strange else ""
-    if said is None and not slow and not refused:
+    if said is None and last is None:
         return None
     told = {
         "health": said.health if said else "",

@@ -23,11 +23,12 @@ from orchestrator.runner.disk.state import (
     jobs_of_set,
     order_jobs,
     survey_set_members,
+    was_tagged,
 )
 from orchestrator.runner.locks import lock_job
 from tests.engines.rsync.builders import job as plain
 from tests.history.records import begin
-from tests.planners.rotation_world import BLUE_UUID, NOW, RED_UUID, disk, known, rotation
+from tests.planners.rotation_world import BLUE_UUID, KEY, NOW, RED_UUID, disk, known, rotation
 
 RED, BLUE = disk("red"), disk("blue", identity=BLUE_UUID)
 SET = replace(rotation(), disks=(RED, BLUE))
@@ -131,3 +132,21 @@ def test_what_hangs_on_a_disk_that_is_gone_does_not_keep_other_disks_from_their_
             pass
         with pytest.raises(NotNow), hold(job_on_disk(job("mail"), RED), tmp_path):
             pass
+
+
+def test_when_a_disk_must_carry_our_tag(history: History) -> None:
+    """KEY was made at NOW: whatever was written since then has its tag, and what was written before is never missed."""
+    day, views = timedelta(days=1), history.views
+    old = known(enrolled=NOW - 9 * day)
+    assert not was_tagged(None, KEY, views)
+    assert not was_tagged(old, KEY, views)
+    assert was_tagged(known(enrolled=NOW + day), KEY, views)
+    history.disks.keep(old)
+    end: dict[str, Any] = {"jobs": [], "why": "", "released": None, "safe": False}
+    history.disks.visit_ended(history.disks.begin_visit("d1", NOW - day), outcome="done", **end)
+    assert not was_tagged(old, KEY, views)
+    history.disks.visit_ended(history.disks.begin_visit("d1", NOW + day), outcome="refused", **end)
+    assert not was_tagged(old, KEY, views), "what only looked like it was not marked"
+    history.disks.visit_ended(history.disks.begin_visit("d1", NOW + day), outcome="done", **end)
+    assert was_tagged(old, KEY, views)
+    assert not was_tagged(replace(old, generation=6), KEY, views), "the last marker was perhaps never written"

@@ -28,7 +28,7 @@ def test_a_script_begins_with_what_it_does_and_is_used(file: Path) -> None:
     assert any(re.match(r"# (For other scripts|[A-Z])", line) for line in lines[1:4])
     subprocess.run(["sh", "-n", str(file)], check=True)
     room = file.parent.parent
-    used = "".join(module.read_text() for module in room.glob("*.py"))
+    used = "".join(module.read_text() for module in room.rglob("*.py"))
     assert f'"{file.name}"' in used or f"'{file.name}'" in used, "nobody runs it"
 
 

@@ -106,7 +106,7 @@ def ours(folder: Path) -> list[str]:
 def listening() -> list[str]:
     """Who listens on a port that the engine may have chosen."""
     told = subprocess.run(("ss", "-Hltnp"), capture_output=True, text=True, check=True).stdout
-    return [line for line in told.splitlines() if "mbuffer" in line]
+    return [line for line in told.splitlines() if '"perl"' in line]
 
 
 @pytest.mark.parametrize("pulls", [False, True])
@@ -120,7 +120,6 @@ def test_all_arrives_and_is_counted_once(ends: Ends, *, pulls: bool) -> None:
     assert ends.equal
     assert result.moved == seen[-1] == 9 * MIB + 17
     assert b"size\t" in b"".join(errors)
-    assert "END" not in str(pipeline)
 
 
 @pytest.mark.parametrize("pulls", [False, True])
@@ -144,7 +143,7 @@ def test_a_kill_on_either_side_ends_both(ends: Ends, killed: str, *, pulls: bool
     def tick() -> None:
         if not done and ends.received.exists() and ends.received.stat().st_size > MIB:
             pattern = {
-                "sender": f"cat {ends.sent}", "connecting": "mbuffer .* -O 127", "listening": "mbuffer .* -I 127",
+                "sender": f"cat {ends.sent}", "connecting": "mbuffer .*-m 4096k .*-W ", "listening": "mbuffer .*-m 2M -W ",
                 "receiver": f"dd bs=64k of={ends.received}",
             }[killed]  # fmt: skip
             # The scripts of the shells hold all these words too: they begin with sh.

@@ -18,7 +18,10 @@ from orchestrator.engines.zfs.model import (
     SendFlags,
     SideSurvey,
 )
+from orchestrator.process.scripts import script
+from orchestrator.process.scripts import script_command as script_file_command
 
+_ROOM = "engines/zfs"
 # One argument may have 128 KiB, and a whole remote line is one argument of the far shell.
 LONGEST = 96 << 10
 _LEAST = 2 << 20  # mbuffer wants room for some of its blocks
@@ -291,20 +294,34 @@ def connect_command(
 ) -> Command:
     """Build the sending end of an mbuffer connection, fed by `words`; `streams`: the streams that share the rate."""
     rate = str(_share(pipe, streams)) if streams and pipe.rate_limit else ""
-    values = (f"{line.receiver}:{line.port}", _memory(pipe), _patience(pipe), rate)
-    return script_command(scripts.CONNECT, *values, *words, effect=Effect.READS, where=command_host(side))
+    values = (line.receiver, str(line.port), _memory(pipe), _patience(pipe), rate)
+    return _end_command("connect.sh", *values, *words, effect=Effect.READS, where=command_host(side))
 
 
 def listen_command(words: tuple[str, ...], side: SideSurvey, line: MbufferConnection, pipe: PipeOptions) -> Command:
     """Build the receiving end: on a remote host it feeds zfs; on this machine it feeds our own buffer first."""
-    values = (f"{line.sender}:{line.port}", _patience(pipe))
+    values = (line.sender, line.receiver, str(line.port), _patience(pipe))
     if side.root.host is None:
-        return script_command(scripts.LISTEN, *values, *words, effect=Effect.READS, where=CommandHost())
+        return _end_command("listen.sh", *values, *words, effect=Effect.READS, where=CommandHost())
     effect = Effect.DESTROYS if "-F" in words else Effect.WRITES
     words = ("buffered", _memory(pipe), *words)
-    return script_command(
-        f"{scripts.BUFFERED}\n{scripts.LISTEN}", *values, *words, effect=effect, where=command_host(side)
+    return _end_command("listen.sh", *values, *words, effect=effect, where=command_host(side))
+
+
+def _end_command(name: str, *values: str, effect: Effect, where: CommandHost) -> Command:
+    """Build one end of an own connection, with the functions that its script calls in front."""
+    functions = (
+        scripts.PATH,
+        *((scripts.SUDO,) if where.sudo else ()),
+        f'meet() {{ perl -e {shlex.quote(script(_ROOM, "meet.pl"))} "$@"; }}',
     )
+    before = "".join(f"{text}\n" for text in functions)
+    return script_file_command(_ROOM, name, *values, effect=effect, host=where.host, before=before)
+
+
+def perl_command(host: Host | None) -> Command:
+    """Build the command that succeeds where perl is, with what an own connection needs of it."""
+    return Command(argv=("perl", "-MSocket", "-MFcntl", "-e1"), effect=Effect.READS, host=host)
 
 
 def _patience(pipe: PipeOptions) -> str:

@@ -142,49 +142,6 @@ ZFS = """
 zfs "$@"
 """
 
-# mbuffer's own connection, for any stream. The connecting end makes up a key, says it on its stdout, which reaches the
-# listening end through ssh, and sends it ahead of the stream: so nobody else can feed the receiver, who refuses all that does
-# not begin with it. What comes after the key on that way tells that all was sent; its end without that word, that nobody will.
-# An attempt that cannot connect has taken nothing from its input: the other end does not listen yet. mbuffer of Debian 13
-# does not tell a refused connection from others, so there is a limit of time.
-# Arguments: address:port, memory, seconds of patience, rate or nothing, then what makes the stream.
-CONNECT = """
-a=$1; n=$2; w=$3; r=$4; shift 4
-k=$(od -An -N16 -tx1 /dev/urandom | tr -d " \\n"); printf "%s\\n" "$k"; exec 3>&1
-reach() {
-b=$(date +%s)
-while :; do
-e=$(mbuffer -q -4 -s 128k -m "$n" ${r:+-r "$r"} --tcptimeo "${w}s" -W "$w" -O "$a" 2>&1 3>&- 4>&-) && { echo sent >&3; return 0; }
-case $e in *"unable to connect"*) ;; *) break;; esac
-[ $(($(date +%s)-b)) -lt 30 ] || break
-echo >&3; sleep 0.2;
-done
-printf "%s\\n" "$e" >&2; return 1; }
-s=$({ { printf "%s" "$k"; "$@" 3>&- 4>&-; echo $? >&4; } | reach; } 4>&1); m=$?
-case $s in 0|141) exit "$m";; *) exit "$s";; esac
-"""
-# Arguments: who may connect and the port, seconds of patience, then what takes the stream. The watchdog is told before the
-# port, so that it ends the waiting too. mbuffer's first word is its own number, so that it can be ended.
-LISTEN = """
-a=$1; w=$2; shift 2
-IFS= read -r k && [ -n "$k" ] || exit 1
-exec 3<&0
-sh -c 'echo $$; exec "$@"' sh mbuffer -q -4 -s 128k -m 2M --tcptimeo "${w}s" -W "$w" -I "$a" </dev/null 3<&- | {
-IFS= read -r m
-{ while IFS= read -r l; do [ "$l" != sent ] || exit 0; done; kill "$m"; } <&3 >/dev/null 2>&1 & t=$!; exec 3<&-
-g=$(dd bs=1 count=32 2>/dev/null)
-[ "$g" = "$k" ] || {
-kill "$m" "$t" 2>/dev/null
-[ -n "$g" ] && echo "a stranger connected in place of the sender" >&2 || echo "no sender has connected" >&2
-exit 1; }
-"$@"; s=$?
-[ "$s" -eq 0 ] && wait "$t" || kill "$t" 2>/dev/null
-exit "$s"; }
-"""
-BUFFERED = """
-buffered() { n=$1; shift; mbuffer -q -s 128k -m "$n" | zfs "$@"; }
-"""
-
 # Arguments: (flags, mode, base, what) again and again. Prints "size N" for each, "size -" where it cannot be told.
 WEIGH = """
 while [ $# -ge 4 ]; do

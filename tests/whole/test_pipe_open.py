@@ -38,7 +38,7 @@ receive) dd bs=64k of="{root}/received" 2>/dev/null || exit
 [ "$(tail -c 3 "{root}/received")" = END ] || {{ echo "cannot receive: checksum mismatch or incomplete stream" >&2; exit 1; }};;
 esac
 """
-KEY = "0123456789abcdef" * 2
+RECEIVER_SECRET, SENDER_SECRET = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 
 
 class Ends:
@@ -206,38 +206,42 @@ def test_a_receiver_that_freezes_is_a_stall(ends: Ends, transport: str, *, pulls
     assert result.stopped is StopReason.STALLED
 
 
-# The listening end by itself, with a key that the test knows.
+# The listening end by itself, with secrets that the test knows.
 
 
 class Listening:
-    """The listening end; what is fed to it comes out of it."""
+    """The listening end; what is fed to it comes out of it. `sender_port`: of the only one that it talks to."""
 
     def __init__(self, *, patience: float = 60) -> None:
-        self.port = free_port()
+        self.port, self.sender_port = free_port(), free_port()
         line = MbufferConnection(sender="127.0.0.1", receiver="127.0.0.1", port=self.port)
         command = commands.listen_command(("cat",), side(COPY), line, PipeOptions())
         argv = [str(int(patience)) if word == "600" else word for word in command.argv]
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def begin(self) -> None:
+        self.notify(f"{RECEIVER_SECRET} {SENDER_SECRET} {self.sender_port}")
 
     def notify(self, word: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(word.encode() + b"\n")
         self.process.stdin.flush()
 
-    def connect(self, address: str = "127.0.0.1") -> socket.socket:
-        """As soon as it listens."""
+    def connect(self, address: str = "127.0.0.1", port: int | None = None) -> socket.socket:
+        """As soon as it listens; from the sender's port, if no other is given."""
         made: list[socket.socket] = []
+        own = (address, self.sender_port if port is None else port)
 
         def reached() -> bool:
             with contextlib.suppress(ConnectionRefusedError):
-                made.append(socket.create_connection(("127.0.0.1", self.port), 5, (address, 0)))
+                made.append(socket.create_connection(("127.0.0.1", self.port), 5, own))
             return bool(made)
 
         wait_until(reached, 10)
         return made[0]
 
     def end(self) -> tuple[int, bytes, str]:
-        """By itself: the way on which the key came stays open."""
+        """By itself: the way on which the secrets came stays open."""
         code = self.process.wait(20)
         out, said = self.process.communicate()
         return code, out, said.decode()
@@ -253,38 +257,56 @@ def listener() -> Iterator[Listening]:
     wait_until(lambda: not listening(), 10)
 
 
-def test_only_who_has_the_key_is_heard(listener: Listening) -> None:
-    listener.notify(KEY)
+def test_each_end_proves_itself_and_then_the_stream_comes(listener: Listening) -> None:
+    listener.begin()
     with listener.connect() as line:
-        line.sendall(KEY.encode() + b"the stream")
+        assert line.recv(100) == RECEIVER_SECRET.encode()
+        line.sendall(SENDER_SECRET.encode() + b"the stream")
     listener.notify("sent")
     assert listener.end()[:2] == (0, b"the stream")
 
 
-@pytest.mark.parametrize("said", [b"a stream of my own, much longer than a key", KEY[:-1].encode(), b""])
-def test_a_stranger_feeds_nothing(listener: Listening, said: bytes) -> None:
-    listener.notify(KEY)
+@pytest.mark.parametrize("said", [b"a stream of my own, much longer than a key", SENDER_SECRET[:-1].encode(), b""])
+def test_a_sender_without_the_key_feeds_nothing(listener: Listening, said: bytes) -> None:
+    listener.begin()
     with listener.connect() as line:
         line.sendall(said)
     code, out, words = listener.end()
     assert (code, out) == (1, b"")
-    assert ("a stranger" if said else "no sender") in words
+    assert "the sender left before it proved itself" in words
 
 
-def test_another_address_is_turned_away_and_the_sender_still_comes(listener: Listening) -> None:
-    listener.notify(KEY)
-    with listener.connect("127.0.0.2") as line:
+@pytest.mark.parametrize(("address", "port"), [("127.0.0.2", None), ("127.0.0.1", 0)])
+def test_another_address_or_port_is_turned_away_and_the_sender_still_comes(
+    listener: Listening, address: str, port: int | None
+) -> None:
+    listener.begin()
+    with listener.connect(address, port) as line:
         assert line.recv(1) == b""
     with listener.connect() as line:
-        line.sendall(KEY.encode() + b"the stream")
+        line.sendall(SENDER_SECRET.encode() + b"the stream")
     listener.notify("sent")
     code, out, words = listener.end()
     assert (code, out) == (0, b"the stream")
-    assert "rejected connection from" in words
+    assert "1 connections of strangers were turned away" in words
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "said"),
+    [("127.0.0.2", None, "rejected connection from 127.0.0.2"), ("127.0.0.1", 0, "a stranger")],
+)
+def test_who_was_turned_away_is_told_when_no_sender_comes(address: str, port: int | None, said: str) -> None:
+    one = Listening(patience=2)
+    one.begin()
+    with one.connect(address, port):
+        code, out, words = one.end()
+    assert (code, out) == (1, b"")
+    assert said in words
+    assert "no sender has connected" in words
 
 
 def test_a_sender_that_never_comes_leaves_no_open_port(listener: Listening) -> None:
-    listener.notify(KEY)
+    listener.begin()
     wait_until(lambda: bool(listening()), 10)
     assert listener.process.stdin is not None
     listener.process.stdin.close()
@@ -295,16 +317,16 @@ def test_a_sender_that_never_comes_leaves_no_open_port(listener: Listening) -> N
 
 def test_who_hears_nothing_at_all_ends_by_himself() -> None:
     one = Listening(patience=2)
-    one.notify(KEY)
+    one.begin()
     assert one.end()[0] == 1
     assert not listening()
     two = Listening(patience=2)
-    two.notify(KEY)
+    two.begin()
     with two.connect():
         assert two.end()[0] == 1
 
 
-def test_without_a_key_nothing_begins(listener: Listening) -> None:
+def test_without_secrets_nothing_begins(listener: Listening) -> None:
     listener.notify("")
     assert listener.end()[0] == 1
 

@@ -52,9 +52,9 @@ class Ends:
     def fill(self, size: int) -> None:
         self.sent.write_bytes(os.urandom(size - 3) + b"END")
 
-    def pipeline(self, *, pulls: bool, **pipe: Any) -> Pipeline:
+    def pipeline(self, *, pulls: bool, address: str = "127.0.0.1", **pipe: Any) -> Pipeline:
         """What the engine makes of a first send."""
-        far = {"wire": SshAddresses(here="127.0.0.1", there="127.0.0.1")}
+        far = {"wire": SshAddresses(here=address, there=address)}
         source = Location(path=SOURCE.path, host=self.host if pulls else None)
         target = Location(path=COPY.path, host=None if pulls else self.host)
         seen = world(side(source, dataset("", A), **(far if pulls else {})), side(target, **({} if pulls else far)))
@@ -120,6 +120,27 @@ def test_all_arrives_and_is_counted_once(ends: Ends, *, pulls: bool) -> None:
     assert ends.equal
     assert result.moved == seen[-1] == 9 * MIB + 17
     assert b"size\t" in b"".join(errors)
+
+
+def has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as asked:
+        asked.bind(("::1", 0))
+        return True
+    return False
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+def test_it_goes_by_ipv6(ends: Ends) -> None:
+    ends.fill(3 * MIB)
+    assert ends.stream(ends.pipeline(pulls=False, address="::1")).well
+    assert ends.equal
+
+
+def test_an_address_that_is_not_the_receivers_is_told(ends: Ends) -> None:
+    ends.fill(3 * MIB)
+    pipeline = ends.pipeline(pulls=False, address="203.0.113.9")
+    error = ends.explained(pipeline, ends.stream(pipeline))
+    assert "does not have the address" in error.why
 
 
 @pytest.mark.parametrize("pulls", [False, True])
@@ -288,7 +309,7 @@ def test_another_address_or_port_is_turned_away_and_the_sender_still_comes(
     listener.notify("sent")
     code, out, words = listener.end()
     assert (code, out) == (0, b"the stream")
-    assert "1 connections of strangers were turned away" in words
+    assert "strangers that were turned away: 1" in words
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,11 @@ _OPEN = (
         'a jump host or a translated address lies between: write transport = "ssh" in [pipe]',
     ),
     says(
+        r"could not bind to socket .*Cannot assign requested address",
+        OutsideError, "the receiving machine does not have the address by which the other one sees it",
+        'a jump host or a translated address lies between: write transport = "ssh" in [pipe]',
+    ),
+    says(
         r"in place of our receiver|not prove to be our receiver",
         StreamBroken, "somebody else may hold mbuffer's port on the receiving machine",
         "the next attempt takes another port; `ss -ltnp` on that machine names who holds which",

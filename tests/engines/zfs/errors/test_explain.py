@@ -131,6 +131,8 @@ TABLE: list[tuple[str, str, type[OrchestratorError], str]] = [
     ("", "rejected connection from 10.0.0.9:40000\nno sender has connected", OutsideError,
      "the sender's connection comes from another address"),
     ("", "could not bind to socket for 10.0.0.2:61992: Address already in use", StreamBroken, "mbuffer's port was taken"),
+    ("", "could not bind to socket for 203.0.113.9:61992: Cannot assign requested address\nno sender has connected", OutsideError,
+     "the receiving machine does not have the address"),
     ("someone else listens on 10.0.0.2:61992 in place of our receiver; nothing was sent",
      "could not bind to socket for 10.0.0.2:61992: Address already in use", StreamBroken, "somebody else may hold"),
     ("who listens on 10.0.0.2:61992 does not prove to be our receiver; nothing was sent", "no sender has connected",

@@ -63,7 +63,7 @@ sub listen_end {
     set_blocking($line, 0);
     same(hear($line, length $sender_secret), $sender_secret) or fail("the sender left before it proved itself");
     set_blocking($line, 1);
-    # A read returns a whole block of mbuffer's, or what comes before the end: a third fewer turns of the processor.
+    # A read returns a whole block, or what comes before the end, as in mbuffer's own network mode: fewer and larger steps.
     setsockopt($line, SOL_SOCKET, SO_RCVLOWAT, $BLOCK);
     say_all(\*STDOUT, "met\n");
     open(STDIN, "<&", $line) or fail("cannot hand over the connection: $!");

@@ -24,11 +24,10 @@ from orchestrator.process.pipeline import PipelineResult
 from tests.engines.zfs.sides import COPY, SOURCE, side
 from tests.hostile.conftest import AS_STRANGER
 from tests.whole.house import wait_until
+from tests.whole.open_pipe import MIB, Ends, listening, open_ends
 from tests.whole.sshd import free_port
-from tests.whole.test_pipe_open import MIB, Ends, ends, listening
 
 pytestmark = pytest.mark.slow
-__all__ = ["ends"]
 
 # Holds the port that it is given, answers each that connects, and prints what it got from each, once that has left.
 _HOLDER = """
@@ -81,6 +80,12 @@ while True:
         pass
     kept = [*kept, line][-50:]
 """
+
+
+@pytest.fixture
+def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
+    with open_ends(tmp_path, monkeypatch) as both:
+        yield both
 
 
 def as_stranger(text: str, *words: str) -> subprocess.Popen[str]:

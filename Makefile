@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FAST := not slow and not root and not lab and not bench
 
 # What runs need, and what only the tests need. python3 is asked for separately: any Python 3.11 with venv will do.
-RUNTIME_PACKAGES := rsync openssh-client mbuffer sqlite3 acl attr util-linux
+RUNTIME_PACKAGES := rsync openssh-client mbuffer perl-base sqlite3 acl attr util-linux
 TEST_PACKAGES := openssh-server openssl e2fsprogs iproute2 shellcheck
 # What builds and runs the virtual machines of tests/lab; LAB=no leaves these tests out.
 LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs openssh-client xz-utils zstd
@@ -85,6 +85,7 @@ check: packages-test setup  ## format, lint, types, shell, the fast tests; under
 	@$(BIN)/python -m ruff check --quiet . $(call scripts,python3)
 	@$(BIN)/python -m mypy --no-error-summary
 	@scripts="$(call scripts,(ba|da)?sh)"; [ -z "$$scripts" ] || shellcheck $$scripts
+	@for script in $$(find orchestrator -name '*.pl'); do perl -c $$script 2>&1 | { grep -v ' syntax OK$$' || :; } >&2; done
 	@$(BIN)/python -m pytest -q -n $(CORES) -m '$(FAST)' $(ARGS)
 
 # What decides must be seen deciding each way: the words, the planners, every engine's plan, and what reads programs' answers.

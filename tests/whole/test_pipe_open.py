@@ -2,119 +2,35 @@
 
 import contextlib
 import os
-import re
 import shutil
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from orchestrator.domain.errors import OrchestratorError, StreamBroken
+from orchestrator.domain.errors import StreamBroken
 from orchestrator.domain.job import PipeOptions
-from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.errors.explain import explain
-from orchestrator.engines.zfs.model import ActionPlan, FullSend, MbufferConnection, SshAddresses
-from orchestrator.engines.zfs.plan import steps
-from orchestrator.process.executor import PipelineResult, StopReason, StopRequest, Writer, pipeline_failure
-from tests.engines.zfs.sides import ASKED, COPY, FLAGS, SOURCE, A, dataset, job, side, world
+from orchestrator.engines.zfs.model import MbufferConnection
+from orchestrator.process.executor import StopReason, StopRequest, Writer
+from tests.engines.zfs.sides import COPY, side
 from tests.whole.house import family, wait_until
-from tests.whole.sshd import Sshd, free_port
+from tests.whole.open_pipe import MIB, Ends, listening, open_ends
+from tests.whole.sshd import free_port
 
 pytestmark = pytest.mark.slow
-MIB = 1 << 20
-# Says what zfs says of a stream that broke off, and keeps what came.
-_ZFS = """#!/bin/sh
-for last; do :; done
-case $1 in
-send) printf "size\\t%s\\n" "$(stat -c %s "{root}/sent")" >&2; exec cat "{root}/sent";;
-receive) dd bs=64k of="{root}/received" 2>/dev/null || exit
-[ "$(tail -c 3 "{root}/received")" = END ] || {{ echo "cannot receive: checksum mismatch or incomplete stream" >&2; exit 1; }};;
-esac
-"""
-KEY = "0123456789abcdef" * 2
-
-
-class Ends:
-    """Two ends on one machine. `sent`, `received`: what stands for snapshots."""
-
-    def __init__(self, folder: Path, server: Sshd) -> None:
-        self.sent, self.received = folder / "sent", folder / "received"
-        self.host = Host(name="127.0.0.1", user=server.user, port=server.port)
-        self.options = ("-F", str(server.folder / "client"))
-        self.ports: set[str] = set()
-
-    def fill(self, size: int) -> None:
-        self.sent.write_bytes(os.urandom(size - 3) + b"END")
-
-    def pipeline(self, *, pulls: bool, **pipe: Any) -> Pipeline:
-        """What the engine makes of a first send."""
-        far = {"wire": SshAddresses(here="127.0.0.1", there="127.0.0.1")}
-        source = Location(path=SOURCE.path, host=self.host if pulls else None)
-        target = Location(path=COPY.path, host=None if pulls else self.host)
-        seen = world(side(source, dataset("", A), **(far if pulls else {})), side(target, **({} if pulls else far)))
-        told = job(
-            source=source,
-            place=target.host,
-            pipe=PipeOptions(**{"transport": "mbuffer", "buffer": Bytes(4 * MIB), **pipe}),
-        )
-        send = FullSend(dataset="", snapshot=A, flags=FLAGS, why="first")
-        # The port follows from the time: not that of a test beside this one.
-        later = timedelta(seconds=int.from_bytes(os.urandom(3)))
-        ((step,),) = steps.build_steps(told, seen, ActionPlan(stages=((send,),)), replace(ASKED, now=ASKED.now + later))
-        assert isinstance(step.work, Pipeline)
-        self.ports |= set(re.findall(r"127\.0\.0\.1:(\d+)", str(step.work)))
-        return step.work
-
-    def stream(self, pipeline: Pipeline, **more: Any) -> PipelineResult:
-        return Writer(ssh_options=self.options).stream(pipeline, on_bytes=lambda _: None, **more)
-
-    def explained(self, pipeline: Pipeline, result: PipelineResult) -> OrchestratorError:
-        assert not result.well
-        return explain(pipeline_failure(pipeline, result, self.options))
-
-    @property
-    def equal(self) -> bool:
-        return self.sent.read_bytes() == self.received.read_bytes()
+RECEIVER_SECRET, SENDER_SECRET = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 
 
 @pytest.fixture
 def ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
-    """Nothing of a stream is left behind, whatever happened to it."""
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    (tools / "zfs").write_text(_ZFS.format(root=tmp_path))
-    (tools / "zfs").chmod(0o755)
-    path = f"{tools}:/usr/local/bin:/usr/bin:/bin"
-    monkeypatch.setenv("PATH", path)
-    server = Sshd(tmp_path / "sshd", path=path)
-    server.start()
-    both = Ends(tmp_path, server)
-    yield both
-    wait_until(lambda: not server.sessions(), 60)
-    server.stop()
-    wait_until(lambda: not ours(tmp_path, both.ports), 60)
-
-
-def ours(folder: Path, ports: Iterable[str]) -> list[str]:
-    """Processes that work on the files of this test, or listen on a port of its streams."""
-    told = subprocess.run(("ps", "-eo", "pid=,args="), capture_output=True, text=True, check=True).stdout
-    return [line for line in told.splitlines() if f"{folder}/" in line] + listening(ports)
-
-
-def listening(ports: Iterable[str]) -> list[str]:
-    """Who listens on one of these ports."""
-    told = subprocess.run(("ss", "-Hltnp"), capture_output=True, text=True, check=True).stdout
-    return [line for line in told.splitlines() if any(f":{port} " in line for port in ports)]
+    with open_ends(tmp_path, monkeypatch) as both:
+        yield both
 
 
 @pytest.mark.parametrize("pulls", [False, True])
@@ -128,7 +44,27 @@ def test_all_arrives_and_is_counted_once(ends: Ends, *, pulls: bool) -> None:
     assert ends.equal
     assert result.moved == seen[-1] == 9 * MIB + 17
     assert b"size\t" in b"".join(errors)
-    assert "END" not in str(pipeline)
+
+
+def has_ipv6() -> bool:
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as requested:
+        requested.bind(("::1", 0))
+        return True
+    return False
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+def test_it_goes_by_ipv6(ends: Ends) -> None:
+    ends.fill(3 * MIB)
+    assert ends.stream(ends.pipeline(pulls=False, address="::1")).well
+    assert ends.equal
+
+
+def test_an_address_that_is_not_the_receivers_is_told(ends: Ends) -> None:
+    ends.fill(3 * MIB)
+    pipeline = ends.pipeline(pulls=False, address="203.0.113.9")
+    error = ends.explained(pipeline, ends.stream(pipeline))
+    assert "does not have the address" in error.why
 
 
 @pytest.mark.parametrize("pulls", [False, True])
@@ -152,7 +88,7 @@ def test_a_kill_on_either_side_ends_both(ends: Ends, killed: str, *, pulls: bool
     def tick() -> None:
         if not done and ends.received.exists() and ends.received.stat().st_size > MIB:
             pattern = {
-                "sender": f"cat {ends.sent}", "connecting": "mbuffer .* -O 127", "listening": "mbuffer .* -I 127",
+                "sender": f"cat {ends.sent}", "connecting": "mbuffer .*-m 4096k .*-W ", "listening": "mbuffer .*-m 2M -W ",
                 "receiver": f"dd bs=64k of={ends.received}",
             }[killed]  # fmt: skip
             # The scripts of the shells hold all these words too: they begin with sh.
@@ -216,38 +152,42 @@ def test_a_receiver_that_freezes_is_a_stall(ends: Ends, transport: str, *, pulls
     assert result.stopped is StopReason.STALLED
 
 
-# The listening end by itself, with a key that the test knows.
+# The listening end by itself, with secrets that the test knows.
 
 
 class Listening:
-    """The listening end; what is fed to it comes out of it."""
+    """The listening end; what is fed to it comes out of it. `sender_port`: of the only one that it talks to."""
 
     def __init__(self, *, patience: float = 60) -> None:
-        self.port = free_port()
+        self.port, self.sender_port = free_port(), free_port()
         line = MbufferConnection(sender="127.0.0.1", receiver="127.0.0.1", port=self.port)
         command = commands.listen_command(("cat",), side(COPY), line, PipeOptions())
         argv = [str(int(patience)) if word == "600" else word for word in command.argv]
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def begin(self) -> None:
+        self.notify(f"{RECEIVER_SECRET} {SENDER_SECRET} {self.sender_port}")
 
     def notify(self, word: str) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write(word.encode() + b"\n")
         self.process.stdin.flush()
 
-    def connect(self, address: str = "127.0.0.1") -> socket.socket:
-        """As soon as it listens."""
+    def connect(self, address: str = "127.0.0.1", port: int | None = None) -> socket.socket:
+        """As soon as it listens; from the sender's port, if no other is given."""
         made: list[socket.socket] = []
+        own = (address, self.sender_port if port is None else port)
 
         def reached() -> bool:
             with contextlib.suppress(ConnectionRefusedError):
-                made.append(socket.create_connection(("127.0.0.1", self.port), 5, (address, 0)))
+                made.append(socket.create_connection(("127.0.0.1", self.port), 5, own))
             return bool(made)
 
         wait_until(reached, 10)
         return made[0]
 
     def end(self) -> tuple[int, bytes, str]:
-        """By itself: the way on which the key came stays open."""
+        """By itself: the way on which the secrets came stays open."""
         code = self.process.wait(20)
         out, said = self.process.communicate()
         return code, out, said.decode()
@@ -263,38 +203,56 @@ def listener() -> Iterator[Listening]:
     wait_until(lambda: not listening([str(one.port)]), 10)
 
 
-def test_only_who_has_the_key_is_heard(listener: Listening) -> None:
-    listener.notify(KEY)
+def test_each_end_proves_itself_and_then_the_stream_comes(listener: Listening) -> None:
+    listener.begin()
     with listener.connect() as line:
-        line.sendall(KEY.encode() + b"the stream")
+        assert line.recv(100) == RECEIVER_SECRET.encode()
+        line.sendall(SENDER_SECRET.encode() + b"the stream")
     listener.notify("sent")
     assert listener.end()[:2] == (0, b"the stream")
 
 
-@pytest.mark.parametrize("said", [b"a stream of my own, much longer than a key", KEY[:-1].encode(), b""])
-def test_a_stranger_feeds_nothing(listener: Listening, said: bytes) -> None:
-    listener.notify(KEY)
+@pytest.mark.parametrize("said", [b"a stream of my own, much longer than a key", SENDER_SECRET[:-1].encode(), b""])
+def test_a_sender_without_the_key_feeds_nothing(listener: Listening, said: bytes) -> None:
+    listener.begin()
     with listener.connect() as line:
         line.sendall(said)
     code, out, words = listener.end()
     assert (code, out) == (1, b"")
-    assert ("a stranger" if said else "no sender") in words
+    assert "the sender left before it proved itself" in words
 
 
-def test_another_address_is_turned_away_and_the_sender_still_comes(listener: Listening) -> None:
-    listener.notify(KEY)
-    with listener.connect("127.0.0.2") as line:
+@pytest.mark.parametrize(("address", "port"), [("127.0.0.2", None), ("127.0.0.1", 0)])
+def test_another_address_or_port_is_turned_away_and_the_sender_still_comes(
+    listener: Listening, address: str, port: int | None
+) -> None:
+    listener.begin()
+    with listener.connect(address, port) as line:
         assert line.recv(1) == b""
     with listener.connect() as line:
-        line.sendall(KEY.encode() + b"the stream")
+        line.sendall(SENDER_SECRET.encode() + b"the stream")
     listener.notify("sent")
     code, out, words = listener.end()
     assert (code, out) == (0, b"the stream")
-    assert "rejected connection from" in words
+    assert "strangers that were turned away: 1" in words
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "said"),
+    [("127.0.0.2", None, "rejected connection from 127.0.0.2"), ("127.0.0.1", 0, "a stranger")],
+)
+def test_who_was_turned_away_is_told_when_no_sender_comes(address: str, port: int | None, said: str) -> None:
+    one = Listening(patience=2)
+    one.begin()
+    with one.connect(address, port):
+        code, out, words = one.end()
+    assert (code, out) == (1, b"")
+    assert said in words
+    assert "no sender has connected" in words
 
 
 def test_a_sender_that_never_comes_leaves_no_open_port(listener: Listening) -> None:
-    listener.notify(KEY)
+    listener.begin()
     wait_until(lambda: bool(listening([str(listener.port)])), 10)
     assert listener.process.stdin is not None
     listener.process.stdin.close()
@@ -305,16 +263,16 @@ def test_a_sender_that_never_comes_leaves_no_open_port(listener: Listening) -> N
 
 def test_who_hears_nothing_at_all_ends_by_himself() -> None:
     one = Listening(patience=2)
-    one.notify(KEY)
+    one.begin()
     assert one.end()[0] == 1
     assert not listening([str(one.port)])
     two = Listening(patience=2)
-    two.notify(KEY)
+    two.begin()
     with two.connect():
         assert two.end()[0] == 1
 
 
-def test_without_a_key_nothing_begins(listener: Listening) -> None:
+def test_without_secrets_nothing_begins(listener: Listening) -> None:
     listener.notify("")
     assert listener.end()[0] == 1
 

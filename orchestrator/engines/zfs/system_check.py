@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import OrchestratorError, ProgramMissing
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.units import show_count
@@ -49,6 +49,7 @@ def _side(found: list[SystemCheckResult], job: Job, root: Location, reader: Read
         found += [
             _version(look, root),
             _mbuffer(look, root, job),
+            *_perl(root, job, reader),
             *_ssh_addresses(look, root, job),
             _pool(look, root, target=target),
         ]
@@ -98,6 +99,19 @@ def _mbuffer(look: SideListing, root: Location, job: Job) -> SystemCheckResult:
     return SystemCheckResult(
         good=False, subject=subject, text=f"is not installed: {why}; apt install mbuffer", hinders=limited
     )
+
+
+def _perl(root: Location, job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
+    """Return advice on perl, which makes a connection of its own and is asked for by nothing else."""
+    if not transport.uses_own_connection(job):
+        return ()
+    subject = f"perl {_at(root)}"
+    try:
+        run_read_command(reader, commands.perl_command(root.host))
+    except ProgramMissing:
+        text = 'is not installed: transport = "mbuffer" needs it; apt install perl-base'
+        return (SystemCheckResult(good=False, subject=subject, text=text),)
+    return (SystemCheckResult(good=True, subject=subject, text="is there"),)
 
 
 def _pool(look: SideListing, root: Location, *, target: bool) -> SystemCheckResult:

@@ -330,20 +330,36 @@ def connect_command(
 ) -> Command:
     """Build the sending end of an mbuffer connection, fed by `words`; `streams`: the streams that share the rate."""
     rate = str(_share(pipe, streams)) if streams and pipe.rate_limit else ""
-    values = (f"{line.receiver}:{line.port}", _memory(pipe), _patience(pipe), rate)
-    return package_script_command("connect.sh", *values, *words, effect=Effect.READS, where=command_host(side))
+    values = (line.receiver, str(line.port), _memory(pipe), _patience(pipe), rate)
+    return _end_command("connect.sh", *values, *words, effect=Effect.READS, where=command_host(side))
 
 
 def listen_command(words: tuple[str, ...], side: SideSurvey, line: MbufferConnection, pipe: PipeOptions) -> Command:
     """Build the receiving end: on a remote host it feeds zfs; on this machine it feeds our own buffer first."""
-    values = (f"{line.sender}:{line.port}", _patience(pipe))
+    values = (line.sender, line.receiver, str(line.port), _patience(pipe))
     if side.root.host is None:
-        return package_script_command("listen.sh", *values, *words, effect=Effect.READS, where=CommandHost())
+        return _end_command("listen.sh", *values, *words, effect=Effect.READS, where=CommandHost())
     effect = Effect.DESTROYS if "-F" in words else Effect.WRITES
     words = ("buffered", _memory(pipe), *words)
+    return _end_command("listen.sh", *values, *words, effect=effect, where=command_host(side))
+
+
+def _end_command(name: str, *values: str, effect: Effect, where: CommandHost) -> Command:
+    """Build one end of an mbuffer connection, with the functions that its script calls."""
+    meet = f'meet() {{\nperl -e {shlex.quote(package_scripts.script(_ROOM, "meet.pl"))} "$@"\n}}\n'
     return package_script_command(
-        "listen.sh", *values, *words, effect=effect, where=command_host(side), with_functions="buffered.sh"
+        name,
+        *values,
+        effect=effect,
+        where=where,
+        before=meet,
+        with_functions="buffered.sh" if name == "listen.sh" else "",
     )
+
+
+def perl_command(host: Host | None) -> Command:
+    """Build the command that succeeds where perl is, with what an own connection needs of it."""
+    return Command(argv=("perl", "-MSocket", "-MFcntl", "-e1"), effect=Effect.READS, host=host)
 
 
 def _patience(pipe: PipeOptions) -> str:

@@ -161,6 +161,11 @@ _RIGHTS = (
         "run as root, or write sudo = true in [zfs]; or `zfs allow` it: `poolferry check --system` says what is needed",
     ),
     says(
+        r"\bperl: (command )?not found|Can't locate \S+\.pm",
+        ProgramMissing, "perl is not installed there, which an mbuffer connection needs",
+        'apt install perl-base on that machine; or write transport = "ssh" in [pipe]',
+    ),
+    says(
         r"\bnot found\b|: No such file or directory",
         ProgramMissing, "a program is not installed there", "apt install zfsutils-linux mbuffer on that machine",
     ),
@@ -168,13 +173,23 @@ _RIGHTS = (
 _OPEN = (
     says(
         r"a stranger connected",
-        OutsideError, "somebody else connected to mbuffer's port before the sender did; nothing of it was received",
-        'find out who, on the sending machine; until then write transport = "ssh" in [pipe]',
+        OutsideError, "somebody else connected to mbuffer's port, and the sender did not; nothing of it was received",
+        'find out who, on the sending machine; if a router between changes ports, write transport = "ssh" in [pipe]',
     ),
     says(
         r"rejected connection from",
         OutsideError, "the sender's connection comes from another address than its ssh connection",
         'a jump host or a translated address lies between: write transport = "ssh" in [pipe]',
+    ),
+    says(
+        r"could not bind to socket .*Cannot assign requested address",
+        OutsideError, "the receiving machine does not have the address by which the other one sees it",
+        'a jump host or a translated address lies between: write transport = "ssh" in [pipe]',
+    ),
+    says(
+        r"in place of our receiver|not prove to be our receiver",
+        StreamBroken, "somebody else may hold mbuffer's port on the receiving machine",
+        "the next attempt takes another port; `ss -ltnp` on that machine names who holds which",
     ),
     says(
         r"could not bind to socket",
@@ -185,7 +200,7 @@ _OPEN = (
             words, HostUnreachable, "mbuffer's own connection could not be made",
             'let the ports 61000 to 65535 through to the receiver, or write transport = "ssh" in [pipe]',
         )
-        for words in (r"mbuffer: error: unable to connect to", r"no sender has connected")  # what tells more first
+        for words in (r"unable to connect to", r"no sender has connected|left before it proved itself")  # what tells more first
     ),
     says(
         r"watchdog timeout",

@@ -57,8 +57,8 @@ def refuse_addresses(job: Job, host: Host | None, wire: SshAddresses | None) -> 
         return Refusal(why=why, evidence=(), hint=_SSH.removeprefix("or "))
     ends = (wire.here, wire.there)
     evidence = (f"ssh goes from {wire.here} to {wire.there}",)
-    if any(":" in address for address in ends):
-        why = f"{host} is reached by IPv6, where mbuffer of Debian 12 cannot check who connects"
+    if any("%" in address for address in ends):
+        why = f"{host} is reached by a link-local address, which has another name on each machine"
         return Refusal(why=why, evidence=evidence, hint=f'ssh-options = ["-4"]; {_SSH}')
     public = next((address for address in ends if is_public(address) is not False), None)
     if public and not job.pipe.public_transport:

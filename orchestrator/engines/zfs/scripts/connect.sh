@@ -1,42 +1,19 @@
 #!/bin/sh
 # shellcheck shell=dash
-# The sending end of mbuffer's own connection, for any stream.
-# Arguments: address:port, the buffer's memory, seconds of patience, a rate or nothing, then the command that makes the stream.
-# It makes up a key, prints it on its stdout, which reaches the listening end through ssh, and sends it ahead of the stream:
-# so nobody else can feed the receiver, who refuses all that does not begin with it. "sent" after the key on that way tells
-# that all was sent; its end without that word, that nothing will come.
-address=$1 memory=$2 patience=$3 rate=$4
-shift 4
-key=$(od -An -N16 -tx1 /dev/urandom | tr -d " \n")
-printf "%s\n" "$key"
+# The sending end of a connection of its own, for any stream: nothing is sent before the receiving end has proved itself (meet.pl).
+# Our stdout leads through ssh to the receiving end: first what both must know, at last the word that tells that all was sent; its
+# end without that word tells that nobody will.
+# The text in front gives `meet`. Whether all was sent well is the status of what makes the stream, unless its reader is to blame.
+# Arguments: the receiver's address, its port, mbuffer's memory, seconds of patience, rate or nothing, then what makes the stream.
+address=$1 port=$2 memory=$3 patience=$4 rate=$5
+shift 5
 exec 3>&1
-# An attempt that cannot connect has taken nothing from its input: the other end does not listen yet. mbuffer of Debian 13
-# does not tell a refused connection from others, so there is a limit of time.
-reach() {
-  begun=$(date +%s)
-  while :; do
-    said=$(
-      mbuffer -q -4 -s 128k -m "$memory" ${rate:+-r "$rate"} --tcptimeo "${patience}s" -W "$patience" -O "$address" \
-        2>&1 3>&- 4>&-
-    ) && {
-      echo sent >&3
-      return 0
-    }
-    case $said in *"unable to connect"*) ;; *) break ;; esac
-    [ $(($(date +%s) - begun)) -lt 30 ] || break
-    echo >&3
-    sleep 0.2
-  done
-  printf "%s\n" "$said" >&2
-  return 1
+transmit() {
+  meet connect "$address" "$port" mbuffer -q -s 128k -m "$memory" ${rate:+-r "$rate"} -W "$patience" && echo sent >&3
 }
-sender=$(
-  {
-    { printf "%s" "$key"; "$@" 3>&- 4>&-; echo $? >&4; } | reach
-  } 4>&1
-)
-reached=$?
-case $sender in
-  0 | 141) exit "$reached" ;;
-  *) exit "$sender" ;;
+made=$({ { "$@" 3>&- 4>&-; echo $? >&4; } | transmit 4>&-; } 4>&1)
+sent=$?
+case $made in
+  0 | 141) exit "$sent" ;;
+  *) exit "$made" ;;
 esac

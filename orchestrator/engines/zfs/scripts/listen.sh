@@ -1,43 +1,22 @@
 #!/bin/sh
 # shellcheck shell=dash
-# The receiving end of mbuffer's own connection; connect.sh is the other. It reads the key from its stdin.
-# Arguments: address:port, i.e. who may connect and where; seconds of patience; then the command that takes the stream.
-address=$1 patience=$2
-shift 2
-IFS= read -r key || exit 1
-[ -n "$key" ] || exit 1
+# The receiving end of a connection of its own, for any stream: it talks to nobody but the sender that its stdin names (meet.pl).
+# The text in front gives `meet`.
+# Arguments: the sender's address, ours, our port, seconds of patience, then what takes the stream: a program, or `buffered`
+# (buffered.sh) with mbuffer's memory and the words of zfs.
+sender=$1 address=$2 port=$3 patience=$4
+shift 4
 exec 3<&0
-# The first word is mbuffer's own number, so that it can be ended.
-# shellcheck disable=SC2016
-numbered='echo $$; exec "$@"'
-sh -c "$numbered" sh \
-  mbuffer -q -4 -s 128k -m 2M --tcptimeo "${patience}s" -W "$patience" -I "$address" < /dev/null 3<&- | {
-  IFS= read -r mbuffer
-  # The watchdog begins before anything comes through the port, so that it ends that waiting too.
-  {
-    while IFS= read -r line; do
-      [ "$line" != sent ] || exit 0
-    done
-    kill "$mbuffer"
-  } <&3 > /dev/null 2>&1 &
+meet listen "$sender" "$address" "$port" "$patience" mbuffer -q -s 128k -m 2M -W "$patience" <&3 3<&- | {
+  # `meet` becomes mbuffer and keeps its number.
+  IFS= read -r connection || exit 1
+  # Begun before anybody has come, so that it ends the waiting too.
+  { while IFS= read -r line; do [ "$line" != sent ] || exit 0; done; kill "$connection"; } <&3 >/dev/null 2>&1 &
   watchdog=$!
   exec 3<&-
-  given=$(dd bs=1 count=32 2>/dev/null)
-  if [ "$given" != "$key" ]; then
-    kill "$mbuffer" "$watchdog" 2>/dev/null
-    if [ -n "$given" ]; then
-      echo "a stranger connected in place of the sender" >&2
-    else
-      echo "no sender has connected" >&2
-    fi
-    exit 1
-  fi
+  IFS= read -r _ || { kill "$watchdog" 2>/dev/null; exit 1; }
   "$@"
   status=$?
-  if [ "$status" -eq 0 ]; then
-    wait "$watchdog"
-  else
-    kill "$watchdog" 2>/dev/null
-  fi
+  if [ "$status" -ne 0 ] || ! wait "$watchdog"; then kill "$watchdog" 2>/dev/null; fi
   exit "$status"
 }

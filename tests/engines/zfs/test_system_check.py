@@ -1,0 +1,47 @@
+"""What `check --system` says of perl, which only an mbuffer connection needs, by scripted answers."""
+
+import pytest
+
+from orchestrator.domain.job import PipeOptions
+from orchestrator.domain.place import Location
+from orchestrator.engines.contract.engine import SystemCheckResult
+from orchestrator.engines.zfs.system_check import check_system
+from orchestrator.process.pipeline import PipelineResult
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
+from tests.engines.zfs.sides import COPY, HOST, SOURCE, job
+
+LOOK = b"=here 0 no mbuffer 2.3.9\n=wire 10.0.0.1 50000 10.0.0.2 22\n=pool 7 SUSPENDED\n"
+NO_PERL = scripted_result(exits=(127,), words="env: 'perl': No such file or directory")
+
+
+def found(transport: str, *, here: PipelineResult, there: PipelineResult) -> dict[str, SystemCheckResult]:
+    """The advice by its subject, of a job that sends to a host."""
+    told = job(source=SOURCE, place=HOST, pipe=PipeOptions(transport=transport))
+    script = [
+        (lambda pipeline: pipeline.stages[0].argv[0] == "perl" and pipeline.stages[0].host is None, here),
+        (lambda pipeline: pipeline.stages[0].argv[0] == "perl", there),
+        (lambda _: True, scripted_result(LOOK)),
+    ]
+    return {each.subject: each for each in check_system(told, ScriptedExecutor(script))}
+
+
+@pytest.mark.parametrize("missing", ["here", f"on {HOST}"])
+def test_perl_is_missed_on_either_side(missing: str) -> None:
+    told = {f"perl {where}": NO_PERL if where == missing else scripted_result() for where in ("here", f"on {HOST}")}
+    advice = found("mbuffer", here=told["perl here"], there=told[f"perl on {HOST}"])
+    assert {subject: each.good for subject, each in advice.items() if subject in told} == {
+        subject: subject != f"perl {missing}" for subject in told
+    }
+    lacking = advice[f"perl {missing}"]
+    assert lacking.hinders
+    assert "apt install perl-base" in lacking.text
+
+
+def test_through_ssh_nobody_asks_for_perl() -> None:
+    assert not [subject for subject in found("ssh", here=NO_PERL, there=NO_PERL) if subject.startswith("perl")]
+
+
+def test_a_host_that_does_not_answer_lacks_nothing() -> None:
+    gone = scripted_result(exits=(255,), words="ssh: connect to host backup port 22: Connection refused")
+    target = found("mbuffer", here=scripted_result(), there=gone)[f"target {Location(path=COPY.path, host=HOST)}"]
+    assert target.text.startswith("the host did not answer")

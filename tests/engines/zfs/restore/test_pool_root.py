@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import NothingToDo, Plan, Refusal
+from orchestrator.domain.plan import NothingToDo, Pipeline, Plan, Refusal
 from orchestrator.engines.zfs.model import FullSend, SendFlags
 from orchestrator.engines.zfs.restore import plan as returning
 from orchestrator.engines.zfs.restore import pool_root as rooting
@@ -41,9 +41,9 @@ def test_an_empty_one_is_taken_then_looked_at_again_and_only_then_received_into(
     assert isinstance(found.decision, Plan)
     (step,) = found.decision.steps
     assert "zfs unmount" in str(step.work)
-    assert str(step.work).index("zfs unmount") < str(step.work).index(
-        "readonly=on canmount=noauto poolferry:placeholder=on"
-    )
+    assert str(step.work).index("zfs unmount") < str(step.work).index("readonly=on canmount=noauto")
+    assert isinstance(step.work, Pipeline)
+    assert step.work.stages[0].argv[-2:] == ("tank", "poolferry:placeholder")
     assert found.decision.again
     told = [str(step.work) for stage in found.then for step in stage]
     assert any(line.startswith(f"zfs send -PLce {COPY}@a | ") and " -F " in line for line in told)

@@ -149,7 +149,7 @@ def settled(**more: str) -> dict[str, PropertyValue]:
 def mounted(found: object) -> list[str]:
     """The datasets that are mounted, in order."""
     script = next((line for line in lines(found) if "zfs mount" in line), None)
-    return script.split(" sh ")[-1].split() if script else []
+    return script.split(" mount-datasets.sh ")[-1].split() if script else []
 
 
 def test_parents_are_mounted_first_and_the_marks_go_last_the_roots_after_all() -> None:

@@ -6,7 +6,7 @@ Commands as values: the program to run, its host, and how strong its effect is.
 import shlex
 from datetime import datetime
 from enum import IntEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Host, Location
@@ -43,7 +43,7 @@ class Command:
 class Pipeline:
     """Commands joined by pipes. `reads`: a file for the first one's input; `keeps`: a file that collects the output.
 
-    `counts`: the stage behind which bytes are counted, where somebody wants to know.
+    `counts`: the stage behind which bytes are counted, where somebody wants to know; the last one's own output tells them.
     """
 
     stages: tuple[Command, ...]
@@ -109,6 +109,7 @@ class TreeVerification:
     workers: int
     restored: bool = False  # `tree` is no point: owners need root, and times only what its filesystem can hold
     left_out: tuple[bytes, ...] = ()  # paths below `tree` that are no part of it: something else is mounted there
+    part: Literal["all", "below", "root"] = "all"  # "below": not the folder's own metadata; "root": nothing else
 
     effect = Effect.READS
 

@@ -190,12 +190,13 @@ def listing_command(
     apart: tuple[bytes, ...] = (),
     one_filesystem: bool = False,
     names: bool = False,
+    root_only: bool = False,
 ) -> Command:
     """Build the command that lists a directory, itself first; `exclude`: names (no patterns) left out with all below,
     wherever they are; `apart`: those left out in the root only.
 
     `one_filesystem`: what is mounted inside is left out, as rsync -x does. `names`: only the paths, a quarter of the
-    work, as no file is looked at. It fails when a part cannot be read.
+    work, as no file is looked at. `root_only`: the directory itself alone. It fails when a part cannot be read.
     """
     if not tree.path.startswith("/"):
         raise ValueError(f"not an absolute path: {tree.path}")
@@ -211,6 +212,7 @@ def listing_command(
         argv=(
             "find",
             tree.path.rstrip("/") + "/.",
+            *(("-maxdepth", "0") * root_only),
             *(("-xdev",) * one_filesystem),
             *skipped,
             "-printf",

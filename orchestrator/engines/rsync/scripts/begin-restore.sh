@@ -10,8 +10,9 @@ if [ -n "$aside" ]; then
   mv -T -n -- "$to" "$aside"
   [ ! -e "$to" ]
 fi
+# shellcheck disable=SC2174 # the folders above are as usual
 mkdir -p -m 0700 -- "$to"
-# Trailing slashes or not, a link is looked at itself: root's may lead to the folder, a user's may not.
+# A link of root's may lead to the folder, a user's may not.
 if [ -L "$to" ]; then
   case $(stat -c %u -- "$to") in
     0 | "$(id -u)") ;;

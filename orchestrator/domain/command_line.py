@@ -32,15 +32,15 @@ def ssh_argv(command: Command, options: tuple[str, ...] = ()) -> tuple[str, ...]
         return command.argv
     user = ("-l", host.user) if host.user else ()
     settings = (f"{name}={value}" for name, value in command.environment)
-    remote = shlex.join(("env", _LOCALE, *settings, *_on_one_line(command)))
+    remote = shlex.join(("env", _LOCALE, *settings, *pack_script(command)))
     return (*_shell(host, options), *user, "--", host.name, remote)
 
 
 _UNPACK = 'text=$1; shift; eval "$(printf %b "$text")"'
 
 
-def _on_one_line(command: Command) -> tuple[str, ...]:
-    r"""Return the argv with a script as one line, which sh unpacks on the host.
+def pack_script(command: Command) -> tuple[str, ...]:
+    r"""Return the argv with a script packed into one line, which sh unpacks there.
 
     Why: the login shell reads it first. csh accepts no newline inside quotes, and reads ! there as its history; fish reads \\
     inside them as \, so a backslash is sent by its number.

@@ -3,7 +3,7 @@
 import shlex
 from datetime import datetime
 from enum import IntEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Host, Location
@@ -40,7 +40,7 @@ class Command:
 class Pipeline:
     """Commands joined by pipes. `reads`: a file for the first one's input; `keeps`: a file that collects the output.
 
-    `counts`: the stage after which bytes are counted; None: they are not counted.
+    `counts`: the stage after which bytes are counted; the last stage: its own output reports them; None: they are not counted.
     """
 
     stages: tuple[Command, ...]
@@ -106,6 +106,7 @@ class TreeVerification:
     workers: int
     restored: bool = False  # `tree` is no point: owners need root, and times only what its filesystem can hold
     left_out: tuple[bytes, ...] = ()  # paths below `tree` that are no part of it: other filesystems are mounted there
+    part: Literal["all", "below", "root"] = "all"  # "below": not the folder's own metadata; "root": nothing else
 
     effect = Effect.READS
 

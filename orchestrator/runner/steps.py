@@ -318,7 +318,7 @@ class StepExecutor:
         def passed(count: int) -> None:
             progress.feed(step, meter.passed(count), meter.expected)
 
-        joined = step.copies and len(pipeline.stages) > 1
+        joined = step.copies and pipeline.counts < len(pipeline.stages) - 1
         result = self.writer.stream(
             pipeline, stop=self.journal.tools.stop, stall_after=_patience(step, job.pipe.stall_after),
             on_output=printed if step.copies and not joined else None, on_bytes=passed if joined else None,

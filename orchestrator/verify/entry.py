@@ -187,12 +187,13 @@ def listing_command(
     apart: tuple[bytes, ...] = (),
     one_filesystem: bool = False,
     names: bool = False,
+    root_only: bool = False,
 ) -> Command:
     """Build the command that lists a directory, itself first.
 
     `exclude`: names (no patterns) left out with all below, anywhere; `apart`: those left out in the root only.
     `one_filesystem`: leave out other mounted filesystems, as rsync -x does. `names`: only the paths, a quarter of the work, as
-    no inode is read. The command fails when a part cannot be read.
+    no inode is read. `root_only`: only the directory itself. The command fails when a part cannot be read.
     """
     if not tree.path.startswith("/"):
         raise ValueError(f"not an absolute path: {tree.path}")
@@ -208,6 +209,7 @@ def listing_command(
         argv=(
             "find",
             tree.path.rstrip("/") + "/.",
+            *(("-maxdepth", "0") * root_only),
             *(("-xdev",) * one_filesystem),
             *skipped,
             "-printf",

@@ -65,7 +65,7 @@ def test_restore_brings_everything_back(carried: Ferry) -> None:
     back = carried.root / "back"
     planned = carried.run("restore", "plan", "photos", "--to", str(back))
     assert planned.code == 0
-    assert "runs: rsync " in planned.out
+    assert f"in-folder.sh {back} rsync " in planned.out
     assert not back.exists()
     told = carried.run("restore", "run", "photos", "--to", "back", "--json")
     assert told.code == 0

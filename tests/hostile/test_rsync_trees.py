@@ -11,7 +11,6 @@ import pytest
 
 from orchestrator.domain.place import Host, Location
 from orchestrator.engines.rsync.commands import copy_command
-from orchestrator.engines.rsync.script_commands import begin_restore_command, end_restore_command
 from tests.engines.rsync.builders import EMPTY, job, mirror, world
 from tests.hostile.conftest import STRANGER, tries
 from tests.whole.house import House, facts, strays, wait_until
@@ -263,26 +262,6 @@ def test_an_owner_of_a_mirrors_root_exchanges_our_folder(house: House, victim: P
     ran = house.run("photos", "--allow", "target-new", "--allow", "target-in-use")
     assert ran.outcome in ("refused", "failed"), ran
     assert "link" in str(ran.value) or "another user" in str(ran.value) or "something else" in str(ran.value)
-
-
-@pytest.mark.parametrize("name", [RESTORING, f"{RESTORING}.new"])
-@pytest.mark.parametrize("leads_to", ["passwd", "not-there"])
-def test_a_restore_writes_its_mark_through_no_link(tmp_path: Path, victim: Path, name: str, leads_to: str) -> None:
-    """Into a folder of a user, who lays links there as soon as it is looked at."""
-    to = tmp_path / "to"
-    to.mkdir()
-    os.chown(to, STRANGER, STRANGER)
-    assert tries("true")
-    (to / name).symlink_to(victim / leads_to)
-    place = Location(path=str(to))
-    begin = begin_restore_command(place, aside="", folder=str(to), marker='{"job": "photos"}')
-    subprocess.run(begin.argv, check=True)
-    assert not (to / RESTORING).is_symlink()
-    assert (to / RESTORING).read_text() == '{"job": "photos"}\n'
-    time = to.stat().st_mtime_ns
-    subprocess.run(end_restore_command(place).argv, check=True)
-    assert os.listdir(to) == []
-    assert to.stat().st_mtime_ns == time
 
 
 def test_a_fifo_in_place_of_a_mark_holds_no_restore_up(house: House) -> None:

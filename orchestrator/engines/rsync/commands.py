@@ -4,10 +4,10 @@ import re
 import shlex
 from collections.abc import Iterable
 
-from orchestrator.domain.command_line import rsync_shell
+from orchestrator.domain.command_line import pack_script, rsync_shell
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.rsync.model import (
     BUSY,
@@ -21,7 +21,7 @@ from orchestrator.engines.rsync.model import (
     RsyncSurvey,
 )
 from orchestrator.engines.rsync.options import RsyncOptions, options_of
-from orchestrator.engines.rsync.script_commands import path_argument, sums_command
+from orchestrator.engines.rsync.script_commands import inside_command, path_argument, sums_command
 
 _PLAIN = r"[A-Za-z0-9/_.,+@%=:-]*"
 _WILD = r"([\\*?\[\]])"
@@ -170,20 +170,60 @@ def append_command(
 
 def restore_command(
     tree: Location, to: Location, job: Job, *, folder: bool, left_out: tuple[bytes, ...] = ()
-) -> Command:
-    """Build the command that restores a point, a folder of it or one file; a folder becomes exactly as in the point.
+) -> Pipeline:
+    """Build the pipeline that restores a point, a folder of it or one file; a folder becomes exactly as in the point.
 
-    `left_out`: mount points that are neither written nor removed; their owner and time stay too.
+    `to`: a folder of ours, in which a single file keeps the name of that folder. `left_out`: what is mounted there is neither
+    written nor removed, not even its own folder's owner and time.
+    Why the names of the folder: its own owner and mode are no part of the transfer then, so that nobody enters it until all
+    is back, see `restore_root_command`. Why "/" before each: rsync drops a line that begins with "#" or ";" without a word, and
+    "./" would make the folder a part again.
     """
-    # A partial folder left by an interruption may be removed at the end; the marker stays.
-    only = ["--delete-delay", f"--filter=R_{PARTIAL}"] if folder else []
-    only += [f"--exclude={path_argument(_rule(b'/' + path))}" for path in left_out]
-    only += [f"--exclude=/{OURS}"] if folder and not options_of(job).points else []
-    local = [] if tree.host or to.host else ["--whole-file"]
-    argv = ["rsync", *only, *_what(options_of(job), filters=False), f"--partial-dir={PARTIAL}", *local, "--sparse", "--modify-window=-1",
-            *_reporting(), f"--timeout={max(1, int(job.pipe.stall_after))}", *_pairing(job, None, tree, to),
-            "--", _argument(tree, wild=True, folder=folder), _argument(to, folder=folder)]  # fmt: skip
-    return Command(argv=tuple(argv), effect=Effect.WRITES)
+    # A partial folder that a cut left may go at the end; the marker stays.
+    only = ["--from0", "--files-from=-", "--recursive", "--delete-delay", *_kept(job, left_out)] if folder else []
+    # Within one machine a file that was cut is sent again, which is quicker than to compare its blocks.
+    how = [f"--partial-dir={PARTIAL}"] if tree.host or to.host else ["--whole-file"]
+    argv = [*only, *_what(options_of(job), filters=False), *how, "--sparse", "--modify-window=-1", *_reporting(),
+            f"--timeout={max(1, int(job.pipe.stall_after))}"]  # fmt: skip
+    copy = _inside(tree, to, job, argv, folder=folder)
+    if not folder:
+        return Pipeline(stages=(copy,))
+    names = ("find", tree.path.rstrip("/") + "/.", "-mindepth", "1", "-maxdepth", "1", "-printf", "/%P\\0")
+    return Pipeline(stages=(Command(argv=names, effect=Effect.READS, host=tree.host), copy), counts=1)
+
+
+def restore_root_command(tree: Location, to: Location, job: Job) -> Command:
+    """Build the command that gives a restored folder its own owner, mode, time, ACL and attributes."""
+    argv = [*_what(options_of(job), filters=False), "--modify-window=-1", "--exclude=/*"]
+    return _inside(tree, to, job, argv, folder=True)
+
+
+def clear_top_command(tree: Location, to: Location, job: Job, left_out: tuple[bytes, ...]) -> Command:
+    """Build the command that removes from an unfinished restore what the point does not have at its top.
+
+    What lies deeper is removed by the copy itself.
+    """
+    argv = ["--dirs", "--delete", "--existing", "--ignore-existing", *_kept(job, left_out)]
+    argv += [f"--filter=-p_{name}" for name in RESERVED]
+    return _inside(tree, to, job, argv, folder=True)
+
+
+def _kept(job: Job, left_out: tuple[bytes, ...]) -> list[str]:
+    """Return the rules for what is neither restored nor removed, and for partial folders, which may be removed."""
+    only = [f"--filter=R_{PARTIAL}", *(f"--exclude={path_argument(_rule(b'/' + path))}" for path in left_out)]
+    return only + ([] if options_of(job).points else [f"--exclude=/{OURS}"])
+
+
+def _inside(tree: Location, to: Location, job: Job, argv: list[str], *, folder: bool) -> Command:
+    """Build the rsync command that is started, or whose far half is started, in a folder that is marked as being restored."""
+    here = Location(path="." if folder else "./" + to.path.rpartition("/")[2], host=to.host)
+    words = ["rsync", *argv, *_pairing(job, None, tree, here)]
+    if to.host is not None:
+        words += [f"--rsync-path={shlex.join(pack_script(inside_command(to, 'rsync')))}"]
+    words += ["--", _argument(tree, wild=True, folder=folder), _argument(here, folder=folder)]
+    if to.host is not None:
+        return Command(argv=tuple(words), effect=Effect.WRITES)
+    return inside_command(to, *words)
 
 
 def sample_command(tree: Location, to: Location, job: Job, names: str) -> Command:

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
 from orchestrator.domain.answers import NOT_READ, parse_count, parse_json
 from orchestrator.domain.fast_dataclass import replace
@@ -99,51 +100,70 @@ def _unfinished(marker: bytes, path: str) -> tuple[str, str] | None:
 
 def plan_restore(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
     """Plan a restore: prepare, copy, verify, end. The folder is marked, so the same command resumes later."""
-    folder = seen.wanted == "folder"
-    mounts = () if aside else seen.mounts
-    left_out, filled = (tuple(one.path for one in mounts if one.wanted is told) for told in (False, True))
-    marker = _marker(job, wanted, filled) if folder else ""
-    makes = seen.to.path if folder else seen.to.path.rpartition("/")[0] or "/"
-    begin = script_commands.begin_restore_command(seen.to, aside=aside or "", folder=makes, marker=marker)
-    copy = commands.restore_command(_below(wanted), seen.to, job, folder=folder, left_out=left_out)
     what = f"{show_name(wanted.path)} of point {wanted.point.name}" if wanted.path else f"point {wanted.point.name}"
     proved = wanted.point.manifest is not None
-    steps = (
-        _step(
-            "prepare the destination",
-            f"what lies there is kept as {aside}" if aside else "a restore overwrites nothing",
-            begin,
-        ),
-        Step(
-            action=f"copy {what} to {seen.to}",
-            why=f"requested; what is mounted there stays as it is: {_few(left_out)}" if left_out else "requested",
-            worker="main",
-            work=_alone(copy),
-            expected=None,
-            copies=True,
-        ),
-        *((_sweep(seen, place) for place in (b"", *filled)) if folder and seen.unfinished else ()),
-        *((_reread(job, wanted, seen, left_out),) if proved else ()),
-        *(
-            (
-                _step(
-                    "end the restore",
-                    "it is whole: the marker goes",
-                    script_commands.end_restore_command(seen.to, filled),
-                ),
-            )
-            if folder
-            else ()
-        ),
-    )
+    steps = (_folder_steps if seen.wanted == "folder" else _file_steps)(job, wanted, seen, aside or "", what)
     return Plan(
         summary=f"bring {what} back to {seen.to}",
-        stages=tuple((step,) for step in steps),
+        stages=tuple((step,) for step in steps if proved or not isinstance(step.work, TreeVerification)),
         resumes="an unfinished restore of the same point" if seen.unfinished and not aside else None,
         warnings=()
         if proved
         else (f"point {wanted.point.name} has no manifest, so what is restored cannot be verified",),
     )
+
+
+def _folder_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside: str, what: str) -> tuple[Step, ...]:
+    """Return the steps of a folder: nobody else enters it until all is there; its own owner and mode come last."""
+    tree, to = _below(wanted), seen.to
+    mounts = () if aside else seen.mounts
+    left_out, filled = (tuple(one.path for one in mounts if one.wanted is told) for told in (False, True))
+    begin = script_commands.begin_restore_command(
+        to,
+        aside=aside,
+        marker=_marker(job, wanted, filled),
+        unfinished=bool(seen.unfinished and not aside),
+        mounts=tuple(one.path for one in mounts),
+    )
+    why = f"requested; what is mounted there stays as it is: {_few(left_out)}" if left_out else "requested"
+    cleared = commands.clear_top_command(tree, to, job, left_out)
+    resumed = (
+        _step(f"clear {to}", "an earlier restore left what the point does not have", cleared),
+        *(_sweep(seen, place) for place in (b"", *filled)),
+    )
+    own = commands.restore_root_command(tree, to, job)
+    end = script_commands.end_restore_command(to, filled)
+    return (
+        _prepare(aside, begin),
+        *(resumed[:1] if seen.unfinished and not aside else ()),
+        _copy(what, to, why, commands.restore_command(tree, to, job, folder=True, left_out=left_out)),
+        *(resumed[1:] if seen.unfinished and not aside else ()),
+        _reread(job, wanted, to, left_out, part="below"),
+        _step(f"open {to}", "all is back: the folder gets its own owner and mode", own),
+        _reread(job, wanted, to, left_out, part="root"),
+        _step("end the restore", "it is whole: the marker goes", end),
+    )
+
+
+def _file_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside: str, what: str) -> tuple[Step, ...]:
+    """Return the steps of a single file: it is written in a folder of ours, and then gets its place."""
+    tree, to = _below(wanted), seen.to
+    room = script_commands.file_room(to)
+    return (
+        _prepare(aside, script_commands.begin_file_command(to, aside=aside, marker=_marker(job, wanted, ()))),
+        _copy(what, to, "asked for", commands.restore_command(tree, room, job, folder=False)),
+        _step(f"put {to} in its place", "it is written whole", script_commands.place_file_command(to)),
+        _reread(job, wanted, to, (), part="all"),
+    )
+
+
+def _prepare(aside: str, command: Command) -> Step:
+    why = f"what lies there is kept as {aside}" if aside else "a restore overwrites nothing"
+    return _step("prepare the destination", why, command)
+
+
+def _copy(what: str, to: Location, why: str, work: Pipeline) -> Step:
+    return Step(action=f"copy {what} to {to}", why=why, worker="main", work=work, expected=None, copies=True)
 
 
 def _marker(job: Job, wanted: RestoreRequest, filled: tuple[bytes, ...]) -> str:
@@ -178,18 +198,28 @@ def _sweep(seen: DestinationSurvey, place: bytes) -> Step:
     return _step(f"sweep {tree}", "remainders that nothing needs any more", command)
 
 
-def _reread(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, left_out: tuple[bytes, ...]) -> Step:
+def _reread(
+    job: Job,
+    wanted: RestoreRequest,
+    to: Location,
+    left_out: tuple[bytes, ...],
+    *,
+    part: Literal["all", "below", "root"],
+) -> Step:
     work = TreeVerification(
         point=wanted.point,
-        tree=seen.to,
+        tree=to,
         prefix=wanted.path,
         workers=job.verify.workers,
         restored=True,
         apart=(RESTORE_MARKER.encode(),),
         left_out=left_out,
+        part=part,
     )
-    why = "what came back is compared with the manifest"
-    return Step(action=f"read {seen.to} again", why=why, worker="main", work=work, expected=None)
+    action = f"compare the folder {to} itself" if part == "root" else f"read {to} again"
+    return Step(
+        action=action, why="what came back is compared with the manifest", worker="main", work=work, expected=None
+    )
 
 
 def _below(wanted: RestoreRequest) -> Location:

@@ -6,6 +6,7 @@ README's chapter on rsync says what the scripts in `scripts/` may do inside a tr
 
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
+from orchestrator.engines.rsync.model import PARTIAL
 from orchestrator.process.scripts import script, script_command
 
 _ROOM = "engines/rsync"
@@ -166,9 +167,49 @@ def survey_point_command(tree: Location, paths: tuple[bytes, ...]) -> Command:
     return _script("look-in-point.sh", tree.path, *map(path_argument, paths), effect=Effect.READS, host=tree.host)
 
 
-def begin_restore_command(to: Location, *, aside: str, folder: str, marker: str) -> Command:
-    """Build the command that renames existing data if `aside` is set, makes the folder, and marks it."""
-    return _script("begin-restore.sh", to.path, aside, folder, marker, effect=Effect.WRITES, host=to.host)
+def begin_restore_command(
+    to: Location, *, aside: str, marker: str, unfinished: bool, mounts: tuple[bytes, ...] = ()
+) -> Command:
+    """Build the command that renames existing data if `aside` is set, makes the folder, closes it and marks it.
+
+    `unfinished`: an earlier restore is resumed. `mounts`: what is mounted below the folder.
+    """
+    tops = (path_argument(top) for top in sorted({path.partition(b"/")[0] for path in mounts}))
+    values = (to.path, aside, marker, "unfinished" if unfinished else "", *tops)
+    return _marking("begin-restore.sh", *values, host=to.host)
+
+
+def begin_file_command(to: Location, *, aside: str, marker: str) -> Command:
+    """Build the command that renames an existing file if `aside` is set, and makes our own folder beside it."""
+    folder, _, name = to.path.rpartition("/")
+    return _marking("begin-file.sh", folder or "/", name, aside, marker, host=to.host)
+
+
+def place_file_command(to: Location) -> Command:
+    """Build the command that gives a restored file its place, and removes our own folder."""
+    return _marking("place-file.sh", file_room(to).path, to.path.rpartition("/")[2], host=to.host)
+
+
+def file_room(to: Location) -> Location:
+    """Return our own folder in which a single file is restored before it gets its place."""
+    folder, _, name = to.path.rpartition("/")
+    return Location(path=f"{folder}/{PARTIAL}/{name}", host=to.host)
+
+
+def inside_command(folder: Location, *words: str) -> Command:
+    """Build the command that runs a program in a folder that a restore has marked as its own."""
+    return _marking("in-folder.sh", folder.path, *words, host=folder.host)
+
+
+def _marking(name: str, *values: str, host: Host | None) -> Command:
+    return script_command(
+        _ROOM,
+        name,
+        *values,
+        effect=Effect.WRITES,
+        host=host,
+        before=script(_ROOM, "enter-room.sh") + script(_ROOM, "enter-marked.sh"),
+    )
 
 
 def end_restore_command(to: Location, filled: tuple[bytes, ...] = ()) -> Command:

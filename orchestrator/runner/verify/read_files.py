@@ -3,6 +3,7 @@
 import contextlib
 import heapq
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -40,7 +41,11 @@ def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, no
             hint="the next run makes a point with one",
         )
     began = journal.tools.monotonic()
-    manifest = fetch_file(work.point.manifest, journal, writer, notes)
+    fetched = f"{notes}/fetched.gz"
+    if work.part == "root" and work.point.manifest.host is not None and os.path.exists(fetched):
+        manifest = fetched  # of the reading that went before
+    else:
+        manifest = fetch_file(work.point.manifest, journal, writer, notes)
     if work.restored:
         journal.forged = forgery_sentence(work.point, manifest, journal)
     else:
@@ -56,13 +61,42 @@ def read_tree(
 ) -> VerificationResult:
     """Read a tree on its own machine. One restored file is read in its folder, against a manifest of its own."""
     read = _here if work.tree.host is None else _there
+    if work.part == "root":
+        return _root(work, manifest, journal, writer)
     if work.left_out:
         manifest = _without(work, manifest, notes)
     top = next(read_manifest(manifest, prefix=work.prefix)[1], None) if work.prefix else None
     if work.prefix and (top is None or (not top.path and top.kind != "d")):
         work, manifest = _alone(work, manifest, notes)
         return read(work, manifest, journal, writer, notes, others=True)
-    return read(work, manifest, journal, writer, notes)
+    reading = read(work, manifest, journal, writer, notes)
+    return reading if work.part == "all" else _without_root(reading)
+
+
+def _root(work: TreeVerification, manifest: str, journal: RunRecorder, writer: Writer) -> VerificationResult:
+    """Compare the tree's own folder with the manifest, and nothing below it."""
+    command = listing_command(work.tree, root_only=True)
+    try:
+        with writer.records(Pipeline(stages=(command,))) as records:
+            found = [parse_listing(record) for record in records]
+    except PipelineFailed as failure:
+        raise journal.tools.engine.explain(failure) from failure
+    except NOT_READ as error:
+        raise unreadable("find", command, None, error) from error
+    collector = ResultCollector(0)
+    expected = next((entry for entry in read_manifest(manifest, prefix=work.prefix)[1] if not entry.path), None)
+    collector.add(compare([expected] if expected else [], found, tolerance=_tolerance(work)))
+    return replace(collector.reading(took_s=0), entries=1)
+
+
+def _without_root(reading: VerificationResult) -> VerificationResult:
+    """Return the reading without what it found of the tree's own folder: a restore gives that its metadata last."""
+    own = Counter(found.verdict for found in reading.findings if not found.path)
+    return replace(
+        reading,
+        counts=tuple((verdict, number - own[verdict]) for verdict, number in reading.counts),
+        findings=tuple(found for found in reading.findings if found.path),
+    )
 
 
 def _without(work: TreeVerification, manifest: str, notes: str) -> str:

@@ -211,19 +211,35 @@ def test_going_on_with_one_file() -> None:
 
 def test_a_restore_removes_what_came_later_but_not_its_own_marks() -> None:
     tree, to = point().tree, Location(path="/srv/back")
-    argv = restore_command(tree, to, job(excludes=("x",)), folder=True).argv
-    assert {"--delete-delay", "--filter=-p_.poolferry-restoring.json", "--whole-file"} <= set(argv)
+    names, copied = restore_command(tree, to, job(excludes=("x",)), folder=True).stages
+    assert names.argv[:2] == ("find", tree.path + "/.")
+    assert copied.argv[3:6] == ("in-folder.sh", "/srv/back", "rsync")
+    argv = copied.argv
+    assert {"--delete-delay", "--filter=-p_.poolferry-restoring.json", "--whole-file", "--files-from=-"} <= set(argv)
     assert "--exclude=/.poolferry" not in argv
     assert "--exclude=x" not in argv
-    assert argv[-2:] == (tree.path + "/", "/srv/back/")
-    assert "--exclude=/.poolferry" in restore_command(ROOT, to, mirror(), folder=True).argv
-    left = restore_command(tree, to, job(), folder=True, left_out=(b"sub", b"in/[a] b")).argv
+    assert argv[-2:] == (tree.path + "/", "./")
+    assert "--exclude=/.poolferry" in restore_command(ROOT, to, mirror(), folder=True).stages[-1].argv
+    left = restore_command(tree, to, job(), folder=True, left_out=(b"sub", b"in/[a] b")).stages[-1].argv
     assert {"--exclude=/sub", r"--exclude=/in/\[a\] b"} <= set(left), (
         "what is mounted there is neither written nor removed"
     )
-    one = restore_command(Location(path=THERE.path, host=HOST), to, job(), folder=False).argv
-    assert not {"--delete-delay", "--whole-file"} & set(one)
-    assert one[-2:] == ("root@backup:/backup/photos", "/srv/back")
+    far = Location(path=THERE.path, host=HOST)
+    (one,) = restore_command(far, Location(path="/srv/.~poolferry-partial~/back"), job(), folder=False).stages
+    assert not {"--delete-delay", "--whole-file"} & set(one.argv)
+    assert one.argv[-2:] == ("root@backup:/backup/photos", "./back")
+
+
+def test_a_restore_to_a_host_begins_in_its_folder() -> None:
+    to = Location(path="/srv/a b", host=HOST)
+    names, copied = restore_command(point().tree, to, job(), folder=True).stages
+    assert names.host is None
+    assert copied.host is None
+    assert copied.argv[-1] == "root@backup:./"
+    (path,) = (word for word in copied.argv if word.startswith("--rsync-path="))
+    assert "in-folder.sh" in path
+    assert path.endswith(" '/srv/a b' rsync")
+    assert "\n" not in path
 
 
 def test_digests_there() -> None:

@@ -83,7 +83,7 @@ def test_a_folder_comes_back_and_is_proved(tools: RunContext, tmp_path: Path) ->
     assert "done and verified" in report.why
     assert files(tmp_path / "back") == {"a": "one", "er/b": "two"}
     assert [step.action.partition(" ")[0] for step in report.steps] == [
-        "mount", "read", "prepare", "copy", "read", "end", "unmount",
+        "mount", "read", "prepare", "copy", "read", "open", "compare", "end", "unmount",
     ]  # fmt: skip
     assert report.warnings == ("datasets that lie below it are not in it, and come by a --path of their own: sub",)
     assert not (tmp_path / "shown").exists()

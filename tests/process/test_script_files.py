@@ -14,7 +14,7 @@ from orchestrator.process.scripts import script, script_command
 
 PACKAGE = Path(orchestrator.__file__).parent
 FILES = sorted(PACKAGE.glob("**/scripts/*.sh"))
-OTHERS = sorted(PACKAGE.glob("**/scripts/*.lua"))
+OTHERS = sorted((*PACKAGE.glob("**/scripts/*.lua"), *PACKAGE.glob("**/scripts/*.pl")))
 BOX = Host(name="box")
 
 
@@ -33,8 +33,8 @@ def test_a_script_begins_with_what_it_does_and_is_used(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", OTHERS, ids=lambda file: file.name)
-def test_a_channel_program_begins_with_what_it_does_and_is_used(file: Path) -> None:
-    assert re.match(r"-- [A-Z]", file.read_text())
+def test_a_program_of_another_language_begins_with_what_it_does_and_is_used(file: Path) -> None:
+    assert re.match(r"(?:-- |#!/usr/bin/perl\n# )[A-Z]", file.read_text())
     assert _is_used(file), "nobody runs it"
 
 
@@ -74,3 +74,83 @@ def test_a_far_script_does_what_it_does_here(login: str, text: str) -> None:
 
 def test_a_script_is_read_as_it_is() -> None:
     assert script("engines/rsync", "publish.sh") == (PACKAGE / "engines/rsync/scripts/publish.sh").read_text()
+
+
+# Programs that change what a name stands for, as the first word of a command; a redirection into a file does so, too.
+CHANGES = re.compile(
+    r"(?:^|[;&|({`]|\b(?:then|do|else|exec|-execdir|-exec)\b|\$\()\s*"
+    r"(?:mv|rm|rmdir|truncate|touch|chmod|chown|ln|tee|install|mkdir|cp|unlink|tar -x)(?=\s|$)"
+    r"|\bdd\b[^\n;|]*\bof=|(?<![0-9<&])>{1,2}\s*(?!/dev/null|&)[\"$./\w]",
+    re.MULTILINE,
+)
+# What is entered, and cannot be led elsewhere from then on.
+ENTERED = re.compile(r"\b(?:enter_room|enter_folder|enter_marked)\b|\bcd -P -- |\bcd /mnt\b|-execdir ")
+# Scripts that change something before they have entered a folder, each with the reason why no stranger's name is in it.
+MAKES_ITS_FOLDER = {
+    "engines/rsync/begin-file.sh": "the place that the asker named: renamed away whole, or made; then entered",
+    "engines/rsync/begin-restore.sh": "the place that the asker named: renamed away whole, or made; then entered",
+    "engines/rsync/prepare.sh": "the target's root is made, then entered",
+    "engines/sanoid/run-sanoid.sh": "a folder of ours below the state directory, or of mktemp",
+    "engines/sanoid/take.sh": "a folder of ours, from run-sanoid.sh",
+    "engines/zfs/hide-snapshot.sh": "a folder of ours below /run, 0700",
+    "engines/zfs/list-some.sh": "the folder of mktemp",
+    "engines/zfs/list-tree.sh": "the folder of mktemp",
+    "engines/zfs/damage-files.sh": "the folder of mktemp, and a clone that nobody else has mounted",
+    "engines/zfs/mount-scratch.sh": "a folder of ours below /run, 0700",
+    "engines/zfs/run-check.sh": "a folder of ours, 0700",
+    "engines/zfs/show-snapshot.sh": "a folder of ours below /run, 0700",
+    "engines/zfs/work-alone.sh": "the folder of mktemp",
+}
+
+
+def without_comments(text: str) -> str:
+    """The text with blanks in place of comments, so that all else stands where it stood."""
+    return re.sub(r"(?m)^\s*#.*$", lambda comment: " " * len(comment[0]), text)
+
+
+def first_change(text: str) -> int | None:
+    """Where a script first changes something by a name; None: nowhere."""
+    found = CHANGES.search(without_comments(text))
+    return found.start() if found else None
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_nothing_is_changed_by_a_name_before_its_folder_is_entered(file: Path) -> None:
+    text = file.read_text()
+    at = first_change(text)
+    name = "/".join((*file.parent.parent.relative_to(PACKAGE).parts, file.name))
+    entered = ENTERED.search(without_comments(text))
+    needs_reason = at is not None and (entered is None or entered.start() > at)
+    assert needs_reason == (name in MAKES_ITS_FOLDER), f"enter the folder first ({text[at or 0 :][:60]!r})"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'mv -T -- "$1/a" "$1/b"',
+        'cat > "$1/$2"',
+        'for f in *; do rm "$f"; done',
+        ": > x",
+        "x=$(touch y)",
+        "dd if=a of=b",
+    ],
+)
+def test_the_rule_sees_what_changes_something(line: str) -> None:
+    assert first_change(line) is not None
+    assert first_change(f"# {line}") is None
+
+
+def test_the_rule_passes_what_changes_nothing() -> None:
+    for line in ("find . > /dev/null 2>&1", "printf x >&2", "grep -c rm file", "cat <&3", "dd if=a bs=1 2>/dev/null"):
+        assert first_change(line) is None, line
+
+
+# Who may build a command that changes files by a name: what is changed is a device, or a disk's own root.
+MAY_CHANGE = {"disks/commands.py", "disks/marker.py", "disks/power.py", "engines/zfs/verify/read_copy.py"}
+
+
+def test_commands_that_change_files_are_built_in_few_places() -> None:
+    programs = '"(?:mv|rm|rmdir|truncate|touch|chmod|chown|ln|tee|install|mkdir|cp|unlink)", |"dd", f?"of='
+    built = re.compile(rf"(?:argv=\(|single_command\()(?:{programs})")
+    found = {str(module.relative_to(PACKAGE)) for module in PACKAGE.rglob("*.py") if built.search(module.read_text())}
+    assert found == MAY_CHANGE

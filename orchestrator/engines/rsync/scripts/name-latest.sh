@@ -3,6 +3,6 @@
 # Makes `latest` name a point. Arguments: the target's root, the point.
 set -e
 root=$1 name=$2
-cd -- "$root"
+cd -P -- "$root"
 ln -s -f -n -- "points/$name" .poolferry/latest
 mv -T -- .poolferry/latest latest

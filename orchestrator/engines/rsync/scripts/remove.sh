@@ -6,7 +6,7 @@ cd -P -- "$1"
 shift
 # A user who is not root cannot remove what lies in a folder that he may not write to, though it is his own.
 open() {
-  [ "$(id -u)" = 0 ] || [ ! -d "$1" ] || find "$1" -type d ! -perm -u+rwx -exec chmod u+rwx {} ";"
+  [ "$(id -u)" = 0 ] || [ ! -d "$1" ] || find "$1" -type d ! -perm -u+rwx -execdir chmod u+rwx {} ";"
 }
 open .poolferry/trash
 rm -rf --one-file-system -- .poolferry/trash

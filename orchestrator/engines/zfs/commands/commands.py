@@ -55,7 +55,7 @@ def command_host(side: SideSurvey) -> CommandHost:
     return CommandHost(host=side.root.host, sudo=side.sudo)
 
 
-def package_script_command(
+def script_command(
     name: str,
     *values: str,
     effect: Effect,
@@ -88,9 +88,7 @@ def namespace_command(
     """Build the command of a script that mounts, in a mount namespace of its own, which root alone can make."""
     prefix = (*(("sudo", "-n") if sudo else ()), *package_scripts.MOUNT_NAMESPACE)
     where = CommandHost(host=host)
-    return package_script_command(
-        name, *values, effect=effect, where=where, with_functions=with_functions, prefix=prefix
-    )
+    return script_command(name, *values, effect=effect, where=where, with_functions=with_functions, prefix=prefix)
 
 
 def runs_with_sudo(command: Command) -> bool:
@@ -101,7 +99,7 @@ def runs_with_sudo(command: Command) -> bool:
 def zfs_command(*words: str, effect: Effect, where: CommandHost) -> Command:
     """Build one zfs command; on a remote host, through a script that finds the zfs program."""
     if where.host is not None:
-        return package_script_command("zfs.sh", *words, effect=effect, where=where)
+        return script_command("zfs.sh", *words, effect=effect, where=where)
     return Command(argv=(*(("sudo", "-n") if where.sudo else ()), "zfs", *words), effect=effect)
 
 
@@ -118,7 +116,7 @@ def survey_command(
     not.
     """
     columns = "name,guid,createtxg" + (",creation" if created else "")
-    return package_script_command(
+    return script_command(
         "survey.sh",
         "sudo" if sudo else "plain",
         root.path.partition("/")[0],
@@ -142,28 +140,28 @@ def _ancestors(path: str) -> Iterator[str]:
 
 def receiving_command(host: Host | None) -> Command:
     """Build the command that prints every process that receives a stream, with its arguments."""
-    return package_script_command("receivers.sh", effect=Effect.READS, where=CommandHost(host=host))
+    return script_command("receivers.sh", effect=Effect.READS, where=CommandHost(host=host))
 
 
 def confirm_command(names: tuple[str, ...], host: Host | None) -> Command:
     """Build the command that prints guids of snapshots and newest snapshots of datasets; it skips missing ones."""
-    return package_script_command("confirm.sh", *names, effect=Effect.READS, where=CommandHost(host=host))
+    return script_command("confirm.sh", *names, effect=Effect.READS, where=CommandHost(host=host))
 
 
 def newest_command(datasets: tuple[str, ...], host: Host | None) -> Command:
     """Build the command that prints name, guid and createtxg of the datasets' own snapshots."""
-    return package_script_command("newest.sh", *datasets, effect=Effect.READS, where=CommandHost(host=host))
+    return script_command("newest.sh", *datasets, effect=Effect.READS, where=CommandHost(host=host))
 
 
 def points_command(root: Location) -> Command:
     """Build the command that prints name and time of the root's own snapshots, oldest first; nothing without it."""
-    return package_script_command("points.sh", root.path, effect=Effect.READS, where=CommandHost(host=root.host))
+    return script_command("points.sh", root.path, effect=Effect.READS, where=CommandHost(host=root.host))
 
 
 def rights_command(root: Location) -> Command:
     """Build the command that prints our user and its permissions on the dataset, or on the nearest one above."""
     pool = root.path.partition("/")[0]
-    return package_script_command("rights.sh", pool, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
+    return script_command("rights.sh", pool, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
 
 
 def sudo_command(root: Location) -> Command:
@@ -174,15 +172,13 @@ def sudo_command(root: Location) -> Command:
 def send_sizes_command(sends: Iterable[Command], where: CommandHost) -> Command:
     """Build the command that prints, for each send command, the size that its dry run reports."""
     words = (word for send in sends for word in _four(send_arguments(send) or ()))
-    return package_script_command("send-sizes.sh", *words, effect=Effect.READS, where=where)
+    return script_command("send-sizes.sh", *words, effect=Effect.READS, where=where)
 
 
 def space_command(root: Location, near: str) -> Command:
     """Build the command that prints the free space at `near`, the root or a dataset above, and the root's snapshots."""
     pool = root.path.partition("/")[0]
-    return package_script_command(
-        "space.sh", pool, near, root.path, effect=Effect.READS, where=CommandHost(host=root.host)
-    )
+    return script_command("space.sh", pool, near, root.path, effect=Effect.READS, where=CommandHost(host=root.host))
 
 
 def compression_command(root: Location) -> Command:
@@ -319,7 +315,7 @@ def _memory(pipe: PipeOptions) -> str:
 def send_command(words: tuple[str, ...], side: SideSurvey, pipe: PipeOptions) -> Command:
     """Build the sending command; on a remote host with its own buffer, if mbuffer is installed there."""
     if side.root.host is not None and side.mbuffer:
-        return package_script_command(
+        return script_command(
             "send.sh", _memory(pipe), _patience(pipe), *words, effect=Effect.READS, where=command_host(side)
         )
     return zfs_command(*words, effect=Effect.READS, where=command_host(side))
@@ -347,7 +343,7 @@ def listen_command(words: tuple[str, ...], side: SideSurvey, line: MbufferConnec
 def _end_command(name: str, *values: str, effect: Effect, where: CommandHost) -> Command:
     """Build one end of an mbuffer connection, with the functions that its script calls."""
     meet = f'meet() {{\nperl -e {shlex.quote(package_scripts.script(_ROOM, "meet.pl"))} "$@"\n}}\n'
-    return package_script_command(
+    return script_command(
         name,
         *values,
         effect=effect,
@@ -375,7 +371,7 @@ def receive_command(words: tuple[str, ...], side: SideSurvey, pipe: PipeOptions)
     """Build the receiving command; on a remote host with its own buffer, if mbuffer is installed there."""
     effect = Effect.DESTROYS if "-F" in words else Effect.WRITES
     if side.root.host is not None and side.mbuffer:
-        return package_script_command(
+        return script_command(
             "receive.sh", _memory(pipe), _patience(pipe), *words, effect=effect, where=command_host(side)
         )
     return zfs_command(*words, effect=effect, where=command_host(side))
@@ -386,13 +382,13 @@ def receive_command(words: tuple[str, ...], side: SideSurvey, pipe: PipeOptions)
 
 def abort_command(dataset: str, where: CommandHost) -> Command:
     """Build the command that discards an interrupted receive; it succeeds when there is none."""
-    return package_script_command("abort-receive.sh", dataset, effect=Effect.WRITES, where=where)
+    return script_command("abort-receive.sh", dataset, effect=Effect.WRITES, where=where)
 
 
 def end_receive_command(dataset: str, pid: int, where: CommandHost) -> Command:
     """Build the command that ends a process that still receives into the dataset, and waits until it has ended."""
     how = "sudo" if where.sudo else "plain"
-    return package_script_command("end-receive.sh", str(pid), dataset, how, effect=Effect.WRITES, where=where)
+    return script_command("end-receive.sh", str(pid), dataset, how, effect=Effect.WRITES, where=where)
 
 
 def rollback_command(snapshot: str, *, over_snapshots: bool, where: CommandHost) -> Command:
@@ -427,14 +423,12 @@ def bookmark_commands(marks: tuple[tuple[str, str, str], ...], side: SideSurvey)
         pool = side.root.path.partition("/")[0]
         program = package_scripts.printing_function("channel_program", _ROOM, "bookmarks.lua")
         for batch in batch_arguments(marks):
-            yield package_script_command(
+            yield script_command(
                 "bookmarks.sh", pool, *batch, effect=Effect.WRITES, where=command_host(side), before=program
             )
     else:
         for batch in batch_arguments(marks):
-            yield package_script_command(
-                "bookmarks-one-by-one.sh", *batch, effect=Effect.WRITES, where=command_host(side)
-            )
+            yield script_command("bookmarks-one-by-one.sh", *batch, effect=Effect.WRITES, where=command_host(side))
 
 
 def destroy_bookmark_commands(bookmarks: tuple[str, ...], side: SideSurvey) -> Iterator[Command]:
@@ -442,13 +436,13 @@ def destroy_bookmark_commands(bookmarks: tuple[str, ...], side: SideSurvey) -> I
     if any("#" not in name for name in bookmarks):
         raise ValueError(f"not all are bookmarks: {bookmarks}")
     for batch in batch_arguments((name,) for name in bookmarks):
-        yield package_script_command("destroy-bookmarks.sh", *batch, effect=Effect.WRITES, where=command_host(side))
+        yield script_command("destroy-bookmarks.sh", *batch, effect=Effect.WRITES, where=command_host(side))
 
 
 def hold_commands(tag: str, snapshots: tuple[str, ...], side: SideSurvey) -> Iterator[Command]:
     """Yield commands that hold snapshots, so that nothing destroys them; existing holds are no error."""
     for batch in batch_arguments((name,) for name in snapshots):
-        yield package_script_command(
+        yield script_command(
             "hold.sh", tag, *batch, effect=Effect.WRITES, where=command_host(side), with_functions="in-eight.sh"
         )
 
@@ -456,7 +450,7 @@ def hold_commands(tag: str, snapshots: tuple[str, ...], side: SideSurvey) -> Ite
 def release_commands(tag: str, snapshots: tuple[str, ...], side: SideSurvey) -> Iterator[Command]:
     """Yield commands that release held snapshots; missing holds are no error."""
     for batch in batch_arguments((name,) for name in snapshots):
-        yield package_script_command(
+        yield script_command(
             "release.sh", tag, *batch, effect=Effect.WRITES, where=command_host(side), with_functions="in-eight.sh"
         )
 

@@ -187,7 +187,7 @@ def _tried(
         snapshot, scratch = side.full(one.dataset) + one.target.mark, f"{root.path}/{number}"
         if whole:
             yield _received(job, both, one, scratch, where, SendFlags(raw=True))
-            arrived = commands.package_script_command(
+            arrived = commands.script_command(
                 "check-guid.sh", scratch + one.target.mark, str(one.target.guid), effect=Effect.READS, where=where
             )
             yield _step(
@@ -196,7 +196,7 @@ def _tried(
                 Pipeline(stages=(arrived,)),
             )
         else:
-            read = commands.package_script_command(
+            read = commands.script_command(
                 "read-raw.sh", snapshot, str(job.drill.size), effect=Effect.READS, where=command_host(side)
             )
             why = "each block's checksum is verified by reading it, without the key"
@@ -207,7 +207,7 @@ def _tried(
 
 def drop_step(root: Location, where: CommandHost) -> Step:
     """Build the step that destroys what a restore test made, if there is something."""
-    command = commands.package_script_command("drop-drill.sh", root.path, MARK, effect=Effect.DESTROYS, where=where)
+    command = commands.script_command("drop-drill.sh", root.path, MARK, effect=Effect.DESTROYS, where=where)
     return _step(f"drop {root}, if it is there", "a drill leaves nothing", Pipeline(stages=(command,)))
 
 

@@ -80,9 +80,7 @@ def _make(
             commands.zfs_command(*words, effect=Effect.WRITES, where=where),
         )
     if mounts:
-        command = commands.package_script_command(
-            "mount-scratch.sh", FOLDER, *mounts, effect=Effect.WRITES, where=where
-        )
+        command = commands.script_command("mount-scratch.sh", FOLDER, *mounts, effect=Effect.WRITES, where=where)
         yield _step(f"mount them below {FOLDER}/{name}", "nothing else is mounted there", command)
 
 
@@ -97,7 +95,7 @@ def _options(kind: DatasetType, name: str, below: str) -> tuple[str, ...]:
 def survey_scratch(job: Job, reader: Reader) -> tuple[ScratchClone, ...]:
     """Return the scratch copies in a job's place for them. Raises: OrchestratorError."""
     place = scratch_place(job)
-    command = commands.package_script_command(
+    command = commands.script_command(
         "list-scratch.sh", place.path, effect=Effect.READS, where=commands.CommandHost(host=place.host)
     )
     result = run_read_command(reader, command)
@@ -127,7 +125,7 @@ def _time(text: str) -> datetime | None:
 def drop_step(job: Job, scratch: ScratchClone) -> Step:
     """Build the step that destroys one scratch copy with all data in it."""
     side = SideSurvey(root=scratch.at, pool_guid=0, version=(), sudo=options_of(job).sudo)
-    command = commands.package_script_command(
+    command = commands.script_command(
         "drop-scratch.sh", scratch.at.path, MARK, effect=Effect.DESTROYS, where=command_host(side)
     )
     return _step(f"drop {scratch.at}", "requested, or its time is over", command)

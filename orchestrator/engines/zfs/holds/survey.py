@@ -75,7 +75,7 @@ def pool_of(location: Location) -> Location:
 def holds_command(pool: Location) -> Command:
     """Build the command that prints a pool's bookmarks, its held snapshots and their holds, and the imported pools."""
     where = CommandHost(host=pool.host)
-    return commands.package_script_command("holds.sh", pool.path, effect=Effect.READS, where=where)
+    return commands.script_command("holds.sh", pool.path, effect=Effect.READS, where=where)
 
 
 def parse_holds(lines: Iterable[bytes], pool: Location, job: Job) -> PoolPins:

@@ -32,7 +32,7 @@ def survey_pool(pool: str, reader: Reader) -> PoolContents:
 
 def pool_command(pool: str) -> Command:
     """Build the command that prints the datasets and snapshots of a pool."""
-    return commands.package_script_command("look-at-pool.sh", pool, effect=Effect.READS, where=CommandHost())
+    return commands.script_command("look-at-pool.sh", pool, effect=Effect.READS, where=CommandHost())
 
 
 def parse_pool(pool: str, text: str) -> PoolContents:

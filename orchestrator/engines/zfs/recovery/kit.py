@@ -51,7 +51,7 @@ def survey_kit(job: Job, now: datetime, reader: Reader) -> KitContents:
 def kit_command(root: Location) -> Command:
     """Build the command that prints everything that a kit holds."""
     pool = root.path.partition("/")[0]
-    return commands.package_script_command(
+    return commands.script_command(
         "look-for-kit.sh",
         pool,
         root.path,

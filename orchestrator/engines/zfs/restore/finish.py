@@ -178,9 +178,7 @@ def finish_steps(seen: DatasetRestoreSurvey, ending: RestoreFinish) -> Iterator[
         yield make_step(f"give {side.full(one)} the key of what it lies in", "so it was where it came from", command)
     yield from _canmounts(seen, ending.canmount)
     for batch in commands.batch_arguments((side.full(one),) for one in ending.mount):
-        command = commands.package_script_command(
-            "mount-datasets.sh", *batch, effect=Effect.WRITES, where=command_host(side)
-        )
+        command = commands.script_command("mount-datasets.sh", *batch, effect=Effect.WRITES, where=command_host(side))
         yield make_step(f"mount {list_few(batch)}", "all of it is there", command)
     for command in commands.bookmark_commands(tuple(_remembered(seen, ending.done)), side):
         yield make_step(

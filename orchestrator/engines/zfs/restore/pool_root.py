@@ -71,7 +71,7 @@ def after_taking_root(seen: DatasetRestoreSurvey) -> DatasetRestoreSurvey:
 
 def _take(seen: DatasetRestoreSurvey) -> Plan:
     root = seen.world.target.root
-    command = commands.package_script_command(
+    command = commands.script_command(
         "take-pool-root.sh", root.path, PLACEHOLDER, effect=Effect.WRITES, where=command_host(seen.world.target)
     )
     step = Step(

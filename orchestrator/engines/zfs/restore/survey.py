@@ -82,7 +82,7 @@ def _properties(root: Location, reader: Reader) -> PropertyListing:
 
 def properties_command(root: Location) -> Command:
     """Build the command that prints all properties of a root and of all below it, and all mounts."""
-    return commands.package_script_command(
+    return commands.script_command(
         "list-properties.sh", root.path, effect=Effect.READS, where=CommandHost(host=root.host)
     )
 

@@ -24,7 +24,7 @@ def owner_warnings(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str
 
 def accounts_command(host: Host | None) -> Command:
     """Build the command that prints all accounts of a machine."""
-    return commands.package_script_command("list-accounts.sh", effect=Effect.READS, where=CommandHost(host=host))
+    return commands.script_command("list-accounts.sh", effect=Effect.READS, where=CommandHost(host=host))
 
 
 def parse_accounts(output: bytes) -> dict[str, Any]:

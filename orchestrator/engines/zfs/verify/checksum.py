@@ -48,7 +48,7 @@ class ComparisonSurvey:
 
 def checksum_support_command(root: Location) -> Command:
     """Build the command that prints a side's abilities for a comparison."""
-    return commands.package_script_command(
+    return commands.script_command(
         "checksum-support.sh", root.path, effect=Effect.READS, where=CommandHost(host=root.host)
     )
 

@@ -149,7 +149,7 @@ def test_effects_are_honest() -> None:
 def test_only_bookmarks_are_dropped(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not all are bookmarks"):
         list(commands.destroy_bookmark_commands(("t#a", "t@a"), side(SOURCE)))
-    command = commands.package_script_command("destroy-bookmarks.sh", "t@a", effect=Effect.WRITES, where=HERE)
+    command = commands.script_command("destroy-bookmarks.sh", "t@a", effect=Effect.WRITES, where=HERE)
     told = run(command, tmp_path, {"zfs": "echo called >&2"})
     assert (told.returncode, told.stderr) == (1, "")
 

@@ -178,12 +178,12 @@ def test_a_new_target_is_new_and_not_at_once_late(ferry: Ferry, server: MailServ
     file = ferry.config / "jobs" / "photos.toml"
     file.write_text(file.read_text().replace('"photos-copies"', '"elsewhere"'))
     (told,) = ferry.run("status", "--json").value["jobs"]
-    assert (told["state"], told["newest_proved"]) == ("new", None)
+    assert (told["state"], told["newest_verified"]) == ("new", None)
     look(ferry, compose.now() + timedelta(days=30))
     assert server.letters == []
     assert ferry.run("run", "photos").code == 0
     (told,) = ferry.run("status", "--json").value["jobs"]
-    assert (told["state"], told["newest_proved"]["place"]) == ("up", "elsewhere")
+    assert (told["state"], told["newest_verified"]["place"]) == ("up", "elsewhere")
 
 
 def test_a_copy_found_broken_is_told_at_once_though_an_older_one_is_good(ferry: Ferry, server: MailServer) -> None:
@@ -198,6 +198,6 @@ def test_a_copy_found_broken_is_told_at_once_though_an_older_one_is_good(ferry: 
     os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert ferry.run("verify", "photos").code == 1
     (told,) = ferry.run("status", "--json").value["jobs"]
-    assert told["newest_proved"] is not None
+    assert told["newest_verified"] is not None
     (subject,) = subjects(server)
     assert subject.startswith("photos is failing: the last run failed: ")

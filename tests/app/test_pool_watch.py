@@ -112,7 +112,7 @@ def test_a_scrub_waits_for_a_send_and_then_begins(ferry: Ferry, pool: Answers, t
     told = ferry.run("run", "watch", "--json", **machine).value
     assert (tmp_path / "machine" / "changed").read_text().endswith("zpool scrub tank\n")
     assert told["outcome"] == "failed", told  # nothing scrubs here, and the look after it says so
-    assert "a scrub of tank goes on was expected, and there is no scan" in told["why"]
+    assert "expected: a scrub of tank is running; found: no scan" in told["why"]
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,10 @@ def test_what_is_owed_runs_once(ferry: Ferry) -> None:
     assert told.code == 0
     assert told.out.startswith("photos: done: ")
     (run,) = runs(ferry)
-    assert run["asked"].startswith("late: the ")
-    assert "and 2 more until" in run["asked"]
+    assert run["requested"].startswith("late: the ")
+    assert "and 2 more until" in run["requested"]
     assert ferry.run("run", "--due", "--json").value["runs"] == []
-    assert promise(ferry)["owed"] is None
+    assert promise(ferry)["due"] is None
     assert promise(ferry)["next"]
 
 
@@ -52,14 +52,14 @@ def test_what_has_to_wait_stays_owed(ferry: Ferry) -> None:
     assert ferry.run("run", "--due").code == 75
     assert ferry.run("run", "--due").code == 0  # its next try is in a minute
     assert len(runs(ferry)) == 1
-    assert promise(ferry)["owed"]["tries"] == 1
+    assert promise(ferry)["due"]["tries"] == 1
 
 
 def test_only_the_jobs_that_are_named_begin(ferry: Ferry) -> None:
     for name in ("one", "two"):
         ferry.job(name, 'every = "1h"\n')
     assert [run["job"] for run in ferry.run("run", "--due", "two", "--json").value["runs"]] == ["two"]
-    assert promise(ferry, "one")["owed"]
+    assert promise(ferry, "one")["due"]
 
 
 def test_beside_a_daemon_it_leaves_everything_to_it(ferry: Ferry) -> None:

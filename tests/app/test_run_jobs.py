@@ -52,7 +52,7 @@ def test_a_run_and_what_is_told_of_it(ferry: Ferry) -> None:
     assert f"made point {point}" in shown.out
     story = ferry.run("show", "1", "--json").value
     assert story["attempt"][0]["decision"]["decision"] == "plan"
-    assert any(step["proved"] for step in story["attempt"][0]["steps"])
+    assert any(step["confirmed"] for step in story["attempt"][0]["steps"])
     assert ferry.run("show", "photos").out.startswith("run 2: photos")
     assert ferry.run("show", "last").out.startswith("run 2: photos")
 
@@ -153,7 +153,7 @@ def test_status_tells_what_is_wrong(ferry: Ferry) -> None:
     assert states == {"photos": "failing", "music": "up"}
     assert "what to do: " in told.out
     assert ferry.run("status", "music").code == 0
-    assert value["jobs"][1]["newest_proved"]["age_s"] < 300
+    assert value["jobs"][1]["newest_verified"]["age_s"] < 300
 
 
 def test_status_tells_the_next_run_and_fits_a_hundred_columns(ferry: Ferry) -> None:
@@ -228,14 +228,14 @@ def test_no_text_reaches_a_terminal_raw(ferry: Ferry) -> None:
     shown = ferry.run("show", "1")
     assert ", \\x1b[31mred\\x07; on " in shown.out
     assert "\x1b" not in ferry.run("\x1b[31m").err
-    assert ferry.run("show", "1", "--json").value["asked"] == "\x1b[31mred\x07"
+    assert ferry.run("show", "1", "--json").value["requested"] == "\x1b[31mred\x07"
 
 
 def test_why_is_kept_in_history(ferry: Ferry) -> None:
     ferry.job()
     ferry.run("run", "photos", "--why", "timer")
     ferry.run("run", "photos")
-    assert [run["asked"] for run in ferry.run("history", "--json").value["runs"]] == ["by a command", "timer"]
+    assert [run["requested"] for run in ferry.run("history", "--json").value["runs"]] == ["by a command", "timer"]
 
 
 @pytest.mark.parametrize("name", [b"caf\xe9", b"\x1b[31mred", b"two\nlines", "Ümläut".encode()])

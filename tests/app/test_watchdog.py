@@ -88,8 +88,8 @@ def test_a_run_that_was_killed_is_recorded_and_tried_again(ferry: Ferry) -> None
         ]
         os.kill(pid, signal.SIGKILL)
         clock.says("was killed or crashed; it is recorded as interrupted")
-        until(lambda: promise(ferry)["owed"]["tries"] == 1, "it is to be tried again", lambda: clock.log)
-        assert "tried 1 time: the process died; again at" in promise(ferry)["owed"]["waits"]
+        until(lambda: promise(ferry)["due"]["tries"] == 1, "it is to be tried again", lambda: clock.log)
+        assert "tried 1 time: the process died; again at" in promise(ferry)["due"]["waits"]
         clock.end()
 
 
@@ -101,7 +101,7 @@ def test_a_run_that_could_not_begin_is_told_and_tried_again(ferry: Ferry, tmp_pa
     )
     with daemon(ferry, PYTHONPATH=f"{tmp_path}/broken:{ROOT}") as clock:
         clock.says("photos: it ended with 9: no room for anything; it is tried again at ")
-        assert promise(ferry)["owed"]["tries"] == 1
+        assert promise(ferry)["due"]["tries"] == 1
         assert runs(ferry) == []
         clock.end()
 

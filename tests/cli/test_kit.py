@@ -43,4 +43,4 @@ def test_a_dataset_and_a_path_are_told_apart(ferry: Ferry) -> None:
         told = ferry.run("restore", "run", "photos", "--to", place, "--json", PATH="/nowhere")
         assert told.code == 1, told
         (run,) = ferry.run("history", "photos", "--json").value["runs"][:1]
-        assert run["asked"].endswith({"./back": f"{ferry.root}/back"}.get(place, place))
+        assert run["requested"].endswith({"./back": f"{ferry.root}/back"}.get(place, place))

@@ -29,7 +29,7 @@ def test_a_job_runs_at_its_minute(ferry: Ferry) -> None:
         clock.says("photos: is no longer due: run 1 served it")
         (run,) = runs(ferry)
         assert run["outcome"] == "done"
-        schedule, due = run["asked"].split("; due ")
+        schedule, due = run["requested"].split("; due ")
         assert schedule == 'at "* * * * *"'
         assert datetime.fromisoformat(due).astimezone() > began  # a job that is new owes no minute from before
         assert clock.end() == 0
@@ -51,7 +51,7 @@ def test_a_daemon_that_is_killed_leaves_nothing_behind_and_goes_on_when_it_is_ba
         clock.says("photos: done: ")
         clock.says("served it")
         newest, cut = runs(ferry)
-        assert (newest["outcome"], newest["resumed"], newest["asked"]) == ("done", True, cut["asked"])
+        assert (newest["outcome"], newest["resumed"], newest["requested"]) == ("done", True, cut["requested"])
         assert clock.end() == 0
 
 
@@ -66,7 +66,7 @@ def test_a_daemon_that_is_asked_to_end_asks_its_runs_to_end(ferry: Ferry) -> Non
         assert "photos: interrupted: " in clock.log
     assert strays(ferry.root) == []
     assert runs(ferry)[0]["outcome"] == "interrupted"
-    assert promise(ferry)["owed"] is not None
+    assert promise(ferry)["due"] is not None
     assert "daemon was ended" in ferry.run("schedule").out
 
 
@@ -99,8 +99,8 @@ def test_the_daemon_waits_for_a_run_by_hand_and_takes_it_for_its_own(ferry: Ferr
         file.write_text(file.read_text().replace("[pipe]", 'every = "1m"\n[pipe]'))
         with daemon(ferry, ahead=90) as clock:
             clock.says("photos: a run is due")
-            until(lambda: promise(ferry)["owed"], "it is written down")
-            assert promise(ferry)["owed"]["waits"] == "its run before this one is going on"
+            until(lambda: promise(ferry)["due"], "it is written down")
+            assert promise(ferry)["due"]["waits"] == "its run before this one is going on"
             assert len(runs(ferry)) == 1
             clock.end()
         by_hand.send_signal(signal.SIGTERM)
@@ -113,8 +113,8 @@ def test_a_job_that_rests_is_made_up_for(ferry: Ferry) -> None:
     with daemon(ferry) as clock:
         clock.says("photos: a run is due")
         due_run = promise(ferry)
-        assert due_run["owed"]["waits"].startswith("paused until ")
-        assert due_run["owed"]["waits"].endswith(": the disk is lent")
+        assert due_run["due"]["waits"].startswith("paused until ")
+        assert due_run["due"]["waits"].endswith(": the disk is lent")
         assert due_run["paused"]["why"] == "the disk is lent"
         assert ferry.run("resume", "photos").out == "photos: runs again\n"
         clock.send(signal.SIGHUP)  # it would look by itself within half a minute
@@ -130,5 +130,5 @@ def test_places_are_filled_side_by_side_as_many_as_may(ferry: Ferry) -> None:
     with daemon(ferry) as clock:
         until(lambda: copying(ferry.target("a")) and copying(ferry.target("b")), "two copies begin", lambda: clock.log)
         assert not ferry.target("c").exists()
-        assert promise(ferry, "c")["owed"]["waits"] == "2 runs are going on, as many as may at once"
+        assert promise(ferry, "c")["due"]["waits"] == "2 runs are going on, as many as may at once"
         clock.end()

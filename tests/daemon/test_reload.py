@@ -79,7 +79,7 @@ def test_a_job_that_is_gone_owes_nothing(ferry: Ferry) -> None:
         file.write_text(held.replace('every = "1m"\n', ""))
         clock.send(signal.SIGHUP)
         clock.says("2 jobs,", times=2)
-        assert promise(ferry)["owed"] is None
+        assert promise(ferry)["due"] is None
         clock.end()
 
 

@@ -233,7 +233,7 @@ def told_alone(story: Mapping[str, Any]) -> Told:
 def told_of(story: Mapping[str, Any], *names: str) -> Told:
     """What a run of several rows tells of one, by the names of its datasets."""
     ours = re.compile("|".join(rf"{re.escape(name)}(?![\w-])" for name in names))
-    steps = [step for step in _steps(story) if ours.search(step["does"])]
+    steps = [step for step in _steps(story) if ours.search(step["action"])]
     refused = [text for refusal in _refusals(story) if ours.search(text := "\n".join(refusal))]
     sends = _sends(steps)
     outcome = REFUSED if refused else story["outcome"] if story["outcome"] != FAILED else DONE
@@ -271,7 +271,7 @@ def _steps(story: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _sends(steps: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [step["does"].removeprefix("send ") for step in steps if step["does"].startswith("send ")]
+    return [step["action"].removeprefix("send ") for step in steps if step["action"].startswith("send ")]
 
 
 def _reason(step: Mapping[str, Any]) -> str:

@@ -38,7 +38,7 @@ def outcomes(machine: Machine, job: str) -> list[str | None]:
 
 def requested(machine: Machine, job: str) -> list[str]:
     """Why the runs of a job began, the newest first."""
-    return [run["asked"] for run in machine.poolferry("history", job, "--json", check=True).json["runs"]]
+    return [run["requested"] for run in machine.poolferry("history", job, "--json", check=True).json["runs"]]
 
 
 def shown(machine: Machine, *names: str, unit: str = "poolferry.service") -> dict[str, str]:

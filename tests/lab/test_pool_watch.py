@@ -62,7 +62,7 @@ def follow(machine: Machine, hint: str, new: Disk | None = None) -> None:
 def test_a_sound_pool_is_scrubbed_when_it_is_due_and_reported(master: VirtualMachine) -> None:
     mirror(master)
     first = watch(master, SCRUBS)
-    assert (first["outcome"], [step["proved"] for step in first["steps"]]) == ("done", [True]), first
+    assert (first["outcome"], [step["confirmed"] for step in first["steps"]]) == ("done", [True]), first
     assert first["steps"][0]["why"] == "it was never scrubbed"
     master.sh("zpool wait -t scrub tank")
     again = watch(master, SCRUBS)
@@ -231,16 +231,16 @@ def test_a_backup_goes_before_a_scrub(master: VirtualMachine) -> None:
     master.sh(STANDSTILL.format(1))
     assert watch(master, SCRUBS)["outcome"] == "done"
     assert "in progress" in scan(master)
-    assert "a scrub goes on, 0% done" in watch(master, SCRUBS)["why"]
+    assert "a scrub is running, 0% done" in watch(master, SCRUBS)["why"]
     master.sh("zfs destroy -r tank/photos@now", check=False)
     second = sending(master)
     told = watch(master, SCRUBS)
-    assert (told["outcome"], told["steps"][0]["does"]) == ("done", "pause the scrub of tank"), told
+    assert (told["outcome"], told["steps"][0]["action"]) == ("done", "pause the scrub of tank"), told
     assert "paused since" in scan(master)
     assert watch(master, SCRUBS)["outcome"] == "waiting"
     end(master, second)
     told = watch(master, SCRUBS)
-    assert (told["outcome"], told["steps"][0]["does"]) == ("done", "go on with the scrub of tank"), told
+    assert (told["outcome"], told["steps"][0]["action"]) == ("done", "go on with the scrub of tank"), told
     master.sh(f"{STANDSTILL.format(0)}; zpool wait -t scrub tank")
     assert "the last scrub ended" in watch(master, SCRUBS)["why"]
 
@@ -253,7 +253,7 @@ def test_a_resilver_is_left_alone_and_a_hook_puts_backups_off(master: VirtualMac
     wait_until(lambda: "resilver in progress" in scan(master), 30, pause=0.2)
     told = watch(master, SCRUBS)
     assert told["outcome"] == "nothing-to-do", told
-    assert "a resilver goes on, 0% done" in told["why"]
+    assert "a resilver is running, 0% done" in told["why"]
     job = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n[hooks]\nbefore = "pool-resilvering"\n'
     master.pool("vault")
     master.job("copy", job, targets='[place.vault]\ndataset = "vault/copies"\n')

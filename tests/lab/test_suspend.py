@@ -61,7 +61,7 @@ def test_after_a_night_asleep_what_was_missed_runs_once(master: VirtualMachine) 
     assert now[2] - awake < 60 + (now[1] - booted) - NIGHT.total_seconds(), (wall, booted, awake, now)
 
     def since(job: str) -> list[dict[str, Any]]:
-        return [run for run in runs(master, job) if run["asked"].startswith(LATE) or _begun(run) > now[0]]
+        return [run for run in runs(master, job) if run["requested"].startswith(LATE) or _begun(run) > now[0]]
 
     def on_time() -> bool:
         newest = since("quick")[:1]
@@ -70,13 +70,13 @@ def test_after_a_night_asleep_what_was_missed_runs_once(master: VirtualMachine) 
     until(master, on_time)
     quick, hourly = since("quick"), since("hourly")
     late = quick[-1]
-    assert [run["asked"].startswith("late") for run in quick] == [False] * (len(quick) - 1) + [True], quick
+    assert [run["requested"].startswith("late") for run in quick] == [False] * (len(quick) - 1) + [True], quick
     more = re.search(r'"\* \* \* \* \*"; due .* and (\d+) more until ', late["asked"])
     assert more
     assert 178 <= int(more[1]) <= 184, late
     assert _begun(late) - now[0] < 60, (late, now)
     assert all(later - earlier < 130 for earlier, later in pairwise(sorted(map(_begun, quick)))), quick
-    assert [(run["asked"][: len(LATE)], run["outcome"]) for run in hourly] == [(LATE, Outcome.NOTHING)]
+    assert [(run["requested"][: len(LATE)], run["outcome"]) for run in hourly] == [(LATE, Outcome.NOTHING)]
     assert shown(master, "MainPID", "NRestarts") == daemon
     assert "the machine slept from" in master.sh("journalctl -u poolferry --no-pager").text
     assert "late: the machine slept from" in master.poolferry("history", "hourly", check=True).text

@@ -194,7 +194,7 @@ def require_went_on(copying: Copying, row: Row) -> None:
     assert (last["outcome"], last["resumed"]) == ("done", True), last
     assert [story["outcome"] for story in earlier] == [KNOWN[who] for who in row.changes], earlier
     steps = [step for story in stories for attempt in story["attempt"] for step in attempt["steps"]]
-    resumed = [step["why"] for step in steps if "the rest" in step["does"]]
+    resumed = [step["why"] for step in steps if "the rest" in step["action"]]
     # What is cut between two snapshots may have left nothing to resume.
     assert len(resumed) >= len([when for when, _, _ in row.cuts if isinstance(when, float)]), steps
     assert all("was cut; " in why and why.endswith("of it are there") for why in resumed), resumed
@@ -220,7 +220,7 @@ def test_a_disk_that_fails_takes_up_the_rest(master: VirtualMachine) -> None:
     last = copying.run()
     assert last["outcome"] == "done", str(last)
     # A receive on a suspended pool goes on in memory, and what it has by then is written when the disk is back: it may be all.
-    sends = [step["does"] for step in last["steps"] if step["does"].startswith("send ")]
+    sends = [step["action"] for step in last["steps"] if step["action"].startswith("send ")]
     assert last["resumed"] or sends[0].startswith(f"send {SOURCE} @a →"), str(last)
     print(f"a disk that failed: moved {copying.moved(1, 2, 3):.3f} of the stream")
     assert copying.moved(1, 2, 3) <= 1.1

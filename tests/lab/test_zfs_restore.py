@@ -79,7 +79,7 @@ def test_a_pool_is_lost_and_everything_comes_back(master: Machine, flavour: str)
     assert "poolferry" not in master.sh("zfs get -Hr -o property -s local all tank/photos").text
     assert master.sh("zfs list -Hr -o name -t bookmark vault; zfs holds -rH vault/copies/photos@a").text == ""
     (newest, *_) = master.poolferry("history", "photos", "--json").json["runs"]
-    assert (newest["asked"], newest["outcome"]) == ("restore to tank/photos", "done")
+    assert (newest["requested"], newest["outcome"]) == ("restore to tank/photos", "done")
     # And on, as if nothing had happened.
     assert [(link["target"], link["base"], link["seen"]) for link in ended["chains"]] == [("vault", "b", True)]
     master.sh("echo new >/tank/photos/new; zfs snapshot -r tank/photos@c")

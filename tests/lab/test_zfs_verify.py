@@ -148,7 +148,7 @@ def test_a_run_reads_again_as_it_promises(master: Machine) -> None:
     master.sh("zfs snapshot tank/photos@c")
     ran = master.poolferry("run", "photos", "--json").json
     assert ran["outcome"] == "done", ran
-    assert {step["does"] for step in ran["steps"] if step["does"].startswith("read ")} == {
+    assert {step["action"] for step in ran["steps"] if step["action"].startswith("read ")} == {
         "read tank/photos@c on the source", f"read {COPY}@c on the target",
         "read tank/photos/sub@b on the source", f"read {COPY}/sub@b on the target",
     }  # fmt: skip

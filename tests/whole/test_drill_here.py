@@ -207,7 +207,7 @@ def test_what_a_killed_drill_left_goes_with_the_next_run(house: House) -> None:
     assert (run.outcome, "drill" in run.value) == ("nothing-to-do", False)
     assert not scratch(house).exists()
     newest = house.call("history")["runs"][1]
-    assert (newest["asked"], newest["outcome"]) == ("drill", "interrupted")
+    assert (newest["requested"], newest["outcome"]) == ("drill", "interrupted")
     assert standing(house)[0] == "up"
     assert strays(house.folder) == []
 

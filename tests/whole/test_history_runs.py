@@ -36,7 +36,7 @@ def test_a_killed_run_is_told_as_interrupted(house: House) -> None:
     shown = house.call("show", str(died["run"]))
     assert (shown["outcome"], shown["attempt"][0]["decision"]["decision"]) == ("interrupted", "plan"), shown
     begun_step = shown["attempt"][0]["steps"][-1]
-    assert (begun_step["does"].split()[0], begun_step["ended"], begun_step["proved"]) == ("copy", None, None), (
+    assert (begun_step["action"].split()[0], begun_step["ended"], begun_step["confirmed"]) == ("copy", None, None), (
         begun_step
     )
 
@@ -50,12 +50,12 @@ def test_show_tells_everything(house: House) -> None:
     assert (shown["outcome"], shown["moved_bytes"], shown["attempts"]) == ("done", 1000, 1)
     (attempt,) = shown["attempt"]
     assert attempt["ended"]
-    copy = next(step for step in attempt["steps"] if step["does"].startswith("copy"))
+    copy = next(step for step in attempt["steps"] if step["action"].startswith("copy"))
     (line,) = copy["commands"]
     assert line.startswith("rsync ")
     assert str(house.source) in line
     assert (copy["moved_bytes"], copy["proved"], copy["exits"]) == (1000, True, [0])
-    assert [step["does"] for step in attempt["steps"]] == [step["does"] for step in run["steps"]]
+    assert [step["action"] for step in attempt["steps"]] == [step["action"] for step in run["steps"]]
     assert house.call("show", "photos")["run"] == run["run"]
     assert house.call("show", "999").code == 2
 

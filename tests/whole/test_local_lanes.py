@@ -30,7 +30,7 @@ def test_lanes_make_the_same_tree(house: House, parallel_copies: int) -> None:
     wide_tree(house)
     first = house.run(house.job(rsync={"parallel": parallel_copies}))
     assert first.outcome == "done", first
-    assert sum(f"of {parallel_copies}" in step["does"] for step in first["steps"]) == parallel_copies
+    assert sum(f"of {parallel_copies}" in step["action"] for step in first["steps"]) == parallel_copies
     assert facts(house.source) == facts(house.point())
     assert house.run().outcome == "nothing-to-do"
     house.write("a/0/0", "changed")
@@ -58,7 +58,7 @@ def test_folders_that_lanes_share_are_as_in_the_source(house: House, parallel_co
         os.utime(folder, ns=(0, 1_000_000_007 * (number + 1)))
     ran = house.run(house.job(rsync={"parallel": parallel_copies}))
     assert ran.outcome == "done", ran
-    assert sum(f"of {parallel_copies}" in step["does"] for step in ran["steps"]) == parallel_copies
+    assert sum(f"of {parallel_copies}" in step["action"] for step in ran["steps"]) == parallel_copies
     assert facts(house.source) == facts(house.point())
     house.write("b/new", "new")
     assert house.run().outcome == "done"

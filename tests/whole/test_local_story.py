@@ -35,8 +35,8 @@ def test_the_report_has_the_promised_shape(house: House) -> None:
     assert ran["steps"]
     for step in ran["steps"]:
         assert set(step) == STEP_KEYS
-        assert step["proved"] is True
-        assert step["does"]
+        assert step["confirmed"] is True
+        assert step["action"]
         assert step["why"]
     assert isinstance(ran["run"], int)
     assert isinstance(ran["took_s"], float)

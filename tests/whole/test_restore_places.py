@@ -40,7 +40,7 @@ def test_a_whole_point(house: House, there: str) -> None:
     done = back(house, to=to)
     assert (done.code, done.outcome) == (0, "done"), done
     assert facts(to) == facts(house.source)
-    assert any(step["does"].startswith("read") and step["proved"] for step in done["steps"])
+    assert any(step["action"].startswith("read") and step["confirmed"] for step in done["steps"])
 
 
 def test_one_folder(house: House) -> None:

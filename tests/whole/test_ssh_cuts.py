@@ -99,7 +99,7 @@ def test_a_cut_is_mended_within_the_run(
     ended = house.ended(run)
     assert (ended.code, ended.outcome, ended["resumed"]) == (0, "done", True), ended
     assert ended["attempts"] == 2, ended
-    assert any(step["does"] == "go on with disk.img" for step in ended["steps"])
+    assert any(step["action"] == "go on with disk.img" for step in ended["steps"])
     assert ended["moved_bytes"] <= 1.1 * size
     assert size <= link.moved <= 1.1 * size
     assert trees_equal(house.source, house.point())

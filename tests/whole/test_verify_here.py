@@ -60,9 +60,9 @@ def test_a_rotten_file_is_named_and_copied_again(house: House, digest: str) -> N
 
     mended = house.run()
     assert mended.outcome == "done", mended
-    assert any(step["does"] == "copy 1 damaged file again" and step["moved_bytes"] == 9 for step in mended["steps"]), (
-        mended
-    )
+    assert any(
+        step["action"] == "copy 1 damaged file again" and step["moved_bytes"] == 9 for step in mended["steps"]
+    ), mended
     assert facts(house.point()) == facts(house.source)
     assert (house.point() / "one").stat().st_ino != (house.point(-2) / "one").stat().st_ino
     assert (house.point() / "two").stat().st_ino == (house.point(-2) / "two").stat().st_ino
@@ -82,7 +82,7 @@ def test_damage_in_an_older_point_that_shares_the_file(house: House) -> None:
     assert found(read) == {"one": "rotten", "two": "rotten"}
     mended = house.run()
     assert mended.outcome == "done", mended
-    assert any(step["does"].startswith("copy 1 damaged") for step in mended["steps"])
+    assert any(step["action"].startswith("copy 1 damaged") for step in mended["steps"])
     assert facts(house.point()) == facts(house.source)
     assert (house.point() / "two").stat().st_ino == (house.point(1) / "two").stat().st_ino
 

@@ -162,4 +162,4 @@ class ScrubState:
     paused: bool
 
     def __str__(self) -> str:
-        return f"the scrub of {self.root} is paused" if self.paused else f"a scrub of {self.root} goes on"
+        return f"the scrub of {self.root} is paused" if self.paused else f"a scrub of {self.root} is running"

@@ -85,7 +85,7 @@ def _describe_scan(scan: PoolScan | None, now: datetime) -> str:
     done = f", {scan.share:.0%} done" if scan.share is not None else ""
     left = _left(scan, now)
     told = f", about {show_duration(left)} left" if left is not None else ""
-    return f"a {scan.kind} {'is paused' if scan.state == 'paused' else 'goes on'}{done}{told}"
+    return f"a {scan.kind} {'is paused' if scan.state == 'paused' else 'is running'}{done}{told}"
 
 
 def _left(scan: PoolScan, now: datetime) -> float | None:

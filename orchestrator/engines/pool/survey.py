@@ -55,4 +55,4 @@ def confirm_scrub(proof: ScrubState, reader: Reader) -> None:
         if scan.state == "finished" and scan.ended is not None and scan.ended >= proof.since:
             return
     told = f"a {scan.kind} that is {scan.state}" if scan else "no scan"
-    raise ProofFailed(f"{proof} was expected, and there is {told}", hint=f"see `zpool status {proof.root.path}`")
+    raise ProofFailed(f"expected: {proof}; found: {told}", hint=f"see `zpool status {proof.root.path}`")

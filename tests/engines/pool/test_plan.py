@@ -74,13 +74,13 @@ def test_none_is_started_before_its_time_or_beside_another() -> None:
         assert isinstance(decided(last), NothingToDo)
     goes = decided(scan("running", share=0.43, left=7200))
     assert isinstance(goes, NothingToDo)
-    assert goes.why.endswith("a scrub goes on, 43% done, about 2 h left")
+    assert goes.why.endswith("a scrub is running, 43% done, about 2 h left")
     guessed = decided(scan("running", share=0.25, ago=3600))
     assert isinstance(guessed, NothingToDo)
-    assert guessed.why.endswith("a scrub goes on, 25% done, about 3 h left")
+    assert guessed.why.endswith("a scrub is running, 25% done, about 3 h left")
     begun = decided(scan("running", share=0.0))
     assert isinstance(begun, NothingToDo)
-    assert begun.why.endswith("a scrub goes on, 0% done")
+    assert begun.why.endswith("a scrub is running, 0% done")
 
 
 @pytest.mark.parametrize("last", [scan(ago=31 * DAY), scan("paused")])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.whole.drawer import Drawer
 from tests.whole.house import House, facts
 
 STRANGER = 65534
@@ -19,6 +20,14 @@ def house(tmp_path: Path) -> House:
         if folder.stat().st_uid == 0 and not folder.stat().st_mode & 0o001:
             folder.chmod(0o711)
     return House(tmp_path)
+
+
+@pytest.fixture
+def drawer(tmp_path: Path) -> Iterator[Drawer]:
+    """An empty drawer of its own, let go of at the end."""
+    made = Drawer(tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ if [ ! -e target.json ]; then
   printf '{"format": 1, "job": "%s", "coarse": %s}\n' "$job" "$coarse" > target.json.new
   mv -T target.json.new target.json
 fi
+# A disk may have been elsewhere: flock would wait for ever for a FIFO, and follow a link.
+if [ -L lock ] || { [ -e lock ] && [ ! -f lock ]; }; then rm -rf -- lock; fi
 flock -x -w "$patience" -E 75 ./lock true
 for folder in "$@"; do
   if [ -L "./$folder" ]; then

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.engines.rsync.commands import resumes_from_afar
+from orchestrator.engines.rsync.model import RsyncProgram
+from orchestrator.engines.rsync.parse import parse_program
 from tests.whole.house import House, family, kill, trees_equal, wait_until
 from tests.whole.sshd import Link, Sshd, link, sshd
 
@@ -38,6 +41,13 @@ def random_file(path: Path, size: int) -> Path:
     with open(path, "wb") as file:
         file.writelines(os.urandom(10_000_000) for _ in range(size // 10_000_000))
     return path
+
+
+def this_rsync() -> RsyncProgram:
+    told = subprocess.run(["rsync", "--version", "--version"], capture_output=True, check=True).stdout
+    program = parse_program(told)
+    assert program is not None
+    return program
 
 
 def in_the_middle(house: House, size: int) -> None:
@@ -119,7 +129,8 @@ def test_a_mirror_goes_on_from_what_our_own_folder_holds(
     cut(house, run, sshd, link)
     ended = house.ended(run)
     assert (ended.code, ended.outcome, ended["resumed"], ended["attempts"]) == (0, "done", True, 2), ended
-    assert size <= link.moved <= 1.15 * size
+    # Debian 12's rsync cannot go on from a folder of ours: the file is sent again.
+    assert size <= link.moved <= (1.15 if resumes_from_afar(this_rsync()) else 2) * size
     assert (house.target / "disk.img").read_bytes() == smaller.read_bytes()
     assert sorted(os.listdir(house.target)) == [".poolferry", "disk.img", "small"]
     assert {"work", "partial", "temporary"}.isdisjoint(os.listdir(house.target / ".poolferry"))

@@ -147,7 +147,9 @@ class RsyncEngine:
         return ((path, digest) for path, digest in self.moved(lines) if digest)
 
     def digests(self, tree: Location, names: str, empty: str, algorithm: str, job: Job) -> tuple[Pipeline, Parse]:
-        command = commands.digests_command(tree, empty, algorithm, job)
+        with open(names, "rb") as file:
+            odd_names = any(b"\\" in line and set(line) & set(b"*?[") for line in file)
+        command = commands.digests_command(tree, empty, algorithm, job, odd_names=odd_names)
         parser: Parse = parse.parse_sums if algorithm == "sha256" else self._told
         return Pipeline(stages=(command,), reads=names), parser
 

@@ -73,6 +73,7 @@ def copy_command(
         local=not (into.host or job.source.host),
         holes=world.holes is not False,
         private=world.keeps_partials,
+        resumes=resumes_from_afar(world.there if into.host else world.here),
     )
     argv += _comparing(options, there=world.there, coarse=world.target.coarse)
     argv += _moving(job, world.here, world.there, into)
@@ -136,7 +137,17 @@ def _rule(path: bytes) -> bytes:
     return re.sub(_WILD_BYTES, rb"\\\1", path) if set(path) & set(b"*?[") else path
 
 
-def _writing(options: RsyncOptions, into: Location, *, local: bool, holes: bool, private: bool) -> list[str]:
+def resumes_from_afar(receiver: RsyncProgram | None) -> bool:
+    """Return whether a receiver goes on from a partial folder that has an absolute path.
+
+    Why: Debian 12's 3.2.7, with the security fixes of 2025, does not find the bytes there: its file never passes the check.
+    """
+    return receiver is None or receiver.at_least(3, 4, 1)
+
+
+def _writing(
+    options: RsyncOptions, into: Location, *, local: bool, holes: bool, private: bool, resumes: bool
+) -> list[str]:
     """Return the flags for writing files: a new file that is renamed, or changed blocks written into the old file.
 
     Why no partial folders beside the files of a mirror: users own folders there, and rsync before 3.5 follows a link that a
@@ -149,7 +160,8 @@ def _writing(options: RsyncOptions, into: Location, *, local: bool, holes: bool,
         argv = [f"--partial-dir={PARTIAL}"]  # plain --partial lets a late receiver truncate a finished file
     elif private:
         root = into.path.rstrip("/")
-        argv = [f"--partial-dir={root}/{PARTIALS}", f"--temp-dir={root}/{TEMPORARY}"]
+        argv = [f"--partial-dir={root}/{PARTIALS}"] if resumes else []
+        argv += [f"--temp-dir={root}/{TEMPORARY}"]
     argv += ["--whole-file"] if local else []  # comparing blocks of local files costs five times the copy
     # The search for zeros costs a third of a copy's processor time, so it is off when a listing has found no hole.
     return argv + (["--sparse"] if options.sparse and holes else [])
@@ -235,16 +247,19 @@ def sample_command(tree: Location, to: Location, job: Job, names: str) -> Comman
     return Command(argv=tuple(argv), effect=Effect.WRITES)
 
 
-def digests_command(tree: Location, empty: str, algorithm: str, job: Job) -> Command:
+def digests_command(tree: Location, empty: str, algorithm: str, job: Job, *, odd_names: bool = False) -> Command:
     """Build the command that prints digests of files of a remote tree, named NUL-terminated on its input.
 
     xxh128 needs nothing but rsync there: a dry run against an empty folder compares checksums. Raises: ValueError.
+    `odd_names`: some names hold both a wildcard and a backslash. Why: rsync 3.2.5 to 3.3 then refuses the names that it asked
+    for itself, unless it trusts the sender; nothing is written here, and versions before know no such option.
     """
     if algorithm == "sha256":
         return sums_command(tree)
     if algorithm != "xxh128":
         raise ValueError(f"{algorithm} cannot be made on {tree.host}: use xxh128 or sha256 in [verify] digest")
-    argv = ("rsync", "--dry-run", "--times", "--checksum", "--checksum-choice=xxh128", "--from0", "--files-from=-", "--out-format=pf:%i|%l|0|%C|%n",
+    trust = ("--trust-sender",) if odd_names else ()
+    argv = ("rsync", "--dry-run", *trust, "--times", "--checksum", "--checksum-choice=xxh128", "--from0", "--files-from=-", "--out-format=pf:%i|%l|0|%C|%n",
             *_pairing(job, None, tree, Location(path=empty)), "--", _argument(tree, wild=True), empty + "/")  # fmt: skip
     return Command(argv=argv, effect=Effect.READS)
 

@@ -360,3 +360,18 @@ def test_rules_name_each_folder_once_and_before_what_lies_in_it(parts: list[str]
     assert len(rules) == len(parts)
     assert all(rule.endswith(b"/") for rule in rules[:-1])
     assert all(rule.startswith(b"/") for rule in rules)
+
+
+@pytest.mark.parametrize(
+    ("version", "resumes"), [((3, 2, 7), False), ((3, 4, 0), False), ((3, 4, 1), True), ((3, 5, 0), True)]
+)
+def test_a_mirror_goes_on_from_our_own_folder_only_where_rsync_can(version: tuple[int, ...], *, resumes: bool) -> None:
+    seen = world(there=replace(program(), version=version))
+    told = copy_command(mirror(target=THERE), THERE, seen, base=None).argv
+    assert any(word.startswith(f"--partial-dir={THERE.path}/") for word in told) == resumes
+    assert any(word.startswith(f"--temp-dir={THERE.path}/") for word in told)
+
+
+def test_names_that_an_older_rsync_does_not_know_again_are_asked_of_a_trusted_sender() -> None:
+    assert "--trust-sender" in digests_command(THERE, "/e", "xxh128", job(target=THERE), odd_names=True).argv
+    assert "--trust-sender" not in digests_command(THERE, "/e", "xxh128", job(target=THERE)).argv

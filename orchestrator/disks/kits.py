@@ -7,7 +7,7 @@ again. Their output is an archive of all files that may belong to a kit.
 from orchestrator.disks.commands import untouched_options
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Effect, Pipeline
-from orchestrator.process.scripts import MOUNT_NAMESPACE, script, script_command
+from orchestrator.process.scripts import MOUNT_NAMESPACE, printing_function, script_command
 
 DATASET = "poolferry-kit"
 _ROOM = "disks"
@@ -18,8 +18,9 @@ _PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin\n"
 
 def host_pipeline(path: str, host: Host, keeps: str) -> Pipeline:
     """Return the pipeline that packs a folder on a host, or a dataset there with kits below it."""
-    dataset = _PATH + script(_ROOM, _FUNCTIONS) + script(_ROOM, "pack-dataset.sh")
-    return _pipeline("pack-either.sh", path, dataset, host=host, keeps=keeps)
+    functions = printing_function("print_functions", _ROOM, _FUNCTIONS)
+    pack = printing_function("print_pack_dataset", _ROOM, "pack-dataset.sh")
+    return _pipeline("pack-either.sh", path, host=host, keeps=keeps, before=functions + pack)
 
 
 def folder_pipeline(path: str, keeps: str) -> Pipeline:
@@ -38,8 +39,17 @@ def device_pipeline(device: str, keeps: str) -> Pipeline:
     return _pipeline("pack-device.sh", device, *options, host=None, keeps=keeps, prefix=MOUNT_NAMESPACE)
 
 
-def _pipeline(name: str, *values: str, host: Host | None, keeps: str, prefix: tuple[str, ...] = ()) -> Pipeline:
+def _pipeline(
+    name: str, *values: str, host: Host | None, keeps: str, before: str = "", prefix: tuple[str, ...] = ()
+) -> Pipeline:
     command = script_command(
-        _ROOM, name, *values, effect=Effect.READS, host=host, before=_PATH, with_functions=_FUNCTIONS, prefix=prefix
+        _ROOM,
+        name,
+        *values,
+        effect=Effect.READS,
+        host=host,
+        before=_PATH + before,
+        with_functions=_FUNCTIONS,
+        prefix=prefix,
     )
     return Pipeline(stages=(command,), keeps=keeps)

@@ -7,7 +7,7 @@ again. Their output is an archive of all files that may belong to a kit.
 from orchestrator.disks.commands import untouched_options
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Effect, Pipeline
-from orchestrator.process.scripts import MOUNT_NAMESPACE, printing_function, script_command
+from orchestrator.process.scripts import MOUNT_NAMESPACE, printing_function, script, script_command
 
 DATASET = "poolferry-kit"
 _ROOM = "disks"
@@ -18,9 +18,9 @@ _PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin\n"
 
 def host_pipeline(path: str, host: Host, keeps: str) -> Pipeline:
     """Return the pipeline that packs a folder on a host, or a dataset there with kits below it."""
-    functions = printing_function("print_functions", _ROOM, _FUNCTIONS)
-    pack = printing_function("print_pack_dataset", _ROOM, "pack-dataset.sh")
-    return _pipeline("pack-either.sh", path, host=host, keeps=keeps, before=functions + pack)
+    text = _PATH + script(_ROOM, _FUNCTIONS) + script(_ROOM, "pack-dataset.sh")
+    inner = printing_function("print_pack_dataset", text)
+    return _pipeline("pack-either.sh", path, host=host, keeps=keeps, before=inner)
 
 
 def folder_pipeline(path: str, keeps: str) -> Pipeline:
@@ -40,7 +40,7 @@ def device_pipeline(device: str, keeps: str) -> Pipeline:
 
 
 def _pipeline(
-    name: str, *values: str, host: Host | None, keeps: str, before: str = "", prefix: tuple[str, ...] = ()
+    name: str, *values: str, host: Host | None, keeps: str, prefix: tuple[str, ...] = (), before: str = ""
 ) -> Pipeline:
     command = script_command(
         _ROOM,

@@ -1,11 +1,18 @@
 """End of a visit: flush, switch off, and the check that the device is idle and may be pulled out."""
 
+import time
+
 from orchestrator.disks import commands
 from orchestrator.disks.detect import list_devices, survey_devices
 from orchestrator.disks.run import read_if_any, run_flush, try_run
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.process.executor import Reader, Writer
+
+_TRIES, _PAUSE = (
+    50,
+    0.2,
+)  # s; requests of others, such as udev's look at a disk that was just unmounted, end within seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +62,9 @@ def why_still_busy(device: BlockDevice, reader: Reader) -> str:
         return f"it is in use by {', '.join(here.above)}"
     if not here.answers:
         return "it does not answer"
-    told = read_if_any(reader, commands.in_flight(device.disk))
-    if told is not None and any(number.strip(b"0") for number in told.split()):
-        return "it still works"
-    return ""
+    for _ in range(_TRIES):
+        requests = read_if_any(reader, commands.in_flight(device.disk))
+        if requests is None or not any(number.strip(b"0") for number in requests.split()):
+            return ""
+        time.sleep(_PAUSE)
+    return "it still works"

@@ -329,7 +329,7 @@ _LEFT_BEHIND: list[subprocess.Popen[bytes]] = []
 class PipelineStage:
     """One program and its children. It is reaped last, so that its pid, which names its group, is not reused.
 
-    `errors`: where to read its error output; `exit_bell`: readable once it has ended.
+    `errors`: where to read its error output; `exit_wakeup`: readable once it has ended.
     """
 
     def __init__(self, *, command: Command, process: subprocess.Popen[bytes], errors: int) -> None:

@@ -20,7 +20,7 @@ def scripted_result(stdout: bytes = b"", *, exits: tuple[int | None, ...] = (0,)
 class ScriptedExecutor(Writer):
     """Executor that answers each pipeline by its line, `str(pipeline)`, or by the first predicate that matches.
 
-    `asked` holds all pipelines so far, in order. Raises: KeyError for a pipeline that the script does not know.
+    `requested` holds all pipelines so far, in order. Raises: KeyError for a pipeline that the script does not know.
     """
 
     def __init__(self, script: Mapping[str, PipelineResult] | Sequence[tuple[Question, PipelineResult]]) -> None:

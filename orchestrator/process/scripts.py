@@ -43,9 +43,9 @@ def script_command(
     return Command(argv=(*prefix, "sh", "-c", text, name, *values), effect=effect, host=host)
 
 
-def printing_function(function: str, space: str, name: str) -> str:
-    """Return a shell function that prints a script in another language, as the `before` of a script that needs it.
+def printing_function(function: str, text: str) -> str:
+    """Return a shell function that prints a text, such as a script in another language, as the `before` of a script that needs it.
 
-    Why: as an argument its text would appear in the plan's line.
+    Why: as an argument it would appear in the plan's line, and its line ends would not pass every login shell.
     """
-    return f"{function}() {{\nprintf %s {shlex.quote(script(space, name))}\n}}\n"
+    return f"{function}() {{\nprintf %s {shlex.quote(text)}\n}}\n"

@@ -99,7 +99,7 @@ def _describe_duration(copy: CopyCandidate, now: datetime) -> str:
     else:
         size = f", {show_size(newest.bytes)}" if newest.bytes is not None else ""
         read = f", read again {format_ago(newest.read_at, now=now)}" if newest.read_at else ""
-        what = f"{show_count(len(copy.points), 'point')}, the newest good one {newest.name}{size}, proved{read}"
+        what = f"{show_count(len(copy.points), 'point')}, the newest good one {newest.name}{size}, verified{read}"
     bad = [each.name for each in copy.points if each.sound is False]
     damaged = f"; DAMAGED: {', '.join(bad[-3:])}" if bad else ""
     gap = copy.gap()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.disks import commands
+from orchestrator.disks import commands, release
 from orchestrator.disks.detect import probe_pipeline, signatures_pipeline, tree_pipeline
 from orchestrator.disks.release import ReleaseResult, release_disk
 from orchestrator.domain.errors import OrchestratorError
@@ -51,8 +51,19 @@ def test_a_quiet_disk_and_one_that_is_gone_are_safe() -> None:
         (script(in_flight=b"       0        3\n"), "it still works"),
     ],
 )
-def test_a_disk_that_is_used_or_works_is_not_safe(used: ScriptedExecutor, why: str) -> None:
+def test_a_disk_that_is_used_or_works_is_not_safe(
+    used: ScriptedExecutor, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "_PAUSE", 0)
     assert why in release_disk(RED, used, power_off=False).hinders
+
+
+def test_what_others_still_read_of_it_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "_PAUSE", 0)
+    busy, line = iter([True] * 3), str(commands.in_flight("sdb"))
+    first = (lambda pipeline: str(pipeline) == line and next(busy, False), scripted_result(b"3 0\n"))
+    assert release_disk(RED, ScriptedExecutor([first, *answers().items()]), power_off=False).hinders == ""
+    assert next(busy, None) is None
 
 
 def beside(*more: dict[str, Any], **told: Any) -> ScriptedExecutor:

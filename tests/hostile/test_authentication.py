@@ -1,5 +1,6 @@
 """Forged proofs: who can write both a file and its line in the manifest, and does not have the host's key, is named."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -33,7 +34,7 @@ def key_file(house: House) -> Path:
 
 def unsound(house: House) -> list[str]:
     """The points that history knows to be damaged."""
-    with sqlite3.connect(house.state / "history.sqlite") as history:
+    with contextlib.closing(sqlite3.connect(house.state / "history.sqlite")) as history:
         return [row[0] for row in history.execute("SELECT name FROM points WHERE sound = 0 AND gone_at IS NULL")]
 
 

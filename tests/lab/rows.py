@@ -275,4 +275,4 @@ def _sends(steps: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _reason(step: Mapping[str, Any]) -> str:
-    return f"{step['does']}: {step['why']}" + (f"; {step['error']}" if step["error"] else "")
+    return f"{step['action']}: {step['why']}" + (f"; {step['error']}" if step["error"] else "")

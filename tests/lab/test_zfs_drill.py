@@ -140,7 +140,7 @@ def test_what_is_encrypted_is_tried_as_it_lies_until_its_key_is_there(master: Ma
     told = drill(master)
     assert (told["outcome"], told["drill"]["files"]) == ("done", 0), told
     assert "of 1 encrypted dataset without its key no file was seen" in told["why"]
-    assert "a trial receive (poolferry drill photos --whole) prove all of it" in told["why"]
+    assert "a trial receive (poolferry drill photos --whole) verify all of it" in told["why"]
     told = drill(master, "--prove")
     assert (told["outcome"], "without its key" in told["why"]) == ("refused", True), told
     told = drill(master, "--whole")

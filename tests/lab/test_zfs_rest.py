@@ -111,7 +111,7 @@ def test_a_stream_that_is_stuck_is_begun_anew(master: Machine) -> None:
         master.sh("rm -f /usr/local/sbin/zfs")
     assert master.sh(f"zfs list -Ho name -t snapshot -r {COPY}").text == f"{COPY}@sea"
     shown = master.poolferry("show", "5").text
-    assert "3 runs in a row went on from it" in shown
+    assert "3 runs in a row continued from it" in shown
 
 
 def test_a_copy_onto_a_placeholder_that_was_cut_keeps_what_we_set(master: Machine) -> None:

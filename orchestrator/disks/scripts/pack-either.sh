@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck shell=dash
 # Prints an archive of the recovery kits at a path on a host, which may mean a folder or a dataset.
-# Argument: the path. print_functions and print_pack_dataset print the scripts for a mount namespace of its own.
+# Argument: the path. `print_pack_dataset` prints the whole text of pack-dataset.sh, for a mount namespace of its own.
 path=$1
 dataset=${path#/}
 has_kit() {
@@ -16,7 +16,7 @@ if command -v zfs > /dev/null && zfs list -H -o name "$dataset" > /dev/null 2>&1
     printf "kits in a dataset are read by root alone: ssh://root@…\n" >&2
     exit 1
   fi
-  exec unshare --mount --propagation slave sh -c "$(print_functions; print_pack_dataset)" pack-dataset.sh "$dataset"
+  exec unshare --mount --propagation slave sh -c "$(print_pack_dataset)" pack-dataset.sh "$dataset"
 fi
 if [ ! -d "$path" ]; then
   printf "%s is no folder there, and %s no dataset\n" "$path" "$dataset" >&2

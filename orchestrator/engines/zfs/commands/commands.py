@@ -429,7 +429,7 @@ def bookmark_commands(marks: tuple[tuple[str, str, str], ...], side: SideSurvey)
     """
     if side.programs:
         pool = side.root.path.partition("/")[0]
-        program = package_scripts.printing_function("channel_program", _ROOM, "bookmarks.lua")
+        program = package_scripts.printing_function("channel_program", package_scripts.script(_ROOM, "bookmarks.lua"))
         for batch in batch_arguments(marks):
             yield script_command(
                 "bookmarks.sh", pool, *batch, effect=Effect.WRITES, where=command_host(side), before=program

@@ -68,7 +68,7 @@ def main() -> int:
     """The command line; its exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.lab", description="Real OpenZFS in virtual machines.")
     parser.add_argument("--flavour", action="append", choices=list(FLAVOURS), help="build: all; else trixie")
-    commands = parser.add_subparsers(dest="does", required=True)
+    commands = parser.add_subparsers(dest="action", required=True)
     for name, action in COMMANDS.items():
         one = commands.add_parser(name, help=str(action.__doc__).splitlines()[0])
         if name == "build":

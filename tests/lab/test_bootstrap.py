@@ -1,7 +1,10 @@
 """Server and state are lost: a fresh machine takes over from a USB disk with a pool, or from a dataset of kits, and goes on."""
 
+import shlex
+
 import pytest
 
+from orchestrator.process.scripts import script
 from tests.lab.common import Machine
 from tests.lab.laboratory import Pair
 from tests.lab.pools import create, guids
@@ -19,6 +22,31 @@ def copied(master: Machine, pool: str) -> None:
     )
     master.job("photos", JOB.replace("vault", pool), targets=TARGETS.replace("vault", pool))
     assert master.poolferry("run", "photos", "--json").code == 0
+
+
+@BOTH
+@pytest.mark.parametrize("access", ["ro", "rw"])
+def test_no_link_is_followed_in_what_is_mounted(master: Machine, access: str) -> None:
+    """OpenZFS itself takes no nosymfollow."""
+    master.pool("vault", "100M")
+    master.sh("zfs create -o mountpoint=legacy vault/poolferry-kit")
+    master.sh("mount -t zfs vault/poolferry-kit /mnt; ln -s /etc/hostname /mnt/link; umount /mnt")
+    master.sh("zfs snapshot vault/poolferry-kit@a; mkdir /made")
+    options = {access, "nosuid", "nodev", "noexec", "nosymfollow"}
+    refused = master.sh("mount -t zfs -o ro,nosymfollow vault/poolferry-kit /made", check=False)
+    assert "invalid option 'nosymfollow'" in refused.complaint
+    what = "vault/poolferry-kit@a" if access == "ro" else "vault/poolferry-kit"
+    master.sh(f"{script('engines/zfs', 'mount-safely.sh')}mount_safely {access} {what} /made")
+    assert options <= set(master.sh("findmnt -no VFS-OPTIONS /made").text.strip().split(","))
+    assert "symbolic links" in master.sh("cat /made/link", check=False).complaint
+    written = master.sh("touch /made/new", check=False)
+    assert (written.code == 0) == (access == "rw"), written
+    master.sh("umount /made")
+    kits = "mount -t tmpfs none /mnt && mount_kit_datasets vault\ncat /proc/self/mountinfo"
+    text = shlex.quote(script("disks", "kit-files.sh") + kits)
+    look = master.sh(f"unshare --mount --propagation slave sh -c {text}")
+    mounted = next(line.split()[5] for line in look.lines if " /mnt/1 " in line)
+    assert {"ro", *(options - {access})} <= set(mounted.split(","))
 
 
 @BOTH

@@ -42,7 +42,7 @@ look_at() {
       exit 1 ;;
   esac
   while [ $# -ge 2 ]; do
-    [ "$1" != "$kind" ] || mount_next -t "$1" -o "$2,nosuid,nodev,noexec,nosymfollow" "$part" || exit
+    [ "$1" != "$kind" ] || mount_next "$1" "$2" "$part" || exit
     shift 2
   done
 }

@@ -5,7 +5,7 @@
 path=$1
 dataset=${path#/}
 has_kit() {
-  [ -d "$1" ] && [ -n "$(cd -- "$1" && kit_files . | head -c 1 | tr "\0" x)" ]
+  [ -d "$1" ] && [ -n "$(cd -- "$1" && kit_files . -print -quit)" ]
 }
 if has_kit "$path"; then
   pack_folder "$path"

@@ -21,6 +21,7 @@ from orchestrator.engines.zfs.model import (
 from orchestrator.process import scripts as package_scripts
 
 _ROOM = "engines/zfs"
+MOUNT_FUNCTIONS = "mount-safely.sh"
 # One argument may have 128 KiB, and a whole remote line is one argument of the remote shell.
 LONGEST = 96 << 10
 _LEAST = 2 << 20  # mbuffer needs memory for some of its blocks
@@ -87,8 +88,15 @@ def namespace_command(
 ) -> Command:
     """Build the command of a script that mounts, in a mount namespace of its own, which root alone can make."""
     prefix = (*(("sudo", "-n") if sudo else ()), *package_scripts.MOUNT_NAMESPACE)
-    where = CommandHost(host=host)
-    return script_command(name, *values, effect=effect, where=where, with_functions=with_functions, prefix=prefix)
+    return script_command(
+        name,
+        *values,
+        effect=effect,
+        where=CommandHost(host=host),
+        before=package_scripts.script(_ROOM, MOUNT_FUNCTIONS),
+        with_functions=with_functions,
+        prefix=prefix,
+    )
 
 
 def runs_with_sudo(command: Command) -> bool:

@@ -68,7 +68,10 @@ def _shown(job: Job, snapshot: RestorePoint, rest: bytes, left_out: tuple[str, .
     folder = f"{_FOLDER}/{sha256(whole.path.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"
     sudo = "sudo -n" if options_of(job).sudo else ""
     where = CommandHost(host=whole.host)
-    show = commands.script_command("show-snapshot.sh", whole.path, folder, sudo, effect=Effect.WRITES, where=where)
+    show = commands.script_command(
+        "show-snapshot.sh", whole.path, folder, sudo, effect=Effect.WRITES, where=where,
+        with_functions=commands.MOUNT_FUNCTIONS,
+    )  # fmt: skip
     hide = commands.script_command("hide-snapshot.sh", folder, sudo, effect=Effect.WRITES, where=where)
     return SnapshotView(
         point=snapshot, tree=Location(path=folder, host=whole.host), rest=rest, left_out=left_out,

@@ -9,10 +9,11 @@ work() {
   cat <&3 > "$scratch/names"
   mount_here "$1" || return
   find . -maxdepth 0 -printf "//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t\0"
+  # Regular files alone are opened: here a name may be another thing than where it was chosen, and a pipe would never end.
   # shellcheck disable=SC2185
-  find -files0-from "$scratch/names" -maxdepth 0 \
-    -printf "%p//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\0" 2>> "$scratch/errors" | sed -z "s,^\./,,"
-  sum_files "$readers" -a "$scratch/names" -n 64 || return
+  find -files0-from "$scratch/names" -maxdepth 0 -printf "%p//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\0" \
+    -type f -fprint0 "$scratch/files" 2>> "$scratch/errors" | sed -z "s,^\./,,"
+  sum_files "$readers" -a "$scratch/files" -n 64 || return
   print_sums
   grep -v "No such file" "$scratch/errors" | print_errors
 }

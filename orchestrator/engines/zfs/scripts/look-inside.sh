@@ -7,7 +7,7 @@ mounted=$(sed -n "s|^$dataset \([^ ]*\) zfs .*|\1|p" /proc/mounts | head -n 1)
 if [ -n "$mounted" ]; then
   mount --bind "$(printf %b "$mounted")" /mnt || exit
 else
-  mount -t zfs -o ro,zfsutil,nosuid,nodev,noexec "$dataset" /mnt || exit
+  mount_safely ro,zfsutil "$dataset" /mnt || exit
 fi
 {
   find /mnt -xdev -mindepth 1 ! -type d -printf "%P\0" || printf "what cannot be read\0"

@@ -5,4 +5,4 @@
 snapshot=$1 folder=$2 sudo=$3
 umask 077
 mkdir -p "$folder" || exit
-mountpoint -q "$folder" || $sudo mount -t zfs -o ro,nosuid,nodev,noexec "$snapshot" "$folder"
+mountpoint -q "$folder" || mount_safely ro "$snapshot" "$folder" "$sudo"

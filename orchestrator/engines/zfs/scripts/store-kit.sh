@@ -6,7 +6,7 @@ dataset=$1 job=$2
 zfs list -H -o name "$dataset" > /dev/null 2>&1 ||
   zfs create -o mountpoint=legacy -o readonly=off "$dataset" || exit
 # The disk may have been elsewhere: nothing on it is run or followed.
-mount -t zfs -o nosuid,nodev,noexec "$dataset" /mnt && cd /mnt || exit
+mount_safely rw "$dataset" /mnt && cd /mnt || exit
 rm -rf "./.new-$job" && mkdir -m 700 "./.new-$job" && tar -x -f - -C "./.new-$job" || exit
 rm -rf "./.old-$job"
 if [ -e "./$job" ] || [ -L "./$job" ]; then mv -T "./$job" "./.old-$job" || exit; fi

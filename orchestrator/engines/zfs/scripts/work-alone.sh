@@ -50,9 +50,9 @@ work_alone() {
   trap "" HUP INT TERM PIPE
   exit "$status"
 }
-# mount_here DATASET [rw] mounts it, and goes in. Nothing in it is run, and no device node of it opened.
+# mount_here DATASET [rw] mounts it, and goes in.
 mount_here() {
-  mount -t zfs -o "${2:-ro},nosuid,nodev,noexec" "$1" "$scratch/mount" || return
+  mount_safely "${2:-ro}" "$1" "$scratch/mount" || return
   cd "$scratch/mount" || return
 }
 # sum_files READERS XARGS-OPTIONS… makes SHA-256 sums of files, whose names xargs takes from its input or a file.

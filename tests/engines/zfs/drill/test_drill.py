@@ -26,7 +26,11 @@ from tests.engines.zfs.sides import ASKED, COPY, SOURCE, A, B, dataset, job, sid
 
 PLACE = "vault/copies/poolferry-drill"
 # Stands in for mount(8): a folder in place of a snapshot, a clone as a folder that may be written.
-MOUNT = '#!/bin/sh\nwhile [ $# -gt 2 ]; do shift; done\nexec {mount} --bind "$1" "$2"\n'
+MOUNT = """#!/bin/sh
+case $2 in remount,*) exec {mount} "$@";; esac
+while [ $# -gt 2 ]; do shift; done
+exec {mount} --bind "$1" "$2"
+"""
 
 
 def planned(
@@ -263,6 +267,26 @@ def test_exactly_the_named_files_are_read_and_compared(tree: Path, tmp_path: Pat
     assert found[b"-dash"] == "missing"
     assert set(found) - {b""} == {b"in/deep", b"-dash"}
     assert before.files == 4
+
+
+@pytest.mark.namespace
+def test_what_is_no_file_of_the_dataset_is_told_of_and_never_opened(tree: Path, tmp_path: Path) -> None:
+    """A pipe would hold the reader for ever; a link, or a folder that is one, would give it another file's bytes."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "secret").write_text("secret")
+    os.mkfifo(tree / "pipe")
+    (tree / "link").symlink_to(tmp_path / "elsewhere" / "secret")
+    (tree / "away").symlink_to(tmp_path / "elsewhere")
+    requested, both, own = of(tree)
+    plan = rehearsing.plan_drill_comparison(requested, both, own, {0: str(tmp_path / "names")}, str(tmp_path))
+    ((pair,),) = plan.stages
+    out = ran(pair.target, b"./a\0./pipe\0./link\0./away/secret\0")
+    records = list(split_records([out]))
+    assert [record.partition(b"//=")[0] for record in records if b"//=" in record] == [b"a"]
+    assert {(b"pipe", b"p"), (b"link", b"l")} <= {
+        (record.split(b"//")[0], record.split(b"//")[1][:1]) for record in records
+    }
+    assert not any(record.startswith(b"away/secret//f") for record in records)
 
 
 @pytest.mark.namespace

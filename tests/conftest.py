@@ -28,7 +28,7 @@ for heard, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGH
 HERE = Path(__file__).parent
 # What starts programs again and again, or waits for their end: `make check` leaves it out.
 SLOW = (
-    "hostile/test_far_garbage",
+    "hostile/",
     "engines/zfs/test_chaos",
     "engines/zfs/drill/test_drill",
     "engines/zfs/commands/test_scripts",
@@ -59,7 +59,7 @@ SLOW = (
     "verify/test_read",
     "whole/",
 )
-QUICK = ("whole/test_local_story",)
+QUICK = ("whole/test_local_story", "hostile/test_fuzz_parsers")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -104,7 +104,8 @@ def parse_toml_file(file: str, content: bytes, *, least: str) -> TomlFile | Conf
     `least`: the required content, for the message about an empty file.
     """
     try:
-        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+        # Not as utf-8-sig: each start would import that codec.
+        text = content.removeprefix(b"\xef\xbb\xbf").decode().replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         return _mistake(file, line, f"byte 0x{error.object[error.start]:02x} is no UTF-8", "a file saved as UTF-8")

@@ -364,6 +364,7 @@ DEEP = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_a_flood_of_one_word_ends_soon(target: Target) -> None:
     for said in DEEP:

@@ -27,8 +27,6 @@ from tests.whole.house import wait_until
 from tests.whole.open_pipe import MIB, Ends, listening, open_ends
 from tests.whole.sshd import free_port
 
-pytestmark = pytest.mark.slow
-
 # Holds the port that it is given, answers each that connects, and prints what it got from each, once that has left.
 _HOLDER = """
 import os, socket, sys, threading

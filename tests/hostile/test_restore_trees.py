@@ -186,7 +186,6 @@ def test_a_link_of_hers_to_another_folder_is_no_destination(tmp_path: Path) -> N
     assert (other.stat().st_mode, os.listdir(other)) == (before.st_mode, [])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("call", [1, 2], ids=["copy", "its own mode"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_killed_at_each_step_it_goes_on_and_ends_the_same(house: House, call: int, when: str) -> None:
@@ -216,7 +215,6 @@ def test_a_root_that_is_not_as_promised_is_found(house: House) -> None:
     assert ". is metadata (mode 700, expected 2755)" in done["why"]
 
 
-@pytest.mark.slow
 def test_every_name_at_the_top_and_none(house: House) -> None:
     for name in (
         b"#hash",

@@ -40,7 +40,6 @@ def bait(folder: Path, victim: Path) -> None:
     (folder / PARTIAL).symlink_to(victim)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("points", [True, False])
 def test_an_owner_leads_root_elsewhere_after_a_cut(house: House, victim: Path, *, points: bool) -> None:
     bait(house.source / "w", victim)
@@ -116,7 +115,6 @@ def test_rsync_takes_no_name_of_ours_from_a_host_that_does_not_hear_our_rules(
     assert not os.path.lexists(house.target / "w" / PARTIAL)
 
 
-@pytest.mark.slow
 def test_no_user_enters_what_a_run_is_making(house: House) -> None:
     house.write("open/file", "x")
     (house.source / "open").chmod(0o777)
@@ -226,7 +224,6 @@ def users_folder(house: House) -> Path:
     return house.target / "w"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("consent", [True, False])
 def test_a_user_leads_root_elsewhere_by_her_folder_of_a_mirror(house: House, victim: Path, *, consent: bool) -> None:
     """All that the mirror itself needs of her folder is rsync's; no script of ours takes up what lies there."""

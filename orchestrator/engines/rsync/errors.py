@@ -32,6 +32,7 @@ from orchestrator.process.pipeline import PipelineFailed, StopReason
 EXIT_PARTIAL = 23
 EXIT_VANISHED = 24
 _QUOTED = re.compile(r'"[^"\n]*"')
+_PROGRAM = re.compile(r"(?P<program>[a-z][a-z0-9_-]*): ")
 _GOES_ON = "what arrived stays; the next attempt continues from it"
 
 
@@ -182,8 +183,9 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
         line = _first_line(said, row.words or r"\S")
         return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=row.hint)
     line = first_line(said)
+    named = _PROGRAM.match(line)
     return Unexplained(
-        f"rsync ended with {code}: {line or 'no words'}",
+        f"{named['program'] if named else 'rsync'} ended with {code}: {line or 'no words'}",
         evidence=evidence,
         hint="the whole output is in `poolferry show RUN`",
     )

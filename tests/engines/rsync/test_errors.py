@@ -77,6 +77,7 @@ TABLE: list[tuple[int, str, type[OrchestratorError], str]] = [
     (13, 'rsync: [generator] link "/t/a" => b failed: Too many links (31)', OutsideError, "the target's filesystem allows"),
     (14, ("rsync: [sender] Failed to exec ssh: No such file or directory (2)\n"
      "rsync error: error in IPC code (code 14) at pipe.c(85) [sender=3.5.0]"), ProgramMissing, "a program is not installed"),
+    (1, "find: './a': Permission not known", Unexplained, "find ended with 1: find: './a'"),
     (14, "rsync error: error in IPC code (code 14) at pipe.c(85)", Unexplained, "rsync ended with 14: rsync error"),
     (15, "rsync error: sibling process crashed (code 15)", Unexplained, "rsync ended with 15"),
     (20, "rsync error: received SIGINT, SIGTERM, or SIGHUP (code 20) at rsync.c(874)", StreamBroken, "rsync was ended"),

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -398,3 +399,25 @@ def test_a_target_that_is_a_filesystem_of_its_own() -> None:
     root = Location(path="/proc")
     seen = parse.parse_target(command_runner(Reader())(script_commands.survey_target_command(root)), root, mirror=False)
     assert (seen.exists, seen.mounted) == (True, True)
+
+
+_COME_AND_GO = """
+import os, sys
+names = [f"{folder}/passing-{number}" for folder in sys.argv[1:] for number in range(300)]
+while True:
+    for name in names:
+        os.mkdir(name)
+    for name in names:
+        os.rmdir(name)
+"""
+
+
+def test_what_vanishes_during_a_look_is_no_failure(trees: Trees) -> None:
+    trees.write("stays")
+    trees.mark()
+    with subprocess.Popen([sys.executable, "-c", _COME_AND_GO, str(trees.source), str(trees.target)]) as other:
+        try:
+            for _ in range(40):
+                assert trees.look().target.exists
+        finally:
+            other.kill()

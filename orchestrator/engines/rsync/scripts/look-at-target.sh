@@ -29,6 +29,10 @@ set -- "$@" -maxdepth 1 \( -path .. -printf "u d %D\0" -prune -o -path . -printf
 set -- "$@" -o -path points -printf "k %m points\0" -o -path .poolferry -printf "k %m .poolferry\0"
 set -- "$@" -o -path ./latest -type l -printf "r l latest\0l l %l\0"
 set -- "$@" -o -path "./*" -printf "r %y %P\0" -o -path "points/*" -printf "p %y %P\0"
-LC_ALL=C find "$@" -o -printf "o %y %P\0" \) || exit
+# What vanishes while we look is not there. Anything else that find cannot read is a failure.
+exec 3>&1
+if ! failures=$(LC_ALL=C find "$@" -o -printf "o %y %P\0" \) 2>&1 >&3); then
+  if printf "%s\n" "$failures" | grep -v "^find: '[^/]*/.*': No such file or directory$" >&2; then exit 1; fi
+fi
 [ -z "$ours" ] || [ ! -d .poolferry/trash ] || find .poolferry/trash -mindepth 1 -maxdepth 1 -printf "o %y trash/%P\0"
 [ -z "$ours" ] || [ ! -f .poolferry/manifest.gz ] || find .poolferry/manifest.gz -printf "m f %T@\0"

@@ -31,7 +31,7 @@ from orchestrator.domain.plan import ManifestRecording, Pipeline, Plan, Step, Tr
 from orchestrator.domain.run_values import step_commands
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopier, SilentMeter
-from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries, implements
+from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries, StageResults, implements
 from orchestrator.process.executor import PipelineFailed, PipelineResult, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder
 
@@ -238,7 +238,10 @@ class StepExecutor:
             try:
                 engine = self.journal.tools.engine
                 if implements(engine, Confirmer):
-                    engine.confirm(proofs, tuple(self.meters), tuple(self.left_out), self.recorded, self.writer)
+                    stage = StageResults(
+                        proofs=proofs, meters=tuple(self.meters), left_out=tuple(self.left_out), recorded=self.recorded
+                    )
+                    engine.confirm(stage, self.writer)
             except OrchestratorError as error:
                 failure = error
         if len(ended) == 1:

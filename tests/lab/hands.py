@@ -12,7 +12,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Decision, NothingToDo, Pipeline, Refusal, Step
 from orchestrator.domain.units import Seconds
-from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.engine import RunRequest, StageResults
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.process.executor import LIMIT, Writer, only_reads
 from orchestrator.process.pipeline import PipelineResult, pipeline_failure
@@ -117,4 +117,5 @@ def do(hands: InGuest, stage: tuple[Step, ...]) -> None:
         result = hands.stream(step.work)
         if not result.well:
             raise ENGINE.explain(pipeline_failure(step.work, result, hands.ssh_options))
-    ENGINE.confirm(tuple(step.proof for step in stage if step.proof is not None), (), (), None, hands)
+    proofs = tuple(step.proof for step in stage if step.proof is not None)
+    ENGINE.confirm(StageResults(proofs=proofs), hands)

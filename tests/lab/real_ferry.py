@@ -17,7 +17,7 @@ from orchestrator.domain.job import RetryRules
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect, Pipeline, Refusal, Step
 from orchestrator.domain.units import Seconds
-from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.engine import RunRequest, StageResults
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.model import ActionPlan, Bookmark, Snapshot
 from orchestrator.engines.zfs.plan import steps
@@ -175,7 +175,8 @@ class RealFerry(Ferry):
             for stage in steps.build_steps(self.job, self._world, decided, self._wants):
                 for step in stage:
                     self._step(step, mishap(step))
-                ENGINE.confirm(tuple(step.proof for step in stage if step.proof is not None), (), (), None, self.hands)
+                proofs = tuple(step.proof for step in stage if step.proof is not None)
+                ENGINE.confirm(StageResults(proofs=proofs), self.hands)
         finally:
             self._look()
 

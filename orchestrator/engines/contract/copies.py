@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 from orchestrator.domain.changes import Changes
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Plan, Proof, Step
+from orchestrator.domain.plan import Plan, Step
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries
+from orchestrator.engines.contract.engine import ProgressMeter, SkippedEntries, StageResults
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
@@ -67,14 +67,7 @@ class PointRemover(Protocol):
 class Confirmer(Protocol):
     """An engine that checks whether the results of a stage are there."""
 
-    def confirm(
-        self,
-        proofs: tuple[Proof, ...],
-        meters: tuple[ProgressMeter, ...],
-        left_out: tuple[SkippedEntries, ...],
-        recorded: ManifestCounts | None,
-        reader: Reader,
-    ) -> None:
+    def confirm(self, stage: StageResults, reader: Reader) -> None:
         """Check that the expected results of a stage's steps are there. Raises: ProofFailed."""
         ...
 

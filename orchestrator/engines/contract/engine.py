@@ -11,7 +11,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision
+from orchestrator.domain.plan import Decision, Proof
 from orchestrator.domain.point import RestorePoint
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
@@ -85,6 +85,16 @@ class SkippedEntries:
 
     unreadable: tuple[tuple[bytes, str], ...] = ()
     vanished: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageResults:
+    """What the successful steps of a stage promised and measured. `recorded`: the counts of the new manifest; None: there is none."""
+
+    proofs: tuple[Proof, ...]
+    meters: tuple[ProgressMeter, ...] = ()
+    left_out: tuple[SkippedEntries, ...] = ()
+    recorded: ManifestCounts | None = None
 
 
 class Engine(Protocol):

@@ -6,13 +6,11 @@ from typing import Any
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Proof
+from orchestrator.domain.plan import Decision
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.engine import (
-    ManifestCounts,
-    ProgressMeter,
     RunRequest,
-    SkippedEntries,
+    StageResults,
     SystemCheckResult,
 )
 from orchestrator.engines.pool import errors as failures
@@ -67,15 +65,8 @@ class PoolEngine:
     def explain(self, broken: PipelineFailed) -> OrchestratorError:
         return failures.explain(broken)
 
-    def confirm(
-        self,
-        proofs: tuple[Proof, ...],
-        meters: tuple[ProgressMeter, ...],
-        left_out: tuple[SkippedEntries, ...],
-        recorded: ManifestCounts | None,
-        reader: Reader,
-    ) -> None:
-        for proof in proofs:
+    def confirm(self, stage: StageResults, reader: Reader) -> None:
+        for proof in stage.proofs:
             if isinstance(proof, ScrubState):
                 confirm_scrub(proof, reader)
 

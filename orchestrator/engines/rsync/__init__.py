@@ -8,13 +8,12 @@ from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError, ProofFailed
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Pipeline, Plan, Proof, Refusal, Step
+from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.engine import (
-    ManifestCounts,
-    ProgressMeter,
     RunRequest,
     SkippedEntries,
+    StageResults,
     SystemCheckResult,
 )
 from orchestrator.engines.rsync import commands, parse, script_commands
@@ -125,18 +124,11 @@ class RsyncEngine:
 
         return describe_space(world)
 
-    def confirm(
-        self,
-        proofs: tuple[Proof, ...],
-        meters: tuple[ProgressMeter, ...],
-        left_out: tuple[SkippedEntries, ...],
-        recorded: ManifestCounts | None,
-        reader: Reader,
-    ) -> None:
-        for proof in proofs:
-            if isinstance(proof, CountsEqual) and recorded is not None:
-                own = tuple(meter for meter in meters if isinstance(meter, RsyncMeter))
-                confirm_counts(proof, own, left_out, recorded)
+    def confirm(self, stage: StageResults, reader: Reader) -> None:
+        for proof in stage.proofs:
+            if isinstance(proof, CountsEqual) and stage.recorded is not None:
+                own = tuple(meter for meter in stage.meters if isinstance(meter, RsyncMeter))
+                confirm_counts(proof, own, stage.left_out, stage.recorded)
             if isinstance(proof, PointVisible):
                 _confirm_visible(proof, reader)
 

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Plan, Proof, Refusal, Step
+from orchestrator.domain.plan import Decision, Plan, Refusal, Step
 from orchestrator.domain.point import Finding, RestorePoint
 from orchestrator.domain.units import show_size
 from orchestrator.engines.contract.comparison import ComparisonPlan
 from orchestrator.engines.contract.engine import (
-    ManifestCounts,
-    ProgressMeter,
     RunRequest,
-    SkippedEntries,
+    StageResults,
     SystemCheckResult,
 )
 from orchestrator.engines.contract.holds import PinReport
@@ -111,17 +109,10 @@ class ZfsEngine:
     def space(self, world: ZfsSurvey) -> str:
         return "" if world.target.available is None else f"{show_size(world.target.available)} were free before"
 
-    def confirm(
-        self,
-        proofs: tuple[Proof, ...],
-        meters: tuple[ProgressMeter, ...],
-        left_out: tuple[SkippedEntries, ...],
-        recorded: ManifestCounts | None,
-        reader: Reader,
-    ) -> None:
+    def confirm(self, stage: StageResults, reader: Reader) -> None:
         from orchestrator.engines.zfs.survey.confirm import confirm_snapshots
 
-        confirm_snapshots(proofs, reader)
+        confirm_snapshots(stage.proofs, reader)
 
     def survey_both(self, job: Job, run_request: RunRequest, reader: Reader, *, content: bool) -> Any:
         from orchestrator.engines.zfs.survey.survey import run_read_command

@@ -20,32 +20,17 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.job import Limit, VerifyRules
 from orchestrator.domain.place import Location
-from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract.copies import (
-    ChangeReporter,
-    Confirmer,
-    Copier,
-    PartialCopier,
-    PointRemover,
-    SizeEstimator,
-)
-from orchestrator.engines.contract.engine import Engine, implements
-from orchestrator.engines.contract.restore import FileRestorer
+from orchestrator.engines.contract.engine import Engine, StageResults, implements
 from orchestrator.engines.contract.trees import TreeEngine
 from orchestrator.engines.pool import ENGINE
 from orchestrator.engines.pool.model import ScrubState
 from orchestrator.engines.pool.options import PoolOptions, parse_share
-from orchestrator.engines.registry import load_engine
 from orchestrator.process.pipeline import StopReason
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
-from orchestrator.runner.context import file_restorer
 from tests.engines.pool.builders import ASKED, DAY, FAR, ROOT, failed, job, sample
 
 SOUND_AT = datetime.fromtimestamp(1795200392, UTC)
 ABSENT = scripted_result(exits=(1,), words="cannot open 'tank': no such pool")
-
-MORE: tuple[type, ...] = (Confirmer,)
-WHY = "watches a pool"
 
 
 def reader(output: bytes) -> ScriptedExecutor:
@@ -82,7 +67,7 @@ def test_half_an_answer_is_never_taken_for_a_whole_one(output: bytes) -> None:
 def test_a_scrub_is_proved_by_looking() -> None:
     def confirm(name: str, *, paused: bool = False, ago: float = 0) -> None:
         proof = ScrubState(root=ROOT, since=SOUND_AT - timedelta(seconds=ago), paused=paused)
-        ENGINE.confirm((proof,), (), (), None, reader(sample(name)))
+        ENGINE.confirm(StageResults(proofs=(proof,)), reader(sample(name)))
 
     confirm("sound-2.3", ago=DAY)  # it has ended meanwhile
     confirm("scrubbing-2.3")
@@ -140,17 +125,6 @@ def test_what_was_ended() -> None:
     flooded = ENGINE.explain(failed(stopped=StopReason.FLOODED))
     assert isinstance(flooded, UnreadableAnswer)
     assert "lost data" in flooded.hint
-
-
-def test_it_copies_nothing_and_says_what_does_instead() -> None:
-    for protocol in (ChangeReporter, Confirmer, Copier, FileRestorer, PartialCopier, PointRemover, SizeEstimator):
-        assert implements(ENGINE, protocol) is (protocol in MORE), protocol
-    point = RestorePoint(
-        name="a", taken=datetime(2026, 11, 20, tzinfo=UTC), tree=Location(path="tank@a"), manifest=None
-    )
-    with pytest.raises(OrchestratorError, match=WHY) as told:
-        file_restorer(load_engine(ENGINE.name), point)
-    assert told.value.hint
 
 
 def test_advice_of_check() -> None:

@@ -1,39 +1,23 @@
 """The engine's face: the look, points, advice, and clear words where there is no copy."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 import pytest
 
-from orchestrator.domain.errors import OrchestratorError, ProgramMissing, SourceMissing
+from orchestrator.domain.errors import ProgramMissing, SourceMissing
 from orchestrator.domain.job import SnapshotRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline
-from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract.copies import (
-    ChangeReporter,
-    Confirmer,
-    Copier,
-    PartialCopier,
-    PointRemover,
-    SizeEstimator,
-)
-from orchestrator.engines.contract.engine import Engine, implements
-from orchestrator.engines.contract.restore import FileRestorer
+from orchestrator.engines.contract.engine import Engine
 from orchestrator.engines.contract.snapshots import Snapshotter
-from orchestrator.engines.registry import load_engine
 from orchestrator.engines.sanoid import ENGINE
 from orchestrator.engines.sanoid.model import SanoidSurvey
 from orchestrator.process.pipeline import PipelineResult
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
-from orchestrator.runner.context import file_restorer
 from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, ROOT, job, world
 
 LOOK = b"1795187460\ntank/photos\n\n1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_daily\n"
 DAILY = SnapshotRules(daily=2)
-
-MORE: tuple[type, ...] = ()
-WHY = "only takes snapshots"
 
 
 def mentions(word: str) -> Callable[[Pipeline], bool]:
@@ -76,17 +60,6 @@ def test_a_look_that_fails_is_never_empty() -> None:
 def test_its_points_are_the_snapshots_where_they_are() -> None:
     (point,) = ENGINE.points(job(DAILY), looks(scripted_result(LOOK)))
     assert point.tree == Location(path="tank/photos@autosnap_2026-11-20_15:10:58_daily")
-
-
-def test_it_copies_nothing_and_says_what_does_instead() -> None:
-    for protocol in (ChangeReporter, Confirmer, Copier, FileRestorer, PartialCopier, PointRemover, SizeEstimator):
-        assert implements(ENGINE, protocol) is (protocol in MORE), protocol
-    point = RestorePoint(
-        name="a", taken=datetime(2026, 11, 20, tzinfo=UTC), tree=Location(path="tank@a"), manifest=None
-    )
-    with pytest.raises(OrchestratorError, match=WHY) as told:
-        file_restorer(load_engine(ENGINE.name), point)
-    assert told.value.hint
 
 
 def test_what_could_not_go_is_told() -> None:

@@ -38,20 +38,27 @@ def _refuse(journal: RunRecorder, refusal: Refusal) -> RunReport:
 
 
 def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: Any, request: RunRequest) -> RunReport:
-    """Record that the newest point is current. One transaction when nothing follows, as on most nights."""
-    job, history = journal.job, journal.tools.history
-    follows = bool(nothing.stages) or has_after_run(journal, changed=False)
+    """Record that the newest point is current. One transaction when nothing follows, as on most nights.
+
+    A run whose earlier attempt moved all, and was cut only then, ends as one that did it now.
+    """
+    job, history, changed = journal.job, journal.tools.history, journal.moved > 0
+    follows = bool(nothing.stages) or has_after_run(journal, changed=changed)
     with history.together():
         journal.decided(nothing)
         _remember(journal, world)
         if nothing.current:
             history.point_current(job.name, job.target.name, nothing.current, journal.run, journal.now)
-        report = None if follows else journal.ended(Outcome.NOTHING, nothing.why)
+        report = None if follows or changed else journal.ended(Outcome.NOTHING, nothing.why)
     if report is None:
         executor = StepExecutor(journal, writer, request.notes)
         _do(nothing, executor, world)
-        finish_run(journal, writer, executor, changed=False)
-        report = journal.ended(Outcome.NOTHING, nothing.why)
+        finish_run(journal, writer, executor, changed=changed)
+        if changed:
+            _refresh_kit(journal, writer)
+            report = journal.ended(Outcome.DONE, _done(journal, "an earlier attempt carried all of it"))
+        else:
+            report = journal.ended(Outcome.NOTHING, nothing.why)
     copy_history(journal, writer)
     return report
 
@@ -73,21 +80,30 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
         raise LookAgain(f"{plan.summary}: done; another survey decides what comes next")
     _remember(journal, world)
     finish_run(journal, writer, executor, changed=True)
-    if journal.tools.engine.needs_datasets:
-        from orchestrator.runner.recovery_kit import refresh_kit
-    else:
-        from orchestrator.runner.recovery_kit import refresh_tree_kit as refresh_kit
-    refresh_kit(journal, writer)
+    _refresh_kit(journal, writer)
     import shutil  # 6 ms that a run without changes saves
 
     shutil.rmtree(request.notes, ignore_errors=True)
     if plan.refusals:
         raise partial_refusal(plan.refusals)
-    warnings = f", with {show_count(len(journal.warnings), 'warning')}" if journal.warnings else ""
-    made = f"made {', '.join(journal.points)}, moved {show_size(journal.moved)}" if journal.points else plan.summary
-    report = journal.ended(Outcome.DONE, f"{made}{warnings}")
+    report = journal.ended(Outcome.DONE, _done(journal, plan.summary))
     copy_history(journal, writer)
     return report
+
+
+def _refresh_kit(journal: RunRecorder, writer: Writer) -> None:
+    if journal.tools.engine.needs_datasets:
+        from orchestrator.runner.recovery_kit import refresh_kit
+    else:
+        from orchestrator.runner.recovery_kit import refresh_tree_kit as refresh_kit
+    refresh_kit(journal, writer)
+
+
+def _done(journal: RunRecorder, summary: str) -> str:
+    """Return what the run made; without points of its own, the summary."""
+    warnings = f", with {show_count(len(journal.warnings), 'warning')}" if journal.warnings else ""
+    made = f"made {', '.join(journal.points)}, moved {show_size(journal.moved)}" if journal.points else summary
+    return f"{made}{warnings}"
 
 
 def _weighed(journal: RunRecorder, plan: Plan, writer: Writer) -> Plan:

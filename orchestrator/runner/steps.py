@@ -233,14 +233,16 @@ class StepExecutor:
         """Check that the expected results of successful steps are there, and record them."""
         well = [how for how in ended if how.error is None]
         proofs = tuple(how.step.proof for how in well if how.step.proof is not None)
+        uncertain = tuple(how.step.proof for how in ended if how.error is not None and how.step.proof is not None)
         failure: OrchestratorError | None = None
         if proofs:
             try:
                 engine = self.journal.tools.engine
                 if implements(engine, Confirmer):
                     stage = StageResults(
-                        proofs=proofs, meters=tuple(self.meters), left_out=tuple(self.left_out), recorded=self.recorded
-                    )
+                        proofs=proofs, uncertain=uncertain, meters=tuple(self.meters), left_out=tuple(self.left_out),
+                        recorded=self.recorded,
+                    )  # fmt: skip
                     engine.confirm(stage, self.writer)
             except OrchestratorError as error:
                 failure = error

@@ -7,17 +7,19 @@ from typing import Any
 
 import pytest
 
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, SnapshotRules
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
-from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.contract.engine import RunRequest, StageResults
 from orchestrator.engines.sanoid import SanoidEngine
 from orchestrator.engines.zfs import ZfsEngine
+from orchestrator.engines.zfs.model import SnapshotPresent
 from orchestrator.history.store import History, open_history
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.execute import execute_decision
-from tests.engines.zfs.sides import ASKED, job, world
+from tests.engines.zfs.sides import ASKED, COPY, job, world
 from tests.runner.journals import journal, small
 
 
@@ -98,3 +100,32 @@ def test_a_plan_for_which_there_is_no_room_is_refused_before_its_first_step(hist
         Outcome.REFUSED, "no room to send", "less", ("so much",),
     )  # fmt: skip
     assert not told.exists()
+
+
+def test_what_an_attempt_before_carried_to_its_end_is_done(history: History, tmp_path: Path) -> None:
+    """Its last program was killed after all was there: the next attempt finds nothing left, yet the run did something."""
+    made = journal(history, tmp_path)
+    made.job, made.moved = job(), 4096
+    made.tools = replace(made.tools, engine=Keeps(NothingToDo(why="all there", current="c")))
+    (tmp_path / "notes").mkdir()
+    ended = execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
+    assert ended.outcome is Outcome.DONE
+    assert ended.why.startswith("an earlier attempt carried all of it")
+
+
+class Confirms(Keeps):
+    """Keeps what it is asked to confirm."""
+
+    def confirm(self, stage: StageResults, reader: Reader) -> None:
+        self.asked = stage
+
+
+def test_what_a_failed_step_promised_is_confirmed_as_uncertain(history: History, tmp_path: Path) -> None:
+    one, two = (SnapshotPresent(dataset=COPY, guid=guid, snapshot=f"s{guid}") for guid in (1, 2))
+    engine = Confirms(Plan(summary="", stages=((small(proof=one), small("false", proof=two)),)))
+    made = journal(history, tmp_path)
+    made.job, made.tools = job(), replace(made.tools, engine=engine)
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(OrchestratorError, match="ended with 1"):
+        execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
+    assert (engine.asked.proofs, engine.asked.uncertain) == ((one,), (two,))

@@ -210,10 +210,17 @@ def _content(path: bytes, seen: os.stat_result) -> bytes:
         return file.read()
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 20, *, pause: float = 0.005) -> Any:
-    """What the condition says once it says something true; fails after so many seconds."""
+def wait_until(
+    condition: Callable[[], Any],
+    seconds: float = 60,
+    *,
+    pause: float = 0.005,
+    going: subprocess.Popen[bytes] | None = None,
+) -> Any:
+    """What the condition says once it says something true; fails after so many seconds, or once `going` has ended without it."""
     until = time.monotonic() + seconds
     while not (said := condition()):
+        assert going is None or going.poll() is None or condition(), ("it ended before", going.communicate())
         assert time.monotonic() < until, "waited too long"
         time.sleep(pause)
     return said

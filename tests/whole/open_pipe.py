@@ -92,9 +92,9 @@ def open_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]
     server.start()
     both = Ends(tmp_path, server)
     yield both
-    wait_until(lambda: not server.sessions(), 60)
+    wait_until(lambda: not server.sessions())
     server.stop()
-    wait_until(lambda: not ours(tmp_path, both.ports), 60)
+    wait_until(lambda: not ours(tmp_path, both.ports))
 
 
 def is_port(word: str) -> bool:

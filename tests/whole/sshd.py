@@ -82,7 +82,7 @@ class Sshd:
         log = self.folder / "log"
         argv = ("/usr/sbin/sshd", "-D", "-f", str(self.folder / "server"), "-E", str(log))
         self._server = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
-        wait_until(self._answers, 10)
+        wait_until(self._answers)
 
     def stop(self) -> None:
         """Ends the server and all its sessions."""

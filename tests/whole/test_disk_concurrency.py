@@ -30,7 +30,7 @@ def visited(drawer: Drawer) -> Iterator[dict[str, object]]:
     going = subprocess.Popen(argv, env=drawer.ferry.variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     found: dict[str, object] = {}
     try:
-        wait_until(there.exists, 30)
+        wait_until(there.exists, going=going)
         yield found
     finally:
         on.touch()

@@ -41,7 +41,7 @@ def test_disks_that_are_away(drawer: Drawer) -> None:
     assert f"disk {left} is not expected until " in drawer.run("disks").out
     text = (drawer.ferry.config / "targets.toml").read_text()
     (drawer.ferry.config / "targets.toml").write_text(text.replace("power-off", 'each-within = "1s"\npower-off'))
-    wait_until(lambda: overdue(drawer) == [taken], 10)
+    wait_until(lambda: overdue(drawer) == [taken])
     assert drawer.run("disks", "snooze", left, "--off").code == 0
     assert overdue(drawer) == sorted([taken, left])
     assert drawer.run("disks", "snooze", left).code == drawer.run("disks", "snooze", left, "--for", "soon").code == 2

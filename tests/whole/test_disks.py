@@ -286,7 +286,7 @@ def test_status_shows_the_members_and_is_late_by_name(drawer: Drawer) -> None:
     text = (drawer.ferry.config / "targets.toml").read_text()
     (drawer.ferry.config / "targets.toml").write_text(text.replace("power-off", 'each-within = "1s"\npower-off'))
     both = sorted([drawer.full("red"), drawer.full("blue")])
-    wait_until(lambda: sorted(drawer.run("status", "--json").value["sets"][0]["overdue"]) == both, 30)
+    wait_until(lambda: sorted(drawer.run("status", "--json").value["sets"][0]["overdue"]) == both)
     assert drawer.run("status").code == 4
     assert f"no whole copy on disk {drawer.full('red')} for" in drawer.run("status").out
 
@@ -297,7 +297,7 @@ def test_a_visit_that_is_asked_to_stop_lets_the_disk_go_and_the_next_goes_on(dra
     drawer.enrolled("red")
     argv = [*COMMAND, "disks", "scan", "--json"]
     going = subprocess.Popen(argv, env=drawer.ferry.variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until(lambda: any(drawer.mountpoint("red").rglob("*large*")), 30)
+    wait_until(lambda: any(drawer.mountpoint("red").rglob("*large*")), going=going)
     going.terminate()
     (visit,) = json.loads(going.communicate(timeout=60)[0])["visits"]
     assert (visit["ending"], visit["safe"], visit["runs"][0]["outcome"]) == ("incomplete", True, "interrupted")
@@ -313,7 +313,7 @@ def test_two_visits_of_one_disk_do_not_meet(drawer: Drawer) -> None:
     drawer.enrolled("red")
     argv = [*COMMAND, "disks", "scan", "--json"]
     going = subprocess.Popen(argv, env=drawer.ferry.variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_until(lambda: any(drawer.mountpoint("red").rglob("*large*")), 30)
+    wait_until(lambda: any(drawer.mountpoint("red").rglob("*large*")), going=going)
     second = drawer.scan()["visits"]["red"]
     assert (second["ending"], second["state"]) == ("refused", "being-visited")
     assert "another visit of disk" in second["why"]
@@ -333,5 +333,5 @@ def test_a_disk_that_stays_away_is_overdue_by_its_name_and_its_return_ends_it(dr
     text = (drawer.ferry.config / "targets.toml").read_text()
     (drawer.ferry.config / "targets.toml").write_text(text.replace("power-off", 'each-within = "3s"\npower-off'))
     blue = drawer.full("blue")
-    wait_until(lambda: drawer.run("run", "photos").code == 0 and heard.exists(), 30)
+    wait_until(lambda: drawer.run("run", "photos").code == 0 and heard.exists())
     assert f"disk-overdue {blue}: no whole copy on disk {blue} for" in heard.read_text()

@@ -60,7 +60,7 @@ def test_a_line_that_breaks_in_the_middle_puts_it_off(house: House, sshd: Sshd, 
     assert house.run().outcome == "done"
     house.job(target=sshd.url(house.target), pipe=sshd.pipe)
     begun, before = house.start_call("drill", "photos"), link.moved
-    wait_until(lambda: link.moved > before + (8 << 20), 60)
+    wait_until(lambda: link.moved > before + (8 << 20))
     link.cut()
     off = house.ended(begun)
     assert (off.code, off.outcome, state(house)) == (75, "waiting", "up"), off

@@ -25,7 +25,7 @@ def test_a_large_file_cut_in_the_middle_is_not_sent_again(house: House, victim: 
         house.write(f"small/{number}", b"x" * 1000)
     whole = size + 50 * 1000
     process = house.start(house.job(pipe={"rate_limit": "60M"}))
-    wait_until(lambda: half_copied(house) > size * 0.4, 60)
+    wait_until(lambda: half_copied(house) > size * 0.4)
     before = half_copied(house)
     strike(process, victim)
     first = house.ended(process)
@@ -47,7 +47,7 @@ def test_a_run_mends_itself_when_rsync_is_killed(house: House) -> None:
     size = 60 * MIB
     house.write("big", random.randbytes(size))
     process = house.start(house.job(pipe={"rate_limit": "30M"}, retry={"attempts": 3, "wait": "1s"}))
-    wait_until(lambda: half_copied(house) > size * 0.4, 60)
+    wait_until(lambda: half_copied(house) > size * 0.4)
     strike(process, "receiver")
     ran = house.ended(process)
     assert (ran.code, ran.outcome, ran["resumed"], ran["attempts"]) == (0, "done", True, 2), ran
@@ -121,7 +121,7 @@ def test_no_process_outlives_a_killed_run(house: House) -> None:
     process = house.start(house.job(pipe={"rate_limit": "1M"}))
     wait_until(lambda: half_copied(house) > 100_000)
     os.kill(process.pid, signal.SIGKILL)
-    wait_until(lambda: not strays(house.folder), 5)
+    wait_until(lambda: not strays(house.folder))
     house.ended(process)
 
 

@@ -183,7 +183,7 @@ class Listening:
                 made.append(socket.create_connection(("127.0.0.1", self.port), 5, own))
             return bool(made)
 
-        wait_until(reached, 10)
+        wait_until(reached)
         return made[0]
 
     def end(self) -> tuple[int, bytes, str]:
@@ -200,7 +200,7 @@ def listener() -> Iterator[Listening]:
     if one.process.poll() is None:
         one.process.kill()
         one.process.communicate()
-    wait_until(lambda: not listening([str(one.port)]), 10)
+    wait_until(lambda: not listening([str(one.port)]))
 
 
 def test_each_end_proves_itself_and_then_the_stream_comes(listener: Listening) -> None:
@@ -253,7 +253,7 @@ def test_who_was_turned_away_is_told_when_no_sender_comes(address: str, port: in
 
 def test_a_sender_that_never_comes_leaves_no_open_port(listener: Listening) -> None:
     listener.begin()
-    wait_until(lambda: bool(listening([str(listener.port)])), 10)
+    wait_until(lambda: bool(listening([str(listener.port)])))
     assert listener.process.stdin is not None
     listener.process.stdin.close()
     listener.process.stdin = None

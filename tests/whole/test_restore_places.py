@@ -189,7 +189,7 @@ def test_killed_in_the_middle_it_goes_on(house: House) -> None:
     first = subprocess.Popen(
         argv, env=house.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    wait_until(lambda: to.exists() and len(list(to.glob("file *"))) > 5)
+    wait_until(lambda: to.exists() and len(list(to.glob("file *"))) > 5, going=first)
     kill(first.pid, signal.SIGKILL)
     first.wait()
     there = len(list(to.glob("file *")))

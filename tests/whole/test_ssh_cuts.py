@@ -52,7 +52,7 @@ def this_rsync() -> RsyncProgram:
 
 def in_the_middle(house: House, size: int) -> None:
     """Waits until about a third has arrived."""
-    wait_until(lambda: arrived(house) > 0.3 * size, 60)
+    wait_until(lambda: arrived(house) > 0.3 * size)
     assert arrived(house) < 0.85 * size, "the cut comes too late to prove anything"
 
 
@@ -124,7 +124,7 @@ def test_a_mirror_goes_on_from_what_our_own_folder_holds(
     size = pushing(house, sshd, smaller, retry=AT_ONCE, rsync={"points": False})
     run = house.start()
     ours = house.target / ".poolferry/temporary"
-    wait_until(lambda: any(path.stat().st_size > 0.3 * size for path in ours.glob("*disk.img*")), 60)
+    wait_until(lambda: any(path.stat().st_size > 0.3 * size for path in ours.glob("*disk.img*")))
     assert not (house.target / "disk.img").exists()
     cut(house, run, sshd, link)
     ended = house.ended(run)
@@ -174,7 +174,7 @@ def test_a_frozen_peer_is_noticed_and_outlived(house: House, sshd: Sshd, link: L
     for pid in frozen:
         kill(pid, signal.SIGSTOP)
     waiting = ["flock", "-x"]
-    wait_until(lambda: any(words(pid)[:2] == waiting for pid in sshd.sessions("flock")), 60)
+    wait_until(lambda: any(words(pid)[:2] == waiting for pid in sshd.sessions("flock")))
     assert house.points() == []
     for pid in frozen:
         kill(pid, signal.SIGCONT)
@@ -189,7 +189,7 @@ def test_a_receiver_that_never_wakes_holds_the_next_run_off(house: House, sshd: 
     house.write("disk.img", os.urandom(30_000_000))
     house.job(target=sshd.url(house.target), pipe={**sshd.pipe, "rate-limit": "8M", "stall-after": "4s"})
     run = house.start()
-    wait_until(lambda: arrived(house) > 4_000_000, 60)
+    wait_until(lambda: arrived(house) > 4_000_000)
     frozen = sshd.sessions("rsync")
     for pid in frozen:
         kill(pid, signal.SIGSTOP)
@@ -200,7 +200,7 @@ def test_a_receiver_that_never_wakes_holds_the_next_run_off(house: House, sshd: 
     assert house.points() == []
     for pid in frozen:
         kill(pid, signal.SIGCONT)
-    wait_until(lambda: not set(frozen) & set(sshd.sessions("rsync")), 30)
+    wait_until(lambda: not set(frozen) & set(sshd.sessions("rsync")))
     third = house.run()
     assert third.code == 0, third.errors
     assert (third.outcome, third["resumed"]) == ("done", True), third

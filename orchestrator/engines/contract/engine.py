@@ -89,9 +89,13 @@ class SkippedEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResults:
-    """What the successful steps of a stage promised and measured. `recorded`: the counts of the new manifest; None: there is none."""
+    """What the successful steps of a stage promised and measured. `recorded`: the counts of the new manifest; None: there is none.
+
+    `uncertain`: what the failed steps promised. It may be there all the same, as a program can die after its work is done.
+    """
 
     proofs: tuple[Proof, ...]
+    uncertain: tuple[Proof, ...] = ()
     meters: tuple[ProgressMeter, ...] = ()
     left_out: tuple[SkippedEntries, ...] = ()
     recorded: ManifestCounts | None = None

@@ -1,11 +1,11 @@
 """Confirmation that the sent snapshots arrived, and size estimates for the next sends."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.place import Host
+from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Pipeline, Plan, Proof, Step
 from orchestrator.domain.units import Bytes, Seconds, show_count
 from orchestrator.engines.zfs.commands import commands
@@ -18,16 +18,18 @@ MOST_ESTIMATED = 50
 _NAMED = 5
 
 
-def confirm_snapshots(proofs: Iterable[Proof], reader: Reader) -> None:
+def confirm_snapshots(proofs: Iterable[Proof], reader: Reader, *, uncertain: Iterable[Proof] = ()) -> None:
     """Check that all snapshots arrived, by guid, with one survey per host. Raises: ProofFailed naming the datasets.
 
-    The last one of a dataset must be its newest. Why: `zfs receive` may end well and have skipped the stream.
+    The last one of a dataset must be its newest, or one of the `uncertain`, which were being sent after it.
+    Why: `zfs receive` may end well and have skipped the stream; and it may be killed after it received all of one.
     """
     hosts: dict[Host | None, list[SnapshotPresent]] = {}
     for proof in proofs:
         if isinstance(proof, SnapshotPresent):
             hosts.setdefault(proof.dataset.host, []).append(proof)
-    failed = [line for host, expected in hosts.items() for line in _judged(expected, host, reader)]
+    newer = frozenset((proof.dataset, proof.guid) for proof in uncertain if isinstance(proof, SnapshotPresent))
+    failed = [line for host, expected in hosts.items() for line in _judged(expected, newer, host, reader)]
     if failed:
         more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
         raise ProofFailed(
@@ -36,7 +38,9 @@ def confirm_snapshots(proofs: Iterable[Proof], reader: Reader) -> None:
         )
 
 
-def _judged(expected: Sequence[SnapshotPresent], host: Host | None, reader: Reader) -> Iterable[str]:
+def _judged(
+    expected: Sequence[SnapshotPresent], newer: Set[tuple[Location, int]], host: Host | None, reader: Reader
+) -> Iterable[str]:
     """Return the differences from the expected state; a snapshot not found by its name is searched for in its whole dataset."""
     told = _survey_properties(expected, host, reader)
     last = {proof.dataset.path: proof for proof in expected}
@@ -47,7 +51,7 @@ def _judged(expected: Sequence[SnapshotPresent], host: Host | None, reader: Read
         or (last[proof.dataset.path] is proof and told.get((proof.dataset.path, "prevsnap")) != _name(proof))
     }
     left = [proof for proof in expected if proof.dataset.path in unclear]
-    return _failed(left, _find_snapshots(left, host, reader)) if left else ()
+    return _failed(left, newer, _find_snapshots(left, host, reader)) if left else ()
 
 
 def _survey_properties(
@@ -80,14 +84,22 @@ def _find_snapshots(
     return seen
 
 
-def _failed(expected: Sequence[SnapshotPresent], seen: Mapping[str, Sequence[Snapshot]]) -> Iterable[str]:
+def _failed(
+    expected: Sequence[SnapshotPresent], newer: Set[tuple[Location, int]], seen: Mapping[str, Sequence[Snapshot]]
+) -> Iterable[str]:
     last = {proof.dataset.path: proof for proof in expected}
     for proof in expected:
         there = seen.get(proof.dataset.path, ())
         if all(snapshot.guid != proof.guid for snapshot in there):
             yield f"{proof.dataset} has no snapshot {proof.snapshot} with guid {proof.guid}"
-        elif last[proof.dataset.path] is proof and there[-1].guid != proof.guid:
-            yield f"{proof.dataset} has {there[-1].name} after {proof.snapshot}, from elsewhere"
+            continue
+        newest = there[-1]
+        if (
+            last[proof.dataset.path] is proof
+            and newest.guid != proof.guid
+            and (proof.dataset, newest.guid) not in newer
+        ):
+            yield f"{proof.dataset} has {newest.name} after {proof.snapshot}, from elsewhere"
 
 
 def estimate_sizes(plan: Plan, reader: Reader, *, patience: Seconds = PATIENCE) -> Plan:

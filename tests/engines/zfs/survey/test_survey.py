@@ -253,11 +253,13 @@ TOLD = (
 )
 
 
-def confirm(*proofs: SnapshotPresent, told: str = TOLD, listed: str = LISTED) -> ScriptedExecutor:
+def confirm(
+    *proofs: SnapshotPresent, uncertain: tuple[SnapshotPresent, ...] = (), told: str = TOLD, listed: str = LISTED
+) -> ScriptedExecutor:
     requested = ScriptedExecutor(
         [(holds("prevsnap"), scripted_result(told.encode())), (lambda _: True, scripted_result(listed.encode()))]
     )
-    confirm_snapshots(proofs, requested)
+    confirm_snapshots(proofs, requested, uncertain=uncertain)
     return requested
 
 
@@ -280,6 +282,14 @@ def test_what_is_not_found_by_its_name_is_looked_for_by_its_guid() -> None:
         confirm(
             proof("", 2), told=TOLD.replace("s2\tguid\t2", "s2\tguid\t22"), listed=LISTED.replace("s2\t2", "s2\t22")
         )
+
+
+def test_what_a_killed_receive_received_all_the_same_is_not_from_elsewhere() -> None:
+    """By its guid: a name may be anybody's."""
+    confirm(proof("", 1), uncertain=(proof("", 2),))
+    for other in (proof("", 9), proof("/x", 2), proof("", 2, FAR_COPY)):
+        with pytest.raises(ProofFailed, match="has s2 after s1, from elsewhere"):
+            confirm(proof("", 1), uncertain=(other,))
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,13 @@
 
 from orchestrator.disks import commands
 from orchestrator.disks.detect import parse_probe
-from orchestrator.disks.errors import explain
 from orchestrator.disks.marker import marker_text, parse_marker, read_file_pipeline, write_file_pipelines
-from orchestrator.disks.run import ask, read_if_any, run_all, run_flush, try_run
+from orchestrator.disks.run import ask, read_if_any, run_all, run_flush, run_when_free, try_run
 from orchestrator.domain.answers import parse_json
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.rotation import Disk, DiskMarker, DiskUsability
 from orchestrator.process.executor import Reader, Writer
-from orchestrator.process.pipeline import pipeline_failure
 
 _MENDED = (0, 1)  # Source: e2fsck(8): 0 no errors, 1 errors corrected
 
@@ -43,17 +41,11 @@ def attach(disk: Disk, device: BlockDevice, writer: Writer) -> None:
     path = _opened(disk, device, writer, read_only=False)
     try:
         if disk.content == "ext4":
-            _check(path, writer)
+            run_when_free(writer, commands.check_filesystem(path), good=_MENDED)
         run_all(writer, commands.mount(path, disk.content, disk.name))
     except OrchestratorError:
         tidy(disk, writer)
         raise
-
-
-def _check(path: str, writer: Writer) -> None:
-    result = try_run(writer, commands.check_filesystem(path))
-    if result.exits[0] not in _MENDED:
-        raise explain(pipeline_failure(commands.check_filesystem(path), result))
 
 
 def _opened(disk: Disk, device: BlockDevice, writer: Writer, *, read_only: bool) -> str:
@@ -125,12 +117,10 @@ def detach(disk: Disk, writer: Writer) -> None:
 def tidy(disk: Disk, writer: Writer) -> None:
     """Remove the remains of an earlier visit, or of a disk that is gone. Raises: DiskBusy when a present disk is in use."""
     while (there := _mounted(disk, writer)) is not None:
-        result = try_run(writer, commands.unmount(disk.name))
-        if result.well:
-            continue
         if read_if_any(writer, commands.is_here(there["source"])) is not None:
-            raise explain(pipeline_failure(commands.unmount(disk.name), result))
-        run_all(writer, commands.unmount_lazily(disk.name))
+            run_all(writer, commands.unmount(disk.name))
+        elif not try_run(writer, commands.unmount(disk.name)).well:
+            run_all(writer, commands.unmount_lazily(disk.name))
     if disk.inside is not None:
         try_run(writer, commands.lock(disk.name))
 

@@ -1,6 +1,10 @@
 """End of a visit: flush, switch off, and the check that the device is idle and may be pulled out."""
 
+import errno
+import glob
+import os
 import time
+from contextlib import suppress
 
 from orchestrator.disks import commands
 from orchestrator.disks.detect import list_devices, survey_devices
@@ -37,6 +41,8 @@ def release_disk(device: BlockDevice, writer: Writer, *, power_off: bool) -> Rel
     if part is not None:
         hinders = why_still_busy(device, writer) or f"{part.path}, another part of the same disk, {_used(part)}"
         return ReleaseResult(hinders=hinders)
+    if holder := _held_by(device.path):
+        return ReleaseResult(hinders=holder)
     if power_off and device.external:
         try_run(writer, commands.switch_off(device.disk))
     told = [
@@ -49,6 +55,43 @@ def release_disk(device: BlockDevice, writer: Writer, *, power_off: bool) -> Rel
 
 def _used(device: BlockDevice) -> str:
     return f"is mounted at {device.at[0]}" if device.at else f"is in use by {', '.join(device.above)}"
+
+
+def _held_by(path: str) -> str:
+    """Return as text who still holds the device's filesystem; empty when nobody does, or the device is gone.
+
+    Why not by lsblk: it shows the mounts of this mount namespace alone. A process with a namespace of its own keeps a filesystem
+    open that is unmounted here. Source: open(2), O_EXCL on a block device fails with EBUSY while it is in use by the system.
+    """
+    for attempt in range(_TRIES):
+        try:
+            os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                return ""
+        else:
+            return ""
+        if attempt < _TRIES - 1:
+            time.sleep(_PAUSE)
+    if not (holders := _holders(path)):
+        return "the kernel still has it in use, though it is mounted nowhere"
+    return f"{holders[0]} still has it mounted, in a mount namespace of its own"
+
+
+def _holders(path: str) -> list[str]:
+    """Return the processes, as text, in whose mount namespace the device is mounted."""
+    with suppress(OSError):
+        number = os.stat(path).st_rdev
+        mounted = f" {os.major(number)}:{os.minor(number)} "
+        return [f"process {folder.rpartition('/')[2]} ({_text(f'{folder}/comm').strip()})" for folder in sorted(glob.glob("/proc/[0-9]*"))
+                if mounted in _text(f"{folder}/mountinfo")]  # fmt: skip
+    return []
+
+
+def _text(path: str) -> str:
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+    return ""
 
 
 def why_still_busy(device: BlockDevice, reader: Reader) -> str:

@@ -1,9 +1,10 @@
 """Execution of this package's commands, each with a time limit: a command that hangs on a lost disk is left behind."""
 
+import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from orchestrator.disks.errors import explain
+from orchestrator.disks.errors import DiskBusy, explain
 from orchestrator.domain.answers import understand
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Pipeline
@@ -17,15 +18,36 @@ LOOK = Seconds(30)
 # A program without progress for so long does not end any more.
 STUCK = Seconds(120)
 GONE = Seconds(15)  # the same for a disk that the kernel no longer knows
+# Whoever looked at the disk, such as udev, a file manager, or a process with a copy of all mounts, lets go within seconds.
+_BUSY_TRIES, _BUSY_PAUSE = 50, 0.2  # s
 _DONE = (0, 4, 11, 15)  # fields of a device's `stat`: completed reads, writes, discards and flushes
 
 
 def run_all(writer: Writer, *pipelines: Pipeline) -> None:
     """Run the pipelines one after the other. Raises: OrchestratorError for the first that fails."""
     for pipeline in pipelines:
+        run_when_free(writer, pipeline)
+
+
+def run_when_free(writer: Writer, pipeline: Pipeline, *, good: tuple[int, ...] = (0,)) -> None:
+    """Run a pipeline; again while it finds the disk busy. `good`: exits of success. Raises: OrchestratorError."""
+
+    def attempt() -> None:
         result = try_run(writer, pipeline)
-        if not result.well:
+        if not result.well and (result.stopped is not None or set(result.exits) - set(good)):
             raise explain(pipeline_failure(pipeline, result))
+
+    _when_free(attempt)
+
+
+def _when_free(attempt: Callable[[], None]) -> None:
+    """Repeat an attempt while the disk is busy, up to 10 s. Raises: OrchestratorError, such as DiskBusy."""
+    for _ in range(_BUSY_TRIES - 1):
+        try:
+            return attempt()
+        except DiskBusy:
+            time.sleep(_BUSY_PAUSE)
+    return attempt()
 
 
 def try_run(writer: Writer, pipeline: Pipeline) -> PipelineResult:
@@ -45,9 +67,13 @@ def run_flush(writer: Writer, pipeline: Pipeline, works: str) -> None:
     `works`: the kernel's I/O statistics of the disk. Why not by activity of the program: it waits in the kernel, which does the
     writing, and the data in memory for a slow disk may take half an hour.
     """
+    if _done(works) is None:
+        return run_when_free(writer, pipeline)
+    return _when_free(lambda: _flush(writer, pipeline, works))
+
+
+def _flush(writer: Writer, pipeline: Pipeline, works: str) -> None:
     before, still, stop = _done(works), 0, StopRequest()
-    if before is None:
-        return run_all(writer, pipeline)
 
     def watch() -> None:
         nonlocal before, still
@@ -61,7 +87,6 @@ def run_flush(writer: Writer, pipeline: Pipeline, works: str) -> None:
         result = replace(result, stopped=StopReason.STALLED)
     if not result.well:
         raise explain(pipeline_failure(pipeline, result))
-    return None
 
 
 def _done(works: str) -> tuple[str, ...] | None:

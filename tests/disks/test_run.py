@@ -52,7 +52,8 @@ def test_of_a_disk_that_tells_nothing_its_silence_is_no_sign(disk: str, monkeypa
     run_flush(Writer(), shell("sleep 3"), f"{disk}-of-no-disk")
 
 
-def test_how_it_ended_is_told(disk: str) -> None:
+def test_how_it_ended_is_told(disk: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hands, "_BUSY_PAUSE", 0)
     for works in (disk, f"{disk}-of-no-disk"):
         run_flush(Writer(), shell("true"), works)
         with pytest.raises(OrchestratorError, match="somebody still uses the disk"):

@@ -44,6 +44,7 @@ class VirtualMachine(Machine):
         self._qmp: Qmp | None = None
         self._channel: Channel | None = None
         self._plugged = 0
+        self._pulled: set[str] = set()
         self._ahead = timedelta()  # its clock before this machine's
         run.mkdir(parents=True)
 
@@ -187,7 +188,10 @@ class VirtualMachine(Machine):
         return self.disks[name]
 
     def plug(self, disk: Disk) -> Disk:
-        """Plugs a disk in and waits until udev has named it."""
+        """Plugs a disk in and waits until udev has named it: anew, where it was pulled out a moment ago."""
+        if disk.name in self._pulled:
+            self.wait_for_device(disk, there=False)
+            self._pulled.discard(disk.name)
         self.plug_at_once(disk)
         self.wait_for_device(disk)
         return disk
@@ -219,6 +223,7 @@ class VirtualMachine(Machine):
                     raise
                 time.sleep(0.05)
         disk.plugged = ""
+        self._pulled.add(disk.name)
 
     def wait_for_device(self, disk: Disk, *, there: bool = True, seconds: float = 30) -> None:
         """Waits until udev shows the disk, or no longer shows it."""

@@ -1,6 +1,9 @@
 """Rotating disks with real ext4 on loop devices: visits, who is turned away, and that nothing is written to those."""
 
 import json
+import os
+import shlex
+import signal
 import subprocess
 from pathlib import Path
 
@@ -195,6 +198,46 @@ def test_a_disk_that_is_still_used_is_never_said_to_be_safe(drawer: Drawer) -> N
     ended = drawer.run("disks", "eject", drawer.full("red"))
     assert (ended.code, "SAFE TO REMOVE" in ended.out) == (0, True), ended
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
+
+
+def holding(device: str, seconds: float, then: str) -> list[str]:
+    """The command of a process with a copy of all mounts, of which it lets go all loop devices but one."""
+    return [
+        "setsid", "unshare", "--mount", "--propagation", "private", "sh", "-c",
+        f"awk '/^.dev.loop/ && $1 != \"{device}\" {{ print $2 }}' /proc/self/mounts | xargs -r umount -l; {then}; exec sleep {seconds}",
+    ]  # fmt: skip
+
+
+def test_a_disk_that_is_held_a_little_longer_is_waited_for(drawer: Drawer) -> None:
+    """By a process with a copy of all mounts, as each service with a private /tmp has one: unmounting here does not reach there."""
+    device, place = drawer.enrolled("red"), drawer.root / "elsewhere"
+    place.mkdir()
+    subprocess.run(["mount", device, place], check=True)
+    with subprocess.Popen(holding(device, 3, "echo there"), stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"there\n"
+        subprocess.run(["umount", place], check=True)
+        visit = drawer.scan()["visits"]["red"]
+    assert (visit["ending"], visit["safe"]) == ("done", True), visit
+
+
+def test_a_disk_that_is_mounted_in_another_namespace_is_never_said_to_be_safe(drawer: Drawer) -> None:
+    started, hook = drawer.root / "started", drawer.root / "hold"
+    hold = shlex.join(holding(drawer.enrolled("red"), 60, f"echo $$ >{started}"))
+    hook.write_text(f"#!/bin/sh\n{hold} >/dev/null 2>&1 </dev/null &\nuntil [ -s {started} ]; do sleep 0.1; done\n")
+    hook.chmod(0o755)
+    drawer.job("photos", f'[hooks]\ndone = ["{hook}"]\n')
+    visit = drawer.scan()["visits"]["red"]
+    holder = int(started.read_text())
+    try:
+        assert (visit["ending"], visit["safe"], visit["runs"][0]["outcome"]) == ("busy", False, "done"), visit
+        assert f"process {holder} (sleep) still has it mounted" in visit["why"]
+        ended = drawer.run("disks", "eject", drawer.full("red"))
+        assert (ended.code, ended.out.split(":")[0]) == (1, "NOT SAFE TO REMOVE"), ended
+    finally:
+        os.kill(holder, signal.SIGKILL)
+    ended = drawer.run("disks", "eject", drawer.full("red"))
+    assert (ended.code, "SAFE TO REMOVE" in ended.out) == (0, True), ended
 
 
 def test_a_lost_disk_is_not_asked_for_and_its_copies_count_no_more(drawer: Drawer) -> None:

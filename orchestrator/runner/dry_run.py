@@ -55,7 +55,7 @@ def plan_job(
 
     Where snapshots are due, the data to send is only known once they are taken: then the plan only takes them.
     """
-    taking = plan_snapshots(job, snapshotter, reader, state) if snapshotter else ()
+    taking = plan_snapshots(job, snapshotter, reader, state, known.facts, allowed) if snapshotter else ()
     if taking:
         summary = "take what snapshots are due; what is sent then is decided by a look after them"
         return DryRunResult(decision=Plan(summary=summary, stages=(taking,)), going=())

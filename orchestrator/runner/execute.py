@@ -5,8 +5,9 @@ from typing import Any, assert_never
 from orchestrator.domain.errors import LookAgain, PartlyRefused, TargetFull
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract.copies import ChangeReporter, Copier
+from orchestrator.engines.contract.copies import ChangeReporter, Copier, SourceIdentifier
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import copy_history, finish_run, has_after_run
@@ -138,4 +139,6 @@ def _remember(journal: RunRecorder, world: Any) -> None:
     job, tools = journal.job, journal.tools
     if implements(tools.engine, ChangeReporter):
         tools.history.remember(job.name, GROUND, source_ground(*tools.engine.ground(world)))
+    if implements(tools.engine, SourceIdentifier):
+        tools.history.remember(job.name, SOURCE_IDENTITY, tools.engine.identity(world))
     tools.history.remember(job.name, USED, str(job.target.location))

@@ -133,7 +133,7 @@ def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> R
     if tools.snapshotter is not None and journal.attempt == 1:
         from orchestrator.runner.snapshots import take_snapshots
 
-        take_snapshots(journal, writer)
+        take_snapshots(journal, writer, allowed)
     request = _run_request(job, tools, allowed)
     with import_meanwhile("orchestrator.runner.execute", *tools.engine.later):
         world = tools.engine.survey(job, request, writer)

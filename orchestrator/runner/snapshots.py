@@ -1,31 +1,56 @@
 """The [snapshots] of a job: taken before the survey, pruned after the copy is confirmed."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Step
+from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.engines.contract.snapshots import Snapshotter
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.steps import StepExecutor
 
+ANEW = "the source was made anew since the last run: no snapshot is taken of it before it is restored"
 
-def take_snapshots(journal: RunRecorder, writer: Writer) -> None:
-    """Take due snapshots on the source. Raises: OrchestratorError: a run without them would copy yesterday's data."""
+
+def take_snapshots(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> None:
+    """Take due snapshots on the source. Raises: OrchestratorError: a run without them would copy yesterday's data.
+
+    Of a source that was made anew none is taken: they would stand in the way of its restore, and hold nothing.
+    """
     snapshotter, rules = journal.tools.snapshotter, journal.job.snapshots
     if snapshotter is None or rules is None or not rules.autosnap:
         return
     world = snapshotter.survey_snapshots(journal.job, writer)
+    if _is_made_anew(snapshotter, world, journal.tools.history.memory(journal.job.name), allowed):
+        journal.warn(ANEW)
+        return
     _do(snapshotter, snapshotter.take(journal.job, world, _folder(journal)), journal, writer)
 
 
-def plan_snapshots(job: Job, snapshotter: Snapshotter, reader: Reader, state: str) -> tuple[Step, ...]:
+def plan_snapshots(
+    job: Job,
+    snapshotter: Snapshotter,
+    reader: Reader,
+    state: str,
+    remembered: Mapping[str, str],
+    allowed: frozenset[str],
+) -> tuple[Step, ...]:
     """Return the steps by which a run would take snapshots before its survey."""
     if job.snapshots is None or not job.snapshots.autosnap:
         return ()
-    return snapshotter.take(job, snapshotter.survey_snapshots(job, reader), _folder_of(job, state))
+    world = snapshotter.survey_snapshots(job, reader)
+    if _is_made_anew(snapshotter, world, remembered, allowed):
+        return ()
+    return snapshotter.take(job, world, _folder_of(job, state))
+
+
+def _is_made_anew(snapshotter: Snapshotter, world: Any, remembered: Mapping[str, str], allowed: frozenset[str]) -> bool:
+    """Return whether the source was made anew, and nobody asked to begin anew with it."""
+    return "aside" not in allowed and snapshotter.is_made_anew(world, remembered.get(SOURCE_IDENTITY, ""))
 
 
 def prune_snapshots(journal: RunRecorder, writer: Writer, *, changed: bool) -> None:

@@ -294,3 +294,34 @@ def test_from_a_backup_on_another_machine(pair: Pair) -> None:
     ended = restore(master, "--path", "one", to="/root/one")
     assert ended["outcome"] == "done", ended
     assert backup.sh("zfs list -H -o name vault/copies/poolferry-kit").code == 0
+
+
+@BOTH
+def test_a_pool_that_was_made_anew_is_restored_before_anything_is_taken_of_it(master: Machine) -> None:
+    master.pool("tank", "400M")
+    master.pool("vault", "400M")
+    master.sh("set -e; zfs create vault/copies; zfs create tank/photos; echo one >/tank/photos/one")
+    master.job("photos", f"{JOB}[snapshots]\nhourly = 24\n", targets=PLACE)
+    master.kitted("photos")
+    assert master.poolferry("run", "photos", "--json").json["outcome"] == "done"
+    rebuild(master)
+    gone = master.poolferry("run", "photos", "--json").json
+    assert gone["outcome"] != "done", gone
+    master.sh("zfs create tank/photos")
+    rested = master.poolferry("run", "photos", "--json").json
+    assert (rested["outcome"], rested["hint"].partition(" (")[0]) == (
+        "refused",
+        "restore it first: poolferry restore run photos --to tank/photos --aside",
+    ), rested
+    assert any("no snapshot is taken of it" in warning for warning in rested["warnings"]), rested
+    assert not guids(master, "tank/photos")
+    command = rested["hint"].partition(": poolferry ")[2].partition(" (")[0]
+    ended = master.poolferry(*command.split(), "--json", seconds=300).json
+    assert ended["outcome"] == "done", ended
+    (aside,) = [line for line in master.sh("zfs list -H -o name -d 1 tank").lines if "aside" in line]
+    master.sh(f"zfs destroy {aside}")
+    assert master.poolferry(*command.split(), "--json", seconds=300).json["outcome"] == "done"
+    ran = master.poolferry("run", "photos", "--json").json
+    assert ran["outcome"] in ("done", "nothing-to-do"), ran
+    assert not any("no snapshot is taken" in warning for warning in ran["warnings"]), ran
+    assert master.sh("cat /tank/photos/one").text == "one"

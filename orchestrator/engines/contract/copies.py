@@ -40,6 +40,14 @@ class ChangeReporter(Protocol):
         ...
 
 
+class SourceIdentifier(Protocol):
+    """An engine that knows its source again, so that one that was made anew is not taken for the old one."""
+
+    def identity(self, world: Any) -> str:
+        """Return the identity of the surveyed source, for history to remember after a good run."""
+        ...
+
+
 class SizeEstimator(Protocol):
     """An engine whose programs can estimate what a copy will move."""
 

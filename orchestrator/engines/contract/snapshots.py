@@ -37,6 +37,10 @@ class Snapshotter(Protocol):
         """Return the existing snapshots and the time on that machine, read in one command."""
         ...
 
+    def is_made_anew(self, world: Any, remembered: str) -> bool:
+        """Return whether the surveyed source is not the one whose identity history remembers; False if it remembers none."""
+        ...
+
     def take(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
         """Return the steps that take due snapshots; they run before the copying engine's survey."""
         ...

@@ -8,6 +8,7 @@ from orchestrator.domain.job import Job, SnapshotRules, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Step
 from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.source_identity import is_made_anew
 from orchestrator.engines.contract.engine import RunRequest, SystemCheckResult
 from orchestrator.engines.sanoid import errors as failures
 from orchestrator.engines.sanoid import parse
@@ -56,6 +57,9 @@ class SanoidEngine:
 
     def survey_snapshots(self, job: Job, reader: Reader) -> SanoidSurvey:
         return survey(job, reader)
+
+    def is_made_anew(self, world: SanoidSurvey, remembered: str) -> bool:
+        return is_made_anew(remembered, str(world.root), world.guid)
 
     def take(self, job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
         from orchestrator.engines.sanoid.plan import take_steps

@@ -29,7 +29,7 @@ prune_defer = 0
 
 
 def survey_command(root: Location, *, downward: bool) -> Command:
-    """Build the command that prints the machine's time, the datasets, an empty line, the root's dated snapshots.
+    """Build the command that prints the machine's time, the datasets with their guids, an empty line, the root's dated snapshots.
 
     Why only the root's: ZFS must read each snapshot for its time, and sanoid decides for the other datasets by itself.
     """

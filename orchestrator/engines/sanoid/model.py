@@ -58,13 +58,14 @@ class SanoidSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SanoidSurvey:
-    """The survey of the source. `datasets`: full names, the root first; `snapshots`: sanoid's own of the root, by time.
+    """The survey of the source. `guid`: of its root dataset; `datasets`: full names, the root first; `snapshots`: sanoid's own of the root, by time.
 
     `at`: the time of that machine's clock, by which sanoid there decides.
     """
 
     root: Location
     at: datetime
+    guid: int
     datasets: tuple[str, ...]
     snapshots: tuple[SanoidSnapshot, ...]
 

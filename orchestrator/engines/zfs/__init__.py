@@ -83,6 +83,11 @@ class ZfsEngine:
 
         return plan(job, world, run_request)
 
+    def identity(self, world: ZfsSurvey) -> str:
+        from orchestrator.engines.zfs.plan.remade_source import source_identity
+
+        return str(source_identity(world.source))
+
     def weigh(self, plan: Plan, reader: Reader) -> Plan:
         """Return the plan with the sizes that dry-run sends report."""
         from orchestrator.engines.zfs.survey.confirm import estimate_sizes

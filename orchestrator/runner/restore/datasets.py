@@ -11,6 +11,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.engines.contract.restore import DatasetRestorer
@@ -183,4 +184,6 @@ def _done(
         held = f": {show_count(checked, 'snapshot')} of {show_count(datasets, 'dataset')}, as the copy by guid{read}"
     moved = f", {show_size(journal.moved)} moved" if journal.moved else ""
     waits = ", with a part that waits" if isinstance(last, NothingToDo) and last.warnings else ""
+    if dataset_request.to == journal.job.source:  # what was restored is no longer taken for one that was made anew
+        journal.tools.history.remember(journal.job.name, SOURCE_IDENTITY, "")
     return journal.ended(Outcome.DONE, f"{dataset_request.to} is back{held}{moved}{waits}")

@@ -16,6 +16,7 @@ HOST = Host(name="master", user="root")
 ROOT = Location(path="tank/photos")
 FAR = Location(path="tank/photos", host=HOST)
 COPY = Location(path="vault/replicas/photos")
+GUID = 41
 FOLDER = "/state/sanoid/photos"
 ASKED = RunRequest(now=NOW, notes="/notes")
 
@@ -42,7 +43,9 @@ def world(
 ) -> SanoidSurvey:
     """The source with these snapshots, and these datasets below its root."""
     names = (root.path, *(f"{root.path}/{name}" for name in below))
-    return SanoidSurvey(root=root, at=at, datasets=names, snapshots=tuple(sorted(snapshots, key=lambda each: each.at)))
+    return SanoidSurvey(
+        root=root, at=at, guid=GUID, datasets=names, snapshots=tuple(sorted(snapshots, key=lambda each: each.at))
+    )
 
 
 def failed(words: str = "", code: int | None = 70, *, stopped: StopReason | None = None) -> PipelineFailed:

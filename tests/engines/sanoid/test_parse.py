@@ -13,7 +13,7 @@ A, B, C = (f"tank/{name}@autosnap_2026-11-20_15:10:58_daily" for name in ("a", "
 
 def test_a_look() -> None:
     text = (
-        b"1795187460\ntank/photos\ntank/photos/my own\n\n"
+        b"1795187460\ntank/photos\t41\ntank/photos/my own\t42\n\n"
         b"1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_monthly\n"
         b"1795187459\ttank/photos@by-hand\n"
         b"1795187459\ttank/photos@syncoid_master_2026-11-20:15:10:59-GMT00:00\n"
@@ -22,6 +22,7 @@ def test_a_look() -> None:
     )
     world = parse_survey(text, ROOT)
     assert world.at == datetime(2026, 11, 20, 15, 11, tzinfo=UTC)
+    assert world.guid == 41
     assert world.datasets == ("tank/photos", "tank/photos/my own")
     first = SanoidSnapshot(name="autosnap_2026-11-20_15:10:58_monthly", kind="monthly", at=world.snapshots[0].at)
     assert world.snapshots[0] == first
@@ -30,10 +31,10 @@ def test_a_look() -> None:
 
 
 def test_a_dataset_without_snapshots_is_no_broken_look() -> None:
-    assert parse_survey(b"1\ntank/photos\n\n", ROOT).snapshots == ()
+    assert parse_survey(b"1\ntank/photos\t41\n\n", ROOT).snapshots == ()
 
 
-@pytest.mark.parametrize("text", [b"", b"1\ntank/photos\n", b"x\ntank\n\n"])
+@pytest.mark.parametrize("text", [b"", b"1\ntank/photos\t41\n", b"x\ntank\t1\n\n", b"1\ntank\tx\n\n"])
 def test_a_broken_look_is_never_an_empty_one(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"broke off|invalid literal"):
         parse_survey(text, ROOT)

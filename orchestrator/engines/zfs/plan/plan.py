@@ -21,6 +21,7 @@ from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.dataset import decide_dataset
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan, EncryptionInheritance
 from orchestrator.engines.zfs.plan.dependencies import order_datasets
+from orchestrator.engines.zfs.plan.remade_source import refuse_remade, restore_first
 from orchestrator.engines.zfs.plan.resume import is_foreign
 from orchestrator.engines.zfs.plan.stages import Stages, arrange_stages
 
@@ -50,7 +51,7 @@ def plan(job: Job, world: ZfsSurvey, request: RunRequest) -> Decision:
 def decide_actions(job: Job, world: ZfsSurvey, request: RunRequest) -> ActionPlan | Refusal:
     """Decide the actions for every dataset of the job; refuse when nothing can be done at all."""
     case = PlanContext(job, world, request)
-    refusal = _refuse_sides(case)
+    refusal = _refuse_sides(case) or refuse_remade(case)
     if refusal:
         return refusal
     ended = _end_receives(case)
@@ -82,6 +83,8 @@ def _refuse_sides(case: PlanContext) -> Refusal | None:
     source, target = case.world.source, case.world.target
     if "" not in source.datasets:
         hint = "correct `source` in the job file, or import its pool"
+        if case.world.returning is None and case.world.target.datasets:
+            hint = f"import its pool; or, if it is lost, {restore_first(case)}; or correct `source` in the job file"
         return Refusal(why=f"the source {source.root} is not there", evidence=(), hint=hint)
     pool, below, _ = target.root.path.partition("/")
     if case.world.returning is None and (unfinished := _refuse_unfinished(case)):

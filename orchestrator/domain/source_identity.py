@@ -1,0 +1,32 @@
+"""The identity of a job's source, remembered after each good run: a source that was made anew has another one."""
+
+from orchestrator.domain.fast_dataclass import dataclass
+
+SOURCE_IDENTITY = "source-identity"  # the key under which history remembers it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceIdentity:
+    """The guids of a source's dataset and of its pool, and its full name. Each is new when it is created or received anew."""
+
+    dataset: int
+    pool: int
+    root: str
+
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.pool} {self.root}"
+
+
+def parse_identity(text: str) -> SourceIdentity | None:
+    """Parse a remembered identity; None for a text that is none."""
+    dataset, _, rest = text.partition(" ")
+    pool, _, root = rest.partition(" ")
+    if not (dataset.isdecimal() and pool.isdecimal() and root):
+        return None
+    return SourceIdentity(dataset=int(dataset), pool=int(pool), root=root)
+
+
+def is_made_anew(remembered: str, root: str, dataset: int) -> bool:
+    """Return whether the dataset with this guid is not the one that was remembered under the same name."""
+    known = parse_identity(remembered)
+    return known is not None and known.root == root and known.dataset != dataset

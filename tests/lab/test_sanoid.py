@@ -92,6 +92,25 @@ def test_pruning_takes_only_what_its_rule_has_outlived(master: Machine) -> None:
     assert kinds(snapshots(master)["tank/photos"][-1:]) == ["daily"]
 
 
+@BOTH
+@pytest.mark.virtual  # it sets the clock
+def test_a_clock_that_was_ahead_for_one_run_is_said_until_what_it_dated_is_renamed(master: Machine) -> None:
+    master.pool("tank")
+    master.sh("zfs create -p tank/photos/a")
+    declare(master, "daily = 7")
+    master.sh('date -s "@$(($(date +%s) + 30 * 86400))" >/dev/null')
+    assert run(master)["outcome"] == "done"
+    (wrong,) = snapshots(master)["tank/photos"]
+    master.sh('date -s "@$(($(date +%s) - 30 * 86400))" >/dev/null')
+    told = run(master)
+    assert (told["outcome"], "is dated 30 d after now" in told["why"]) == ("refused", True), told
+    master.sh(told["hint"].partition("another name: ")[2])
+    again = run(master)
+    assert again["outcome"] == "done", again
+    names = snapshots(master)["tank/photos"]
+    assert (len(names), f"misdated-{wrong}" in names) == (2, True), names
+
+
 def test_a_pool_that_cannot_be_written_is_a_failure_with_its_words(master: Machine) -> None:
     master.pool("tank", disk=True)
     master.sh("zfs create tank/photos && zpool export tank && zpool import -o readonly=on tank")

@@ -42,7 +42,7 @@ class Snapshotter(Protocol):
         ...
 
     def take(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
-        """Return the steps that take due snapshots; they run before the copying engine's survey."""
+        """Return the steps that take due snapshots, before the copying engine's survey. Raises: OrchestratorError: none can be taken."""
         ...
 
     def prune_source(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:

@@ -62,8 +62,10 @@ class SanoidEngine:
         return is_made_anew(remembered, str(world.root), world.guid)
 
     def take(self, job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
-        from orchestrator.engines.sanoid.plan import take_steps
+        from orchestrator.engines.sanoid.plan import refuse_misdated, take_steps
 
+        if refusal := refuse_misdated(job, world):
+            raise OrchestratorError(refusal.why, hint=refusal.hint)
         return take_steps(job, world, folder)
 
     def prune_source(self, job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:

@@ -1,17 +1,21 @@
 """The plan for sanoid, decided from the survey: take, prune the source, prune the copy."""
 
+import shlex
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Decision, NothingToDo, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.sanoid import commands
 from orchestrator.engines.sanoid.model import INTERVAL_SECONDS, QUARTER, SanoidRules, SanoidSurvey
 from orchestrator.engines.sanoid.options import excluded_patterns, is_recursive, rules_of, rules_on_target, snapshots_of
 
 SOURCE, TARGET = "source", "target"
+MISDATED = "misdated-"  # before the name of a snapshot that a wrong clock dated: sanoid knows its own by how they begin
+_CLOCK_TOLERANCE = timedelta(hours=1)
 
 
 def plan(job: Job, world: SanoidSurvey, request: RunRequest) -> Decision:
@@ -23,14 +27,15 @@ def plan(job: Job, world: SanoidSurvey, request: RunRequest) -> Decision:
             evidence=(f"{job.file} has no [snapshots]",),
             hint="write how many stay, such as [snapshots] daily = 14",
         )
+    if misdated := refuse_misdated(job, world):
+        return misdated
     folder = f"{request.notes}/sanoid"
     stages = (take_steps(job, world, folder), prune_source_steps(job, world, folder))
-    warnings = () if snapshots.use else warn_of_future_snapshots(world)
     if not any(stages):
         newest = world.snapshots[-1].name if world.snapshots else None
-        return NothingToDo(why="no snapshot is due and none is to go", current=newest, warnings=warnings)
+        return NothingToDo(why="no snapshot is due and none is to go", current=newest)
     done = " and ".join(step.action for stage in stages for step in stage)
-    return Plan(summary=done, stages=tuple(stage for stage in stages if stage), warnings=warnings)
+    return Plan(summary=done, stages=tuple(stage for stage in stages if stage))
 
 
 def take_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
@@ -144,13 +149,34 @@ def find_excluded_datasets(world: SanoidSurvey, patterns: tuple[str, ...]) -> tu
     return tuple(found)
 
 
-def warn_of_future_snapshots(world: SanoidSurvey) -> tuple[str, ...]:
-    """Return a warning when snapshots have future dates: none of their kind is due until that time has passed."""
-    later = [taken.name for taken in world.snapshots if taken.at > world.at]
+def refuse_misdated(job: Job, world: SanoidSurvey) -> Refusal | None:
+    """Return a refusal when snapshots of a wanted kind are dated after now, as by a clock that was wrong; else None.
+
+    Why: until then sanoid takes none of that kind, and each night would find nothing to do. Under another name they stay, and
+    do not count.
+    """
+    snapshots = snapshots_of(job)
+    if snapshots is None or snapshots.use or not snapshots.autosnap:
+        return None
+    kinds = rules_of(snapshots).kinds
+    later = [taken for taken in world.snapshots if taken.kind in kinds and taken.at - world.at > _CLOCK_TOLERANCE]
     if not later:
-        return ()
-    return (
-        f"{world.root}@{later[-1]} is dated after now: until then none of its kind is taken; destroy it if a clock was wrong",
+        return None
+    root, last = world.root.path, later[-1]
+    ahead = show_duration(Seconds((last.at - world.at).total_seconds()))
+    downward = "-r " if is_recursive(job) else ""
+    renames = (
+        f"zfs rename {downward}{shlex.quote(f'{root}@{taken.name}')} {shlex.quote(f'@{MISDATED}{taken.name}')}"
+        for taken in later
+    )
+    where = f" on {world.root.host}" if world.root.host else ""
+    return Refusal(
+        why=f"{world.root}@{last.name} is dated {ahead} after now: until then sanoid takes no {last.kind} snapshot",
+        evidence=(
+            f"the clock there says {world.at:%Y-%m-%d %H:%M:%S} UTC",
+            *(f"{root}@{taken.name}" for taken in later),
+        ),
+        hint=f"if that clock is right, give what is dated wrongly another name{where}: {'; '.join(renames)}",
     )
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, strategies
 from orchestrator.domain.job import KeepRules, SnapshotRules
 from orchestrator.domain.plan import Effect, NothingToDo, Pipeline, Plan, Refusal, Step
 from orchestrator.engines.sanoid.model import ALL, INTERVAL_SECONDS, INTERVALS, SanoidRules, SanoidSnapshot
+from orchestrator.engines.sanoid.parse import parse_survey
 from orchestrator.engines.sanoid.plan import (
     due_intervals,
     find_excluded_datasets,
@@ -16,9 +17,10 @@ from orchestrator.engines.sanoid.plan import (
     plan,
     prune_source_steps,
     prune_target_steps,
+    refuse_misdated,
     take_steps,
 )
-from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, NOW, job, taken, world
+from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, NOW, ROOT, job, taken, world
 
 DAILY = SnapshotRules(daily=2)
 TODAY, YESTERDAY = taken("daily", 2026, 11, 20), taken("daily", 2026, 11, 19, 12)
@@ -170,12 +172,29 @@ def test_without_rules_it_is_refused() -> None:
     assert "[snapshots]" in refused.hint
 
 
-def test_a_snapshot_from_the_future_is_told() -> None:
-    wrong = taken("daily", 2027, 1, 1)
+def test_a_snapshot_from_the_future_is_refused_and_counts_no_more_under_another_name() -> None:
+    wrong = taken("daily", 2026, 12, 20, 15, 10, 58)
     decided = plan(job(DAILY), world(wrong), ASKED)
-    assert isinstance(decided, NothingToDo)
-    assert wrong.name in decided.warnings[0]
-    assert plan(job(SnapshotRules(use="/etc/sanoid")), world(wrong), ASKED).warnings == ()  # type: ignore[union-attr]
+    assert isinstance(decided, Refusal)
+    assert decided.why == f"tank/photos@{wrong.name} is dated 30 d after now: until then sanoid takes no daily snapshot"
+    assert decided.hint.endswith(f"zfs rename -r tank/photos@{wrong.name} @misdated-{wrong.name}")
+    assert (
+        refuse_misdated(
+            job(DAILY),
+            parse_survey(f"1\ntank/photos\t41\n\n9999999\ttank/photos@misdated-{wrong.name}\n".encode(), ROOT),
+        )
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "at"),
+    [(SnapshotRules(use="/etc/sanoid"), (2027, 1, 1)), (SnapshotRules(hourly=1), (2027, 1, 1)), (SnapshotRules(daily=1), (2026, 11, 20, 15, 50)),
+     (SnapshotRules(daily=1, autosnap=False), (2027, 1, 1))],
+    ids=["rules of the owner's", "another kind", "a clock that was set back a little", "none is taken"],
+)  # fmt: skip
+def test_a_future_that_hinders_nothing_is_no_refusal(rules: SnapshotRules, at: tuple[int, ...]) -> None:
+    assert refuse_misdated(job(rules), world(taken("daily", *at))) is None
 
 
 spans = strategies.lists(strategies.integers(min_value=0, max_value=200 * 24), unique=True, max_size=12)

@@ -145,7 +145,7 @@ def test_a_suspended_pool_ends_the_run_and_hangs_nothing(master: VirtualMachine)
         echo 1 >/sys/module/zfs/parameters/zfs_txg_timeout  # so that there is a token long before the end
         zfs create tank/mail; zfs snapshot tank/mail@one""")
     job = 'engine = "zfs"\nsource = "tank/{}"\ntarget = "{}"\n[retry]\nattempts = 2\nwait = "1s"\n'
-    pipe = '[pipe]\nstall-after = "6s"\nbuffer = "2M"\nrate-limit = "1M"\n'
+    pipe = '[pipe]\nstall-after = "6s"\nbuffer = "2M"\nrate-limit = "400K"\n'
     places = "".join(f'[place.{name}]\ndataset = "{name}/copies"\n' for name in ("vault", "sound"))
     master.job("photos", job.format("photos", "vault") + pipe, targets=places)
     master.job("mail", job.format("mail", "sound"))
@@ -179,3 +179,26 @@ def test_a_suspended_pool_ends_the_run_and_hangs_nothing(master: VirtualMachine)
     master.sh("while pgrep -f '^zfs receive'; do sleep 0.1; done")
     last = master.poolferry("run", "photos", "--json", seconds=150).json
     assert (last["outcome"], last["resumed"]) == (DONE, True), last
+
+
+def test_a_target_pool_that_is_imported_read_only_is_named_at_once(master: Machine) -> None:
+    master.pool("tank")
+    master.pool("vault")
+    master.sh(
+        f"zfs create tank/photos && zfs create vault/copies && zfs snapshot tank/photos@a && zpool export vault && zpool import -d {POOLS} -o readonly=on vault"
+    )
+    master.job(
+        "photos",
+        'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n',
+        targets='[place.vault]\ndataset = "vault/copies"\n',
+    )
+    checked = master.poolferry("check", "--system")
+    assert (checked.code != 0, "pool vault here: is imported read-only" in " ".join(checked.text.split())) == (
+        True,
+        True,
+    ), checked
+    ran = master.poolferry("run", "photos", "--json").json
+    assert (ran["outcome"], "imported read-only" in ran["why"]) == ("failed", True), ran
+    assert master.poolferry("history", "photos", "--json").json["runs"][0]["attempts"] == 1
+    master.sh(f"zpool export vault && zpool import -d {POOLS} vault")
+    assert master.poolferry("run", "photos", "--json").json["outcome"] == "done"

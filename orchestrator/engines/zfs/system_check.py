@@ -139,6 +139,9 @@ def _rights(look: SideListing, root: Location, reader: Reader, *, target: bool) 
         run_read_command(reader, commands.rights_command(root)).stdout.decode(errors="replace").splitlines()
     )
     found = []
+    if target and may.read_only:
+        text = f"is imported read-only, so nothing can be copied: zpool export {pool}, then zpool import {pool}"
+        found.append(SystemCheckResult(good=False, subject=f"pool {pool} {_at(root)}", text=text))
     if target and may.resumable in ("disabled", "-"):
         text = f"a transfer that is cut starts from the beginning: zpool set feature@extensible_dataset=enabled {pool}"
         found.append(SystemCheckResult(good=False, subject=f"pool {pool} {_at(root)}", text=text, hinders=False))

@@ -128,6 +128,11 @@ _POOLS = (
         "`zpool status` names the fault: bring the disks back, then `zpool clear`; what arrived is kept",
     ),
     says(
+        r"(?i)pool is read-only",
+        OutsideError, "a pool is imported read-only, so nothing can be written to it",
+        "`zpool export` it on that side, then `zpool import` it without readonly=on; `zpool get readonly` names it",
+    ),
+    says(
         r"must be upgraded|unsupported (feature|version)|requires a newer|cannot be received.*version",
         ProgramMissing, "the target's ZFS, or its pool, is older than the stream needs",
         "`poolferry check --system` names both versions; upgrade ZFS there, then `zpool upgrade` the pool",

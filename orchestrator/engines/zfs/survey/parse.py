@@ -285,9 +285,10 @@ def parse_newest(lines: Iterable[bytes]) -> dict[str, list[Snapshot]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegatedRights:
-    """Our user on a side and the permissions delegated to it, at the dataset itself or at the nearest one above."""
+    """Our user on a side and the permissions delegated to it, at the dataset itself or at the nearest one above; and its pool."""
 
     user: str
+    read_only: bool
     resumable: str
     dataset: str
     rights: frozenset[str]
@@ -295,7 +296,7 @@ class DelegatedRights:
 
 def parse_rights(lines: Iterable[str]) -> DelegatedRights:
     """Parse our permissions from `zfs allow`: lines like "<tab>user ferry create,mount"; sets (@name) are skipped."""
-    told = {"=user": "", "=groups": "", "=resumable": "", "=at": ""}
+    told = {"=user": "", "=groups": "", "=readonly": "", "=resumable": "", "=at": ""}
     rights: set[str] = set()
     for line in lines:
         word, _, rest = line.strip().partition(" ")
@@ -308,5 +309,6 @@ def parse_rights(lines: Iterable[str]) -> DelegatedRights:
         elif (word == "user" and who == told["=user"]) or (word == "group" and who in told["=groups"].split()):
             rights.update(granted.split(","))
     return DelegatedRights(
-        user=told["=user"], resumable=told["=resumable"], dataset=told["=at"], rights=frozenset(rights)
-    )
+        user=told["=user"], read_only=told["=readonly"] == "on", resumable=told["=resumable"], dataset=told["=at"],
+        rights=frozenset(rights),
+    )  # fmt: skip

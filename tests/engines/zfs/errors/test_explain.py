@@ -93,6 +93,7 @@ TABLE: list[tuple[str, str, type[OrchestratorError], str]] = [
     ("", "cannot receive new filesystem stream: destination 'v/p' space quota exceeded.", TargetFull, "a quota on the target"),
     ("", "cannot create 'vault/p': out of space", TargetFull, "the target pool has no space"),
     # Pools and versions.
+    ("", "cannot receive new filesystem stream: pool is read-only", OutsideError, "a pool is imported read-only"),
     ("", "cannot receive: pool I/O is currently suspended", OutsideError, "a pool is suspended"),
     ("", "cannot open 'vault': pool I/O is currently suspended", OutsideError, "a pool is suspended"),
     ("", "cannot receive: pool must be upgraded to receive this stream.", ProgramMissing, "the target's ZFS"),

@@ -202,4 +202,7 @@ def test_rights_that_were_delegated_to_us() -> None:
         "\tgroup wheel rollback\n\teveryone mount\n"
     ).splitlines()
     rights = frozenset({"create", "receive", "hold", "mount"})
-    assert parse_rights(lines) == DelegatedRights(user="ferry", resumable="active", dataset="vault", rights=rights)
+    assert parse_rights(lines) == DelegatedRights(
+        user="ferry", read_only=False, resumable="active", dataset="vault", rights=rights
+    )
+    assert parse_rights(["=readonly on"]).read_only

@@ -19,9 +19,9 @@ class Changes:
     """Differences that a survey found between the source and the newest restore point. None means unknown.
 
     `entries_before`, `files_before`: in the newest point; None when there is none. `other`: entries of which only mode, owner,
-    times of links or similar data differ. `moving`: bytes of the files to move. `device_…`: the filesystem that holds the
-    source, identified the same way in both surveys. Why: a device number of btrfs, ZFS or NFS may change with each mount, so
-    for those it must be something more stable, or None.
+    times of links or similar data differ. `altered`: the files among them, as far as they are named. `moving`: bytes of the
+    files to move. `device_…`: the filesystem that holds the source, identified the same way in both surveys. Why: a device
+    number of btrfs, ZFS or NFS may change with each mount, so for those it must be something more stable, or None.
     """
 
     entries_before: int | None
@@ -31,6 +31,7 @@ class Changes:
     changed: int
     created: int
     other: int = 0
+    altered: tuple[bytes, ...] = ()
     moving: int | None = None
     folders: Mapping[bytes, FolderChanges] = field(default_factory=dict)
     deleted_examples: tuple[bytes, ...] = ()

@@ -208,6 +208,7 @@ def holding(device: str, seconds: float, then: str) -> list[str]:
     ]  # fmt: skip
 
 
+@pytest.mark.namespace
 def test_a_disk_that_is_held_a_little_longer_is_waited_for(drawer: Drawer) -> None:
     """By a process with a copy of all mounts, as each service with a private /tmp has one: unmounting here does not reach there."""
     device, place = drawer.enrolled("red"), drawer.root / "elsewhere"
@@ -221,6 +222,7 @@ def test_a_disk_that_is_held_a_little_longer_is_waited_for(drawer: Drawer) -> No
     assert (visit["ending"], visit["safe"]) == ("done", True), visit
 
 
+@pytest.mark.namespace
 def test_a_disk_that_is_mounted_in_another_namespace_is_never_said_to_be_safe(drawer: Drawer) -> None:
     started, hook = drawer.root / "started", drawer.root / "hold"
     hold = shlex.join(holding(drawer.enrolled("red"), 60, f"echo $$ >{started}"))

@@ -43,6 +43,26 @@ def test_a_large_file_cut_in_the_middle_is_not_sent_again(house: House, victim: 
 
 
 @pytest.mark.slow
+def test_a_file_with_holes_keeps_them_when_it_was_cut_in_the_middle(house: House) -> None:
+    image = house.write("disk.img", b"")
+    with image.open("r+b") as file:
+        file.truncate(400 * MIB)
+        for place in (0, 3, 200, 390):
+            file.seek(place * MIB)
+            file.write(random.randbytes(2 * MIB))
+    process = house.start(house.job(pipe={"rate_limit": "2M"}))
+    wait_until(lambda: half_copied(house) > 2 * MIB)
+    strike(process, "all")
+    house.ended(process)
+    house.job()
+    ran = house.run()
+    assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+    assert any(step["action"] == "go on with disk.img" for step in ran["steps"]), ran
+    assert facts(house.source) == facts(house.point())
+    assert (house.point() / "disk.img").stat().st_blocks * 512 < 20 * MIB
+
+
+@pytest.mark.slow
 def test_a_run_mends_itself_when_rsync_is_killed(house: House) -> None:
     size = 60 * MIB
     house.write("big", random.randbytes(size))

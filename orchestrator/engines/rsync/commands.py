@@ -55,17 +55,20 @@ def copy_command(
     base: RestorePoint | None,
     parallel_copy: bool = False,
     tidy: bool = False,
+    existing: bool = False,
 ) -> Command:
     """Build the command that copies the source into our tree; unchanged files are linked to `base`, if any.
 
     `parallel_copy`: only the paths on its input, with everything below. `tidy`: also removes entries from the tree that the
-    source no longer has.
+    source no longer has. `existing`: does so, and copies only what the tree has already.
     """
     options = options_of(job)
     argv = ["rsync", *([] if options.points else _mirrored(options)), *_what(options)]
     if parallel_copy:
         argv += ["--from0", "--files-from=-", "--recursive"]  # newline-separated lists lose names with newlines
-    argv += _tidying(options) if tidy else []
+        argv += ["--force"] if world.target.work else []  # a folder of the cut copy may be a file by now
+    argv += _tidying(options) if tidy or existing else []
+    argv += ["--existing"] if existing else []
     argv += [f"--link-dest={base.tree.path}"] if base is not None else []
     argv += _writing(
         options,
@@ -90,6 +93,21 @@ def _mirrored(options: RsyncOptions) -> list[str]:
 def _tidying(options: RsyncOptions) -> list[str]:
     """Return the delete flag. In a work tree deletion frees space first; in a mirror an early end deletes nothing."""
     return ["--delete-before" if options.points else "--delete-delay"]
+
+
+def may_name_what_is_missing(world: RsyncSurvey) -> bool:
+    """Return whether a name that has left the source is no failure: --ignore-missing-args, since 3.1.0."""
+    return all(side is None or side.at_least(3, 1) for side in (world.here, world.there))
+
+
+def settle_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> Command:
+    """Build the command that makes the files listed in the local file `names` as the source has them: what differs still."""
+    options = options_of(job)
+    argv = ["rsync", *_what(options), "--from0", f"--files-from={names}", "--ignore-missing-args", "--whole-file",
+            *_comparing(options, there=world.there, coarse=world.target.coarse)]  # fmt: skip
+    argv += ["--sparse"] if options.sparse else []
+    argv += _moving(job, world.here, world.there, into)
+    return Command(argv=(*argv, "--", _argument(job.source, wild=True), _argument(into)), effect=Effect.WRITES)
 
 
 def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> Command:
@@ -170,7 +188,10 @@ def _writing(
 def append_command(
     job: Job, path: bytes, into: Location, partial: bytes, *, here: RsyncProgram | None, there: RsyncProgram | None
 ) -> Command:
-    """Build the command that completes one partial file: its existing bytes are verified, not sent again."""
+    """Build the command that completes one partial file: its existing bytes are verified, not sent again.
+
+    Why never with --sparse: rsync 3.5 then sends the whole file again, and without the verification writes a wrong one.
+    """
     source = Location(path=f"{job.source.path.rstrip('/')}/{path_argument(path)}", host=job.source.host)
     target = Location(path=f"{into.path}/{path_argument(partial)}", host=into.host)
     argv = ("rsync", *_what(options_of(job)), "--append-verify", *_moving(job, here, there, into))

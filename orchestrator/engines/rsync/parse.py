@@ -42,6 +42,7 @@ _SUM_ESCAPE = re.compile(rb"\\[\\nr]")
 _SUM_MEANS = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}
 _AT_ONCE = 1000  # lines
 _EXAMPLES = 20
+_ALTERED = 50_000  # files with other metadata that are named; a later run mends what is beyond them
 _CLOSING = 100  # lines; the final statistics have fewer than 20
 _MOST_OTHERS = 1_000_000  # each pipe and socket of a tree has a line of its own
 _MOST_FOLDERS = 1_000_000
@@ -127,6 +128,7 @@ class DryRunReader:
         self.files_gone = self.files_new = 0
         self.deleted_names: list[bytes] = []
         self.changed_names: list[bytes] = []
+        self.altered: list[bytes] = []
         self.folders: dict[bytes, list[int]] = {}
         self._tail: deque[bytes] = deque(maxlen=_CLOSING)
         self._others = 0
@@ -157,6 +159,8 @@ class DryRunReader:
             self._note(self.changed_names, name, 1)
         elif item[1:2] != b"d" or item[2:].strip(b".") != b"t":  # a new time of a folder is no change of its content
             self.other += 1
+            if item[1:2] == b"f" and len(self.altered) < _ALTERED:
+                self.altered.append(parse_name(name))
 
     def _note(self, names: list[bytes], name: bytes, which: int) -> None:
         name = parse_name(name)
@@ -182,6 +186,7 @@ class DryRunReader:
             changed=self.changed,
             created=self.created,
             other=self.other,
+            altered=tuple(self.altered),
             moving=stats.transferred_size,
             folders={
                 top: FolderChanges(before=None, deleted=gone, changed=new) for top, (gone, new) in self.folders.items()

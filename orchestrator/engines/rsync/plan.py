@@ -87,6 +87,16 @@ def remove_points(job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) ->
     return (replace(step, removes=" ".join(names)),)
 
 
+def unshare_tree(job: Job) -> Stage:
+    """Return the stage that removes from a cut work tree what it shares with points.
+
+    Why: rsync changes the metadata of a file that is there in place, and a published point never changes.
+    """
+    command = script_commands.unshare_command(job.target.location / WORK)
+    why = "a published point never changes: what it shares with the cut copy is linked anew, where it is still the same"
+    return (_small("separate the cut copy from the points", why, command),)
+
+
 def resume_files(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> tuple[Stage, ...]:
     """Return the stages that first complete partial files: each resumes where it stopped."""
     return tuple(
@@ -121,7 +131,8 @@ def _go_on(
     copy = replace(
         _small(f"go on with {shown}", why, append), expected=Bytes(wanted - have), copies=True, needs=(note,)
     )
-    finish = script_commands.finish_command(work, half.path, wanted)
+    holes = options_of(job).sparse and world.holes is not False
+    finish = script_commands.finish_command(work, half.path, wanted, holes=holes)
     return (
         *stages,
         (copy,),
@@ -134,27 +145,45 @@ def copy_stages(
 ) -> tuple[Stage, ...]:
     """Return the stages with parallel copies, or one rsync over all; then damaged files are copied again, unlinked.
 
-    After an interruption there is always one over all, as it also removes lost files.
+    After an interruption what is there is brought up to date first. Why first, and once: what a later stage links to a point is
+    not looked at again, so that nothing is changed in place where its metadata changed at the source meanwhile.
     """
-    repair = (_repair(job, world, work, request),) if world.target.damaged else ()
-    parallel_copies = _parallel_copies(world)
-    side_by_side = (
-        (
-            tuple(
-                _parallel_copy(job, world, work, base, number, request) for number in range(1, len(parallel_copies) + 1)
-            ),
-        )
-        if parallel_copies
-        else ()
+    again = (_repair(job, world, work, request),) if world.target.damaged else ()
+    if (
+        base
+        and world.changes
+        and world.changes.altered
+        and commands.may_name_what_is_missing(world)
+        and options_of(job).xattrs
+    ):
+        again = (_settle(job, world, work, world.changes.altered, request), *again)
+    cut = (_update(job, world, work, request),) if world.target.work else ()
+    count = len(_parallel_copies(world))
+    if count:
+        copies = tuple(_parallel_copy(job, world, work, base, number, request) for number in range(1, count + 1))
+    else:
+        copies = _whole(job, world, work, base, request)
+    return (*cut, copies, *again)
+
+
+def _update(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
+    """Return the stage that makes what a cut copy holds as the source has it now, and deletes what the source has no more."""
+    command = commands.copy_command(job, work, world, base=None, existing=True)
+    return (
+        Step(
+            action="bring the cut copy up to date",
+            why="the source went on since the copy was interrupted",
+            worker="main",
+            work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-cut"),
+            expected=Bytes(0),
+            copies=True,
+        ),
     )
-    if parallel_copies and not world.target.work:
-        return (*side_by_side, *repair)
-    return (*side_by_side, _whole(job, world, work, base, request), *repair)
 
 
 def _whole(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None, request: RunRequest) -> Stage:
-    """Return the stage with one rsync over everything; after an interruption it also deletes lost files."""
-    command = commands.copy_command(job, work, world, base=base, tidy=world.target.work)
+    """Return the stage with one rsync over everything."""
+    command = commands.copy_command(job, work, world, base=base)
     return (
         Step(
             action=f"copy {job.source}",
@@ -164,6 +193,28 @@ def _whole(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | No
             expected=_expected(world),
             copies=True,
             accounts=True,
+        ),
+    )
+
+
+def _settle(job: Job, world: RsyncSurvey, work: Location, altered: tuple[bytes, ...], request: RunRequest) -> Stage:
+    """Return the stage that gives files back the capabilities that they lost with their owner.
+
+    Why: of an unchanged file with other metadata rsync makes a copy of the point's file with its attributes, then gives it its
+    owner; the kernel takes its capabilities away then, and only a second look finds them missing. Source: rsync 3.2 to 3.5,
+    generator.c; capabilities(7). Only those are looked at: what is linked to a point must not be changed in place.
+    """
+    names = f"{request.notes}/altered"
+    command = commands.settle_command(job, work, world, names)
+    return (
+        Step(
+            action=f"look again at {show_count(len(altered), 'file')} with other metadata",
+            why="the kernel takes the capabilities of a file away when it gets its owner",
+            worker="main",
+            work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-settled"),
+            expected=Bytes(0),
+            copies=True,
+            needs=((names, b"".join(b"./" + path + b"\0" for path in altered)),),
         ),
     )
 
@@ -191,7 +242,7 @@ def _parallel_copy(
         work=Pipeline(stages=(command,), reads=names, keeps=f"{request.notes}/moved-{number}"),
         expected=Bytes(parallel_copy.size),
         copies=True,
-        accounts=not world.target.work,
+        accounts=True,
         needs=((names, parallel_copy.files_from),),
     )
 
@@ -461,6 +512,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     stages = (
         *_clearing(job, world),
         prepare_target(job, WORK),
+        *((unshare_tree(job),) if world.target.work and base else ()),
         *_remainders(job, world, work, request),
         *copy_stages(job, world, work, base, request),
         sweep_partial_files(work),

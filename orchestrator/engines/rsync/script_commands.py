@@ -90,10 +90,13 @@ def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length:
     return _script("take-up.sh", work.path, *values, effect=effect, host=work.host, with_functions="enter-folder.sh")
 
 
-def finish_command(work: Location, path: bytes, size: int) -> Command:
-    """Build the command that gives a completed partial file its name; one without its full size yet is not changed."""
+def finish_command(work: Location, path: bytes, size: int, *, holes: bool) -> Command:
+    """Build the command that gives a completed partial file its name; one without its full size yet is not changed.
+
+    `holes`: its runs of zeros become holes.
+    """
     folder, _, name = path.rpartition(b"/")
-    values = (path_argument(folder), path_argument(name), str(size))
+    values = (path_argument(folder), path_argument(name), str(size), "holes" if holes else "")
     effect = Effect.WRITES
     return _script("finish.sh", work.path, *values, effect=effect, host=work.host, with_functions="enter-folder.sh")
 
@@ -104,6 +107,11 @@ def discard_command(work: Location, remainders: tuple[bytes, ...]) -> Command:
     values = (path_argument(part) for folder, _, name in parts for part in (folder, name))
     effect = Effect.WRITES
     return _script("discard.sh", work.path, *values, effect=effect, host=work.host, with_functions="enter-folder.sh")
+
+
+def unshare_command(work: Location) -> Command:
+    """Build the command that removes from a cut work tree whatever shares its inode with a point."""
+    return _script("unshare-tree.sh", work.path, effect=Effect.WRITES, host=work.host)
 
 
 def sweep_command(tree: Location, *, one_filesystem: bool = False) -> Command:

@@ -203,9 +203,10 @@ def test_an_interrupted_copy_goes_on() -> None:
     assert done.index("salvage b") < done.index("go on with b") < done.index("name b") < done.index("copy /srv/photos")
     assert {"go on with a/big", "name a/big"} <= set(done)
     assert not {"salvage a/big", "go on with gone", "go on with left", "go on with empty"} & set(done)
-    whole = next(step for step in found.steps if step.action == "copy /srv/photos")
-    assert "--delete-before" in str(whole.work)  # the source may have lost what the first attempt copied
-    assert whole.work.effect is Effect.WRITES
+    update = next(step for step in found.steps if step.action == "bring the cut copy up to date")
+    assert "--delete-before --existing" in str(update.work)  # the source may have lost what the first attempt copied
+    assert "--link-dest" not in str(update.work)
+    assert update.work.effect is Effect.WRITES
     assert planned(job(), world(replace(USED, work=True))).resumes == "an interrupted copy lies in the target"
 
 
@@ -250,10 +251,31 @@ def test_lanes_side_by_side() -> None:
     assert found.stages[2][0].action == "sweep the tree"
 
 
-def test_after_a_cut_lanes_are_followed_by_one_over_all() -> None:
+def test_after_a_cut_what_is_shared_and_what_is_lost_goes_before_the_parallel_copies() -> None:
     found = planned(job(parallel=2), world(replace(USED, work=True), parallel_copies=LANES))
-    assert deeds(found)[3] == "copy /srv/photos"
-    assert [step.accounts for step in found.steps[1:4]] == [False, False, True]  # each file is named once
+    assert deeds(found)[1:5] == [
+        "separate the cut copy from the points",
+        "bring the cut copy up to date",
+        "copy /srv/photos, parallel copy 1 of 2",
+        "copy /srv/photos, parallel copy 2 of 2",
+    ]
+    assert [step.accounts for step in found.steps[2:5]] == [False, True, True]  # each file is named once
+    assert "--force" in str(found.steps[3].work)
+
+
+def test_a_cut_first_copy_shares_nothing() -> None:
+    found = planned(job(), world(replace(USED, work=True, points=())))
+    assert deeds(found)[1:3] == ["bring the cut copy up to date", "copy /srv/photos"]
+
+
+def test_files_with_other_metadata_are_looked_at_again() -> None:
+    changes = replace(CHANGED, other=2, altered=(b"a", b"#b/c"))
+    settle = next(step for step in planned(job(), world(changes=changes)).steps if step.action.startswith("look again"))
+    assert settle.action == "look again at 2 files with other metadata"
+    assert settle.needs == (("/notes/altered", b"./a\0./#b/c\0"),)
+    assert "--files-from=/notes/altered --ignore-missing-args" in str(settle.work)
+    assert "--link-dest" not in str(settle.work)
+    assert "look again" not in str(deeds(planned(job(xattrs=False), world(changes=changes))))
 
 
 def test_one_lane_is_none() -> None:

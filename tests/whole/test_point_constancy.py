@@ -1,0 +1,109 @@
+"""A published point never changes: neither its contents nor owner, mode, times, ACLs or attributes of anything in it."""
+
+import os
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.whole.house import House, facts, wait_until
+from tests.whole.kills import MIB, half_copied, only_ours, strike
+
+pytestmark = pytest.mark.root
+# A capability to bind low ports, as `setcap cap_net_bind_service=ep` writes it. Source: linux/capability.h, revision 2.
+CAPABILITY = bytes.fromhex("0100000200040000000000000000000000000000")
+
+
+def tree(house: House) -> None:
+    for number in range(60):
+        house.write(f"small/{number % 6}/{number}", b"x" * number)
+    for number in range(3):
+        os.link(house.source / f"small/{number}/{number}", house.source / f"linked-{number}")
+    os.symlink("nowhere", house.source / "small/link")
+    house.write("zz-large", random.randbytes(4 * MIB))
+
+
+def change_metadata(root: Path, chance: random.Random) -> None:
+    """Changes, of some entries, everything that rsync changes in place, and no content."""
+    files = sorted(
+        path for path in root.rglob("*") if path.is_file() and not path.is_symlink() and path.name != "zz-large"
+    )
+    for path in chance.sample(files, 15):
+        seen = path.stat()
+        match chance.randrange(6):
+            case 0:
+                path.chmod(chance.choice((0o600, 0o755, 0o4711)))
+            case 1:
+                os.chown(path, chance.randrange(1000, 1010), chance.randrange(1000, 1010))
+            case 2:
+                os.setxattr(path, "user.colour", chance.randbytes(4).hex().encode())
+            case 3:
+                subprocess.run(["setfacl", "-m", f"u:{chance.randrange(1000, 1010)}:r", path], check=True)
+            case 4:
+                os.utime(path, ns=(seen.st_atime_ns, chance.randrange(10**18)))
+            case 5:
+                os.chown(
+                    path, chance.randrange(1000, 1010), 0
+                )  # the kernel takes capabilities away from what gets an owner
+                os.setxattr(path, "security.capability", CAPABILITY)
+    os.chown(root / "small/link", chance.randrange(1000, 1010), 1000, follow_symlinks=False)
+    (root / f"small/{chance.randrange(6)}").chmod(chance.choice((0o700, 0o755)))
+
+
+def cut(house: House, job: str) -> None:
+    """A run that is killed once it has linked the small files and copies the large one."""
+    process = house.start(job)
+    work = house.target / ".poolferry/work"
+    wait_until(lambda: half_copied(house) > 300_000 and sum(1 for _ in work.rglob("*")) > 50)
+    strike(process, "all")
+    house.ended(process)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "options"),
+    [
+        (0, {}), (1, {"parallel": 2}), (2, {"checksum": True}),
+        *(pytest.param(seed, {"parallel": 1 + seed % 2}, marks=pytest.mark.long) for seed in range(3, 24)),
+    ],
+)  # fmt: skip
+def test_metadata_that_changes_between_a_kill_and_the_next_run_changes_no_point(
+    house: House, seed: int, options: dict[str, object]
+) -> None:
+    chance = random.Random(seed)
+    tree(house)
+    assert house.run(house.job(rsync=options)).outcome == "done"
+    published = {house.points()[-1]: facts(house.point())}
+    for _ in range(3):
+        house.write("zz-large", chance.randbytes(4 * MIB))
+        house.write(f"new/{chance.randrange(100)}", chance.randbytes(5000))
+        for turn in range(chance.randrange(1, 3)):
+            cut(house, house.job(rsync=options, pipe={"rate_limit": "1M"}))
+            change_metadata(house.source, chance)
+            assert {name: facts(house.target / "points" / name) for name in published} == published, turn
+        ran = house.run(house.job(rsync=options))
+        assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+        assert facts(house.source) == facts(house.point())
+        assert {name: facts(house.target / "points" / name) for name in published} == published
+        published[house.points()[-1]] = facts(house.point())
+        only_ours(house)
+    assert house.run().outcome == "nothing-to-do"
+
+
+@pytest.mark.slow
+def test_what_a_cut_run_had_copied_with_several_names_is_not_sent_again(house: House) -> None:
+    tree(house)
+    assert house.run(house.job()).outcome == "done"
+    house.write("aa-first", random.randbytes(3 * MIB))
+    os.link(house.source / "aa-first", house.source / "aa-second")
+    house.write("zz-large", random.randbytes(4 * MIB))
+    process = house.start(house.job(pipe={"rate_limit": "2M"}))
+    second = house.target / ".poolferry/work/aa-second"
+    wait_until(lambda: second.exists() and half_copied(house) > 300_000)
+    strike(process, "all")
+    house.ended(process)
+    ran = house.run(house.job())
+    assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+    assert ran["moved_bytes"] < 5 * MIB, "the first file was whole"
+    assert facts(house.source) == facts(house.point())

@@ -45,7 +45,7 @@ def test_a_partial_file_goes_on_from_its_end() -> None:
         "/srv/photos/a/b\n", "/backup/photos/.poolferry/work/a/.~poolferry-partial~/b\n",
     )  # fmt: skip
     assert "--append-verify" in copy.work.stages[0].argv
-    assert values(name) == (TREE.path, "a", "b\n", str(40 * MIB))
+    assert values(name) == (TREE.path, "a", "b\n", str(40 * MIB), "holes")
 
 
 def test_an_orphan_is_salvaged_first() -> None:

@@ -167,9 +167,9 @@ def confirm_point_command(root: Location, name: str) -> Command:
     return _script("see-point.sh", root.path, name, effect=Effect.READS, host=root.host)
 
 
-def restore_source_command(wanted: Location) -> Command:
+def restore_source_command(tree: Location, path: bytes) -> Command:
     """Build the command that prints the kind of a path in a point: folder, file or absent."""
-    return _script("look-at-wanted.sh", wanted.path, effect=Effect.READS, host=wanted.host)
+    return _inside("look-at-wanted.sh", tree.path, path_argument(path), effect=Effect.READS, host=tree.host)
 
 
 def survey_destination_command(to: Location) -> Command:

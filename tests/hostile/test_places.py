@@ -20,6 +20,8 @@ _WAITS = """#!/bin/sh
 case "$*" in
   *--server* | *--dry-run* | *--version*) exec {real} "$@" ;;
 esac
+# From 3.5 on rsync follows no link of another user in a path; those of Debian 12 and 13 do, and so does this one.
+! {real} --help | grep -q -e --insecure-links || set -- --insecure-links "$@"
 : > "{folder}/reached"
 while [ ! -e "{folder}/go" ]; do sleep 0.01; done
 exec {real} "$@"
@@ -134,7 +136,7 @@ def test_a_target_below_a_folder_of_hers_is_as_good_as_any(house: House, hers: P
 
 def test_who_owns_a_targets_root_exchanges_nothing_in_it(house: House, hers: Path, victim: Path) -> None:
     house.write("passwd", "evil::0:0::/:/bin/sh\n")
-    target = give(house.target) if house.target.exists() else house.target
+    target = house.target
     target.mkdir(mode=0o775)
     give(target)
     house.job()

@@ -170,8 +170,10 @@ def _living(disk: Disk, path: str) -> DiskLease | None:
 
 def lease_by_hand(disk: Disk, device: BlockDevice, state: str, now: datetime, *, folder: str = VISITS) -> None:
     """Record that a person attached the disk; the caller holds the lock of its visit."""
-    told = {"device": device.disk, "sequence": _sequence(device.disk), "since": now.isoformat()}
-    _write(_by_hand(disk, visit_lock_folder(state, folder)), {**told, "purpose": f"poolferry disks attach {disk.name}"})
+    told = {"device": device.disk, "sequence": device_sequence(device.disk), "since": now.isoformat()}
+    write_note(
+        _by_hand(disk, visit_lock_folder(state, folder)), {**told, "purpose": f"poolferry disks attach {disk.name}"}
+    )
 
 
 def end_lease_by_hand(disk: Disk, state: str, *, folder: str = VISITS) -> None:
@@ -187,11 +189,11 @@ def _by_hand(disk: Disk, folder: str) -> str:
 def _find_by_hand(disk: Disk, folder: str) -> DiskLease | None:
     """Return the lease of `disks attach`, as long as that very device is plugged in and the disk attached."""
     path = _by_hand(disk, folder)
-    told = _read(path)
+    told = read_note(path)
     if told is None:
         return None
     device, sequence = str(told.get("device", "")), str(told.get("sequence", ""))
-    if "/" in device or not device or sequence != _sequence(device) or not is_attached(disk):
+    if "/" in device or not device or sequence != device_sequence(device) or not is_attached(disk):
         return None
     return _lease(LeaseKind.BY_HAND, disk, told, os.stat(path))
 
@@ -203,7 +205,7 @@ def is_attached(disk: Disk) -> bool:
     return os.path.ismount(f"{MOUNT_ROOT}/{disk.name}")
 
 
-def _sequence(device: str) -> str:
+def device_sequence(device: str) -> str:
     """Return the kernel's number of a plugged-in disk, which no later one gets. Source: sysfs-block, diskseq; Linux 5.15."""
     try:
         with open(f"{_DEVICES}/{device}/diskseq", encoding="ascii") as file:
@@ -218,7 +220,7 @@ def _sequence(device: str) -> str:
 def request_disk(disk: Disk, command: str, state: str, now: datetime) -> None:
     """Record that a restore, which is said again as `command`, needs the disk: plugged in, it stays on and is not visited."""
     os.makedirs(f"{state}/notes", mode=0o700, exist_ok=True)
-    _write(_request(disk, state), {"purpose": command, "since": now.isoformat()})
+    write_note(_request(disk, state), {"purpose": command, "since": now.isoformat()})
 
 
 def end_request(disk: Disk, state: str) -> None:
@@ -233,7 +235,7 @@ def _request(disk: Disk, state: str) -> str:
 
 def _find_request(disk: Disk, state: str, now: datetime) -> DiskLease | None:
     path = _request(disk, state)
-    told = _read(path)
+    told = read_note(path)
     if told is None:
         return None
     lease = _lease(LeaseKind.REQUESTED, disk, told, os.stat(path))
@@ -255,7 +257,8 @@ def _lease(kind: LeaseKind, disk: Disk, told: dict[str, object], stat: os.stat_r
     )  # fmt: skip
 
 
-def _write(path: str, told: dict[str, object]) -> None:
+def write_note(path: str, told: dict[str, object]) -> None:
+    """Write a small file of ours, whole or not at all. Raises: OSError."""
     new = f"{path}.{os.getpid()}.new"
     with open(new, "w", encoding="utf-8") as file:
         json.dump(told, file)
@@ -264,7 +267,8 @@ def _write(path: str, told: dict[str, object]) -> None:
     os.replace(new, path)
 
 
-def _read(path: str) -> dict[str, object] | None:
+def read_note(path: str) -> dict[str, object] | None:
+    """Return what a small file of ours says; None: there is none."""
     try:
         with open(path, "rb") as file:
             return _parse(file.read(_MOST))

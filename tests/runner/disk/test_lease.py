@@ -1,5 +1,6 @@
 """Leases on disks: they live as long as their reason, and a visit and a lease never miss each other."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -107,16 +108,16 @@ def test_who_only_looks_for_a_moment_is_waited_for(state: str) -> None:
 def test_a_lease_that_somebody_took_for_a_left_over_is_published_again(
     state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, done = lease.fcntl.flock, list[str]()
+    real, done = fcntl.flock, list[str]()
 
     def flock(descriptor: int, how: int) -> None:
-        if how == lease.fcntl.LOCK_EX and not done:
+        if how == fcntl.LOCK_EX and not done:
             path = os.readlink(f"/proc/self/fd/{descriptor}")
             done.append(path)
             os.unlink(path)
         real(descriptor, how)
 
-    monkeypatch.setattr(lease.fcntl, "flock", flock)
+    monkeypatch.setattr("fcntl.flock", flock)
     with hold_disk(RED, "a restore", state, NOW, folder=f"{state}/run"):
         assert done
         monkeypatch.undo()
@@ -130,7 +131,7 @@ def test_a_disk_attached_by_hand_is_left_alone_until_it_is_let_go_or_pulled_out(
     state: str, monkeypatch: pytest.MonkeyPatch, attached: bool, sequence: str, valid: bool
 ) -> None:
     now = ["7"]
-    monkeypatch.setattr(lease, "_sequence", lambda _: now[0])
+    monkeypatch.setattr(lease, "device_sequence", lambda _: now[0])
     monkeypatch.setattr(lease, "is_attached", lambda _: attached)
     lease_by_hand(RED, device("red"), state, NOW, folder=f"{state}/run")
     now[0] = sequence

@@ -9,6 +9,7 @@ much.
 """
 
 import heapq
+import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from orchestrator.domain.fast_dataclass import dataclass
@@ -170,6 +171,15 @@ class _HardLinkedFile:
         self.names: list[tuple[_FolderTotals, bytes]] = []
 
 
+# Bytes of memory that an entry takes beside its name or its path, measured with CPython 3.11 and 3.13.
+_PER_FILE, _PER_NAME, _PER_FOLDER = 10, 320, 700
+_TOO_LARGE = "a tree whose listing takes more than half the memory of this machine"
+
+
+def _half_the_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
 class TreeSplitter:
     """A collector of a listing; call `parallel_copies` once it is complete.
 
@@ -177,14 +187,18 @@ class TreeSplitter:
     `kind`: b"d" is a directory, any other value is not. Inodes are those of one filesystem.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, most: int | None = None) -> None:
         self._root = _FolderTotals(ROOT)
         self._folders = {b"": self._root}
         self._linked: dict[int, _HardLinkedFile] = {}
+        self._room = _half_the_memory() if most is None else most
 
     def add(self, path: bytes, kind: bytes, size: int, inode: int, nlink: int) -> None:
-        """Add one entry. `size` counts once per inode."""
+        """Add one entry. `size` counts once per inode. Raises: ValueError when the memory cannot hold more."""
         above, _, name = path.rpartition(b"/")
+        self._room -= _PER_FILE + len(name) if nlink <= 1 else _PER_NAME + len(path)
+        if self._room < 0:
+            raise ValueError(_TOO_LARGE)
         if kind == b"d":
             if path != ROOT:
                 self._folder(path)
@@ -210,6 +224,9 @@ class TreeSplitter:
             path = path.rpartition(b"/")[0]
         folder = self._folders[path]
         for below in reversed(missing):
+            self._room -= _PER_FOLDER + len(below)
+            if self._room < 0:
+                raise ValueError(_TOO_LARGE)
             above, folder = folder, _FolderTotals(below)
             above.folders.append(folder)
             folder.above = above

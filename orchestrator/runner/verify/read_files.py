@@ -19,8 +19,14 @@ from orchestrator.domain.plan import Pipeline, TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import PipelineFailed, Writer
-from orchestrator.runner.manifest_tags import forgery_sentence, require_authentic, store_damage_note
-from orchestrator.runner.manifests import REMAINDERS, digests_there, run_workers
+from orchestrator.runner.manifests import (
+    REMAINDERS,
+    digests_there,
+    forgery_sentence,
+    require_authentic,
+    run_workers,
+    store_damage_note,
+)
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
 from orchestrator.verify.build import sorted_moves, sorted_records
 from orchestrator.verify.compare import compare, find_extras

@@ -14,7 +14,6 @@ from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.pool.errors import explain as explain_pool
-from orchestrator.engines.rsync import parallel
 from orchestrator.engines.rsync.errors import explain as explain_rsync
 from orchestrator.engines.rsync.survey import _survey_tree
 from orchestrator.engines.sanoid.errors import explain as explain_sanoid
@@ -114,7 +113,7 @@ def listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 def test_a_source_that_lists_without_an_end_fills_no_memory(
     listing: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, record: str
 ) -> None:
-    monkeypatch.setattr(parallel, "_half_the_memory", lambda: 8 * MIB)
+    monkeypatch.setitem(_survey_tree.__globals__, "_half_the_memory", lambda: 8 * MIB)
     listing(record)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(UnreadableAnswer, match="half the memory"):

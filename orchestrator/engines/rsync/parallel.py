@@ -9,7 +9,6 @@ much.
 """
 
 import heapq
-import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from orchestrator.domain.fast_dataclass import dataclass
@@ -176,22 +175,18 @@ _PER_FILE, _PER_NAME, _PER_FOLDER = 10, 320, 700
 _TOO_LARGE = "a tree whose listing takes more than half the memory of this machine"
 
 
-def _half_the_memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-
-
 class TreeSplitter:
     """A collector of a listing; call `parallel_copies` once it is complete.
 
     Entries may come in any order, each once, as paths relative to the root (the root itself, "." or nothing, may be included).
-    `kind`: b"d" is a directory, any other value is not. Inodes are those of one filesystem.
+    `kind`: b"d" is a directory, any other value is not. Inodes are those of one filesystem. `most`: bytes of memory.
     """
 
-    def __init__(self, *, most: int | None = None) -> None:
+    def __init__(self, *, most: int = 1 << 62) -> None:
         self._root = _FolderTotals(ROOT)
         self._folders = {b"": self._root}
         self._linked: dict[int, _HardLinkedFile] = {}
-        self._room = _half_the_memory() if most is None else most
+        self._room = most
 
     def add(self, path: bytes, kind: bytes, size: int, inode: int, nlink: int) -> None:
         """Add one entry. `size` counts once per inode. Raises: ValueError when the memory cannot hold more."""

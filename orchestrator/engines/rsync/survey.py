@@ -1,5 +1,6 @@
 """The survey of source, target and their differences in a constant number of commands, with the space that a copy needs."""
 
+import os
 import re
 from collections.abc import Callable
 from functools import partial
@@ -291,7 +292,7 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[b
     from orchestrator.engines.rsync.errors import explain
     from orchestrator.engines.rsync.parallel import TreeSplitter
 
-    listed, holes = TreeSplitter(), False
+    listed, holes = TreeSplitter(most=_half_the_memory()), False
     reserved: dict[bytes, None] = {}
     options = options_of(job)
     attached_disk = ["-xdev"] if options.one_file_system else []
@@ -317,6 +318,10 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[b
         if failed.result.exits != (1,):  # 1: a folder could not be read, or has vanished; the copy will name it
             raise explain(failed) from failed
     return listed, holes, tuple(reserved)
+
+
+def _half_the_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 def _first_copy(listed: "TreeSplitter") -> Changes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.config.decode import TomlFile, decode_section, list_choices, nearest_name, parse_toml_file, show_value
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
-from orchestrator.domain.machine import ClockOptions, DigestOptions, MachineConfig, MetricsOptions
+from orchestrator.domain.machine import ClockOptions, DigestOptions, HistoryOptions, MachineConfig, MetricsOptions
 from orchestrator.domain.names import show_name
 from orchestrator.trees.ownership import writable_by_others
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from orchestrator.domain.notice import Channel
 
 FILE = "poolferry.toml"
-SECTIONS: dict[str, type[Any]] = {"clock": ClockOptions, "digest": DigestOptions, "metrics": MetricsOptions}
+SECTIONS: dict[str, type[Any]] = {
+    "clock": ClockOptions, "digest": DigestOptions, "metrics": MetricsOptions, "history": HistoryOptions,
+}  # fmt: skip
 CHANNELS = "notice"
 
 

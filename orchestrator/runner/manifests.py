@@ -51,6 +51,7 @@ _READER_HINT = (
     "try again; if it comes back, look at the disk: the copy itself may be sound, and other points may be whole"
 )
 _PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of its programs failed
+NEVER_COPIED = (b".~poolferry-partial~", b".poolferry-restoring.json")  # an older version copied them, at any path
 REMAINDERS = (b".~poolferry-partial~",)  # what rsync keeps of half-copied files: no part of any tree
 
 

@@ -93,6 +93,7 @@ def test_who_owns_the_folder_above_a_mirror_leads_it_nowhere(
     house: House, sshd: Sshd, hers: Path, victim: Path, where: str
 ) -> None:
     house.write("passwd", "the first")
+    house.source.chmod(0o775)  # so no folder of ours in the mirror takes what rsync writes
     target = hers / "photos"
     place = {"target": str(target)} if where == "here" else {"target": sshd.url(target), "pipe": sshd.pipe}
     house.job(rsync={"points": False, "delete": True}, guard={"max_deleted": "100%"}, **place)

@@ -298,14 +298,14 @@ def record_manifest(
     return (_manifest(recording, CountsEqual(tree=work)),)
 
 
-def _manifest(recording: ManifestRecording, proof: CountsEqual | None) -> Step:
+def _manifest(recording: ManifestRecording, confirmation: CountsEqual | None) -> Step:
     return Step(
         action="write the manifest",
         why="each entry with its digest, so that the copy can be verified by itself",
         worker="main",
         work=recording,
         expected=None,
-        proof=proof,
+        confirmation=confirmation,
     )
 
 
@@ -317,7 +317,7 @@ def publish_point(job: Job, name: str) -> Stage:
         "it is whole: one rename makes it visible",
         script_commands.publish_command(root, name, MANIFEST),
     )
-    return (replace(step, makes=name, proof=PointVisible(root=root, name=name)),)
+    return (replace(step, makes=name, confirmation=PointVisible(root=root, name=name)),)
 
 
 def name_latest(job: Job, name: str) -> Stage:
@@ -367,8 +367,8 @@ def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
         digest=job.verify.digest,
         apart=(OURS.encode(),),
     )
-    proof = CountsEqual(tree=root) if options_of(job).delete else None
-    return (replace(_manifest(recording, proof), makes=MIRROR),)
+    confirmation = CountsEqual(tree=root) if options_of(job).delete else None
+    return (replace(_manifest(recording, confirmation), makes=MIRROR),)
 
 
 def end_mirror(job: Job) -> Stage:

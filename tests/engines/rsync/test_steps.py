@@ -88,8 +88,8 @@ def test_points_are_removed_for_a_reason() -> None:
 
 def test_publishing_is_proved_by_a_look() -> None:
     (step,) = plan.publish_point(job(), NAME)
-    assert (step.makes, step.proof) == (NAME, PointVisible(root=ROOT, name=NAME))
-    assert str(step.proof) == f"/backup/photos/points/{NAME} is there and latest"
+    assert (step.makes, step.confirmation) == (NAME, PointVisible(root=ROOT, name=NAME))
+    assert str(step.confirmation) == f"/backup/photos/points/{NAME} is there and latest"
     assert values(step) == (ROOT.path, NAME, ".poolferry/manifest.gz")
 
 
@@ -104,7 +104,7 @@ def test_a_manifest_knows_what_it_may_believe() -> None:
         tree=TREE, manifest=ROOT / ".poolferry/manifest.gz", point=NAME, moved="/notes", linked=point(),
         digest="xxh128",
     )  # fmt: skip
-    assert step.proof == CountsEqual(tree=TREE)
+    assert step.confirmation == CountsEqual(tree=TREE)
     (first,) = plan.record_manifest(job(), world(USED), TREE, NAME, None, ASKED)
     assert isinstance(first.work, ManifestRecording)
     assert first.work.linked is None

@@ -57,7 +57,7 @@ _PAGE = """\
 # How to bring {source} back
 
 Made by poolferry for the job `{job}`, {made}. All that follows needs only OpenZFS; `poolferry restore run {job} --to
-{source}` does the same and proves it. Beside this page: `kit.json` (properties, snapshots, owners) and `guids.tsv`.
+{source}` does the same and verifies it. Beside this page: `kit.json` (properties, snapshots, owners) and `guids.tsv`.
 
 The copy is `{copy}`. Import its pool first: `zpool import -N {copy_pool}`, on {copy_host}. Nothing below changes the copy.
 

@@ -30,7 +30,7 @@ from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.history.store import WHOLE
-from orchestrator.process.executor import PipelineFailed, Writer, pipeline_failure
+from orchestrator.process.executor import LONGEST_LISTING, PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, notes_in_order, run_small
 from orchestrator.verify.build import (
     DigestSpool,
@@ -227,7 +227,11 @@ def digests_there(
         pipeline, parse = journal.tools.trees.digests(tree, names, empty, algorithm, journal.job)
     except ValueError as error:
         raise VerificationFailed(str(error), hint="points to come can be read there with another digest") from error
-    result = writer.stream(Pipeline(stages=pipeline.stages, reads=pipeline.reads, keeps=kept), stop=journal.tools.stop)
+    result = writer.stream(
+        Pipeline(stages=pipeline.stages, reads=pipeline.reads, keeps=kept),
+        stop=journal.tools.stop,
+        stall_after=LONGEST_LISTING,  # a file that is read there is silent until its end
+    )
     if not result.well and not (partial_is_well and result.stopped is None and result.exits[-1] in _PARTLY):
         raise engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
     with open(kept, "rb") as file:

@@ -413,7 +413,7 @@ SELECT made_at, content, layout, recovery, guids FROM kits WHERE job = :job;
 -- name: keep_drill
 INSERT INTO drills (run, job, place, point, drilled_at, outcome, why, whole, proves, seed, files, bytes, of_files, of_bytes,
     restore_s, differences, check_argv, check_exit, check_output)
-VALUES (:run, :job, :place, :point, :now, :outcome, :why, :whole, :proves, :seed, :files, :bytes, :of_files, :of_bytes,
+VALUES (:run, :job, :place, :point, :now, :outcome, :why, :whole, :self_test, :seed, :files, :bytes, :of_files, :of_bytes,
     :restore_s, :differences, :check_argv, :check_exit, :check_output);
 
 -- name: drills_of_job

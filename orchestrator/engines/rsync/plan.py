@@ -6,7 +6,17 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_point_name, point_name, show_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, Decision, ManifestRecording, NothingToDo, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.plan import (
+    Command,
+    Decision,
+    ManifestRecording,
+    NothingToDo,
+    Pipeline,
+    Plan,
+    Refusal,
+    SourceReview,
+    Step,
+)
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
@@ -294,8 +304,28 @@ def record_manifest(
         moved=request.notes,
         linked=None if _is_all_damaged(world) else base,
         digest=job.verify.digest,
+        review=_review(job, world, work, request),
     )
     return (_manifest(recording, CountsEqual(tree=work)),)
+
+
+def _review(job: Job, world: RsyncSurvey, tree: Location, request: RunRequest) -> SourceReview:
+    """Return the comparison of the finished copy with the source."""
+    options, names = options_of(job), f"{request.notes}/again"
+    command = commands.settle_command(job, tree, world, names, anew=True)
+    lacks = "the target's user, filesystem or programs cannot store them"
+    return SourceReview(
+        source=job.source,
+        one_filesystem=options.one_file_system,
+        owners=options.numeric_ids or not (job.source.host or tree.host),
+        grain_ns=2 * 10**9 if world.target.coarse else 1,
+        parts=("a" if options.acls else "") + ("uo" if options.xattrs else ""),
+        links=options.hard_links,
+        mirror=not options.points,
+        again=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-again"),
+        names=names,
+        hint=f"{lacks}: `poolferry check --system {job.name}` says which",
+    )
 
 
 def _manifest(recording: ManifestRecording, proof: CountsEqual | None) -> Step:
@@ -366,6 +396,7 @@ def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
         linked=linked,
         digest=job.verify.digest,
         apart=(OURS.encode(),),
+        review=_review(job, world, root, request),
     )
     proof = CountsEqual(tree=root) if options_of(job).delete else None
     return (replace(_manifest(recording, proof), makes=MIRROR),)

@@ -90,3 +90,17 @@ def test_a_name_that_left_its_file_has_one_of_its_own_in_the_next_point(house: H
     assert house.run().outcome == "done"
     assert facts(house.point()) == facts(house.source)
     assert facts(house.point(0)) == before
+
+
+def test_a_file_with_holes_keeps_them_when_only_its_metadata_changes(house: House) -> None:
+    image = house.write("folder/disk image.img")
+    with image.open("r+b") as file:
+        file.truncate(40 << 20)
+        file.seek(20 << 20)
+        file.write(b"x" * 5000)
+    house.run(house.job())
+    image.chmod(0o600)
+    os.chown(image, 1000, 1001)
+    assert house.run().outcome == "done"
+    assert facts(house.point()) == facts(house.source)
+    assert (house.point() / "folder/disk image.img").stat().st_blocks * 512 < 100_000

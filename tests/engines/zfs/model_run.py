@@ -23,6 +23,7 @@ from orchestrator.engines.zfs.model import (
     HoldBases,
     IncrementalSend,
     ReceiveEncryption,
+    ReceiveProcess,
     ReleaseBases,
     RenameAside,
     ResumedSend,
@@ -95,7 +96,11 @@ class Ferry:
             source=here,
             target=_side(self.target, self.copy, target=True),
             tokens={node.partial.token: _token(node.partial) for node in below.values() if node.partial},
-            receiving={self._below(name): pid for name, pid in self.target.receiving.items() if name in below},
+            receiving={
+                self._below(name): ReceiveProcess(pid=pid, ours=pid not in self.target.strangers)
+                for name, pid in self.target.receiving.items()
+                if name in below
+            },
             held=find_holds(here.datasets, self.target_id),
             held_older=find_holds(here.datasets, ReplicationTargetId(pool=self.target.guid)),
         )

@@ -1,5 +1,7 @@
 """The decision on one dataset: nothing, its actions in order, or a refusal."""
 
+import shlex
+
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
@@ -66,11 +68,13 @@ def _decide(
 
 
 def _refuse_busy(case: PlanContext, name: str) -> Refusal:
-    pid, whole = case.world.receiving[name], case.target_name(name)
+    process, whole, host = case.world.receiving[name], case.target_name(name), case.world.target.root.host
+    stream = f"its stream holds no snapshot of {case.source_name(name)}" if process.ours else "no run of ours began it"
+    end = shlex.join((*(("ssh", host.name) if host else ()), "kill", str(process.pid)))
     return Refusal(
         why=f"another program receives into {whole}",
-        evidence=(f"process {pid}; its stream holds no snapshot of {case.source_name(name)}",),
-        hint="wait until it has ended; or give that copy another place",
+        evidence=(f"process {process.pid}{f' on {host}' if host else ''}; {stream}",),
+        hint=f"wait until it has ended; if it waits for a sender that is gone, end it: {end}; or give that copy another place",
     )
 
 
@@ -109,7 +113,8 @@ def _carry_on(
     cut = verdict if isinstance(verdict, ResumedSend) else None
     ahead = choose_snapshots(case, source, cut.snapshot if cut else base.base)
     new = ((cut.snapshot,) if cut else ()) + ahead.picked
-    if refusal := divergence.refuse_name_conflict(case, here.name, base, new, rolled_back=back is not None):
+    refusal = divergence.refuse_name_conflict(case, here.name, base, new, rolled_back=back is not None)
+    if refusal := refusal or divergence.refuse_long_name(case, here.name, new):
         return replace(here, refusal=refusal)
     why = _after(cut) if cut else str(base)
     rest = plan_sends(here.name, ahead, cut.snapshot if cut else base.base, flags, why)
@@ -170,6 +175,8 @@ def _begin(
         # A placeholder above it would later prevent the refused dataset from being received as its own type.
         why = f"{case.target_name(here.name)} waits for what lies above it"
         return replace(here, refusal=divergence.refuse_waiting(why, blocks))
+    if refusal := divergence.refuse_long_name(case, here.name, ahead.picked):
+        return replace(here, actions=before, refusal=refusal)
     above = _encryption_above(case, here.name, done)
     flags = first_flags(case, here.name, source, target_encrypts=above is EncryptionInheritance.SEALED)
     if isinstance(flags, Refusal):

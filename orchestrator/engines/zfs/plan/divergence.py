@@ -8,6 +8,7 @@ from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.zfs.model import Dataset, RenameAside, Rollback, Snapshot
 from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.plan.hold_names import LONGEST_NAME
 
 ASIDE = "aside"  # allowed: rename the obstacle, and send everything again
 ROLLBACK = "rollback"  # consent in [zfs] may-destroy
@@ -77,6 +78,19 @@ def refuse_name_conflict(
         why=f"{whole} has another snapshot named {old.mark}",
         evidence=tuple(f"{new.mark}: guid {new.guid} here, {old.guid} there" for new, old in taken[:_SHOWN]),
         hint=f"zfs rename {whole}{old.mark} {whole}{old.mark}_{old.guid:x}, on the target: it goes by guid, not by name",
+    )
+
+
+def refuse_long_name(case: PlanContext, name: str, coming: Iterable[Snapshot]) -> Refusal | None:
+    """Return a refusal when a snapshot's whole name would be longer on the target than zfs allows."""
+    whole = case.target_name(name)
+    longest = max((f"{whole}{one.mark}" for one in coming), key=len, default="")
+    if len(longest.encode("utf-8", "surrogateescape")) <= LONGEST_NAME:
+        return None
+    return Refusal(
+        why=f"{whole} cannot be made: with its snapshot the name has {len(longest)} characters, and zfs allows {LONGEST_NAME}",
+        evidence=(longest,),
+        hint="a place with a shorter name, or name = in [zfs]; or a shorter name for the dataset (zfs rename)",
     )
 
 

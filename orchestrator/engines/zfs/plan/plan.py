@@ -110,8 +110,8 @@ def _refuse_unfinished(case: PlanContext) -> Refusal | None:
 def _end_receives(case: PlanContext) -> tuple[EndReceive, ...]:
     """Return actions that end our old receives: the job is locked, so their run has ended and their connection is broken."""
     why = "no other run of this job can be alive: what still receives there waits for a link that is dead"
-    alive = sorted(case.world.receiving.items())
-    return tuple(EndReceive(dataset=name, pid=pid, why=why) for name, pid in alive if _is_ours(case, name))
+    alive = ((name, process) for name, process in sorted(case.world.receiving.items()) if process.ours)
+    return tuple(EndReceive(dataset=name, pid=process.pid, why=why) for name, process in alive if _is_ours(case, name))
 
 
 def _is_ours(case: PlanContext, name: str) -> bool:

@@ -9,9 +9,11 @@ from orchestrator.domain.place import Location
 from orchestrator.engines.zfs.model import (
     FLAGS,
     PLACEHOLDER,
+    RECEIVE_MARK,
     Bookmark,
     Dataset,
     DatasetType,
+    ReceiveProcess,
     SendFlags,
     SideSurvey,
     Snapshot,
@@ -23,6 +25,9 @@ from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, parse_
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 ABSENT = "ABSENT"  # instead of a pool's health: there is no such pool
 _ON, _OWN = "on", "local"
+# Of each property that can weaken a copy, or burden its pool, the values that do not. Source: zfsprops(7).
+_STRONG = ("on", "fletcher4", "sha256", "sha512", "skein", "edonr", "blake3")
+_HARMLESS = {"checksum": _STRONG, "copies": ("1",), "dedup": ("off",), "sync": ("standard",), "zoned": ("off", "-")}
 _ABSURD = 1 << 60  # a larger estimate is a known error of `zfs send -n` (openzfs 1067, 16691)
 _NUMBER = re.compile(r"-?\d+")
 
@@ -211,13 +216,22 @@ def _dataset(
         partial=token is not None or value.get("inconsistent") == "1",
         written=int(written) if written else None, mounted=value.get("mounted") == "yes",
         flags=_own_flags(told), placeholder=marked and not whole, bare=marked and bool(whole),
-        used=parse_number(value.get("used") or "-"),
+        used=parse_number(value.get("used") or "-"), burdens=_burdens(told),
     )  # fmt: skip
 
 
 def _own_flags(told: Mapping[str, tuple[str, str]]) -> SendFlags | None:
     text, source = told.get(FLAGS, ("", ""))
     return parse_flags(text) if source == _OWN else None
+
+
+def _burdens(told: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Return the properties, set on the dataset itself, that its copy is better without. Inherited ones are never sent."""
+    return {
+        name: told[name][0]
+        for name, harmless in _HARMLESS.items()
+        if name in told and told[name][1] in (_OWN, "received") and told[name][0] not in harmless
+    }
 
 
 def find_holds(datasets: Mapping[str, Dataset], target_id: ReplicationTargetId) -> dict[str, tuple[str, ...]]:
@@ -230,13 +244,13 @@ def find_holds(datasets: Mapping[str, Dataset], target_id: ReplicationTargetId) 
     return {name: names for name, names in held.items() if names}
 
 
-def parse_receiving(lines: Iterable[str], root: str) -> dict[str, int]:
-    """Parse the processes that receive at or below the root: the pid by the dataset's name below it."""
-    found: dict[str, int] = {}
+def parse_receiving(lines: Iterable[str], root: str) -> dict[str, ReceiveProcess]:
+    """Parse the processes that receive at or below the root, by the dataset's name below it."""
+    found: dict[str, ReceiveProcess] = {}
     for pid, argv in _processes(lines):
-        ours = len(argv) > 2 and argv[0].rpartition("/")[2] == "zfs" and argv[1] in ("receive", "recv")
-        if ours and f"{argv[-1]}/".startswith(f"{root}/"):
-            found[argv[-1][len(root) + 1 :]] = pid
+        receives = len(argv) > 2 and argv[0].rpartition("/")[2] == "zfs" and argv[1] in ("receive", "recv")
+        if receives and f"{argv[-1]}/".startswith(f"{root}/"):
+            found[argv[-1][len(root) + 1 :]] = ReceiveProcess(pid=pid, ours=RECEIVE_MARK in argv)
     return found
 
 

@@ -14,7 +14,7 @@ from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.errors.explain import explain
-from orchestrator.engines.zfs.model import SideSurvey, ZfsSurvey
+from orchestrator.engines.zfs.model import ReceiveProcess, SideSurvey, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, replication_target_id
 from orchestrator.engines.zfs.survey import parse
@@ -109,8 +109,8 @@ class _Surveyor:
 
         return parse_result(command, result, read)
 
-    def receiving(self, root: Location) -> dict[str, int]:
-        """Return the datasets that receive there now, with the pid of the process."""
+    def receiving(self, root: Location) -> dict[str, ReceiveProcess]:
+        """Return the datasets that receive there now, with their processes."""
         command = commands.receiving_command(root.host)
         result = run_read_command(self._reader, command)
         lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()

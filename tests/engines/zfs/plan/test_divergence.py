@@ -7,6 +7,7 @@ import pytest
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import ActionPlan, CreatePlaceholder, DatasetType, FullSend, RenameAside, Rollback
 from orchestrator.engines.zfs.plan.plan import decide_actions
+from orchestrator.engines.zfs.plan.steps import build_steps
 from tests.engines.zfs.model_run import Ferry, encrypt, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
@@ -282,3 +283,28 @@ def test_aside_is_no_cure_for_what_still_cannot_be_sent() -> None:
     decided = world.decide(requested("aside"))
     assert isinstance(decided, Refusal)
     assert "would be stored readable" in decided.why
+
+
+def test_a_volume_where_a_filesystem_should_be_is_renamed_as_volumes_are() -> None:
+    """`zfs rename -u` is for filesystems alone."""
+    world = ferry("a")
+    world.target.create(COPY, kind=DatasetType.VOLUME)
+    seen = world.survey()
+    decided = decide_actions(world.job, seen, requested("aside"))
+    assert isinstance(decided, ActionPlan)
+    made = build_steps(world.job, seen, decided, requested("aside"))
+    (line,) = (str(step.work) for stage in made for step in stage if step.action.startswith("rename"))
+    assert line == f"zfs rename {COPY} {ASIDE}"
+
+
+def test_a_name_that_is_too_long_on_the_target_is_refused_alone() -> None:
+    world = ferry("a")
+    long = "n" * (255 - len(f"{ROOT}/@bb"))
+    world.source.create(f"{ROOT}/{long}")
+    world.source.snapshot(f"{ROOT}/{long}", "bb")
+    decided = world.run()
+    assert isinstance(decided, ActionPlan)
+    assert world.newest_is_there()
+    (refusal,) = decided.refusals
+    assert refusal.why.endswith("characters, and zfs allows 255")
+    assert refusal.evidence == (f"{COPY}/{long}@bb",)

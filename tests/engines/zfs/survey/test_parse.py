@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.place import Location
-from orchestrator.engines.zfs.model import Bookmark, DatasetType, SendFlags, SideSurvey, Snapshot
+from orchestrator.engines.zfs.model import Bookmark, DatasetType, ReceiveProcess, SendFlags, SideSurvey, Snapshot
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, cursor_bookmark_name, hold_bookmark_name
 from orchestrator.engines.zfs.survey.parse import (
     DelegatedRights,
@@ -175,11 +175,14 @@ def test_held_snapshots_are_those_whose_bookmark_says_so() -> None:
 
 def test_who_receives() -> None:
     lines = (
-        "=process 10\n/sbin/zfs\nreceive\n-s\nvault/r/p/a b\n=process 11\nzfs\nrecv\nvault/r/p\n=process 12\nzfs\nsend\n"
+        "=process 10\n/sbin/zfs\nreceive\n-s\n-x\npoolferry:receive\nvault/r/p/a b\n=process 11\nzfs\nrecv\nvault/r/p\n=process 12\nzfs\nsend\n"
         "vault/r/p\n=process 13\nsudo\nzfs\nreceive\nvault/r/p\n=process 14\nzfs\nreceive\nvault/r/pp\n=process 15\n"
         "=process 16\ngrep\nreceive"
     ).splitlines()
-    assert parse_receiving(lines, "vault/r/p") == {"a b": 10, "": 11}
+    assert parse_receiving(lines, "vault/r/p") == {
+        "a b": ReceiveProcess(pid=10, ours=True),
+        "": ReceiveProcess(pid=11, ours=False),
+    }
     assert parse_receiving([], "vault/r/p") == {}
 
 

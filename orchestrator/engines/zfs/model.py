@@ -182,14 +182,26 @@ class ReceiveProcess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedEntry:
+    """An entry of a dataset that changed since a snapshot, as `zfs diff` shows it. `path`: below the dataset; "" is itself.
+
+    `how`: "M" modified, "+" made, "-" removed, "R" renamed. `folder`: it is one.
+    """
+
+    how: str
+    folder: bool
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ZfsSurvey:
     """The input of a plan. `tokens`: the content of each token of the target; None: it could not be read.
 
     `target`: of the copy's snapshots that the source knows, only the newest may be listed. `receiving`: datasets of the target
-    into which a process receives now. `held`: by dataset, the names of snapshots that our hold for this copy
-    keeps; `held_older`: those kept by a hold whose tag names only the pool. `created`: creation times of snapshots, by guid;
-    only for catch-up = "kept". `returning`: the source is a copy that is being restored, or a part of one, and this is the
-    copy's root.
+    into which a process receives now. `held`: by dataset, the names of snapshots that our hold for this copy keeps;
+    `held_older`: those kept by a hold whose tag names only the pool. `created`: creation times of snapshots, by guid; only for
+    catch-up = "kept". `returning`: the source is a copy that is being restored, or a part of one, and this is the copy's root.
+    `changes`: the changed entries of copies that were written to, where they could be seen.
     """
 
     source: SideSurvey
@@ -200,6 +212,7 @@ class ZfsSurvey:
     held_older: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     created: Mapping[int, datetime] = field(default_factory=dict)
     returning: str | None = None
+    changes: Mapping[str, tuple[ChangedEntry, ...]] = field(default_factory=dict)
 
 
 # Actions of a plan, one class each. `dataset`: the name below the root, the same on both sides.

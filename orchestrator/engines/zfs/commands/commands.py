@@ -25,6 +25,7 @@ _ROOM = "engines/zfs"
 MOUNT_FUNCTIONS = "mount-safely.sh"
 # One argument may have 128 KiB, and a whole remote line is one argument of the remote shell.
 LONGEST = 96 << 10
+MOST_CHANGES = 2000  # of one dataset; more are never only mountpoint folders
 _LEAST = 2 << 20  # mbuffer needs memory for some of its blocks
 _PROPERTIES = "type,guid,createtxg,origin,encryption,encryptionroot,keystatus"
 _SOURCE_PROPERTIES = f"{_PROPERTIES},used,checksum,copies,dedup,sync,zoned,{FLAGS}"
@@ -147,6 +148,13 @@ def survey_command(
 def _ancestors(path: str) -> Iterator[str]:
     parts = path.split("/")
     return ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+
+
+def changes_command(snapshots: tuple[str, ...], side: SideSurvey) -> Command:
+    """Build the command that prints what changed in datasets since these snapshots of theirs."""
+    return namespace_command(
+        "list-changes.sh", str(MOST_CHANGES), *snapshots, effect=Effect.READS, host=side.root.host, sudo=side.sudo
+    )
 
 
 def receiving_command(host: Host | None) -> Command:

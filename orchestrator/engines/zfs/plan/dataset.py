@@ -237,4 +237,7 @@ def _parted(case: PlanContext, name: str, base: CommonSnapshot, target: Dataset)
     own = f"has {show_count(len(base.own), 'snapshot')} of its own" if base.own else ""
     written = f"was written to ({show_size(target.written)})" if target.written else ""
     what = " and ".join(told for told in (own, written) if told)
-    return (f"{case.target_name(name)} {what} since {base.there.mark}: the next send there will be refused",)
+    follows = "the next send there will be refused"
+    if not base.own:
+        follows = f"{follows}, unless these are access times and mountpoint folders alone"
+    return (f"{case.target_name(name)} {what} since {base.there.mark}: {follows}",)

@@ -11,6 +11,7 @@ from orchestrator.engines.zfs.model import (
     PLACEHOLDER,
     RECEIVE_MARK,
     Bookmark,
+    ChangedEntry,
     Dataset,
     DatasetType,
     ReceiveProcess,
@@ -263,6 +264,39 @@ def _processes(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         else:
             argv.append(line)
     yield pid, argv
+
+
+_ESCAPED = re.compile(rb"\\0?([0-7]{3})")
+
+
+def parse_changes(lines: Iterable[bytes]) -> dict[str, tuple[ChangedEntry, ...]]:
+    """Parse changed entries by full name of the dataset; one whose listing is cut short is left out. Raises: ValueError."""
+    found: dict[str, tuple[ChangedEntry, ...]] = {}
+    dataset, folder, entries = "", "", list[ChangedEntry]()
+    for line in lines:
+        text = line.decode("utf-8", "surrogateescape")
+        if text.startswith("=dataset "):
+            dataset, folder, entries = text.removeprefix("=dataset "), "", []
+        elif text.startswith("=at "):
+            folder = _unescape(text.removeprefix("=at ")).rstrip("/")
+        elif text == "=end":
+            found[dataset] = tuple(entries)
+        elif text:
+            how, kind, path, *_ = _fields(text, 3)
+            entries.append(ChangedEntry(how=how, folder=kind == "/", path=_below(_unescape(path), folder)))
+    return found
+
+
+def _unescape(text: str) -> str:
+    """Return a path without octal escapes. Source: proc(5), mounts; openzfs, lib/libzfs/libzfs_diff.c, stream_bytes."""
+    raw = text.encode("utf-8", "surrogateescape")
+    return _ESCAPED.sub(lambda found: bytes([int(found[1], 8) & 0xFF]), raw).decode("utf-8", "surrogateescape")
+
+
+def _below(path: str, folder: str) -> str:
+    if not f"{path}/".startswith(f"{folder}/"):
+        raise UnreadableListing(f"not below {folder!r}: {path!r}")
+    return path[len(folder) + 1 :].rstrip("/")
 
 
 def parse_sizes(lines: Iterable[str]) -> list[int | None]:

@@ -17,7 +17,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
-from orchestrator.engines.zfs.model import ReceiveProcess
+from orchestrator.engines.zfs.model import ChangedEntry, ReceiveProcess
 from orchestrator.engines.zfs.survey import parse
 from tests.engines.zfs.script_runner import run
 from tests.engines.zfs.sides import HOST, SOURCE, side
@@ -390,3 +390,20 @@ def test_what_was_promised_and_is_not_there_is_no_failure_of_the_look(said: str,
     assert (done.returncode, done.stdout) == (code, "v/x\tprevsnap\tv/x@b\n")
     assert (done.stderr.strip() == "") == (code == 0)
     assert parse.parse_property_listing(done.stdout.encode().splitlines()) == {("v/x", "prevsnap"): "v/x@b"}
+
+
+def test_changes_are_listed_whole_or_without_an_end(tmp_path: Path) -> None:
+    """What is not mounted is mounted for the look; more lines than wanted, and a failure, have no end."""
+    programs = {
+        "unshare": 'shift 3; exec "$@"', "mount": f'echo "$*" >>{tmp_path}/mounts', "umount": f'echo "$*" >>{tmp_path}/umounts',
+        "zfs": 'case $3 in *bad@*) exit 1;; *many@*) yes "M\tF\t/mnt/x";; *) printf "M\tF\t/mnt/x\n";; esac',
+    }  # fmt: skip
+    command = commands.changes_command(("v/a b@s", "v/bad@s", "v/many@s"), side(SOURCE))
+    done = run(command, tmp_path, programs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert parse.parse_changes(done.stdout.encode().split(b"\n")) == {
+        "v/a b": (ChangedEntry(how="M", folder=False, path="x"),)
+    }
+    assert done.stdout.count("\n") < commands.MOST_CHANGES + 20
+    assert "ro,nosuid,nodev,noexec" in (tmp_path / "mounts").read_text().replace("ro,zfsutil", "ro")
+    assert (tmp_path / "umounts").read_text() == "/mnt\n" * 3

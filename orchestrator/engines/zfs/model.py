@@ -305,6 +305,15 @@ class RenameAside:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RenameCopy:
+    """An action that renames a copy with all below it, as its source was renamed. `to`: its full new name."""
+
+    dataset: str
+    to: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePlaceholder:
     """An action that creates a dataset that is never mounted, only as a parent of others.
 
@@ -343,7 +352,17 @@ class ReleaseBases:
 
 
 Send = FullSend | IncrementalSend | ResumedSend
-Action = Send | AbortReceive | EndReceive | Rollback | RenameAside | CreatePlaceholder | HoldBases | ReleaseBases
+Action = (
+    Send
+    | AbortReceive
+    | EndReceive
+    | Rollback
+    | RenameAside
+    | RenameCopy
+    | CreatePlaceholder
+    | HoldBases
+    | ReleaseBases
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from orchestrator.engines.zfs.model import (
     ReceiveProcess,
     ReleaseBases,
     RenameAside,
+    RenameCopy,
     ResumedSend,
     ResumeToken,
     Rollback,
@@ -48,7 +49,7 @@ from orchestrator.engines.zfs.survey.parse import find_holds
 from tests.world import SIZE, Packet, Partial, Pool, ZfsError
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-LOOKS = 4  # of a run in which nothing goes wrong: end a receive, do, and no more
+LOOKS = 8  # of a run in which nothing goes wrong: end a receive, do, and no more
 
 
 class Cut(Exception):
@@ -168,7 +169,7 @@ class Ferry:
                 assert self.target.receiving.pop(name) == action.pid
             case Rollback():
                 self.target.roll_back(name, action.to.name, over=len(action.dies) > 0)
-            case RenameAside():
+            case RenameAside() | RenameCopy():
                 self.target.rename(name, action.to)
             case CreatePlaceholder():
                 more = {"encrypted": False} if action.encryption is ReceiveEncryption.OFF else {}

@@ -19,6 +19,7 @@ from orchestrator.engines.zfs.plan.dataset_plan import (
 )
 from orchestrator.engines.zfs.plan.divergence import refuse_waiting
 from orchestrator.engines.zfs.plan.increments import choose_snapshots, plan_sends
+from orchestrator.engines.zfs.plan.renames import may_follow, refuse_renamed
 from orchestrator.engines.zfs.plan.resume import StaleReceive, judge_resume
 from orchestrator.engines.zfs.plan.send_flags import first_flags, frozen_flags, is_raw
 
@@ -58,6 +59,10 @@ def _decide(
 ) -> DatasetPlan:
     moved = above is not None and above.moved
     target = None if moved else case.world.target.datasets.get(name)
+    if target is None and not moved and (old := case.renamed.get(name)) is not None:
+        if may_follow(case):
+            return DatasetPlan(name=name, waits=True)
+        return DatasetPlan(name=name, refusal=refuse_renamed(case, name, old))
     if target is None:
         here = DatasetPlan(name=name, moved=moved, inheritance=inheritance_below(_encryption_above(case, name, done)))
         return _begin(case, here, done, origin, onto=None)
@@ -171,6 +176,8 @@ def _begin(
     ahead = choose_snapshots(case, source, None)
     if not ahead.picked:
         return replace(here, empty=True, actions=before)
+    if here.name and done[parent_dataset(here.name)].waits:
+        return replace(here, waits=True)
     if here.name and (blocks := done[parent_dataset(here.name)].blocks):
         # A placeholder above it would later prevent the refused dataset from being received as its own type.
         why = f"{case.target_name(here.name)} waits for what lies above it"

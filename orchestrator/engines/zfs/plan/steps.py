@@ -26,6 +26,7 @@ from orchestrator.engines.zfs.model import (
     ReceiveEncryption,
     ReleaseBases,
     RenameAside,
+    RenameCopy,
     ResumedSend,
     Rollback,
     Send,
@@ -270,7 +271,9 @@ class _StepBuilder:
 
     # Small actions.
 
-    def _small(self, action: AbortReceive | EndReceive | Rollback | RenameAside | CreatePlaceholder) -> Step:
+    def _small(
+        self, action: AbortReceive | EndReceive | Rollback | RenameAside | RenameCopy | CreatePlaceholder
+    ) -> Step:
         where = command_host(self.target)
         target = (
             action.dataset
@@ -285,7 +288,7 @@ class _StepBuilder:
                 command = commands.end_receive_command(target, action.pid, where)
             case Rollback():
                 text, command = self._rollback(action, target, where)
-            case RenameAside():
+            case RenameAside() | RenameCopy():
                 text, command = (
                     f"rename {target} to {action.to}",
                     commands.rename_command(target, action.to, where, self._kind_there(action.dataset)),

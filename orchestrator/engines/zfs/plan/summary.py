@@ -13,6 +13,7 @@ from orchestrator.engines.zfs.model import (
     FullSend,
     IncrementalSend,
     RenameAside,
+    RenameCopy,
     ResumedSend,
     Rollback,
 )
@@ -42,6 +43,7 @@ _WAYS = ((ResumedSend, "from where it was cut"), (FullSend, "whole"), (Increment
 _MORE = (
     (Rollback, "roll back"),
     (RenameAside, "rename away"),
+    (RenameCopy, "rename copies as their sources were renamed:"),
     (AbortReceive, "throw away cut receives:"),
     (EndReceive, "end receives whose link is dead:"),
 )

@@ -28,6 +28,7 @@ ABSENT = "ABSENT"  # instead of a pool's health: there is no such pool
 _ON, _OWN = "on", "local"
 # Of each property that can weaken a copy, or burden its pool, the values that do not. Source: zfsprops(7).
 _STRONG = ("on", "fletcher4", "sha256", "sha512", "skein", "edonr", "blake3")
+_EXPOSING = (("readonly", "off"), ("canmount", "on"))
 _HARMLESS = {"checksum": _STRONG, "copies": ("1",), "dedup": ("off",), "sync": ("standard",), "zoned": ("off", "-")}
 _ABSURD = 1 << 60  # a larger estimate is a known error of `zfs send -n` (openzfs 1067, 16691)
 _NUMBER = re.compile(r"-?\d+")
@@ -218,6 +219,7 @@ def _dataset(
         written=int(written) if written else None, mounted=value.get("mounted") == "yes",
         flags=_own_flags(told), placeholder=marked and not whole, bare=marked and bool(whole),
         used=parse_number(value.get("used") or "-"), burdens=_burdens(told),
+        exposed=tuple(f"{name}={bad}" for name, bad in _EXPOSING if value.get(name) == bad),
     )  # fmt: skip
 
 

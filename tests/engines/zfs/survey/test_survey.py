@@ -100,7 +100,7 @@ def test_each_side_is_asked_only_what_it_is_needed_for() -> None:
         "name,guid,createtxg,creation", "snapshot,bookmark", "no", "tank",
     )  # fmt: skip
     assert words(target)[3:5] == ("-d1", "-d0")
-    assert words(target)[5].endswith("mounted,available,poolferry:flags,poolferry:placeholder")
+    assert words(target)[5].endswith("mounted,readonly,canmount,available,poolferry:flags,poolferry:placeholder")
     assert words(target)[6:] == ("name,guid,createtxg", "snapshot", "yes", "vault", "vault/copies")
     requested = reader()
     survey(job(), ASKED, requested)

@@ -100,6 +100,5 @@ def test_a_pool_with_a_new_guid_keeps_the_only_base_of_its_chain(master: Machine
     told = pins(master, "--let-go")
     assert told["lets_go"] == []
     assert all("its pool has a new guid" in each["why"] for each in told["pins"])
-    ended = master.poolferry("run", "photos", "mail", "--json")
-    assert [run["outcome"] for run in ended.json["runs"]] == ["done", "done"]
+    assert master.poolferry("run", "photos", "mail").code == 0
     master.sh("for d in photos mail; do zfs list vault/copies/$d@b; done")

@@ -88,6 +88,7 @@ class _ListingReader:
 
     def __init__(self) -> None:
         self._part = ""
+        self._before = ""  # the first line of text before the answer
         self._here: list[str] = []
         self._pool: list[str] = []
         self._wire: list[str] = []
@@ -108,11 +109,15 @@ class _ListingReader:
         elif self._part == "=above":
             name, available, encryption = _fields(line, 3)
             self._above[name] = (parse_number(available), encryption not in ("off", "-"))
-        else:
+        elif self._part:
             raise UnreadableListing(f"not as zfs prints it: {line!r}")
+        elif not self._before:
+            self._before = line
 
     def _open(self, line: str) -> None:
         self._part, *rest = line.split(" ", 4)
+        if self._before and self._part == "=here":
+            raise UnreadableListing(f"a login there prints text of its own before every answer, {self._before!r}")
         self._seen.add(self._part)
         if self._part == "=here":
             self._here = rest
@@ -139,6 +144,8 @@ class _ListingReader:
             self._created[int(guid)] = datetime.fromtimestamp(int(created[0]), UTC)
 
     def look(self) -> SideListing:
+        if self._before:
+            raise UnreadableListing(f"not as zfs prints it: {self._before!r}")
         if len(self._here) != 4 or len(self._pool) != 2:
             raise UnreadableListing("the look ended before it said anything")
         user, sudo, mbuffer, version = self._here

@@ -36,6 +36,7 @@ class RestoreCommand:
     at: datetime | None = None
     aside: bool = False
     content: bool = False
+    lost_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +158,8 @@ def _restore_options(job: "Job", request: RestoreCommand) -> "RestoreOptions":
     datasets = not job.target.location.path.startswith("/")
     where = _dataset(to) if datasets and not to.startswith(("/", ".")) else _place("--to", to)
     return RestoreOptions(
-        to=where, path=_below(request.path), point=request.point, at=request.at, aside=request.aside, content=request.content
+        to=where, path=_below(request.path), point=request.point, at=request.at, aside=request.aside, content=request.content,
+        lost_keys=request.lost_keys,
     )  # fmt: skip
 
 

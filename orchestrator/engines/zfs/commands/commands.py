@@ -12,6 +12,7 @@ from orchestrator.engines.zfs.commands import scripts
 from orchestrator.engines.zfs.model import (
     FLAGS,
     PLACEHOLDER,
+    WAITS,
     DatasetType,
     MbufferConnection,
     ReceiveEncryption,
@@ -26,8 +27,10 @@ MOUNT_FUNCTIONS = "mount-safely.sh"
 LONGEST = 96 << 10
 _LEAST = 2 << 20  # mbuffer needs memory for some of its blocks
 _PROPERTIES = "type,guid,createtxg,origin,encryption,encryptionroot,keystatus"
-_SOURCE_PROPERTIES = f"{_PROPERTIES},used,{FLAGS}"
-_TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,available,{FLAGS},{PLACEHOLDER}"
+_SOURCE_PROPERTIES = f"{_PROPERTIES},used,{FLAGS},{WAITS}"
+_TARGET_PROPERTIES = (
+    f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,available,{FLAGS},{PLACEHOLDER},{WAITS}"
+)
 # Properties that a stream must not change on the target, as they mount, share, or limit the space.
 _ELSEWHERE = ("mountpoint", "sharenfs", "sharesmb")
 _SPACE_PROPERTIES = {

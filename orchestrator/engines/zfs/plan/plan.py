@@ -103,7 +103,7 @@ def _refuse_unfinished(case: PlanContext) -> Refusal | None:
     return Refusal(
         why=f"{case.source_name(min(names))} is being brought back from a copy, and is not whole yet",
         evidence=(f"its property {FLAGS} says so",),
-        hint=f"finish that: poolferry restore run {case.job.name} --to {case.world.source.root}; or destroy what came back",
+        hint=f"finish that: poolferry restore run {case.job.name} --to {case.world.source.root}",
     )
 
 

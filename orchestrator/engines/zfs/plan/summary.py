@@ -77,6 +77,12 @@ def warnings_of(case: PlanContext, dataset_plans: Sequence[DatasetPlan]) -> tupl
     if unfit:
         what = f"{_named(case.source_name(name) for name in unfit)}: no snapshot that the job sends"
         warnings.append(f"{what}; look at snapshots and skip-snapshots in [zfs]")
+    waits = [name for name in case.names if case.world.source.datasets[name].waits]
+    if waits and case.world.returning is None:
+        what = (
+            f"{_named(case.source_name(name) for name in waits)}: restored, and waits for a key or for its mountpoint"
+        )
+        warnings.append(f"{what}: poolferry restore run {case.job.name} --to {case.world.source.root}")
     if case.options.recursive and case.gone:
         what = f"{_named(case.target_name(name) for name in case.gone)}: on the target only"
         warnings.append(f"{what}; the source has no such dataset, and the copy is left alone")

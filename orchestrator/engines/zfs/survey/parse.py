@@ -9,6 +9,7 @@ from orchestrator.domain.place import Location
 from orchestrator.engines.zfs.model import (
     FLAGS,
     PLACEHOLDER,
+    WAITS,
     Bookmark,
     Dataset,
     DatasetType,
@@ -211,6 +212,7 @@ def _dataset(
         partial=token is not None or value.get("inconsistent") == "1",
         written=int(written) if written else None, mounted=value.get("mounted") == "yes",
         flags=_own_flags(told), placeholder=marked and not whole, bare=marked and bool(whole),
+        waits=told.get(WAITS) == (_ON, _OWN),
         used=parse_number(value.get("used") or "-"),
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from orchestrator.app import pool_rebuild as rebuilding
 from orchestrator.app.attached_disks import AttachedDisks
 from orchestrator.app.next_base import find_next_bases
 from orchestrator.app.pool_evacuation import EvacuationSurvey
+from orchestrator.app.restored_sources import note_restore
 from orchestrator.app.session import Session, open_session
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.app.subscriber import unheard
@@ -211,6 +212,7 @@ class _Rebuild:
             job, run_restore,
             RestoreOptions(to=source, content=self._content, stays=stays, owners=False, lost_keys=lost),
         )  # fmt: skip
+        note_restore(session.history, self._settings.configuration().jobs, job, source, report, compose.now())
         self._stays.did(job.target.disk, report)
         return report
 

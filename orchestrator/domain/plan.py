@@ -9,6 +9,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
+from orchestrator.domain.source_identity import SourceState
 from orchestrator.domain.units import Bytes
 
 
@@ -173,6 +174,7 @@ class Refusal:
     """A decision not to act: stored, shown and tested like a plan. `guard`: the name that `run --allow` takes, if any.
 
     `outcome`: of the run that it ends: FAILED where the surveyed data is broken already, WAITING where a later run may do it.
+    `source`: the state of a source that is lost, or not restored yet.
     """
 
     why: str
@@ -180,6 +182,7 @@ class Refusal:
     hint: str
     guard: str | None = None
     outcome: Outcome = Outcome.REFUSED
+    source: SourceState | None = None
 
 
 Decision = Plan | NothingToDo | Refusal

@@ -24,6 +24,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.locks import lock_job
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence
+from orchestrator.runner.source_state import remembered_facts
 
 _TURN = 0.0005  # seconds; 5 ms is the default, and waiting for a program needs some ten switches
 
@@ -146,7 +147,7 @@ def _run_request(job: Job, tools: RunContext, allowed: frozenset[str]) -> RunReq
     """Return the request for the survey and the decision."""
     notes = f"{tools.state}/notes/{job.name}"
     os.makedirs(f"{notes}/empty", mode=0o700, exist_ok=True)
-    remembered = tools.history.memory(job.name)
+    remembered = remembered_facts(job, tools)
     request = RunRequest(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)
     if not tools.engine.needs_datasets:
         return request

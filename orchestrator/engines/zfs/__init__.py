@@ -88,6 +88,15 @@ class ZfsEngine:
 
         return str(source_identity(world.source))
 
+    def identity_of_kit(self, content: str) -> str:
+        from orchestrator.engines.zfs.plan.remade_source import identity_of_kit
+
+        return str(identity_of_kit(content) or "")
+
+    def waiting(self, world: ZfsSurvey) -> tuple[str, ...]:
+        """Return the datasets of the source that are restored and wait for a key or for their mountpoint."""
+        return tuple(world.source.full(name) for name, one in sorted(world.source.datasets.items()) if one.waits)
+
     def weigh(self, plan: Plan, reader: Reader) -> Plan:
         """Return the plan with the sizes that dry-run sends report."""
         from orchestrator.engines.zfs.survey.confirm import estimate_sizes

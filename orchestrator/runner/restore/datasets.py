@@ -11,7 +11,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
-from orchestrator.domain.source_identity import SOURCE_IDENTITY
+from orchestrator.domain.source_identity import SOURCE_IDENTITY, SourceState
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.engines.contract.restore import DatasetRestorer
@@ -22,6 +22,7 @@ from orchestrator.runner.decide import with_sizes
 from orchestrator.runner.execute import partial_refusal
 from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.run_recorder import RunRecorder
+from orchestrator.runner.source_state import remember_state
 from orchestrator.runner.steps import StepExecutor
 from orchestrator.runner.verify.compare_sides import ComparisonResult, run_comparison
 from orchestrator.runner.verify.read_files import describe_counts, describe_first_findings
@@ -92,6 +93,9 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
             case NothingToDo() as nothing:
                 return _done(journal, dataset_request, nothing, proved, found.waits)
             case Plan() as plan:
+                if look == 0 and dataset_request.to == job.source:
+                    why, hint = f"{job.source} is being restored", f"poolferry restore run {job.name} --to {job.source}"
+                    remember_state(journal, SourceState.RESTORING, why, hint)
                 _do(journal, writer, plan, found if look == 0 else None, run_request)
                 if not plan.again:
                     return _done(journal, dataset_request, plan, proved, found.waits)
@@ -197,12 +201,23 @@ def _done(
     to, history = dataset_request.to, journal.tools.history
     if to == journal.job.source:  # what was restored is no longer taken for one that was made anew
         history.remember(journal.job.name, SOURCE_IDENTITY, "")
+        _remember_end(journal, waits, last)
     if waits:
         why = f"{to} is back{held}{moved}, except that {_few(waits)} {'waits' if len(waits) == 1 else 'wait'}"
         return journal.ended(Outcome.WAITING, why, hint=last.warnings[0] if last.warnings else "", evidence=waits)
     already = isinstance(last, NothingToDo) and proved is None and history.recall(journal.job.name, RESTORED) == str(to)
     history.remember(journal.job.name, RESTORED, str(to))
     return journal.ended(Outcome.DONE, f"{to} is back{' already' if already else ''}{held}{moved}")
+
+
+def _remember_end(journal: RunRecorder, waits: tuple[str, ...], last: Plan | NothingToDo) -> None:
+    """Remember that the source is restored, or which part of it waits; the next good run ends that."""
+    if waits:
+        hint = last.warnings[0] if last.warnings else ""
+        remember_state(journal, SourceState.WAITING, f"restored, except that {_few(waits)} waits", hint)
+    else:
+        why = "restored; the next good run ends this"
+        remember_state(journal, SourceState.RESTORED, why, f"poolferry run {journal.job.name}")
 
 
 def _few(names: tuple[str, ...]) -> str:

@@ -1,7 +1,9 @@
 """Decisions on a diverged target: a refusal with evidence and hints; with consent, a rollback or a rename."""
 
+import shlex
 from collections.abc import Iterable
 
+from orchestrator.domain.dataset_restore import LAST_RESTORE, seen_restore_key
 from orchestrator.domain.names import point_name
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
@@ -32,6 +34,9 @@ def refuse_diverged(case: PlanContext, name: str, base: CommonSnapshot, target: 
     if target.written:
         dies += (f"{show_size(target.written)} written to {whole} since its newest snapshot",)
     cloned = tuple(told for told in dies if told in case.origins)
+    restored = last_restore(case)
+    if restored and base.own and ASIDE not in case.requested.allowed:
+        return _refuse_newer(case, base, whole, restored)
     consent = ROLLBACK in case.options.may_destroy
     if consent and not cloned and ASIDE not in case.requested.allowed:
         why = f"{base}; [zfs] may-destroy consents to lose what the target has more"
@@ -41,6 +46,28 @@ def refuse_diverged(case: PlanContext, name: str, base: CommonSnapshot, target: 
     if consent and cloned:
         why = f"{why}; and a clone needs {cloned[0]}, so it cannot go back"
     return Refusal(why=why, evidence=_evidence(base, dies), hint=_hint(case, base, whole), guard=ASIDE)
+
+
+def last_restore(case: PlanContext) -> str:
+    """Return what history knows of a restore of the source that no good run into this place has followed; empty: nothing."""
+    told = case.requested.remembered.get(LAST_RESTORE, "")
+    seen = case.requested.remembered.get(seen_restore_key(case.job.target.name), "")
+    return told if case.world.returning is None and told != seen else ""
+
+
+def _refuse_newer(case: PlanContext, base: CommonSnapshot, whole: str, restored: str) -> Refusal:
+    """Return the refusal of a target that holds what the restored copy did not. Consent to a rollback does not count for it."""
+    newest = base.own[-1]
+    return Refusal(
+        why=f"{whole} holds {show_count(len(base.own), 'snapshot')} that the source lost: it was restored {restored}",
+        evidence=(f"{base.own[0].mark} to {newest.mark}; both sides hold {base.there.mark}",),
+        hint=(
+            f"it may be the only copy of what was done after {base.there.mark}: look at it (poolferry try {case.job.name}), and bring "
+            f"back what is missing (poolferry restore run {case.job.name} --path PATH --to FOLDER); then, to keep it and to begin "
+            f"again beside it: {case.command} --{ASIDE}"
+        ),
+        guard=ASIDE,
+    )
 
 
 def _evidence(base: CommonSnapshot, dies: tuple[str, ...]) -> tuple[str, ...]:
@@ -94,7 +121,12 @@ def refuse_unrelated(case: PlanContext, name: str, source: Dataset, target: Data
     ):
         evidence.append(f"{case.source_name(elsewhere)} holds snapshots of it: renamed, or a clone that was promoted")
     why = f"{case.source_name(name)} and {whole} hold no snapshot in common: one of them was created again, or belongs to another"
-    return Refusal(why=why, evidence=tuple(evidence), hint=_beside(case), guard=ASIDE)
+    if case.world.returning is not None:
+        return Refusal(why=why, evidence=tuple(evidence), hint=_beside(case), guard=ASIDE)
+    path = f" --path {shlex.quote(name)}" if name else ""
+    back = f"to bring back what the copy holds: poolferry restore run {case.job.name}{path} --to {shlex.quote(case.source_name(name))}"
+    hint = f"{back} --{ASIDE}; {_beside(case)}" if "/" in case.source_name(name) else _beside(case)
+    return Refusal(why=why, evidence=tuple(evidence), hint=hint, guard=ASIDE)
 
 
 def refuse_in_the_way(case: PlanContext, name: str, source: Dataset, target: Dataset, *, raw: bool) -> Refusal | None:

@@ -1,7 +1,15 @@
 """A source that was made anew since the last good run, and not restored: nothing may take its emptiness for news."""
 
+import json
+
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.source_identity import SOURCE_IDENTITY, SourceIdentity, is_made_anew, parse_identity
+from orchestrator.domain.source_identity import (
+    SOURCE_IDENTITY,
+    SourceIdentity,
+    SourceState,
+    is_made_anew,
+    parse_identity,
+)
 from orchestrator.domain.units import show_count
 from orchestrator.engines.zfs.model import SideSurvey
 from orchestrator.engines.zfs.plan.common_snapshot import find_common_snapshot
@@ -12,6 +20,13 @@ from orchestrator.engines.zfs.plan.divergence import ASIDE
 def source_identity(source: SideSurvey) -> SourceIdentity:
     """Return the identity of a surveyed source, which has its root dataset."""
     return SourceIdentity(dataset=source.datasets[""].guid, pool=source.pool_guid, root=str(source.root))
+
+
+def identity_of_kit(content: str) -> SourceIdentity | None:
+    """Return the identity of a source as its recovery kit records it, without the pool's guid; None: it does not."""
+    kit = json.loads(content)  # from our own history
+    guid = kit["datasets"].get(kit["source"], {}).get("guid", {}).get("value", "")
+    return SourceIdentity(dataset=int(guid), pool=0, root=kit["source"]) if guid.isdecimal() else None
 
 
 def refuse_remade(case: PlanContext) -> Refusal | None:
@@ -28,21 +43,25 @@ def refuse_remade(case: PlanContext) -> Refusal | None:
     if not is_made_anew(remembered, now.root, now.dataset) or _is_restored(case):
         return None
     pool = source.root.path.partition("/")[0]
-    if known.pool == now.pool:
+    if known.pool in (0, now.pool):
         why, anew = (
             f"{now.root} was made anew since the last run, and is not what was copied",
-            f"; or, to begin anew with it: {case.command} --{ASIDE}",
+            f"; or, to begin anew with it: {case.command} --{ASIDE}" if known.pool else "",
         )
     else:
         why, anew = f"the pool {pool} was made anew since the last run, and {now.root} is not what was copied", ""
     held = sum(len(dataset.snapshots) for dataset in target.datasets.values())
     evidence = (
         f"guid of the dataset: {known.dataset} at the last run, {now.dataset} now",
-        f"guid of the pool: {known.pool} at the last run, {now.pool} now",
-        f"{target.root} holds {show_count(held, 'snapshot')} of what was there",
+        f"guid of the pool: {known.pool} at the last run, {now.pool} now" if known.pool else "",
+        f"{target.root} holds {show_count(held, 'snapshot')} of what was there" if held else "",
     )
     return Refusal(
-        why=why, evidence=evidence if held else evidence[:2], hint=f"{restore_first(case)}{anew}", guard=ASIDE
+        why=why,
+        evidence=tuple(line for line in evidence if line),
+        hint=f"{restore_first(case)}{anew}",
+        guard=ASIDE if anew else None,
+        source=SourceState.ANEW,
     )
 
 

@@ -278,7 +278,7 @@ def test_the_page_of_the_kit_brings_everything_back_by_hand(master: Machine) -> 
     expected = master.read(f"{kit}/guids.tsv")
     master.sh("umount /mnt; zpool destroy -f tank")
     blocks = [block.partition("```")[0] for block in page.split("```sh\n")[1:]]
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     for block in blocks:
         ended = master.sh(block.replace("zpool create", "zpool create -f"), check=False, seconds=300)
         assert ended.code == 0, (block, ended)

@@ -277,6 +277,12 @@ class ZfsEngine:
 
         return survey_kit(job, now, reader)
 
+    def kit_for_place(self, job: Job, kit: "KitContents") -> "KitContents":
+        """Return a kit with the page for the place of this job's copy."""
+        from orchestrator.engines.zfs.recovery.kit import kit_for_place
+
+        return kit_for_place(job, kit)
+
     def store_kit(self, job: Job, archive: str) -> "Pipeline":
         """Build the pipeline that stores an archive of the kit's files beside the copy."""
         from orchestrator.engines.zfs.recovery.kit import store_pipeline

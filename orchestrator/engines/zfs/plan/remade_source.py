@@ -2,6 +2,7 @@
 
 import json
 
+from orchestrator.domain.place import parse_location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.source_identity import (
     SOURCE_IDENTITY,
@@ -25,8 +26,10 @@ def source_identity(source: SideSurvey) -> SourceIdentity:
 def identity_of_kit(content: str) -> SourceIdentity | None:
     """Return the identity of a source as its recovery kit records it, without the pool's guid; None: it does not."""
     kit = json.loads(content)  # from our own history
-    guid = kit["datasets"].get(kit["source"], {}).get("guid", {}).get("value", "")
-    return SourceIdentity(dataset=int(guid), pool=0, root=kit["source"]) if guid.isdecimal() else None
+    source = str(kit.get("source", ""))
+    told = kit.get("datasets", {}).get(parse_location(source).path, {}) if source else {}
+    guid = str(told.get("guid", {}).get("value", ""))
+    return SourceIdentity(dataset=int(guid), pool=0, root=source) if guid.isdecimal() else None
 
 
 def refuse_remade(case: PlanContext) -> Refusal | None:

@@ -109,9 +109,20 @@ def make_kit(job: Job, now: datetime, found: KitSurvey) -> KitContents:
     return KitContents(
         content=json.dumps(content, indent=1, sort_keys=True),
         layout=layout.show_arguments(create),
-        recovery=recovery.recovery_page(job, now, layout.show_arguments(create), above, _secrets(datasets)),
+        recovery=recovery.recovery_page(job, now, content),
         guids=guids,
     )
+
+
+def kit_for_place(job: Job, kit: KitContents) -> KitContents:
+    """Return a kit as it is for the place of this job's copy: its page names that one, and no other disk of the set."""
+    content = json.loads(kit.content) | {"copy": str(job.target.location)}
+    if "create" not in content:
+        return kit
+    return KitContents(
+        content=json.dumps(content, indent=1, sort_keys=True), layout=kit.layout, guids=kit.guids,
+        recovery=recovery.recovery_page(job, datetime.fromisoformat(content["made"]), content),
+    )  # fmt: skip
 
 
 def _datasets(found: KitSurvey) -> dict[str, dict[str, Any]]:
@@ -155,12 +166,3 @@ def _ashift(found: KitSurvey) -> int:
     """Return the largest ashift of all devices: a device created with a smaller one stays slow."""
     numbers = (line.rpartition(":")[2].strip() for line in found.parts.get("=ashift", ()))
     return max((int(number) for number in numbers if number.isdigit()), default=0)
-
-
-def _secrets(datasets: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[tuple[str, str, str], ...]:
-    """Return (encryption root, key format, key location) of each encryption root; never a key."""
-    return tuple(
-        (name, told["keyformat"]["value"], told.get("keylocation", {}).get("value", "prompt"))
-        for name, told in sorted(datasets.items())
-        if told.get("encryptionroot", {}).get("value") == name and "keyformat" in told
-    )

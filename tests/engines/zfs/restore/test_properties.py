@@ -375,7 +375,9 @@ def test_a_key_in_a_file_is_named_for_what_shared_it() -> None:
     home = {name: {**values, "keylocation": replace(told, value="prompt")} for name, values in case.home.items()}
     home[""]["keylocation"] = told
     case = replace(case, home=home, copied={"": {"keylocation": told}}, keyless=frozenset({"file:///k e y"}))
-    (warning,) = settling.plan(case).warnings
+    found = settling.plan(case)
+    assert isinstance(found, Plan)
+    (warning,) = found.warnings
     assert warning == (
         "2 datasets of tank/photos: whole, and not in use before the key is loaded: tank/photos/x and 1 more "
         "(file:///k e y is not there: bring that back first): "

@@ -8,7 +8,8 @@ from orchestrator import compose
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.run import Outcome, RunType
-from orchestrator.domain.source_identity import SOURCE_STATE, parse_source_state
+from orchestrator.domain.source_identity import SOURCE_STATE
+from orchestrator.domain.source_state import parse_source_state
 from orchestrator.history.values import HealthFacts, RunRecord
 from orchestrator.history.views import HistoryReader
 from orchestrator.planners.health import CopyHealth, HealthInput, judge_health

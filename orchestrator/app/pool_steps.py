@@ -10,8 +10,7 @@ from orchestrator.app.next_base import find_next_bases
 from orchestrator.app.pool_evacuation import EvacuationSurvey
 from orchestrator.app.restored_sources import note_restore
 from orchestrator.app.session import Session, open_session
-from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.app.subscriber import unheard
+from orchestrator.app.settings import Settings, WrongRequest, unheard
 from orchestrator.domain.evacuation import DatasetStatus, KitFacts
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from orchestrator.domain.dataset_restore import LAST_RESTORE
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.run import Outcome
-from orchestrator.domain.source_identity import SOURCE_IDENTITY
+from orchestrator.domain.source_identity import LAST_RESTORE, SOURCE_IDENTITY
 
 if TYPE_CHECKING:
     from orchestrator.domain.run import RunReport

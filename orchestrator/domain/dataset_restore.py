@@ -5,14 +5,6 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Step
 from orchestrator.domain.point import RestorePoint
 
-RESTORED = "restored"  # the key under which history remembers where a finished restore went, until the next good run
-LAST_RESTORE = "last-restore"  # the same for a text on the last restore of a job's source, its instant and the copy that it came from
-
-
-def seen_restore_key(place: str) -> str:
-    """Return the key under which history remembers the last restore that a good run into a place has followed."""
-    return f"last-restore before {place}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetRestoreRequest:

@@ -3,14 +3,16 @@
 import shlex
 from datetime import datetime
 from enum import IntEnum
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
-from orchestrator.domain.source_identity import SourceState
 from orchestrator.domain.units import Bytes
+
+if TYPE_CHECKING:
+    from orchestrator.domain.source_state import SourceState
 
 
 class Effect(IntEnum):
@@ -182,7 +184,7 @@ class Refusal:
     hint: str
     guard: str | None = None
     outcome: Outcome = Outcome.REFUSED
-    source: SourceState | None = None
+    source: "SourceState | None" = None
 
 
 Decision = Plan | NothingToDo | Refusal

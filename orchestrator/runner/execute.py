@@ -2,11 +2,10 @@
 
 from typing import Any, assert_never
 
-from orchestrator.domain.dataset_restore import LAST_RESTORE, RESTORED
 from orchestrator.domain.errors import LookAgain, PartlyRefused, TargetFull
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
-from orchestrator.domain.source_identity import SOURCE_IDENTITY, SOURCE_STATE
+from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.copies import ChangeReporter, Copier, SourceIdentifier
 from orchestrator.engines.contract.engine import RunRequest, implements
@@ -49,7 +48,7 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
     A run whose earlier attempt moved all, and was cut only then, ends as one that did it now.
     """
     job, history, changed = journal.job, journal.tools.history, journal.moved > 0
-    follows = bool(nothing.stages) or has_after_run(journal, changed=changed)
+    follows, touched = bool(nothing.stages) or has_after_run(journal, changed=changed), bool(nothing.stages)
     with history.together():
         journal.decided(nothing)
         _remember(journal, world, request)
@@ -59,13 +58,13 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
     if report is None:
         executor = StepExecutor(journal, writer, request.notes)
         _do(nothing, executor, world)
-        finish_run(journal, writer, executor, changed=changed)
+        touched |= finish_run(journal, writer, executor, changed=changed)
         if changed:
             _refresh_kit(journal, writer)
             report = journal.ended(Outcome.DONE, _done(journal, "an earlier attempt carried all of it"))
         else:
             report = journal.ended(Outcome.NOTHING, nothing.why)
-    copy_history(journal, writer)
+    copy_history(journal, writer, changed=changed or touched)
     return report
 
 

@@ -18,13 +18,13 @@ from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.locks import lock_job
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence
-from orchestrator.runner.source_state import remembered_facts
 
 _TURN = 0.0005  # seconds; 5 ms is the default, and waiting for a program needs some ten switches
 
@@ -147,7 +147,11 @@ def _run_request(job: Job, tools: RunContext, allowed: frozenset[str]) -> RunReq
     """Return the request for the survey and the decision."""
     notes = f"{tools.state}/notes/{job.name}"
     os.makedirs(f"{notes}/empty", mode=0o700, exist_ok=True)
-    remembered = remembered_facts(job, tools)
+    remembered = tools.history.memory(job.name)
+    if tools.engine.needs_datasets and SOURCE_IDENTITY not in remembered:
+        from orchestrator.runner.source_state import remembered_facts
+
+        remembered = remembered_facts(job, tools)
     request = RunRequest(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)
     if not tools.engine.needs_datasets:
         return request

@@ -3,16 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.domain.dataset_restore import LAST_RESTORE, RESTORED, seen_restore_key
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.source_identity import (
-    SOURCE_IDENTITY,
-    SOURCE_STATE,
-    SourceState,
-    SourceStateRecord,
-    next_source_state,
-)
+from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE, seen_restore_key
+from orchestrator.domain.source_state import SourceState, SourceStateRecord, next_source_state
 from orchestrator.engines.contract.copies import SourceIdentifier
 from orchestrator.engines.contract.engine import implements
 from orchestrator.runner.context import RunContext

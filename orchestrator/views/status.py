@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import make_printable, show_name
-from orchestrator.domain.source_identity import SourceState, SourceStateRecord
+from orchestrator.domain.source_state import SourceState, SourceStateRecord
 from orchestrator.domain.units import show_duration
 from orchestrator.history.values import HealthFacts, PointCounts, RunRecord
 from orchestrator.planners.health import CopyHealth, JobState

@@ -84,12 +84,12 @@ class ZfsEngine:
         return plan(job, world, run_request)
 
     def identity(self, world: ZfsSurvey) -> str:
-        from orchestrator.engines.zfs.plan.remade_source import source_identity
+        from orchestrator.engines.zfs.plan.divergence import source_identity
 
         return str(source_identity(world.source))
 
     def identity_of_kit(self, content: str) -> str:
-        from orchestrator.engines.zfs.plan.remade_source import identity_of_kit
+        from orchestrator.engines.zfs.plan.divergence import identity_of_kit
 
         return str(identity_of_kit(content) or "")
 
@@ -197,6 +197,19 @@ class ZfsEngine:
         from orchestrator.engines.zfs.restore.survey import survey_owners
 
         return survey_owners(kit, to, reader)
+
+    def survey_lost_rights(self, job: Job, kit: str, now: datetime, reader: Reader) -> tuple[tuple[str, ...], str]:
+        """Return lines for what no stream brings, and a kit records; and one on received values. Raises: OrchestratorError."""
+        import json
+
+        from orchestrator.engines.zfs.recovery.delegations import compare_delegations, count_received
+        from orchestrator.engines.zfs.recovery.kit import survey_kit
+
+        then = json.loads(kit)  # from our own history
+        if "datasets" not in then:
+            return (), ""
+        today = json.loads(survey_kit(job, now, reader).content)
+        return tuple(compare_delegations(then, today)), count_received(then, today)
 
     def survey_files(self, job: Job, path: bytes, point: RestorePoint, reader: Reader) -> "SnapshotView | Refusal":
         from orchestrator.engines.zfs.restore.browse_files import survey_files

@@ -5,13 +5,14 @@ No remaining work is remembered here: each survey finds it, so the same command 
 
 import os
 
-from orchestrator.domain.dataset_restore import RESTORED, DatasetRestorePlan, DatasetRestoreRequest
+from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest
 from orchestrator.domain.errors import ProofFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
-from orchestrator.domain.source_identity import SOURCE_IDENTITY, SourceState
+from orchestrator.domain.source_identity import RESTORED, SOURCE_IDENTITY
+from orchestrator.domain.source_state import SourceState
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.engines.contract.restore import DatasetRestorer
@@ -91,6 +92,7 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
             case Refusal() as refusal:
                 return _refused(journal, refusal)
             case NothingToDo() as nothing:
+                _tell_lost(journal, writer, dataset_request, restore_request)
                 return _done(journal, dataset_request, nothing, proved, found.waits)
             case Plan() as plan:
                 if look == 0 and dataset_request.to == job.source:
@@ -98,6 +100,7 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
                     remember_state(journal, SourceState.RESTORING, why, hint)
                 _do(journal, writer, plan, found if look == 0 else None, run_request)
                 if not plan.again:
+                    _tell_lost(journal, writer, dataset_request, restore_request)
                     return _done(journal, dataset_request, plan, proved, found.waits)
     hint = f"look who else changes {dataset_request.to}, then run the same command again: it continues"
     raise ProofFailed(f"after {_LOOKS} looks there is still something left to be done", hint=hint)
@@ -218,6 +221,20 @@ def _remember_end(journal: RunRecorder, waits: tuple[str, ...], last: Plan | Not
     else:
         why = "restored; the next good run ends this"
         remember_state(journal, SourceState.RESTORED, why, f"poolferry run {journal.job.name}")
+
+
+def _tell_lost(
+    journal: RunRecorder, writer: Writer, dataset_request: DatasetRestoreRequest, restore_request: RestoreOptions
+) -> None:
+    """Warn of what a stream never brings. A caller that compares the whole kit itself does not want it twice."""
+    job = journal.job
+    if dataset_request.kit is None or dataset_request.to != job.source or not restore_request.owners:
+        return
+    lines, received = _returner(journal.tools).survey_lost_rights(job, dataset_request.kit, journal.now, writer)
+    for line in lines:
+        journal.warn(line)
+    if received:
+        journal.say(received)
 
 
 def _few(names: tuple[str, ...]) -> str:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.domain.changes import Changes
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.plan import Decision, Effect, NothingToDo, Pipeline, Plan, Refusal
+from orchestrator.domain.point import Changes
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync.model import RsyncSurvey

@@ -3,7 +3,6 @@
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
-from orchestrator.domain.source_identity import SourceState
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.model import (
@@ -22,10 +21,9 @@ from orchestrator.engines.zfs.plan import transport
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.dataset import decide_dataset
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan, EncryptionInheritance
-from orchestrator.engines.zfs.plan.dependencies import order_datasets
-from orchestrator.engines.zfs.plan.remade_source import refuse_remade, restore_first
+from orchestrator.engines.zfs.plan.divergence import refuse_remade, restore_first
 from orchestrator.engines.zfs.plan.resume import is_foreign
-from orchestrator.engines.zfs.plan.stages import Stages, arrange_stages
+from orchestrator.engines.zfs.plan.stages import Stages, arrange_stages, order_datasets
 
 
 def plan(job: Job, world: ZfsSurvey, request: RunRequest) -> Decision:
@@ -87,6 +85,8 @@ def _refuse_sides(case: PlanContext) -> Refusal | None:
         hint = "correct `source` in the job file, or import its pool"
         if case.world.returning is None and case.world.target.datasets:
             hint = f"import its pool; or, if it is lost, {restore_first(case)}; or correct `source` in the job file"
+        from orchestrator.domain.source_state import SourceState
+
         gone = SourceState.GONE if case.world.returning is None and case.world.target.datasets else None
         return Refusal(why=f"the source {source.root} is not there", evidence=(), hint=hint, source=gone)
     pool, below, _ = target.root.path.partition("/")
@@ -103,6 +103,8 @@ def _refuse_unfinished(case: PlanContext) -> Refusal | None:
     names = [name for name, one in case.world.source.datasets.items() if one.flags and one.flags.backup]
     if not names:
         return None
+    from orchestrator.domain.source_state import SourceState
+
     return Refusal(
         why=f"{case.source_name(min(names))} is being brought back from a copy, and is not whole yet",
         evidence=(f"its property {FLAGS} says so",),

@@ -16,6 +16,7 @@ from orchestrator.engines.zfs.commands.commands import CommandHost
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.recovery import pool_layout as layout
 from orchestrator.engines.zfs.recovery import recovery_page as recovery
+from orchestrator.engines.zfs.recovery.delegations import parse_delegations, user_holds
 from orchestrator.engines.zfs.restore import uid_map as owners
 from orchestrator.engines.zfs.survey.parse import UnreadableListing, ancestors, mountpoint_without_altroot
 from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command
@@ -104,6 +105,7 @@ def make_kit(job: Job, now: datetime, found: KitSurvey) -> KitContents:
         "snapshots": [mark for mark in marks if "@" in mark[0]], "bookmarks": [mark for mark in marks if "#" in mark[0]],
         "above": [recovery.create_dataset_line(name, told) for name, told in above],
         "own": recovery.create_dataset_line(job.source.path, _own(datasets.get(job.source.path, {}))),
+        "holds": user_holds(found.rows("=holds", 3)), "allowed": parse_delegations(found.parts.get("=allowed", ())),
         **owners.make_accounts(found.parts),
     }  # fmt: skip
     return KitContents(

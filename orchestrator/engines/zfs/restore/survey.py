@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterable
 
-from orchestrator.domain.dataset_restore import RESTORED, DatasetRestoreRequest
+from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.source_identity import RESTORED
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost

@@ -6,16 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.domain.dataset_restore import LAST_RESTORE, seen_restore_key
 from orchestrator.domain.plan import Plan, Refusal
-from orchestrator.domain.source_identity import (
-    SOURCE_IDENTITY,
-    SourceState,
-    SourceStateRecord,
-    next_source_state,
-    parse_identity,
-    parse_source_state,
-)
+from orchestrator.domain.source_identity import LAST_RESTORE, SOURCE_IDENTITY, parse_identity, seen_restore_key
+from orchestrator.domain.source_state import SourceState, SourceStateRecord, next_source_state, parse_source_state
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.model import ActionPlan
 from orchestrator.engines.zfs.options import options_of

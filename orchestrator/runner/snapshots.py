@@ -11,9 +11,12 @@ from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.engines.contract.snapshots import Snapshotter
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.run_recorder import RunRecorder
+from orchestrator.runner.source_state import remembered_facts
 from orchestrator.runner.steps import StepExecutor
 
 ANEW = "the source was made anew since the last run: no snapshot is taken of it before it is restored"
+
+RESTORING = "the source is being restored: no snapshot is taken of it before that is finished"
 
 
 def take_snapshots(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> None:
@@ -25,8 +28,11 @@ def take_snapshots(journal: RunRecorder, writer: Writer, allowed: frozenset[str]
     if snapshotter is None or rules is None or not rules.autosnap:
         return
     world = snapshotter.survey_snapshots(journal.job, writer)
-    if _is_made_anew(snapshotter, world, journal.tools.history.memory(journal.job.name), allowed):
+    if _is_made_anew(snapshotter, world, remembered_facts(journal.job, journal.tools), allowed):
         journal.warn(ANEW)
+        return
+    if snapshotter.is_being_restored(world):
+        journal.warn(RESTORING)
         return
     _do(snapshotter, snapshotter.take(journal.job, world, _folder(journal)), journal, writer)
 
@@ -44,6 +50,8 @@ def plan_snapshots(
         return ()
     world = snapshotter.survey_snapshots(job, reader)
     if _is_made_anew(snapshotter, world, remembered, allowed):
+        return ()
+    if snapshotter.is_being_restored(world):
         return ()
     return snapshotter.take(job, world, _folder_of(job, state))
 

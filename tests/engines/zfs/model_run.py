@@ -319,7 +319,8 @@ def _dataset(pool: Pool, whole: str, root: str, *, target: bool) -> Dataset:
         bookmarks=node.bookmarks, origin=node.origin, encrypted=node.encrypted,
         encryption_root=_encryption_root(pool, whole) if node.encrypted else None, key_loaded=node.key_loaded,
         token=cut.token if cut else None, partial=cut is not None, written=node.written if target else None,
-        flags=node.flags, placeholder=node.placeholder, exposed=node.exposed if target else (),
+        flags=node.flags, placeholder=node.placeholder, waits=node.waits,
+        exposed=node.exposed if target else (),
     )  # fmt: skip
 
 

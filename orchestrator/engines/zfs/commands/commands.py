@@ -16,6 +16,7 @@ from orchestrator.engines.zfs.model import (
     FLAGS,
     PLACEHOLDER,
     RECEIVE_MARK,
+    WAITS,
     DatasetType,
     MbufferConnection,
     ReceiveEncryption,
@@ -34,10 +35,8 @@ LONGEST = 96 << 10
 MOST_CHANGES = 2000  # of one dataset; more are never only mountpoint folders
 _LEAST = 2 << 20  # mbuffer needs memory for some of its blocks
 _PROPERTIES = "type,guid,createtxg,origin,encryption,encryptionroot,keystatus"
-_SOURCE_PROPERTIES = f"{_PROPERTIES},used,checksum,copies,dedup,sync,zoned,{FLAGS}"
-_TARGET_PROPERTIES = (
-    f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,readonly,canmount,available,{FLAGS},{PLACEHOLDER}"
-)
+_SOURCE_PROPERTIES = f"{_PROPERTIES},used,checksum,copies,dedup,sync,zoned,{FLAGS},{WAITS}"
+_TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,readonly,canmount,available,{FLAGS},{PLACEHOLDER},{WAITS}"
 # Properties that a stream must not change on the target, as they mount, share, or limit the space.
 _ELSEWHERE = ("mountpoint", "sharenfs", "sharesmb")
 _SPACE_PROPERTIES = {

@@ -83,6 +83,12 @@ def warnings_of(case: PlanContext, dataset_plans: Sequence[DatasetPlan]) -> tupl
         what = f"{_named(case.source_name(name) for name in unfit)}: no snapshot that the job sends"
         warnings.append(f"{what}; look at snapshots and skip-snapshots in [zfs]")
     warnings += _not_taken_over(case, dataset_plans)
+    waits = [name for name in case.names if case.world.source.datasets[name].waits]
+    if waits and case.world.returning is None:
+        what = (
+            f"{_named(case.source_name(name) for name in waits)}: restored, and waits for a key or for its mountpoint"
+        )
+        warnings.append(f"{what}: poolferry restore run {case.job.name} --to {case.world.source.root}")
     warnings += [*_kept_aside(case, dataset_plans), *_without_bookmarks(case, dataset_plans)]
     if case.options.recursive and case.gone:
         what = f"{_named(case.target_name(name) for name in case.gone)}: on the target only"

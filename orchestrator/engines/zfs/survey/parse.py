@@ -10,6 +10,7 @@ from orchestrator.engines.zfs.model import (
     FLAGS,
     PLACEHOLDER,
     RECEIVE_MARK,
+    WAITS,
     Bookmark,
     ChangedEntry,
     Dataset,
@@ -225,6 +226,7 @@ def _dataset(
         partial=token is not None or value.get("inconsistent") == "1",
         written=int(written) if written else None, mounted=value.get("mounted") == "yes",
         flags=_own_flags(told), placeholder=marked and not whole, bare=marked and bool(whole),
+        waits=told.get(WAITS) == (_ON, _OWN),
         used=parse_number(value.get("used") or "-"), burdens=_burdens(told),
         exposed=tuple(f"{name}={bad}" for name, bad in _EXPOSING if value.get(name) == bad),
     )  # fmt: skip

@@ -30,7 +30,9 @@ def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
     far = job.source.host or job.target.location.host
     found: list[SystemCheckResult] = []
     programs = [_program(found, "rsync here", run, None)]
+    _try(found, "tools here", lambda: _tools("tools here", run, None))
     if far:
+        _try(found, f"tools on {far}", lambda: _tools(f"tools on {far}", run, far))
         programs.append(_program(found, f"rsync on {far}", run, far))
         here, there = programs
         if here and there:
@@ -59,6 +61,19 @@ def _program(
 
     _try(found, subject, look)
     return programs[0] if programs else None
+
+
+def _tools(subject: str, run: Callable[[Command], bytes], host: Host | None) -> SystemCheckResult:
+    """Return whether the programs that the scripts need are there, and are GNU's: BusyBox has others of those names."""
+    lacking = run(script_commands.survey_tools_command(host)).decode("utf-8", "replace").split()
+    wrong = [name for name in lacking if name != "getfattr"]
+    if wrong:
+        text = f"missing, or not GNU's (BusyBox?): {', '.join(wrong)}: apt install findutils coreutils util-linux"
+        return SystemCheckResult(good=False, subject=subject, text=text)
+    if lacking:
+        text = "access lists and attributes cannot be compared without getfattr: apt install attr"
+        return SystemCheckResult(good=False, subject=subject, text=text, hinders=False)
+    return SystemCheckResult(good=True, subject=subject, text="find, stat, flock, getfattr and the others are there")
 
 
 def _judge(subject: str, program: RsyncProgram) -> SystemCheckResult:

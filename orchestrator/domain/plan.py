@@ -3,13 +3,16 @@
 import shlex
 from datetime import datetime
 from enum import IntEnum
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Bytes
+
+if TYPE_CHECKING:
+    from orchestrator.domain.source_state import SourceState
 
 
 class Effect(IntEnum):
@@ -195,6 +198,7 @@ class Refusal:
     """A decision not to act: stored, shown and tested like a plan. `guard`: the name that `run --allow` takes, if any.
 
     `outcome`: of the run that it ends: FAILED where the surveyed data is broken already, WAITING where a later run may do it.
+    `source`: the state of a source that is lost, or not restored yet.
     """
 
     why: str
@@ -202,6 +206,7 @@ class Refusal:
     hint: str
     guard: str | None = None
     outcome: Outcome = Outcome.REFUSED
+    source: "SourceState | None" = None
 
 
 Decision = Plan | NothingToDo | Refusal

@@ -47,7 +47,7 @@ NEAR = (
 def without_comments(text: str) -> str:
     """The text with blanks in place of comments and of what is said to people, so that all else stands where it stood."""
     plain = re.sub(r"(?m)^\s*#.*$", lambda comment: " " * len(comment[0]), text)
-    return re.sub(r'\becho "[^"]*"', lambda said: " " * len(said[0]), plain)
+    return re.sub(r'\becho "[^"]*"|\bfor \w+ in [^;\n]*', lambda said: " " * len(said[0]), plain)
 
 
 def first_change(text: str) -> int | None:

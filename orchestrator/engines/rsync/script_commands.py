@@ -30,6 +30,11 @@ def _functions() -> str:
     return "".join(script(_ROOM, name) for name in ("enter-place.sh", "enter-room.sh", "enter-folder.sh"))
 
 
+def survey_tools_command(host: Host | None) -> Command:
+    """Build the command that prints the names of programs that are missing, or are not those that the scripts need."""
+    return _script("look-at-tools.sh", effect=Effect.READS, host=host)
+
+
 def survey_target_command(root: Location) -> Command:
     """Build the command that prints a target, NUL-separated: kind, space, marker, records of place, type, name.
 
@@ -129,6 +134,11 @@ def discard_command(work: Location, remainders: tuple[bytes, ...]) -> Command:
 def unshare_command(work: Location) -> Command:
     """Build the command that removes from a cut work tree whatever shares its inode with a point."""
     return _inside("unshare-tree.sh", work.path, host=work.host)
+
+
+def dig_holes_command(point: Location, work: Location) -> Command:
+    """Build the command that makes holes in files of a work tree, named on its input, that have some in the point."""
+    return _inside("dig-holes.sh", point.path, work.path, host=work.host)
 
 
 def sweep_command(tree: Location, *, one_filesystem: bool = False) -> Command:

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 
 from orchestrator.domain.answers import NOT_READ, unreadable
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import show_name
@@ -29,12 +29,15 @@ from orchestrator.runner.manifests import (
     store_damage_note,
 )
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
+from orchestrator.verify.attributes import NO_ATTRIBUTES
 from orchestrator.verify.build import sorted_moves, sorted_records
 from orchestrator.verify.compare import compare, find_extras
+from orchestrator.verify.digest import OpenTree
 from orchestrator.verify.entry import EXACT, ManifestEntry, Tolerance, listing_command, parse_listing
 from orchestrator.verify.manifest import read_manifest, read_names, write_manifest
 from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
 from orchestrator.verify.results import ResultCollector
+from orchestrator.verify.source import attributes_command, parse_copy_attributes
 
 PART = "part"
 _FEW = 100_000  # findings that are held; more are only counted
@@ -44,7 +47,7 @@ DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, notes: str) -> VerificationResult:
     """Read the whole tree, record the verdict, and note damage beside a point. Raises: OrchestratorError."""
     if work.point.manifest is None:
-        raise ProofFailed(
+        raise VerificationFailed(
             f"point {work.point.name} has no manifest, so nothing in it can be verified",
             hint="the next run makes a point with one",
         )
@@ -86,7 +89,7 @@ def _root(work: TreeVerification, manifest: str, journal: RunRecorder, writer: W
     command = listing_command(work.tree, root_only=True)
     try:
         with writer.records(Pipeline(stages=(command,))) as records:
-            found = [parse_listing(record) for record in islice(records, 2)]
+            found = [_with_attributes(work, parse_listing(record)) for record in islice(records, 2)]
     except PipelineFailed as failure:
         raise journal.tools.engine.explain(failure) from failure
     except NOT_READ as error:
@@ -95,6 +98,13 @@ def _root(work: TreeVerification, manifest: str, journal: RunRecorder, writer: W
     expected = next((entry for entry in read_manifest(manifest, prefix=work.prefix)[1] if not entry.path), None)
     collector.add(compare([expected] if expected else [], found, tolerance=_tolerance(work)))
     return replace(collector.reading(took_s=0), entries=1)
+
+
+def _with_attributes(work: TreeVerification, root: ManifestEntry) -> ManifestEntry:
+    """Return the entry of the tree's own folder with its attributes, where they can be read without another login."""
+    if work.tree.host is not None:
+        return root
+    return root._replace(attributes=OpenTree(os.fsencode(work.tree.path)).attributes(b""))
 
 
 def _without_root(reading: VerificationResult) -> VerificationResult:
@@ -136,7 +146,7 @@ def _alone(work: TreeVerification, manifest: str, notes: str) -> tuple[TreeVerif
     header, entries = read_manifest(manifest)
     expected = [entry._replace(path=os.fsencode(name)) for entry in entries if entry.path == work.prefix]
     if not expected:
-        raise ProofFailed(
+        raise VerificationFailed(
             f"the manifest of point {work.point.name} does not name {show_name(work.prefix)}",
             hint="restore another point, or verify this one",
         )
@@ -145,7 +155,7 @@ def _alone(work: TreeVerification, manifest: str, notes: str) -> tuple[TreeVerif
 
 
 def require_sound(reading: VerificationResult, work: TreeVerification, journal: RunRecorder) -> None:
-    """Check that a reading found no damage. Raises: ProofFailed, with the first findings."""
+    """Check that a reading found no damage. Raises: VerificationFailed, with the first findings."""
     unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
     if unproved:
         journal.warn(
@@ -158,7 +168,7 @@ def require_sound(reading: VerificationResult, work: TreeVerification, journal: 
         if work.restored
         else f"the next run of {journal.job.name} copies damaged files again; look at the disk's health (smartctl -a)"
     )
-    raise ProofFailed(
+    raise VerificationFailed(
         f"{work.tree} does not match its manifest: {describe_counts(reading)}: {describe_first_findings(reading)}",
         hint=hint,
     )
@@ -234,7 +244,7 @@ def _there(
     collector = ResultCollector(0, few=_FEW, expected=_is_never_restored if work.restored else None)
     merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
     with _listed(work, journal, writer, notes) as records:
-        counted = _EntryCounter(map(parse_listing, records))
+        counted = _EntryCounter(_attributed(map(parse_listing, records), work, manifest, journal, writer, notes))
         findings = compare(expected()[1], counted, digests=merged, tolerance=_tolerance(work))
         collector.add(each for each in _of_tree(work, findings) if not (others and each.verdict is Verdict.EXTRA))
     return replace(
@@ -245,6 +255,36 @@ def _there(
 def _is_never_restored(found: Finding) -> bool:
     """Return True for a missing entry with a name of ours: copies of an older version may hold some, and nothing brings them back."""
     return found.verdict is Verdict.MISSING and not set(NEVER_COPIED).isdisjoint(found.path.split(b"/"))
+
+
+def _attributed(
+    found: Iterable[ManifestEntry],
+    work: TreeVerification,
+    manifest: str,
+    journal: RunRecorder,
+    writer: Writer,
+    notes: str,
+) -> Iterator[ManifestEntry]:
+    """Yield the entries with their attributes, if the manifest has any, and the machine can read them."""
+    if not read_manifest(manifest)[0].attributes:
+        yield from found
+        return
+    command = attributes_command(work.tree, whole=True)
+    with writer.records(Pipeline(stages=(command,))) as records:
+        told = parse_copy_attributes(iter(records))
+        if told is None:
+            why = f"{work.tree.host} has no getfattr (apt install attr there)"
+            journal.warn(f"access lists and attributes were not compared: {why}")
+            yield from found
+            return
+        texts = sorted_records(told, folder=notes)
+        text = next(texts, b"\xff")
+        for entry in found:
+            key = entry.path + b"//"
+            while text[: len(key)] < key:
+                text = next(texts, b"\xff")
+            has = text[len(key) :].decode("ascii") if text.startswith(key) else NO_ATTRIBUTES
+            yield entry._replace(attributes=has)
 
 
 class _EntryCounter:
@@ -280,7 +320,8 @@ def _listed(
 
 
 def _tolerance(work: TreeVerification) -> Tolerance:
-    return Tolerance(owner=os.geteuid() != 0) if work.restored else EXACT
+    weak = work.restored and os.geteuid() != 0  # only root gives owners and capabilities
+    return Tolerance(owner=True, attributes="o") if weak else EXACT
 
 
 def _note_verdict(

@@ -292,7 +292,7 @@ class _StepBuilder:
             case RenameAside() | RenameCopy():
                 text, command = (
                     f"rename {target} to {action.to}",
-                    commands.rename_command(target, action.to, where, self._kind_there(action.dataset)),
+                    commands.rename_command(target, action.to, where, action.kind),
                 )
             case TakeOverCopy():
                 kind = self._kind_there(action.dataset)

@@ -288,14 +288,14 @@ def _refuse_lost(seen: DatasetRestoreSurvey) -> Refusal | None:
 
 
 def unverified_part(seen: DatasetRestoreSurvey) -> ZfsSurvey:
-    """Return the world without the finished datasets: in use again, and verified before."""
+    """Return the world without the finished datasets, which are in use again, and were verified before; the root always stays."""
     seen = as_it_came(seen)
     source, target = seen.world.source, seen.world.target
     there = target.datasets
     left = {
         name: one
         for name, one in source.datasets.items()
-        if name not in there or is_restored_by_us(there[name]) or there[name].placeholder
+        if not name or name not in there or is_restored_by_us(there[name]) or there[name].placeholder
     }
     arrived = {name: one for name, one in there.items() if name in left}
     return replace(seen.world, source=replace(source, datasets=left), target=replace(target, datasets=arrived))

@@ -374,6 +374,9 @@ def test_the_same_command_goes_on_with_what_waits_and_leaves_the_rest_in_use() -
         found = way.plan(requested(*allowed), home=home)
         assert found.whole, found
         assert isinstance(found.decision, Plan)
+        verified = ENGINE.plan_restore_verification(way.seen(home=home), requested())
+        assert isinstance(verified, ComparisonPlan), verified
+        assert (verified.findings, verified.datasets) == ((), 2), "the root, for its name, and what waits"
         assert {line for step in found.decision.steps for line in str(step.work).split() if "tank/" in line} == {
             f"{ROOT}/x"
         }

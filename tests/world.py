@@ -59,6 +59,7 @@ class Node:
     placeholder: bool = False
     partial: Partial | None = None
     flags: SendFlags | None = None
+    exposed: tuple[str, ...] = ()
     waits: bool = False  # restored, and waiting for its key
 
     def find(self, guid: int) -> Snapshot | None:

@@ -83,7 +83,8 @@ class SourceReview:
 
     source: Location
     one_filesystem: bool
-    owners: bool  # owners are the same numbers on both sides
+    owners: bool  # owners are copied, and are the same numbers on both sides
+    modes: bool  # modes are copied
     grain_ns: int
     parts: str  # letters of the attributes that are copied
     links: bool

@@ -70,7 +70,7 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
 
 def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, request: RunRequest) -> RunReport:
     plan = _weighed(journal, plan, writer)
-    fitting = check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
+    fitting = _fitting(journal, writer, world, plan, request)
     if isinstance(fitting, Refusal):
         return _refuse(journal, fitting)
     plan = fitting
@@ -94,6 +94,20 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     report = journal.ended(Outcome.DONE, _done(journal, plan.summary))
     copy_history(journal, writer)
     return report
+
+
+def _fitting(journal: RunRecorder, writer: Writer, world: Any, plan: Plan, request: RunRequest) -> Plan | Refusal:
+    """Return the plan, or a refusal when the target has too little free space, even without what [keep] lets go.
+
+    Why before the copy here: after it nothing would ever be pruned on a target that is full.
+    """
+    fitting = check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
+    if isinstance(fitting, Refusal) and journal.tools.snapshotter is not None:
+        from orchestrator.runner.snapshots import prune_target
+
+        if prune_target(journal, writer):
+            return check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
+    return fitting
 
 
 def _refresh_kit(journal: RunRecorder, writer: Writer) -> None:

@@ -236,7 +236,7 @@ def run_workers(
 
         result = writer.stream(pipeline, stop=journal.tools.stop, on_output=heard, on_tick=tick)
         if result.stopped is not None:
-            raise journal.tools.engine.explain(pipeline_failure(pipeline, result))
+            raise journal.tools.engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
         if not result.well:
             words = result.last_output[0].strip() or f"a reader ended with {result.exits[0]}"
             raise ProofFailed(f"nothing is verified: {words}", hint=_READER_HINT)

@@ -68,8 +68,17 @@ def prune_snapshots(journal: RunRecorder, writer: Writer, *, changed: bool) -> N
         return
     if job.snapshots is not None and job.snapshots.autoprune:
         _try(lambda: _prune_source(snapshotter, journal, writer), snapshotter, journal, writer)
-    if changed and not job.keep.everything:
-        _try(lambda: snapshotter.prune_target(job, _folder(journal)), snapshotter, journal, writer)
+    if changed:
+        prune_target(journal, writer)
+
+
+def prune_target(journal: RunRecorder, writer: Writer) -> bool:
+    """Remove snapshots of the copy that [keep] lets go, never the newest of a kind; return whether there is such a rule."""
+    snapshotter, job = journal.tools.snapshotter, journal.job
+    if snapshotter is None or job.keep.everything:
+        return False
+    _try(lambda: snapshotter.prune_target(job, _folder(journal)), snapshotter, journal, writer)
+    return True
 
 
 def _prune_source(snapshotter: Snapshotter, journal: RunRecorder, writer: Writer) -> Sequence[Step]:

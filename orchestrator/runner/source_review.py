@@ -46,7 +46,7 @@ def list_source(
 ) -> SourceListing:
     """List the source. Raises: OrchestratorError."""
     skipped = frozenset(name for each in left_out for name in (*(path for path, _ in each.unreadable), *each.vanished))
-    tolerance = Tolerance(owner=not review.owners, grain_ns=review.grain_ns)
+    tolerance = Tolerance(owner=not review.owners, mode=not review.modes, grain_ns=review.grain_ns)
     comparison = SourceComparison(
         tolerance, elapsed=elapsed, skipped=skipped, mirror=review.mirror, links=review.links, parts=review.parts,
         folder=notes,

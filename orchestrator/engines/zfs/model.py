@@ -89,6 +89,7 @@ class Dataset:
     `flags`, `placeholder`, `waits`: our own properties, set on this very dataset. `bare`: it was a placeholder and has received no
     properties since: the first received ones clear all that are set on it. `used`: bytes, including all datasets below.
     `burdens`: properties set on it that would weaken a copy, or burden its pool, with their values; only of a source.
+    `exposed`: those of a copy by which it may be written to, or mounts by itself, as "readonly=off".
     """
 
     name: str
@@ -111,6 +112,7 @@ class Dataset:
     bare: bool = False
     used: int | None = None
     burdens: Mapping[str, str] = field(default_factory=dict)
+    exposed: tuple[str, ...] = ()
 
     @property
     def newest(self) -> Snapshot | None:
@@ -316,6 +318,15 @@ class RenameCopy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakeOverCopy:
+    """An action that makes a copy of another program's ours: read-only, never mounted by itself, with our mark."""
+
+    dataset: str
+    flags: SendFlags
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePlaceholder:
     """An action that creates a dataset that is never mounted, only as a parent of others.
 
@@ -361,6 +372,7 @@ Action = (
     | Rollback
     | RenameAside
     | RenameCopy
+    | TakeOverCopy
     | CreatePlaceholder
     | HoldBases
     | ReleaseBases

@@ -141,7 +141,7 @@ def test_a_copy_that_a_wrong_clock_dated_counts_only_where_there_is_no_other(his
     for name, day in (("now", 1), ("ahead", 30)):
         at = later(days=day)
         history.point_made("photos", "red", name, run, entries=1, bytes=1, taken=at, now=at)
-        history.proved("photos", "red", name, run, at)
+        history.point_verified("photos", "red", name, run, at)
     newest = [
         [(copy.name, copy.current_at) for copy in history.views.health_facts("photos", latest=latest).copies]
         for latest in (None, later(days=2), later(hours=1))

@@ -87,7 +87,7 @@ class DrillRules:
 DIGESTS = ("xxh128", "blake3", "sha256")
 TRANSPORTS = ("ssh", "mbuffer")
 EVENTS = (
-    "before", "done", "nothing-to-do", "waiting", "refused", "failed", "interrupted",
+    "before", "done", "incomplete", "nothing-to-do", "waiting", "refused", "failed", "interrupted",
     "late", "disk-arrived", "disk-safe", "disk-overdue",
 )  # fmt: skip
 

@@ -7,11 +7,13 @@ from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract.copies import ChangeReporter, Copier, SourceIdentifier
+from orchestrator.engines.contract.copies import ChangeReporter, Copier, PointLister, SourceIdentifier
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import copy_history, finish_run, has_after_run
 from orchestrator.runner.decide import GROUND, USED, check_fit, count_folders, decide_run, source_ground, with_sizes
+from orchestrator.runner.left_out import end_incomplete, end_left_out, unreadable_entries
+from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, close_notes, forget_notes
 from orchestrator.runner.steps import StepExecutor
 
@@ -22,6 +24,8 @@ _WEIGHED = 50
 def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: RunRequest) -> RunReport:
     """Carry out the decision after the survey, or report a refusal. Raises: OrchestratorError at a failed step."""
     engine = journal.tools.engine
+    if implements(engine, PointLister) and (points := engine.surveyed_points(journal.job, world)) is not None:
+        see_points(journal, points)
     decision = decide_run(journal.job, engine, world, request, count_folders(journal.job, engine, world, writer))
     match decision:
         case Refusal():
@@ -44,10 +48,12 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
     A run whose earlier attempt moved all, and was cut only then, ends as one that did it now.
     """
     job, history, changed = journal.job, journal.tools.history, journal.moved > 0
+    end_left_out(journal)
     follows = bool(nothing.stages) or has_after_run(journal, changed=changed)
     with history.together():
         journal.decided(nothing)
         _remember(journal, world)
+        history.remember(job.name, USED, str(job.target.location))
         if nothing.current:
             history.point_current(job.name, job.target.name, nothing.current, journal.run, journal.now)
         report = None if follows or changed else journal.ended(Outcome.NOTHING, nothing.why)
@@ -81,13 +87,20 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
         raise LookAgain(f"{plan.summary}: done; another survey decides what comes next")
     _remember(journal, world)
     finish_run(journal, writer, executor, changed=True)
+    journal.tools.history.remember(journal.job.name, USED, str(journal.job.target.location))
     _refresh_kit(journal, writer)
     import shutil  # 6 ms that a run without changes saves
 
     shutil.rmtree(request.notes, ignore_errors=True)
     if plan.refusals:
         raise partial_refusal(plan.refusals)
-    report = journal.ended(Outcome.DONE, _done(journal, plan.summary))
+    unreadable = unreadable_entries(executor.left_out)
+    if unreadable and journal.points:
+        made = _done(journal, plan.summary)
+        report = end_incomplete(journal, unreadable, point=journal.points[-1], made=made)
+    else:
+        end_left_out(journal)
+        report = journal.ended(Outcome.DONE, _done(journal, plan.summary))
     copy_history(journal, writer)
     return report
 
@@ -141,4 +154,3 @@ def _remember(journal: RunRecorder, world: Any) -> None:
         tools.history.remember(job.name, GROUND, source_ground(*tools.engine.ground(world)))
     if implements(tools.engine, SourceIdentifier):
         tools.history.remember(job.name, SOURCE_IDENTITY, tools.engine.identity(world))
-    tools.history.remember(job.name, USED, str(job.target.location))

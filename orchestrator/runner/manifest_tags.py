@@ -3,6 +3,7 @@
 History records for each job and place which key was in use since when, so that a removed tag is noticed.
 """
 
+import contextlib
 import json
 from datetime import datetime
 
@@ -13,13 +14,14 @@ from orchestrator.domain.authentication import (
     expected_key,
     judge_manifest,
 )
-from orchestrator.domain.errors import ManifestForged
+from orchestrator.domain.errors import ManifestForged, OrchestratorError, ProofFailed
 from orchestrator.domain.names import POINT_NAME, parse_point_name, show_name
 from orchestrator.domain.place import FOUND, Location
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import Writer
+from orchestrator.runner.problems import note_bad_manifest
 from orchestrator.runner.run_recorder import RunRecorder, run_small
 from orchestrator.verify.manifest import read_tag
 
@@ -74,7 +76,14 @@ def require_authentic(point: RestorePoint, manifest: str, journal: RunRecorder, 
 
     Raises: ManifestForged · OrchestratorError.
     """
-    judged = judge(point, manifest, journal)
+    try:
+        judged = judge(point, manifest, journal)
+    except ProofFailed as error:
+        note_bad_manifest(journal, point, error.why)
+        with contextlib.suppress(OrchestratorError):  # such as a target that is read-only: history knows it
+            store_damage_note(point, [b""], journal, writer, notes)
+        hint = f"`poolferry run {journal.job.name}` makes a new point and links nothing to this one; {error.hint}"
+        raise ProofFailed(error.why, hint=hint) from error
     if judged.shown is Authenticity.OTHER_KEY:
         journal.warn(judged.says)
     if judged.shown is Authenticity.FORGED:
@@ -107,16 +116,21 @@ def _note_forgery(
         entries=0, files_read=0, bytes_read=0, took_s=0, counts=((Verdict.EDITED, 1),), findings=(finding,)
     )
     tools, job = journal.tools, journal.job
-    tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=WHOLE)
+    tools.history.verified(
+        job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=WHOLE, forged=True
+    )
     store_damage_note(point, [b""], journal, writer, notes)  # the root's own name: everything below it
 
 
 def store_damage_note(
     point: RestorePoint, damaged: list[bytes], journal: RunRecorder, writer: Writer, notes: str
 ) -> None:
-    """Note the damaged entries beside a point, so that the next run copies them again and links none of them."""
+    """Note the damaged entries beside a point, so that the next run copies them again and links none of them; none: no note."""
     note = journal.tools.trees.damage_note(point)
     if note is None:
+        return
+    if not damaged:
+        run_small(journal.tools.trees.discard(note), journal, writer)
         return
     local = f"{notes}/damage-note"
     with open(local, "wb") as file:

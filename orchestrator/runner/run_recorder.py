@@ -35,6 +35,8 @@ class RunRecorder:
         self.points: list[str] = []
         self.warnings: list[str] = []
         self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
+        self.copy_damaged = False  # the point from which this run restored data is damaged
+        self.left_out = list[str]()  # entries that this run could not read at the source
         self.forged = ""  # why the data restored by this run is not verified
         self._index = 0
         self._attempting = False

@@ -78,11 +78,11 @@ class _Listener(Subscriber):
         return make_progress(quiet=self._terminal.quiet, verbose=self._terminal.verbose, monotonic=compose.monotonic)
 
 
-_WORST = (1, 3, 75, 0)
+_WORST = (1, 3, 5, 75, 0)
 
 
 def exit_code(outcomes: "Iterable[Outcome]") -> int:
-    """Return the exit code of several runs: failed has priority over refused, waiting and done."""
+    """Return the exit code of several runs: failed has priority over refused, incomplete, waiting and done."""
     from orchestrator.domain.run import EXIT_CODES
 
     codes = {EXIT_CODES[outcome] for outcome in outcomes}

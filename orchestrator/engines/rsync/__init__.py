@@ -67,6 +67,9 @@ class RsyncEngine:
     def newest(self, world: RsyncSurvey) -> RestorePoint | None:
         return world.points[-1] if world.points else None
 
+    def surveyed_points(self, job: Job, world: RsyncSurvey) -> tuple[RestorePoint, ...] | None:
+        return world.points if world.target.owner == job.name and options_of(job).points else None
+
     def ground(self, world: RsyncSurvey) -> tuple[str, bool]:
         return str(world.source.device), world.source.mounted
 
@@ -149,6 +152,12 @@ class RsyncEngine:
         if point.name == MIRROR:
             return point.tree / MIRROR_DAMAGED
         return Location(path=f"{point.tree.path}.damaged", host=point.tree.host)
+
+    def discard(self, file: Location) -> Pipeline:
+        return Pipeline(stages=(script_commands.discard_note_command(file),))
+
+    def mend(self, job: Job, *, sound: RestorePoint, damaged: RestorePoint) -> Pipeline:
+        return Pipeline(stages=(script_commands.mend_point_command(job.target.location, sound.name, damaged.name),))
 
     def recovery(self, job: Job, made: datetime) -> str:
         from orchestrator.engines.rsync.recovery_page import recovery_page

@@ -148,7 +148,7 @@ def copy_stages(
     After an interruption what is there is brought up to date first. Why first, and once: what a later stage links to a point is
     not looked at again, so that nothing is changed in place where its metadata changed at the source meanwhile.
     """
-    again = (_repair(job, world, work, request),) if world.target.damaged else ()
+    again = (_repair(job, world, work, request),) if _repairs(world, base) else ()
     if (
         base
         and world.changes
@@ -266,8 +266,20 @@ def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -
     )
 
 
+def _repairs(world: RsyncSurvey, base: RestorePoint | None) -> bool:
+    """Return True when damaged files must be copied over: else nothing is linked to the point in which they were found."""
+    return bool(world.target.damaged) and (base is not None and base.name == world.points[-1].name)
+
+
+def _base(world: RsyncSurvey) -> RestorePoint | None:
+    """Return the point to which unchanged files are linked: the newest one whose manifest can be believed."""
+    if not world.points or not _is_all_damaged(world):
+        return world.points[-1] if world.points else None
+    return next((point for point in reversed(world.points[:-1]) if point.manifest and not point.damaged), None)
+
+
 def _is_all_damaged(world: RsyncSurvey) -> bool:
-    """Return True when nothing of the newest point may be believed: its manifest was forged."""
+    """Return True when nothing of the newest point may be believed: its manifest is missing, damaged or forged."""
     return b"" in world.target.damaged
 
 
@@ -283,16 +295,14 @@ def sweep_partial_files(work: Location) -> Stage:
     return (_small("sweep the tree", "remainders that nothing needs any more must not stay in it", command),)
 
 
-def record_manifest(
-    job: Job, world: RsyncSurvey, work: Location, name: str, base: RestorePoint | None, request: RunRequest
-) -> Stage:
+def record_manifest(job: Job, work: Location, name: str, base: RestorePoint | None, request: RunRequest) -> Stage:
     """Return the stage that writes the new point's manifest; its check: the manifest matches rsync's list."""
     recording = ManifestRecording(
         tree=work,
         manifest=job.target.location / MANIFEST,
         point=name,
         moved=request.notes,
-        linked=None if _is_all_damaged(world) else base,
+        linked=base,
         digest=job.verify.digest,
     )
     return (_manifest(recording, CountsEqual(tree=work)),)
@@ -508,15 +518,15 @@ def _clearing(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
 def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     work = job.target.location / WORK
     name = _new_name(world, request)
-    base = world.points[-1] if world.points else None
+    base = _base(world)
     stages = (
         *_clearing(job, world),
         prepare_target(job, WORK),
-        *((unshare_tree(job),) if world.target.work and base else ()),
+        *((unshare_tree(job),) if world.target.work and world.points else ()),
         *_remainders(job, world, work, request),
         *copy_stages(job, world, work, base, request),
         sweep_partial_files(work),
-        record_manifest(job, world, work, name, base, request),
+        record_manifest(job, work, name, base, request),
         publish_point(job, name),
     )
     return Plan(

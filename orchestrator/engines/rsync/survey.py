@@ -213,6 +213,8 @@ def _target_survey(job: Job, run: Callable[[Command], bytes], text: bytes) -> Ta
     elif seen.points and seen.points[-1].damaged:
         note = root / f"points/{seen.points[-1].name}.damaged"
     damaged = ask(run, script_commands.show_file_command(note), _parse_names) if note else ()
+    if points and seen.points and seen.points[-1].manifest is None:
+        damaged = (b"",)  # nothing in it can be verified, so nothing is linked to it
     return replace(seen, half=half, damaged=damaged)
 
 

@@ -412,7 +412,7 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (uses_its_own_door, "app.run_jobs", "import click"),
     (uses_its_own_door, "views.status", "from rich.table import Table"),
     (keeps_to_the_table, "cli.run", "from orchestrator.runner.run import run_job"),
-    (keeps_to_the_table, "app.session", "from orchestrator.cli.terminal import output"),
+    (keeps_to_the_table, "app.session", "from orchestrator.cli.terminal import screen"),
     (keeps_to_the_table, "views.status", "from orchestrator.history.views import HistoryReader"),
     (is_as_pure_as_it_says, "views.status", "print(1)"),
     (is_as_pure_as_it_says, "domain.job", "import threading"),
@@ -443,7 +443,7 @@ SOUND: list[tuple[Rule, str, str]] = [
     (is_as_pure_as_it_says, "domain.job", 'import os\nx = os.fsencode(os.path.join("a", "b"))'),
     (is_as_pure_as_it_says, "engines.zfs.plan.steps", "import signal\nx = -signal.SIGPIPE.value"),
     (reads_no_clock, "process.meter", "import time\nx = time.monotonic()"),
-    (speaks_through_its_callers, "cli.terminal.output", "import sys\nsys.stdout.write('a')"),
+    (speaks_through_its_callers, "cli.terminal.screen", "import sys\nsys.stdout.write('a')"),
     (reads_no_clock, "compose", "from datetime import UTC, datetime\nx = datetime.now(UTC)"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.pools import age"),
 ]

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.app.session import Session, open_session, open_visits
-from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.app.subscriber import unheard
+from orchestrator.app.settings import Settings, WrongRequest, unheard
 from orchestrator.domain.drill import DrillRunResult
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import Finding, VerifyJobResult

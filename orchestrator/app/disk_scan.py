@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.settings import Settings
-from orchestrator.app.subscriber import unheard
+from orchestrator.app.settings import Settings, unheard
 from orchestrator.domain.fast_dataclass import dataclass
 
 if TYPE_CHECKING:

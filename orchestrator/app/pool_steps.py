@@ -9,8 +9,7 @@ from orchestrator.app.attached_disks import AttachedDisks
 from orchestrator.app.next_base import find_next_bases
 from orchestrator.app.pool_evacuation import EvacuationSurvey
 from orchestrator.app.session import Session, open_session
-from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.app.subscriber import unheard
+from orchestrator.app.settings import Settings, WrongRequest, unheard
 from orchestrator.domain.evacuation import DatasetStatus, KitFacts
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job

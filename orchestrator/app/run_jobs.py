@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.session import Session, open_session, open_visits
-from orchestrator.app.settings import Settings
-from orchestrator.app.subscriber import unheard
+from orchestrator.app.settings import Settings, unheard
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.run import Outcome, RunReport
 

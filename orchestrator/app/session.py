@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from orchestrator.app.disk_visits import DiskVisits
-    from orchestrator.app.subscriber import ProgressOutput
+    from orchestrator.app.settings import ProgressOutput
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
     from orchestrator.domain.units import Bytes

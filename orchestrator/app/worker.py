@@ -78,7 +78,7 @@ class RunProcess:
         watch.say = say
         try:
             self.result = Writer().stream(
-                Pipeline(stages=(self._command,)), stop=self._stop, manners=MANNERS, on_output=words.add, on_errors=said.add,
+                Pipeline(stages=(self._command,)), stop=self._stop, stall_after=None, manners=MANNERS, on_output=words.add, on_errors=said.add,
                 on_tick=watch.look, on_start=watch.begin,
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001 - a thread that dies silently would leave the job waiting for ever
@@ -183,4 +183,4 @@ class SleepInhibitor:
         argv = (
             INHIBITOR, f"--what={self._what}", "--mode=block", "--who=poolferry", "--why=a backup is running", "sleep", "infinity",
         )  # fmt: skip
-        Writer().stream(single_command(*argv, effect=Effect.WRITES), stop=stop)
+        Writer().stream(single_command(*argv, effect=Effect.WRITES), stop=stop, stall_after=None)

@@ -5,16 +5,16 @@
 
 import sys
 
-from orchestrator.cli.terminal import output as door
+from orchestrator.cli.terminal import screen
 from orchestrator.cli.terminal.errors import report_errors
-from orchestrator.cli.terminal.fast_path import parse_plain_run, parse_plain_scan
+from orchestrator.cli.terminal.runs import parse_plain_run, parse_plain_scan
 from orchestrator.cli.terminal.screen import Terminal
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command line; return its exit code. This function raises nothing."""
     given = sys.argv[1:] if arguments is None else arguments
-    door.set_up_output()
+    screen.set_up_output()
     plain, plugged_in = parse_plain_run(given), parse_plain_scan(given)
     terminal = plain.terminal if plain else Terminal(json="--json" in given)
     with report_errors(terminal) as end:
@@ -31,5 +31,5 @@ def main(arguments: list[str] | None = None) -> int:
 
             end.code = call(given, terminal)
     with report_errors(terminal) as flushed:
-        door.flush_output()
+        screen.flush_output()
     return end.code or flushed.code

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import click
 
 from orchestrator import compose
-from orchestrator.cli.terminal import output as door
+from orchestrator.cli.terminal import screen
 from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
@@ -23,9 +23,9 @@ def status(terminal: Terminal, job: Sequence[str]) -> int:
     now = compose.now()
     found = survey_jobs(terminal, job, now)
     if terminal.json:
-        door.print_json(overview_value(found, now))
+        screen.print_json(overview_value(found, now))
     else:
-        door.print_painted_lines(overview_lines(found, now, door.paint))
+        screen.print_painted_lines(overview_lines(found, now, screen.paint))
     return 0 if found.well else _LATE
 
 

@@ -82,7 +82,7 @@ def _flush(writer: Writer, pipeline: Pipeline, works: str) -> None:
         if still * TICK >= (GONE if now is None else STUCK):
             stop.request("the disk does nothing any more")
 
-    result = writer.stream(pipeline, stop=stop, on_tick=watch, manners=PATIENT)
+    result = writer.stream(pipeline, stop=stop, stall_after=None, on_tick=watch, manners=PATIENT)
     if result.stopped is not None:
         result = replace(result, stopped=StopReason.STALLED)
     if not result.well:

@@ -1,20 +1,25 @@
-"""The connection to the history: thread-safe, with named statements, decoded rows, transactions, clear errors, and backups.
+r"""The connection to the history: thread-safe, with named statements, decoded rows, transactions, clear errors, and backups.
 
-The writer creates and migrates the file, the reader changes nothing.
+The writer creates and migrates the file, the reader changes nothing. Instants, lists and any text are read back as they were
+stored. Text is stored as TEXT; text that is no valid Unicode (a file name in another encoding arrives as surrogates) as the BLOB
+of its bytes, so ordinary text stays readable with any SQLite tool. Columns that may hold such text have the type ANY; lists are
+JSON in ASCII, where a surrogate is \udcff, and have the type TEXT. Instants are INTEGER microseconds since 1970 in UTC, in columns
+whose names end in `_at`.
 """
 
 import functools
+import json
 import os
+import re
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from orchestrator.domain.errors import HistoryError
-from orchestrator.history.codec import decode_text, encode_text, from_microseconds, load_queries, to_microseconds
+from orchestrator.domain.errors import Evidence, HistoryError
 from orchestrator.history.failures import broken_off, explain, of_another, out_of_reach, too_new, too_old
 
 MARK = 0x706F6F6C  # "pool", as SQLite's application_id: a file of another program is never migrated
@@ -350,3 +355,99 @@ def _sync(path: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+
+@functools.cache
+def load_queries() -> dict[str, str]:
+    """Return all statements of queries.sql."""
+    with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as file:
+        parts = _NAME.split(file.read())
+    return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def encode_text(text: str) -> str | bytes:
+    """Return the value that a column of type ANY stores for this text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _raw(text)
+    return text
+
+
+def decode_text(value: object) -> object:
+    """Return the original value; a BLOB was text."""
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+
+
+def tail_of_output(output: str | bytes, limit: int) -> str:
+    """Return the last `limit` bytes of an output, begun at a whole character."""
+    raw = output if isinstance(output, bytes) else _raw(output)
+    if len(raw) <= limit:
+        return raw.decode("utf-8", "surrogateescape")
+    last = raw[-limit:]
+    begun = next((at for at in range(min(4, len(last))) if last[at] & 0xC0 != 0x80), 0)
+    return last[begun:].decode("utf-8", "surrogateescape")
+
+
+def to_microseconds(instant: datetime) -> int:
+    """Return the microseconds since 1970. Raises: ValueError for a naive instant."""
+    if instant.tzinfo is None:
+        raise ValueError(f"an instant without a time zone: {instant}")
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def from_microseconds(count: int) -> datetime:
+    """Return the instant of a count of microseconds, in UTC."""
+    return _EPOCH + timedelta(microseconds=count)
+
+
+def encode_list(values: Iterable[object]) -> str:
+    """Return a list as JSON; ASCII, so that any text survives."""
+    return json.dumps(list(values))
+
+
+def decode_list(text: str | None) -> tuple[str, ...]:
+    """Return the texts of a stored list; none when none were stored."""
+    return tuple(json.loads(text)) if text else ()
+
+
+def decode_exits(text: str | None) -> tuple[int | None, ...]:
+    """Return the exit statuses of a stored list; None: still unknown when it ended."""
+    return tuple(json.loads(text)) if text else ()
+
+
+def encode_evidence(evidence: Evidence | None) -> str | None:
+    """Return the evidence as JSON."""
+    if evidence is None:
+        return None
+    # "last_words": the field's name in the first histories.
+    return json.dumps(
+        {"lines": evidence.lines, "exits": evidence.exits, "last_words": evidence.last_output, "host": evidence.host}
+    )
+
+
+def decode_evidence(text: str | None) -> Evidence | None:
+    """Parse the evidence that `encode_evidence` wrote."""
+    if text is None:
+        return None
+    held = json.loads(text)
+    return Evidence(
+        lines=tuple(held["lines"]),
+        exits=tuple(held["exits"]),
+        last_output=tuple(held["last_words"]),
+        host=held["host"],
+    )
+
+
+def _raw(text: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a surrogate that stands for no byte, as JSON may contain
+        return text.encode("utf-8", "surrogatepass")

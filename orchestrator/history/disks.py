@@ -5,8 +5,7 @@ from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import fields
 from orchestrator.domain.rotation import DiskLocation, DiskRecord, DiskSnooze, DiskState, DiskVisit
-from orchestrator.history.codec import decode_list, encode_list
-from orchestrator.history.database import Database, Row
+from orchestrator.history.database import Database, Row, decode_list, encode_list
 
 
 class DiskHistory:

@@ -4,8 +4,7 @@ from datetime import datetime
 
 from orchestrator.domain.drill import DrillRecord, DrillResult, UserCheckResult
 from orchestrator.domain.run import Outcome
-from orchestrator.history.codec import decode_list, encode_list, tail_of_output
-from orchestrator.history.database import Database, Row
+from orchestrator.history.database import Database, Row, decode_list, encode_list, tail_of_output
 
 _OUTPUT = 64 << 10
 

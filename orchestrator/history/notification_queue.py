@@ -5,8 +5,7 @@ from datetime import date, datetime, timedelta
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.notice import PING_TYPES, Message, MessageRecord, NoticeType
-from orchestrator.history.codec import decode_list, encode_list, from_microseconds, to_microseconds
-from orchestrator.history.database import Database, Row
+from orchestrator.history.database import Database, Row, decode_list, encode_list, from_microseconds, to_microseconds
 
 _LONGEST_WAIT = timedelta(hours=2)
 

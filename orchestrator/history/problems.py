@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from orchestrator.domain.problem import Problem, ProblemKind
-from orchestrator.history.codec import decode_list, encode_list
-from orchestrator.history.database import Database, Row
+from orchestrator.history.database import Database, Row, decode_list, encode_list
 
 MOST_PATHS = 1000
 

@@ -16,8 +16,7 @@ from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.point import Verdict, VerificationResult
 from orchestrator.domain.problem import ProblemKind
 from orchestrator.domain.run import RunReport, RunType
-from orchestrator.history.codec import encode_evidence, encode_list, tail_of_output
-from orchestrator.history.database import Database, connect_writer
+from orchestrator.history.database import Database, connect_writer, encode_evidence, encode_list, tail_of_output
 from orchestrator.history.failures import not_there
 
 if TYPE_CHECKING:

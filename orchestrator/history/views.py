@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.run import Outcome, RunType
-from orchestrator.history.codec import decode_evidence, decode_exits, decode_list
-from orchestrator.history.database import Database, Row, connect_reader
+from orchestrator.history.database import Database, Row, connect_reader, decode_evidence, decode_exits, decode_list
 from orchestrator.history.values import (
     AttemptRecord,
     ConfirmedCopy,

@@ -5,11 +5,11 @@ Why: a source that is not mounted, was emptied or was encrypted looks like an or
 
 from collections.abc import Iterator, Mapping
 
-from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import GuardLimits, Limit
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
+from orchestrator.domain.point import Changes, FolderChanges
 
 SOURCE_MOVED = "source-moved"
 SOURCE_EMPTY = "source-empty"

@@ -34,8 +34,15 @@ __all__ = [
     "pipeline_failure",
 ]
 
+# What no program may exceed, whatever it answers: bytes of an answer, of one record, of all records together, and of a file that
+# collects output; and seconds of an answer, of silence between records, and of all records together.
 LIMIT = 64 << 20
 LONGEST_RECORD = 4 << 20
+MOST_RECORDS = 32 << 30
+MOST_KEPT = 32 << 30
+LONGEST_LOOK = Seconds(3600)
+LONGEST_SILENCE = Seconds(6 * 3600)
+LONGEST_LISTING = Seconds(48 * 3600)
 
 
 def _no_log(_: str) -> None:
@@ -62,7 +69,7 @@ class Reader:
         self._inherit = inherit
         self._stop = stop
 
-    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> PipelineResult:
+    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds = LONGEST_LOOK) -> PipelineResult:
         """Run a pipeline and return its whole output. Exit statuses raise nothing: check `well` before `stdout`.
 
         Refuses: a pipeline that does more than read (Forbidden). More output than `limit`, or a longer wait than `timeout`,
@@ -84,25 +91,27 @@ class Reader:
     def records(self, pipeline: Pipeline, *, separator: bytes = b"\0") -> "Records":
         """Return an iterator of output records in constant memory; use it in a `with`, or read it to the end.
 
-        Raises: PipelineFailed at the end when any stage failed, so an empty answer is never a failure. Refuses: a pipeline that
-        does more than read (Forbidden).
+        Raises: PipelineFailed at the end when any stage failed, so an empty answer is never a failure; also for a program that is
+        silent, or prints, without an end. Refuses: a pipeline that does more than read (Forbidden).
         """
         only_reads(pipeline)
         return Records(self._records(pipeline, separator))
 
     def _records(self, pipeline: Pipeline, separator: bytes) -> Generator[bytes, None, None]:
+        limits = FlowLimits(manners=QUICK, stop=self._stop, stall_after=LONGEST_SILENCE, timeout=LONGEST_LISTING)
         try:
-            flow = self._flow(pipeline, FlowLimits(manners=QUICK, stop=self._stop), output=True)
+            flow = self._flow(pipeline, limits, output=True)
         except PipelineNotStarted as failure:
             raise pipeline_failure(pipeline, failure.result, self.ssh_options) from failure
-        rest = b""
+        rest, seen = b"", 0
         with contextlib.closing(flow.chunks()) as chunks:
             for chunk in chunks:
+                seen += len(chunk)
                 *whole, rest = (rest + chunk).split(separator)
                 yield from whole
-                if len(rest) > LONGEST_RECORD:
+                if len(rest) > LONGEST_RECORD or seen > MOST_RECORDS:
                     flow.end(StopReason.FLOODED)
-                    rest = b""
+                    break  # what follows begins amid a record
         if not (result := flow.result()).well:
             raise pipeline_failure(pipeline, result, self.ssh_options)
         if rest:
@@ -144,13 +153,14 @@ class Writer(Reader):
         pipeline: Pipeline,
         *,
         stop: StopRequest | None = None,
-        stall_after: Seconds | None = None,
+        stall_after: Seconds | None = LONGEST_SILENCE,
         on_output: Callable[[bytes], None] | None = None,
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
         on_errors: Callable[[bytes], None] | None = None,
         on_start: Callable[[tuple[int, ...]], None] | None = None,
         manners: TerminationPolicy = GENTLE,
+        most_kept: int = MOST_KEPT,
     ) -> PipelineResult:
         """Run a pipeline to its end and return its result; exit statuses raise nothing.
 
@@ -159,7 +169,8 @@ class Writer(Reader):
         and every half second `on_output` receives the new data. Every half second `on_tick` is called, and `on_bytes` with all
         bytes that have passed the stage that `pipeline.counts` names; they are counted only with this callback. `on_errors`
         receives all stderr output of the stages, of which the result keeps only the end. An exception in a callback ends the
-        pipeline and is raised here. `on_start` receives the stages' processes; `manners`: how to end it by force.
+        pipeline and is raised here. `on_start` receives the stages' processes; `manners`: how to end it by force; `most_kept`:
+        bytes added to the file after which it is ended, and `stopped` shows this.
 
         Why the output does not pass through this process: a program that reports each of 100,000 files would wake it as often,
         for 0.8 s of work.
@@ -174,7 +185,7 @@ class Writer(Reader):
         kept = pipeline.keeps is not None
         limits = FlowLimits(
             manners=manners, stop=stop, stall_after=stall_after, on_tick=on_tick, on_bytes=on_bytes, on_errors=on_errors,
-            on_kept=on_output if kept else None,
+            on_kept=on_output if kept else None, most_kept=most_kept if kept else None,
         )  # fmt: skip
         try:
             flow = self._flow(pipeline, limits, output=on_output is not None and not kept)

@@ -41,6 +41,7 @@ class FlowLimits:
     on_tick: Callable[[], None] | None = None
     on_bytes: Callable[[int], None] | None = None
     on_kept: Callable[[bytes], None] | None = None
+    most_kept: int | None = None
     on_errors: Callable[[bytes], None] | None = None
 
 
@@ -147,6 +148,8 @@ class Flow:
         if self._limits.on_kept is not None:
             for piece in self._wires.kept_since():
                 self._limits.on_kept(piece)
+        if self._limits.most_kept is not None and (self._wires.kept_bytes or 0) > self._limits.most_kept:
+            self.end(StopReason.FLOODED, QUICK)
         if self._limits.on_tick is not None:
             self._limits.on_tick()
 

@@ -272,8 +272,11 @@ class PipelinePipes:
     @property
     def moved(self) -> int | None:
         """Return the counted bytes, else those added to the output file; None when unknown."""
-        if self.relay is not None:
-            return self.relay.moved
+        return self.relay.moved if self.relay is not None else self.kept_bytes
+
+    @property
+    def kept_bytes(self) -> int | None:
+        """Return the bytes added to the output file; None without one."""
         return None if self.kept is None else os.fstat(self.kept).st_size - self._kept_before
 
     def kept_since(self) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
-from orchestrator.process.executor import LIMIT, Writer, only_reads
+from orchestrator.process.executor import LIMIT, LONGEST_LOOK, LONGEST_SILENCE, MOST_KEPT, Writer, only_reads
 from orchestrator.process.pipeline import PipelineResult, StopReason, pipeline_failure
 from orchestrator.process.stop import StopRequest
 from orchestrator.process.terminate import GENTLE, TerminationPolicy
@@ -30,7 +30,7 @@ class ScriptedExecutor(Writer):
             script.items() if isinstance(script, Mapping) else script
         )
 
-    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> PipelineResult:
+    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds = LONGEST_LOOK) -> PipelineResult:
         del limit, timeout
         only_reads(pipeline)
         return self._answer(pipeline)
@@ -49,15 +49,16 @@ class ScriptedExecutor(Writer):
         pipeline: Pipeline,
         *,
         stop: StopRequest | None = None,
-        stall_after: Seconds | None = None,
+        stall_after: Seconds | None = LONGEST_SILENCE,
         on_output: Callable[[bytes], None] | None = None,
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
         on_errors: Callable[[bytes], None] | None = None,
         on_start: Callable[[tuple[int, ...]], None] | None = None,
         manners: TerminationPolicy = GENTLE,
+        most_kept: int = MOST_KEPT,
     ) -> PipelineResult:
-        del stall_after, on_start, manners
+        del stall_after, on_start, manners, most_kept
         if stop is not None and stop.reason is not None:
             return PipelineResult(exits=(None,) * len(pipeline.stages), stopped=StopReason.STOPPED)
         result = self._answer(pipeline)

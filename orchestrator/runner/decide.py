@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import GuardLimits, Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.engines.contract.copies import ChangeReporter, SizeEstimator
 from orchestrator.engines.contract.engine import Engine, RunRequest, implements
 from orchestrator.planners.guard import decide_guard

@@ -66,7 +66,9 @@ def _call(
 
     began = tools.monotonic()
     stop = StopRequest(deadline=journal.job.hooks.timeout, because="the hook took too long")
-    result = Writer().stream(Pipeline(stages=(command,), reads=stdin), stop=stop, on_output=heard, on_errors=heard)
+    result = Writer().stream(
+        Pipeline(stages=(command,), reads=stdin), stop=stop, stall_after=None, on_output=heard, on_errors=heard
+    )
     os.unlink(stdin)
     tools.history.hook_called(
         journal.run, event, argv, result.exits[0], tools.monotonic() - began, bytes(said), journal.now

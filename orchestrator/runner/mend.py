@@ -13,7 +13,7 @@ from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.contract.trees import PointMender
 from orchestrator.process.executor import Writer
 from orchestrator.runner.locks import lock_point
-from orchestrator.runner.manifest_tags import require_authentic, store_damage_note
+from orchestrator.runner.manifests import require_authentic, store_damage_note
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
 from orchestrator.runner.verify.read_files import read_quietly
 from orchestrator.verify.entry import ManifestEntry

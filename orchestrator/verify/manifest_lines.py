@@ -12,6 +12,7 @@ FORMAT = b"# poolferry manifest 1"
 TAGGED_FORMAT = b"# poolferry manifest 2"
 TAG_LINE = re.compile(rb"# authentication: blake2b ([0-9a-f]{8}) ([0-9a-f]{64})")
 TAG_BYTES = len(b"# authentication: blake2b ") + 8 + 1 + 64 + 1  # the line of the tag, its newline included
+_AT_ONCE = 4 << 20  # bytes that are unpacked before they are looked at
 _LONGEST = 4 << 20  # bytes of one line; a path that programs can name has 4 KiB
 _END = re.compile(rb"# end entries=(\d+) files=(\d+) bytes=(\d+)")
 
@@ -71,7 +72,9 @@ def unpacked_pieces(path: str) -> Iterator[bytes]:
     with open(path, "rb") as file:
         try:
             while packed := file.read(1 << 16):
-                yield unpack.decompress(packed)
+                while packed:  # 64 KiB of packed zeros are 64 MiB
+                    yield unpack.decompress(packed, _AT_ONCE)
+                    packed = unpack.unconsumed_tail
         except zlib.error as error:
             raise ManifestDamaged(f"{path}: the manifest is damaged: {error}") from None
     if not unpack.eof or unpack.unused_data:

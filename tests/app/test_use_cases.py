@@ -14,8 +14,7 @@ from orchestrator.app.past import list_points, list_runs, show_run
 from orchestrator.app.restore import RestoreCommand, choose_copy, plan_restore, run_restore
 from orchestrator.app.run_jobs import RunEnd, run_jobs
 from orchestrator.app.schedule_report import pause_jobs, resume_jobs, survey_schedule
-from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.app.subscriber import ProgressOutput, Silence, Subscriber
+from orchestrator.app.settings import ProgressOutput, Settings, Silence, Subscriber, WrongRequest
 from orchestrator.domain.events import RunEvent, RunStarted
 from orchestrator.domain.plan import Plan
 from orchestrator.domain.run import Outcome, RunReport

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from orchestrator.cli.terminal.progress import PlainProgress
+from orchestrator.cli.terminal.screen import print_message
 from orchestrator.domain.events import RunEvent, RunMessage, RunStarted, StepStarted, TransferProgress
 from tests.ferry import COMMAND, Ferry
 
@@ -28,7 +29,8 @@ class Clock:
 def told(capsys: pytest.CaptureFixture[str], *events: RunEvent | float, **how: bool) -> list[str]:
     """The lines of these events; a number lets so many seconds pass."""
     clock = Clock()
-    with PlainProgress(quiet=how.get("quiet", False), verbose=how.get("verbose", False), monotonic=clock) as plain:
+    quiet, verbose = how.get("quiet", False), how.get("verbose", False)
+    with PlainProgress(quiet=quiet, verbose=verbose, monotonic=clock, show=print_message) as plain:
         for event in events:
             if isinstance(event, float):
                 clock.at += event

@@ -21,10 +21,10 @@ from tests.history.records import NOON, ODD, begin, finish
 ROOT = Path(__file__).resolve().parents[2]
 READ_AS_NOBODY = """
 import os, sys
-from orchestrator.history import codec, database
+from orchestrator.history import database
 from orchestrator.history.views import open_reader
 from orchestrator.domain.errors import HistoryError
-database._migrations(), codec.load_queries()
+database._migrations(), database.load_queries()
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 try:
     with open_reader(sys.argv[1]) as views:

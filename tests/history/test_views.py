@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.run import Outcome, RunType
-from orchestrator.history.codec import load_queries
+from orchestrator.history.database import load_queries
 from orchestrator.history.store import WHOLE, History, open_history
 from orchestrator.history.views import HistoryReader, open_reader
 from tests.history.records import NOON, begin, finish, later, reading

@@ -14,7 +14,7 @@ from orchestrator.domain.plan import Command, Decision, NothingToDo, Pipeline, R
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest, StageResults
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.process.executor import LIMIT, Writer, only_reads
+from orchestrator.process.executor import LIMIT, LONGEST_LOOK, MOST_KEPT, Writer, only_reads
 from orchestrator.process.pipeline import PipelineResult, pipeline_failure
 from orchestrator.process.stop import StopRequest
 from orchestrator.process.terminate import GENTLE, TerminationPolicy
@@ -33,7 +33,7 @@ class InGuest(Writer):
         self._user = user
         self.ran: list[str] = []
 
-    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds | None = None) -> PipelineResult:
+    def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds = LONGEST_LOOK) -> PipelineResult:
         del limit, timeout
         only_reads(pipeline)
         return self._run(pipeline)
@@ -56,8 +56,9 @@ class InGuest(Writer):
         on_errors: Callable[[bytes], None] | None = None,
         on_start: Callable[[tuple[int, ...]], None] | None = None,
         manners: TerminationPolicy = GENTLE,
+        most_kept: int = MOST_KEPT,
     ) -> PipelineResult:
-        del stop, stall_after, on_output, on_tick, on_bytes, on_errors, on_start, manners
+        del stop, stall_after, on_output, on_tick, on_bytes, on_errors, on_start, manners, most_kept
         return self._run(pipeline)
 
     def one(self, *stages: Command) -> PipelineResult:

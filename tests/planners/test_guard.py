@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.job import GuardLimits, parse_limit
 from orchestrator.domain.plan import Refusal
+from orchestrator.domain.point import Changes, FolderChanges
 from orchestrator.planners.guard import EXAMPLES, GUARDS, decide_guard
 
 QUIET = Changes(entries_before=100, files_before=80, entries_now=100, deleted=0, changed=0, created=0)

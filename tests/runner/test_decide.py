@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.job import GuardLimits, Job, KeepRules, parse_limit
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
+from orchestrator.domain.point import Changes, FolderChanges
 from orchestrator.engines.contract.copies import ChangeReporter
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.engines.registry import load_engine

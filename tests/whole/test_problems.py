@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.whole.damage import rot
+from tests.whole.damage import WITHOUT_POWER, rot
 from tests.whole.house import House, Ran, facts
-from tests.whole.test_local_leftout import WITHOUT_POWER
 
 
 def copied(house: House, **toml: Any) -> None:
@@ -185,7 +184,7 @@ def test_points_that_were_removed_on_purpose(house: House) -> None:
 
 
 def test_what_keep_removes_is_no_loss(house: House) -> None:
-    copied(house, keep={"last": 1})
+    copied(house, keep={"yearly": 1})
     assert len(house.points()) == 1
     assert house.run().outcome == "nothing-to-do"
     assert state(house) == ("up", [])

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.cli.terminal import output as door
+from orchestrator.cli.terminal import screen
 from orchestrator.cli.terminal.screen import Terminal
 
 if TYPE_CHECKING:
@@ -63,18 +63,18 @@ def _print_error(
 ) -> int:
     if terminal.json:
         with contextlib.suppress(OSError):
-            door.print_json({"error": text, "hint": hint, "evidence": list(evidence), **more})
-    door.print_message(f"poolferry: {text}")
+            screen.print_json({"error": text, "hint": hint, "evidence": list(evidence), **more})
+    screen.print_message(f"poolferry: {text}")
     for line in [f"what to do: {hint}"] if hint else []:
-        door.print_message(f"  {line}")
+        screen.print_message(f"  {line}")
     for line in evidence:
-        door.print_message(f"  {line}")
+        screen.print_message(f"  {line}")
     return code
 
 
 def _usage(terminal: Terminal, error: WrongUsage) -> int:
     if error.usage is not None:
-        door.print_message(error.usage)
+        screen.print_message(error.usage)
     return _print_error(terminal, WRONG, error.why, error.hint)
 
 
@@ -86,11 +86,11 @@ def _mistakes(terminal: Terminal, error: "DeclarationError") -> int:
             {"file": each.file, "line": each.line, "key": each.key, "what": each.what, "expected": each.expected}
             for each in found
         ]
-        door.print_json({"error": f"{count} in the configuration", "mistakes": value})
+        screen.print_json({"error": f"{count} in the configuration", "mistakes": value})
     for each in found:
-        door.print_message(str(each))
+        screen.print_message(str(each))
     if len(found) > 1:
-        door.print_message(f"{count}; nothing was done")
+        screen.print_message(f"{count}; nothing was done")
     return WRONG
 
 
@@ -123,4 +123,4 @@ def _trace(error: Exception) -> None:
         import traceback
 
         for line in "".join(traceback.format_exception(error)).splitlines():
-            door.print_message(line)
+            screen.print_message(line)

@@ -1,12 +1,10 @@
 """The progress of a run: a bar on a terminal, own plain lines elsewhere."""
 
-import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, assert_never
 
-from orchestrator.app.subscriber import ProgressOutput, count_bytes
-from orchestrator.cli.terminal import output as door
+from orchestrator.app.settings import ProgressOutput, count_bytes
 from orchestrator.domain.events import RunEvent, RunMessage, RunStarted, StepStarted, TransferProgress
 from orchestrator.domain.names import make_printable
 from orchestrator.views.run_report import step_line
@@ -19,11 +17,16 @@ _LONGEST_SILENCE = 60.0
 _LEAST_GAP = 1.0  # a copy that ends at once needs no lines
 
 
-def make_progress(*, quiet: bool, verbose: bool, monotonic: Callable[[], float]) -> ProgressOutput:
-    """Return the progress display that fits stderr: a bar on a terminal, else lines."""
-    if not quiet and door.wants_colours(sys.stderr):
+Print = Callable[[str], None]
+
+
+def make_progress(
+    *, quiet: bool, verbose: bool, monotonic: Callable[[], float], show: Print, is_terminal: bool
+) -> ProgressOutput:
+    """Return the progress display that fits stderr: a bar on a terminal, else lines, which `show` prints."""
+    if not quiet and is_terminal:
         return ProgressBar(verbose=verbose, monotonic=monotonic)
-    return PlainProgress(quiet=quiet, verbose=verbose, monotonic=monotonic)
+    return PlainProgress(quiet=quiet, verbose=verbose, monotonic=monotonic, show=show)
 
 
 class PlainProgress:
@@ -31,7 +34,8 @@ class PlainProgress:
 
     watched = False
 
-    def __init__(self, *, quiet: bool, verbose: bool, monotonic: Callable[[], float]) -> None:
+    def __init__(self, *, quiet: bool, verbose: bool, monotonic: Callable[[], float], show: Print) -> None:
+        self._show = show
         self._quiet = quiet
         self._verbose = verbose
         self._monotonic = monotonic
@@ -69,7 +73,7 @@ class PlainProgress:
     def log(self, line: str) -> None:
         """Print the command line, when --verbose is set."""
         if self._verbose:
-            door.print_message(f"+ {line}")
+            self._show(f"+ {line}")
 
     def _moved(self, event: TransferProgress) -> None:
         if self._quiet:
@@ -88,7 +92,7 @@ class PlainProgress:
             self._say(text)
 
     def _say(self, text: str) -> None:
-        door.print_message(f"{self._job}: {text}" if self._job else text)
+        self._show(f"{self._job}: {text}" if self._job else text)
 
 
 class ProgressBar:

@@ -1,13 +1,17 @@
-"""Runs and visits as the terminal shows them, for the commands and for `fast_path`.
+"""Runs and visits as the terminal shows them, and the two command lines that machines send for them.
 
-Why apart from the commands: a line that a timer or udev starts must not wait for the library that parses arguments.
+Why those are parsed here: `poolferry run JOB` with nothing to do must cost as little as rsync's survey, and importing the library
+that parses all other lines is a quarter of our own part of it. And udev starts poolferry for every new device, most of which are
+not our disks. Every other line, above all a wrong one, is left to the library.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.cli.terminal.screen import Terminal, exit_code
+from orchestrator.domain.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from orchestrator.app.disk_scan import VisitEnd
@@ -75,3 +79,45 @@ def scan_and_show(
     if not found.visits and not found.others:
         terminal.show(["no disk of ours is plugged in"])
     return exit_code(map(visit_outcome, found.visits))
+
+
+_SWITCHES = {"--json": "json", "--quiet": "quiet", "-q": "quiet", "--verbose": "verbose", "-v": "verbose"}
+_FOLDERS = {"--config": "config", "--state": "state"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunArguments:
+    """The command `poolferry run JOB...`, as a timer and the daemon call it."""
+
+    terminal: Terminal
+    jobs: tuple[str, ...]
+    why: str | None
+
+
+def parse_plain_run(words: Sequence[str]) -> RunArguments | None:
+    """Parse a plain run: names of jobs, and options each as a word of its own; None: it is another command line."""
+    if "run" not in words[:1] or "_POOLFERRY_COMPLETE" in os.environ:
+        return None
+    terminal, jobs, why = Terminal(), list[str](), None
+    rest = iter(words[1:])
+    for word in rest:
+        if word in _SWITCHES:
+            setattr(terminal, _SWITCHES[word], True)
+        elif not word.startswith("-"):
+            jobs.append(word)
+        elif word not in (*_FOLDERS, "--why") or (value := next(rest, "-")).startswith("-"):
+            return None
+        elif word == "--why":
+            why = value
+        elif not value or (os.path.exists(value) and not os.path.isdir(value)):
+            return None
+        else:
+            setattr(terminal, _FOLDERS[word], value)
+    return RunArguments(terminal=terminal, jobs=tuple(jobs), why=why) if jobs else None
+
+
+def parse_plain_scan(words: Sequence[str]) -> str | None:
+    """Return the identity in `poolferry disks scan --identity IDENTITY`, the command that udev starts; else None."""
+    if len(words) != 4 or [*words[:3]] != ["disks", "scan", "--identity"] or "_POOLFERRY_COMPLETE" in os.environ:
+        return None
+    return None if words[3].startswith("-") else words[3]

@@ -1,15 +1,102 @@
-"""The typed command line: the settings of a use case, whose subscriber is the terminal."""
+"""The terminal: the settings that were typed, and the output, of which no byte is one that a terminal would obey.
 
+Results go to stdout, everything else to stderr.
+"""
+
+import contextlib
+import errno
+import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from orchestrator import compose
-from orchestrator.app.settings import Settings
-from orchestrator.app.subscriber import ProgressOutput, Subscriber
-from orchestrator.cli.terminal import output as door
+from orchestrator.app.settings import ProgressOutput, Settings, Subscriber
+from orchestrator.domain.former_keys import with_former_keys
+from orchestrator.domain.names import make_printable
 
 if TYPE_CHECKING:
     from orchestrator.domain.run import Outcome, RunReport
+
+_GONE = (errno.EPIPE, errno.EIO)  # the reader of a pipe, or the terminal
+_COLOURS = {"red": "31", "green": "32", "yellow": "33", "bold": "1", "dim": "2"}
+
+
+def set_up_output() -> None:
+    """Set up the output: names may hold any byte, a terminal may know less than Unicode; neither may fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def wants_colours(stream: TextIO) -> bool:
+    """Return True when colours help: only on a terminal, and not when the user disabled them."""
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, colour: str | None, stream: TextIO | None = None) -> str:
+    """Return the text in a colour, or unchanged."""
+    if colour is None or not wants_colours(stream or sys.stdout):
+        return text
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m"
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print result lines to stdout."""
+    for line in lines:
+        _write(sys.stdout, make_printable(line))
+
+
+def print_painted_lines(lines: Iterable[str]) -> None:
+    """Print result lines whose parts are printable already, and may be in colours."""
+    for line in lines:
+        _write(sys.stdout, line)
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print the one JSON object of a command to stdout."""
+    import json  # --help must not wait for it
+
+    _write(sys.stdout, json.dumps(with_former_keys({"format": 1, **value}), indent=2))
+
+
+def print_message(line: str) -> None:
+    """Print a line that is not a result to stderr."""
+    _write(sys.stderr, make_printable(line))
+
+
+def flush_output() -> None:
+    """Flush all output, as long as a reader exists. Raises: OSError for a full disk."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            _let_go(stream)  # else Python itself would try again at its end, and exit with 120
+            _forgive(stream, error)
+
+
+def _write(stream: TextIO, line: str) -> None:
+    try:
+        stream.write(line + "\n")
+        if stream is sys.stderr:
+            stream.flush()
+    except OSError as error:
+        _let_go(stream)
+        _forgive(stream, error)
+
+
+def _forgive(stream: TextIO, error: OSError) -> None:
+    """Ignore a closed reader or a full log disk, so that a run continues; raise the error when a result is lost."""
+    if stream is sys.stdout and error.errno not in _GONE:
+        raise error
+
+
+def _let_go(stream: TextIO) -> None:
+    """Send the stream's pending and later output to /dev/null."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
 
 
 class Terminal(Settings):
@@ -32,19 +119,19 @@ class Terminal(Settings):
     def answer(self, value: Mapping[str, Any], lines: Callable[[], Sequence[str]] | Sequence[str]) -> None:
         """Print the result: the object with --json, else the lines."""
         if self.json:
-            door.print_json(value)
+            print_json(value)
         else:
-            door.print_lines(lines() if callable(lines) else lines)
+            print_lines(lines() if callable(lines) else lines)
 
     def answer_json(self, value: Callable[[], Mapping[str, Any]]) -> None:
         """Print the result of a command whose lines were shown meanwhile: the object with --json."""
         if self.json:
-            door.print_json(value())
+            print_json(value())
 
     def show(self, lines: Iterable[str]) -> None:
         """Print result lines during a command; JSON follows at its end."""
         if not self.json:
-            door.print_lines(lines)
+            print_lines(lines)
 
 
 class _Listener(Subscriber):
@@ -55,12 +142,12 @@ class _Listener(Subscriber):
 
     def say(self, line: str) -> None:
         """Print a line that is no result."""
-        door.print_message(line)
+        print_message(line)
 
     def log(self, line: str) -> None:
         """Print a command line, when --verbose is set."""
         if self._terminal.verbose:
-            door.print_message(f"+ {line}")
+            print_message(f"+ {line}")
 
     def ended(self, report: "RunReport") -> None:
         """Print the end of a run as lines, unless JSON follows, or --quiet is set and the run went well."""
@@ -69,13 +156,16 @@ class _Listener(Subscriber):
 
         terminal = self._terminal
         if not terminal.json and not (terminal.quiet and EXIT_CODES[report.outcome] in (0, 75)):
-            door.print_lines(report_lines(report))
+            print_lines(report_lines(report))
 
     def progress(self) -> ProgressOutput:
         """Return a bar or lines."""
         from orchestrator.cli.terminal.progress import make_progress
 
-        return make_progress(quiet=self._terminal.quiet, verbose=self._terminal.verbose, monotonic=compose.monotonic)
+        return make_progress(
+            quiet=self._terminal.quiet, verbose=self._terminal.verbose, monotonic=compose.monotonic, show=print_message,
+            is_terminal=wants_colours(sys.stderr),
+        )  # fmt: skip
 
 
 _WORST = (1, 3, 5, 75, 0)

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from orchestrator.domain.changes import Changes
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Plan, Step
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.engines.contract.engine import ProgressMeter, SkippedEntries, StageResults
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed

@@ -72,7 +72,8 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     result, evidence = broken.result, broken.evidence
     match result.stopped:
         case StopReason.STALLED | StopReason.TIMED_OUT:
-            why = "zpool or zfs did not answer: the pool may have lost its disks, or one of them hangs"
+            where = f" on {evidence.host}" if evidence.host else ""
+            why = f"zpool or zfs{where} did not answer: the pool may have lost its disks, or one of them hangs"
             return Stalled(why, evidence=evidence, hint="look at `zpool status` there, and at the kernel's messages")
         case StopReason.FLOODED:
             hint = "see `zpool status -v` there: of very many files that lost data the list is as long; restore from a copy"

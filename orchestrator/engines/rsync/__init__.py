@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError, ProofFailed
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.engines.contract.engine import (
     RunRequest,
     SkippedEntries,

@@ -164,7 +164,9 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     """Return the error for a failed pipeline. Raises nothing."""
     result, evidence = broken.result, broken.evidence
     if result.stopped is StopReason.STALLED:
-        return Stalled("nothing moved for too long, so the transfer was ended", evidence=evidence, hint=_GOES_ON)
+        where = f" to or from {evidence.host}" if evidence.host else ""
+        why = f"nothing moved for too long{where}, so the transfer was ended"
+        return Stalled(why, evidence=evidence, hint=_GOES_ON)
     if result.stopped is StopReason.TIMED_OUT:
         why = f"{evidence.host or 'this machine'} did not answer in time"
         return Stalled(why, evidence=evidence, hint="look at its disks and its load; the next attempt looks again")

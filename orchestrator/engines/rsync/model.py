@@ -3,11 +3,10 @@
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from orchestrator.domain.changes import Changes
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.point import Changes, RestorePoint
 
 if TYPE_CHECKING:  # most surveys end before a tree is split
     from orchestrator.engines.rsync.parallel import ParallelCopies

@@ -11,12 +11,11 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from orchestrator.domain.answers import NOT_READ, parse_count, parse_json
-from orchestrator.domain.changes import Changes, FolderChanges
 from orchestrator.domain.errors import OrchestratorError, ProofFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME, parse_point_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.point import Changes, FolderChanges, RestorePoint
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.engines.rsync.model import (
     CANNOT_CLOSE,

@@ -1,5 +1,6 @@
 """The survey of source, target and their differences in a constant number of commands, with the space that a copy needs."""
 
+import os
 import re
 from collections.abc import Callable
 from functools import partial
@@ -7,14 +8,13 @@ from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from orchestrator.domain.answers import NOT_READ, check_count, understand, unreadable
-from orchestrator.domain.changes import Changes
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.domain.units import Seconds, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
@@ -92,8 +92,8 @@ PROGRAM = "rsync's host"
 _PATIENCE = Seconds(
     3600
 )  # a survey of a large tree on a busy disk; a host that does not answer must not block the run for ever
-_LONGEST_PATH = 32 << 10  # bytes; rsync's own limit is 4 KiB
-_MOST_ENTRIES = 200_000_000  # 6 GB of memory
+_LONGEST_PATH = 4 << 10  # bytes; Linux's and rsync's own limit
+_MOST_RESERVED = 10_000  # names of ours that are remembered
 
 
 def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
@@ -294,7 +294,7 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[b
     from orchestrator.engines.rsync.errors import explain
     from orchestrator.engines.rsync.parallel import TreeSplitter
 
-    listed, holes = TreeSplitter(), False
+    listed, holes = TreeSplitter(most=_half_the_memory()), False
     reserved: dict[bytes, None] = {}
     options = options_of(job)
     attached_disk = ["-xdev"] if options.one_file_system else []
@@ -302,14 +302,15 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[b
     command = Command(argv=argv, effect=Effect.READS, host=job.source.host)
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
-            for count, record in enumerate(records):
+            for record in records:
                 path, _, rest = record.partition(b"//")
+                if len(path) > _LONGEST_PATH:
+                    continue  # rsync names it and leaves it out; in the split each folder above it would take as much
                 if found := _RESERVED.search(path):
-                    reserved[path[: found.end()]] = None
+                    if len(reserved) < _MOST_RESERVED:
+                        reserved[path[: found.end()]] = None
                     continue
                 kind, size, links, inode, blocks = rest.split(b"\t")
-                if len(path) > _LONGEST_PATH or count > _MOST_ENTRIES:
-                    raise ValueError("a path or a tree larger than rsync could copy")
                 listed.add(path, kind, int(size), int(inode), int(links) if options.hard_links else 1)
                 holes = holes or (kind == b"f" and int(size) - _BLOCK * int(blocks) >= _HOLE)
         check_count(listed.totals()[1])
@@ -319,6 +320,10 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[b
         if failed.result.exits != (1,):  # 1: a folder could not be read, or has vanished; the copy will name it
             raise explain(failed) from failed
     return listed, holes, tuple(reserved)
+
+
+def _half_the_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 def _first_copy(listed: "TreeSplitter") -> Changes:

@@ -116,7 +116,8 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     """Return the error for a failed call of sanoid. Raises nothing."""
     result, evidence = broken.result, broken.evidence
     if result.stopped in (StopReason.STALLED, StopReason.TIMED_OUT):
-        return Stalled("sanoid said nothing for too long, so it was ended", evidence=evidence, hint=_TRY)
+        where = f" on {evidence.host}" if evidence.host else ""
+        return Stalled(f"sanoid{where} said nothing for too long, so it was ended", evidence=evidence, hint=_TRY)
     if result.stopped is StopReason.FLOODED:
         return too_much("sanoid", evidence)
     if result.stopped is not None:

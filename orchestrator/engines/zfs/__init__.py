@@ -84,7 +84,7 @@ class ZfsEngine:
         return plan(job, world, run_request)
 
     def identity(self, world: ZfsSurvey) -> str:
-        from orchestrator.engines.zfs.plan.remade_source import source_identity
+        from orchestrator.engines.zfs.plan.divergence import source_identity
 
         return str(source_identity(world.source))
 

@@ -13,7 +13,7 @@ from orchestrator.planners.drill import SampleFile, choose_sample
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import file_restorer
 from orchestrator.runner.drill.scratch_dir import refuse_space
-from orchestrator.runner.manifest_tags import require_authentic
+from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file
 from orchestrator.runner.steps import StepExecutor

@@ -24,7 +24,9 @@ def run_user_check(evidence: DrillEvidence, command: Command) -> RunReport | Non
         del said[:-_MOST_OUTPUT]
 
     stop = StopRequest(deadline=rules.check_within, because="the check took too long")
-    result = tools.writer(()).stream(Pipeline(stages=(command,)), stop=stop, on_output=heard, on_errors=heard)
+    result = tools.writer(()).stream(
+        Pipeline(stages=(command,)), stop=stop, stall_after=None, on_output=heard, on_errors=heard
+    )
     late = result.stopped is StopReason.STOPPED
     output = bytes(said).decode("utf-8", "replace")
     evidence.checked = UserCheckResult(argv=rules.check_command, exit=None if late else result.exits[0], output=output)

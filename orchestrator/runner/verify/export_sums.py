@@ -12,8 +12,7 @@ from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
-from orchestrator.runner.manifest_tags import require_authentic
-from orchestrator.runner.manifests import run_workers
+from orchestrator.runner.manifests import require_authentic, run_workers
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, fetch_file
 from orchestrator.runner.verify.read_files import describe_counts
 from orchestrator.verify.build import DigestSpool

@@ -26,7 +26,7 @@ from orchestrator.runner.context import RunContext
 from orchestrator.runner.disk.state import READING
 from orchestrator.runner.disk.visit import BudgetReadResult
 from orchestrator.runner.locks import lock_point
-from orchestrator.runner.manifest_tags import require_authentic
+from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence, fetch_file, run_small
 from orchestrator.runner.verify.read_files import (

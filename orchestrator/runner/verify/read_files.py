@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import islice
 
 from orchestrator.domain.answers import NOT_READ, unreadable
 from orchestrator.domain.errors import ProofFailed
@@ -18,8 +19,15 @@ from orchestrator.domain.plan import Pipeline, TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import PipelineFailed, Writer
-from orchestrator.runner.manifest_tags import forgery_sentence, is_own_note, require_authentic, store_damage_note
-from orchestrator.runner.manifests import REMAINDERS, digests_there, run_workers
+from orchestrator.runner.manifests import (
+    REMAINDERS,
+    digests_there,
+    forgery_sentence,
+    is_own_note,
+    require_authentic,
+    run_workers,
+    store_damage_note,
+)
 from orchestrator.runner.problems import note_bad_manifest, note_shared_damage
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
 from orchestrator.verify.build import sorted_moves, sorted_records
@@ -82,7 +90,7 @@ def _root(work: TreeVerification, manifest: str, journal: RunRecorder, writer: W
     command = listing_command(work.tree, root_only=True)
     try:
         with writer.records(Pipeline(stages=(command,))) as records:
-            found = [parse_listing(record) for record in records]
+            found = [parse_listing(record) for record in islice(records, 2)]
     except PipelineFailed as failure:
         raise journal.tools.engine.explain(failure) from failure
     except NOT_READ as error:

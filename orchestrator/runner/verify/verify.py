@@ -17,7 +17,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import is_verification_due
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.locks import lock_point
-from orchestrator.runner.manifest_tags import require_authentic
+from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence, fetch_file
 from orchestrator.runner.verify.compare_sides import compare_copy, comparison_report

@@ -4,12 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestrator.domain.changes import Changes
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_point_name
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.plan import Effect, single_command
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync.model import PartialFile, RsyncProgram, RsyncSurvey, SourceSurvey, TargetSurvey
 from orchestrator.engines.rsync.options import RsyncOptions

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.domain.changes import FolderChanges
+from orchestrator.domain.point import FolderChanges
 from orchestrator.engines.rsync.parse import (
     DryRunReader,
     RsyncStats,

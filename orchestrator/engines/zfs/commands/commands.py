@@ -1,4 +1,8 @@
-"""All command lines of the zfs engine, each flag with its reason beside it."""
+"""All command lines of the zfs engine, each flag with its reason beside it.
+
+The scripts lie in `engines/zfs/scripts/`. One call is one login over ssh. Names are passed as arguments: nothing is ever spliced
+into a text.
+"""
 
 import math
 import shlex
@@ -8,7 +12,6 @@ from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import PipeOptions
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.engines.zfs.commands import scripts
 from orchestrator.engines.zfs.model import (
     FLAGS,
     PLACEHOLDER,
@@ -18,8 +21,11 @@ from orchestrator.engines.zfs.model import (
     SendFlags,
     SideSurvey,
 )
-from orchestrator.process import scripts as package_scripts
+from orchestrator.process import scripts
 
+# A login without a terminal, and an ordinary user, often have no sbin in their PATH.
+PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+SUDO = 'zfs() { sudo -n zfs "$@"; }'
 _ROOM = "engines/zfs"
 MOUNT_FUNCTIONS = "mount-safely.sh"
 # One argument may have 128 KiB, and a whole remote line is one argument of the remote shell.
@@ -70,8 +76,8 @@ def script_command(
     `before`: text that it needs in front. `with_functions`: the script that holds functions which this one calls. `prefix`:
     words of the programs that start the shell.
     """
-    front = "".join(f"{line}\n" for line in (scripts.PATH, *((scripts.SUDO,) if where.sudo else ())))
-    return package_scripts.script_command(
+    front = "".join(f"{line}\n" for line in (PATH, *((SUDO,) if where.sudo else ())))
+    return scripts.script_command(
         _ROOM,
         name,
         *values,
@@ -87,13 +93,13 @@ def namespace_command(
     name: str, *values: str, effect: Effect, host: Host | None, sudo: bool, with_functions: str = ""
 ) -> Command:
     """Build the command of a script that mounts, in a mount namespace of its own, which root alone can make."""
-    prefix = (*(("sudo", "-n") if sudo else ()), *package_scripts.MOUNT_NAMESPACE)
+    prefix = (*(("sudo", "-n") if sudo else ()), *scripts.MOUNT_NAMESPACE)
     return script_command(
         name,
         *values,
         effect=effect,
         where=CommandHost(host=host),
-        before=package_scripts.script(_ROOM, MOUNT_FUNCTIONS),
+        before=scripts.script(_ROOM, MOUNT_FUNCTIONS),
         with_functions=with_functions,
         prefix=prefix,
     )
@@ -101,7 +107,7 @@ def namespace_command(
 
 def runs_with_sudo(command: Command) -> bool:
     """Return whether the command runs zfs with sudo."""
-    return command.argv[0] == "sudo" or (command.argv[:2] == ("sh", "-c") and scripts.SUDO in command.argv[2])
+    return command.argv[0] == "sudo" or (command.argv[:2] == ("sh", "-c") and SUDO in command.argv[2])
 
 
 def zfs_command(*words: str, effect: Effect, where: CommandHost) -> Command:
@@ -350,7 +356,7 @@ def listen_command(words: tuple[str, ...], side: SideSurvey, line: MbufferConnec
 
 def _end_command(name: str, *values: str, effect: Effect, where: CommandHost) -> Command:
     """Build one end of an mbuffer connection, with the functions that its script calls."""
-    meet = f'meet() {{\nperl -e {shlex.quote(package_scripts.script(_ROOM, "meet.pl"))} "$@"\n}}\n'
+    meet = f'meet() {{\nperl -e {shlex.quote(scripts.script(_ROOM, "meet.pl"))} "$@"\n}}\n'
     return script_command(
         name,
         *values,
@@ -429,7 +435,7 @@ def bookmark_commands(marks: tuple[tuple[str, str, str], ...], side: SideSurvey)
     """
     if side.programs:
         pool = side.root.path.partition("/")[0]
-        program = package_scripts.printing_function("channel_program", package_scripts.script(_ROOM, "bookmarks.lua"))
+        program = scripts.printing_function("channel_program", scripts.script(_ROOM, "bookmarks.lua"))
         for batch in batch_arguments(marks):
             yield script_command(
                 "bookmarks.sh", pool, *batch, effect=Effect.WRITES, where=command_host(side), before=program

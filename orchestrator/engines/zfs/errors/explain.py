@@ -73,11 +73,12 @@ def redact(text: str) -> str:
 
 def _stopped(reason: StopReason, evidence: Evidence) -> OrchestratorError:
     pool = "`zpool status` on both sides shows whether a pool is suspended; "
+    where = f" on {evidence.host}" if evidence.host else ""
     if reason is StopReason.STALLED:
-        why = "nothing moved for too long, so the stream was ended"
+        why = f"nothing moved for too long{where.replace(' on ', ' to or from ')}, so the stream was ended"
         return Stalled(why, evidence=evidence, hint=pool + GOES_ON)
     if reason is StopReason.TIMED_OUT:
-        why = "zfs did not answer in time"
+        why = f"zfs{where} did not answer in time"
         return Stalled(why, evidence=evidence, hint=f"{pool}the next attempt looks again")
     if reason is StopReason.FLOODED:
         return too_much("zfs", evidence, "of very many datasets: name one further down as `source`, in several jobs")

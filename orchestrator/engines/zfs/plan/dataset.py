@@ -5,7 +5,6 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.zfs.model import AbortReceive, Action, Dataset, ResumedSend, Rollback, SendFlags, Snapshot
 from orchestrator.engines.zfs.plan import divergence
-from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot, find_common_snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.dataset_plan import (
     DatasetPlan,
@@ -16,7 +15,7 @@ from orchestrator.engines.zfs.plan.dataset_plan import (
     inheritance_below,
 )
 from orchestrator.engines.zfs.plan.divergence import refuse_waiting
-from orchestrator.engines.zfs.plan.increments import choose_snapshots, plan_sends
+from orchestrator.engines.zfs.plan.increments import CommonSnapshot, choose_snapshots, find_common_snapshot, plan_sends
 from orchestrator.engines.zfs.plan.resume import StaleReceive, judge_resume
 from orchestrator.engines.zfs.plan.send_flags import first_flags, frozen_flags, is_raw
 

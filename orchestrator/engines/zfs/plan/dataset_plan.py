@@ -15,7 +15,7 @@ from orchestrator.engines.zfs.model import (
     SendFlags,
     Snapshot,
 )
-from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot
+from orchestrator.engines.zfs.plan.increments import CommonSnapshot
 
 
 class EncryptionInheritance(StrEnum):

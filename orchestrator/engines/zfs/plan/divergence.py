@@ -1,13 +1,17 @@
-"""Decisions on a diverged target: a refusal with evidence and hints; with consent, a rollback or a rename."""
+"""Decisions where source and target part: a refusal with evidence and hints; with consent, a rollback or a rename.
+
+A target diverged from its source, or the source was made anew since the last good run, and nothing may take its emptiness for news.
+"""
 
 from collections.abc import Iterable
 
 from orchestrator.domain.names import point_name
 from orchestrator.domain.plan import Refusal
+from orchestrator.domain.source_identity import SOURCE_IDENTITY, SourceIdentity, is_made_anew, parse_identity
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.zfs.model import Dataset, RenameAside, Rollback, Snapshot
-from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot
+from orchestrator.engines.zfs.model import Dataset, RenameAside, Rollback, SideSurvey, Snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.plan.increments import CommonSnapshot, find_common_snapshot
 
 ASIDE = "aside"  # allowed: rename the obstacle, and send everything again
 ROLLBACK = "rollback"  # consent in [zfs] may-destroy
@@ -119,3 +123,53 @@ def refuse_waiting(why: str, refusal: Refusal) -> Refusal:
 
 def _beside(case: PlanContext) -> str:
     return f"to rename it away with all below it, and start from scratch: {case.command} --{ASIDE}"
+
+
+def source_identity(source: SideSurvey) -> SourceIdentity:
+    """Return the identity of a surveyed source, which has its root dataset."""
+    return SourceIdentity(dataset=source.datasets[""].guid, pool=source.pool_guid, root=str(source.root))
+
+
+def refuse_remade(case: PlanContext) -> Refusal | None:
+    """Return a refusal when the source was made anew, and holds no snapshot that its copy holds too.
+
+    With one it was restored, by whatever tool, and its copies continue.
+    """
+    source, target = case.world.source, case.world.target
+    remembered = case.requested.remembered.get(SOURCE_IDENTITY, "")
+    known = parse_identity(remembered)
+    if known is None or case.world.returning is not None or ASIDE in case.requested.allowed:
+        return None
+    now = source_identity(source)
+    if not is_made_anew(remembered, now.root, now.dataset) or _is_restored(case):
+        return None
+    pool = source.root.path.partition("/")[0]
+    if known.pool == now.pool:
+        why, anew = (
+            f"{now.root} was made anew since the last run, and is not what was copied",
+            f"; or, to begin anew with it: {case.command} --{ASIDE}",
+        )
+    else:
+        why, anew = f"the pool {pool} was made anew since the last run, and {now.root} is not what was copied", ""
+    held = sum(len(dataset.snapshots) for dataset in target.datasets.values())
+    evidence = (
+        f"guid of the dataset: {known.dataset} at the last run, {now.dataset} now",
+        f"guid of the pool: {known.pool} at the last run, {now.pool} now",
+        f"{target.root} holds {show_count(held, 'snapshot')} of what was there",
+    )
+    return Refusal(
+        why=why, evidence=evidence if held else evidence[:2], hint=f"{restore_first(case)}{anew}", guard=ASIDE
+    )
+
+
+def _is_restored(case: PlanContext) -> bool:
+    source, target = case.world.source.datasets, case.world.target.datasets
+    return any(find_common_snapshot(source[name], target[name]) is not None for name in case.names if name in target)
+
+
+def restore_first(case: PlanContext) -> str:
+    """Return the hint that brings the source back; a dataset that has its name by now is kept under another one."""
+    source = case.world.source
+    command = f"restore it first: poolferry restore run {case.job.name} --to {source.root}"
+    aside = "" in source.datasets and "/" in source.root.path
+    return f"{command} --{ASIDE} (what is there now stays, under another name)" if aside else command

@@ -20,10 +20,9 @@ from orchestrator.engines.zfs.plan import transport
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.dataset import decide_dataset
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan, EncryptionInheritance
-from orchestrator.engines.zfs.plan.dependencies import order_datasets
-from orchestrator.engines.zfs.plan.remade_source import refuse_remade, restore_first
+from orchestrator.engines.zfs.plan.divergence import refuse_remade, restore_first
 from orchestrator.engines.zfs.plan.resume import is_foreign
-from orchestrator.engines.zfs.plan.stages import Stages, arrange_stages
+from orchestrator.engines.zfs.plan.stages import Stages, arrange_stages, order_datasets
 
 
 def plan(job: Job, world: ZfsSurvey, request: RunRequest) -> Decision:

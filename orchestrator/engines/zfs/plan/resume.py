@@ -8,8 +8,8 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_size
 from orchestrator.engines.zfs.model import Dataset, ResumedSend, ResumeToken, SendFlags, Snapshot
-from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.plan.increments import CommonSnapshot
 from orchestrator.engines.zfs.plan.resume_attempts import MOST_RUNS, ResumeAttempts, next_attempt
 
 ABORT = "abort"  # allowed: discard any remains of an interrupted receive

@@ -21,9 +21,9 @@ from orchestrator.engines.zfs.model import ActionPlan, Dataset, RenameAside, Sid
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan import steps
 from orchestrator.engines.zfs.plan import summary as telling
-from orchestrator.engines.zfs.plan.common_snapshot import find_common_snapshot
 from orchestrator.engines.zfs.plan.context import parent_dataset
 from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark
+from orchestrator.engines.zfs.plan.increments import find_common_snapshot
 from orchestrator.engines.zfs.plan.plan import decide_actions
 from orchestrator.engines.zfs.restore.model import Cursor, DatasetRestoreSurvey, is_restored_by_us
 

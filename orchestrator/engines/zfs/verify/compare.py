@@ -7,8 +7,8 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.zfs.model import Dataset, Snapshot
-from orchestrator.engines.zfs.plan.common_snapshot import find_common_snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.plan.increments import find_common_snapshot
 
 _NAMED = 5
 

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import Bookmark, Dataset, DatasetType, Snapshot
-from orchestrator.engines.zfs.plan.common_snapshot import CommonSnapshot, find_common_snapshot
+from orchestrator.engines.zfs.plan.increments import CommonSnapshot, find_common_snapshot
 from tests.engines.zfs.model_run import Ferry, ferry, requested
 
 

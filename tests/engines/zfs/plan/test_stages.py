@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from orchestrator.engines.zfs.model import ActionPlan, CreatePlaceholder, FullSend, IncrementalSend
 from orchestrator.engines.zfs.plan.context import parent_dataset
-from orchestrator.engines.zfs.plan.dependencies import dependency_levels, order_datasets
+from orchestrator.engines.zfs.plan.stages import dependency_levels, order_datasets
 from tests.engines.zfs.model_run import ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"

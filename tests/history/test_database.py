@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from orchestrator.history.codec import decode_text, encode_text, from_microseconds, tail_of_output, to_microseconds
+from orchestrator.history.database import decode_text, encode_text, from_microseconds, tail_of_output, to_microseconds
 
 
 @given(some.binary())

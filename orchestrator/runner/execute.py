@@ -9,9 +9,19 @@ from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.copies import ChangeReporter, Copier, PointLister, SourceIdentifier
 from orchestrator.engines.contract.engine import RunRequest, implements
+from orchestrator.planners.guard_memory import GUARD_MEMORY, next_guard_memory, parse_guard_memory
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import copy_history, finish_run, has_after_run
-from orchestrator.runner.decide import GROUND, USED, check_fit, count_folders, decide_run, source_ground, with_sizes
+from orchestrator.runner.decide import (
+    GROUND,
+    USED,
+    check_fit,
+    count_folders,
+    decide_run,
+    moves_finder,
+    source_ground,
+    with_sizes,
+)
 from orchestrator.runner.left_out import end_incomplete, end_left_out, unreadable_entries
 from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, close_notes, forget_notes
@@ -26,7 +36,8 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
     engine = journal.tools.engine
     if implements(engine, PointLister) and (points := engine.surveyed_points(journal.job, world)) is not None:
         see_points(journal, points)
-    decision = decide_run(journal.job, engine, world, request, count_folders(journal.job, engine, world, writer))
+    folders, moves = count_folders(journal.job, engine, world, writer), moves_finder(journal.job, engine, world, writer)
+    decision = decide_run(journal.job, engine, world, request, folders, moves)
     match decision:
         case Refusal():
             return _refuse(journal, decision)
@@ -52,7 +63,7 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
     follows = bool(nothing.stages) or has_after_run(journal, changed=changed)
     with history.together():
         journal.decided(nothing)
-        _remember(journal, world)
+        _remember(journal, world, request)
         history.remember(job.name, USED, str(job.target.location))
         if nothing.current:
             history.point_current(job.name, job.target.name, nothing.current, journal.run, journal.now)
@@ -85,7 +96,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     _do(plan, executor, world)
     if plan.again:
         raise LookAgain(f"{plan.summary}: done; another survey decides what comes next")
-    _remember(journal, world)
+    _remember(journal, world, request)
     finish_run(journal, writer, executor, changed=True)
     journal.tools.history.remember(journal.job.name, USED, str(journal.job.target.location))
     _refresh_kit(journal, writer)
@@ -148,9 +159,13 @@ def _do(decision: Plan | NothingToDo, executor: StepExecutor, world: Any) -> Non
         raise TargetFull(f"{error.why}{told}", evidence=error.evidence, hint=error.hint) from error
 
 
-def _remember(journal: RunRecorder, world: Any) -> None:
+def _remember(journal: RunRecorder, world: Any, request: RunRequest) -> None:
     job, tools = journal.job, journal.tools
     if implements(tools.engine, ChangeReporter):
         tools.history.remember(job.name, GROUND, source_ground(*tools.engine.ground(world)))
+        if (look := tools.engine.changes(world)) is not None:
+            before, allowed = parse_guard_memory(request.remembered.get(GUARD_MEMORY)), "max-deleted" in request.allowed
+            told = next_guard_memory(before, look, request.now, loss_allowed=allowed)
+            tools.history.remember(job.name, GUARD_MEMORY, told)
     if implements(tools.engine, SourceIdentifier):
         tools.history.remember(job.name, SOURCE_IDENTITY, tools.engine.identity(world))

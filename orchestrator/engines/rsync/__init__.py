@@ -1,6 +1,6 @@
 """rsync: trees of files, copied to dated restore points that share unchanged files, or to a plain mirror."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,11 @@ class RsyncEngine:
 
     def newest(self, world: RsyncSurvey) -> RestorePoint | None:
         return world.points[-1] if world.points else None
+
+    def find_moved(self, job: Job, world: RsyncSurvey, reader: Reader) -> Mapping[bytes, int]:
+        from orchestrator.engines.rsync.moves import find_moved
+
+        return find_moved(job, world, reader)
 
     def surveyed_points(self, job: Job, world: RsyncSurvey) -> tuple[RestorePoint, ...] | None:
         return world.points if world.target.owner == job.name and options_of(job).points else None

@@ -187,6 +187,9 @@ class DryRunReader:
             other=self.other,
             altered=tuple(self.altered),
             moving=stats.transferred_size,
+            files_now=stats.regular,
+            files_new=self.files_new,
+            files_gone=self.files_gone,
             folders={
                 top: FolderChanges(before=None, deleted=gone, changed=new) for top, (gone, new) in self.folders.items()
             },

@@ -53,6 +53,8 @@ def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
         found.append(
             f"{what} in {job.target.location} could be entered by other users of that machine; now only by the owner (0700)"
         )
+    if not world.points and world.changes and world.changes.entries_now == 0:
+        found.append(f"the source {job.source} is empty, and so is this first copy: is it mounted?")
     if world.reserved:
         shown = ", ".join(map(show_name, world.reserved[:_NAMED]))
         more = f" and {len(world.reserved) - _NAMED} more" if len(world.reserved) > _NAMED else ""

@@ -330,7 +330,14 @@ def _first_copy(listed: "TreeSplitter") -> Changes:
     """Return the changes of a first copy: it copies everything."""
     entries, size = listed.totals()
     return Changes(
-        entries_before=None, files_before=None, entries_now=entries, deleted=0, changed=0, created=entries, moving=size
+        entries_before=None,
+        files_before=None,
+        entries_now=entries,
+        deleted=0,
+        changed=0,
+        created=entries,
+        moving=size,
+        files_now=listed.files,
     )
 
 

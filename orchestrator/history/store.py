@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from orchestrator.domain.errors import Evidence
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 WHOLE = "whole"  # the scope of a reading of a whole point; any other value names a part
 MOST_FINDINGS = 1000  # per reading; the rest is only counted
+_CHECKED, _CHECK_EVERY = "history checked", timedelta(days=7)  # a small fact of no job
 _REMOVING = "points being removed from "  # before a place's name, a small fact of a job
 MOST_OUTPUT = 64 * 1024  # bytes of a hook's output, as the contract of hooks says
 
@@ -155,6 +156,7 @@ class History:
         ]
         if not gone:
             return ()
+        self._database.check(whole=False)  # the last end was not clean
         with self.together():  # another process may heal at the same time
             return tuple(run for run in gone if self._database.change("heal_run", run=run, now=now))
 
@@ -437,6 +439,13 @@ class History:
         """Return the fact stored under this key; None when there is none."""
         row = self._database.first("recall", job=job, key=key)
         return None if row is None else str(row["value"])
+
+    def check_when_due(self, now: datetime) -> None:
+        """Look through the whole file when that was not done for a week. Raises: HistoryError when it is damaged."""
+        last = self.recall("", _CHECKED)
+        if last is None or not timedelta(0) <= now - datetime.fromisoformat(last) < _CHECK_EVERY:
+            self._database.check(whole=True)
+            self.remember("", _CHECKED, now.isoformat())
 
     def backup_to(self, path: str) -> None:
         """Write a consistent backup of the history to `path`, completely or not at all; others may record meanwhile."""

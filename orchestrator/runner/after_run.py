@@ -117,7 +117,11 @@ def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePo
 
 
 def copy_history(journal: RunRecorder, writer: Writer) -> None:
-    """Copy a consistent history, with the end of this run, to the target; a failure is only a warning."""
+    """Copy a consistent history, with the end of this run, to the target; a failure is only a warning.
+
+    Raises: HistoryError when the history is damaged: then the older copy on the target stays as it is.
+    """
+    journal.tools.history.check_when_due(journal.now)
     try:
         _carry(journal, writer)
     except (OrchestratorError, OSError) as error:

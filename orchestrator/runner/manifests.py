@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import chain, islice
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from orchestrator.domain.answers import NOT_READ, unreadable
 from orchestrator.domain.authentication import (
@@ -22,7 +22,7 @@ from orchestrator.domain.authentication import (
     expected_key,
     judge_manifest,
 )
-from orchestrator.domain.errors import ManifestForged, OrchestratorError, ProofFailed
+from orchestrator.domain.errors import LookAgain, ManifestForged, OrchestratorError, ProofFailed
 from orchestrator.domain.names import POINT_NAME, parse_point_name, show_name
 from orchestrator.domain.place import FOUND, Location
 from orchestrator.domain.plan import ManifestRecording, Pipeline
@@ -33,7 +33,7 @@ from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import LONGEST_LISTING, PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.problems import note_bad_manifest
-from orchestrator.runner.run_recorder import RunRecorder, fetch_file, notes_in_order, run_small
+from orchestrator.runner.run_recorder import RunRecorder, fetch_file, is_earlier_note, notes_in_order, run_small
 from orchestrator.verify.build import (
     DigestSpool,
     ManifestDraft,
@@ -52,6 +52,7 @@ _T = TypeVar("_T")
 _READER_HINT = (
     "try again; if it comes back, look at the disk: the copy itself may be sound, and other points may be whole"
 )
+MOST_AT_ONCE = 500  # names in one command line
 _PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of its programs failed
 REMAINDERS = (b".~poolferry-partial~",)  # what rsync keeps of half-copied files: no part of any tree
 
@@ -92,7 +93,10 @@ def record_manifest(
 
 
 def _moved(folder: str, journal: RunRecorder, notes: str) -> Iterator[tuple[bytes, str]]:
-    """Return the notes of this run and of interrupted ones before it, in order of time, sorted by name."""
+    """Return the notes of this run and of interrupted ones before it, in order of time, sorted by name.
+
+    What an interrupted run wrote is read once more: since then it may have rotted, or never have reached the disk.
+    """
     moves = (move for path in notes_in_order(folder) for move in _read_moves(path, journal))
     return sorted_moves(moves, folder=notes)
 
@@ -104,7 +108,11 @@ def _sorted(records: Iterator[_T]) -> Iterator[_T]:
 
 def _read_moves(path: str, journal: RunRecorder) -> Iterator[tuple[bytes, str]]:
     with open(path, "rb") as lines:
-        yield from journal.tools.trees.moved(lines)
+        if not is_earlier_note(path):
+            yield from journal.tools.trees.moved(lines)
+            return
+        for name, digest in journal.tools.trees.moved(lines):
+            yield name, digest and UNKNOWN + digest
 
 
 def _linked(work: ManifestRecording, journal: RunRecorder, writer: Writer, notes: str) -> Iterator[ManifestEntry]:
@@ -149,10 +157,7 @@ def _fill_here(
         run_workers(pipelines, collector, journal, writer)
         bad = [found for found in collector.reading(took_s=0).findings if found.verdict is not Verdict.UNPROVED]
         if bad:
-            raise ProofFailed(
-                f"what was copied reads otherwise: {show_name(bad[0].path)}: {bad[0].detail}",
-                hint="run again; if it comes back, look at the target's disk",
-            )
+            _copy_anew(work, [found.path for found in bad], bad[0].detail, journal, writer)
         yield from spool.numbered()
 
 
@@ -202,8 +207,25 @@ def _fill_there(
                 raise ProofFailed(
                     f"the far side did not read {show_name(entry.path)}", hint="run again: it looks again"
                 )
+            if entry.digest not in (UNKNOWN, UNKNOWN + known[1]) and entry.digest.startswith(
+                f"{UNKNOWN}{work.digest}:"
+            ):
+                detail = f"{known[1]}, expected {entry.digest.removeprefix(UNKNOWN)}"
+                _copy_anew(work, [entry.path], detail, journal, writer)
             yield number, known[1]
             known = next(found, None)
+
+
+def _copy_anew(
+    work: ManifestRecording, paths: list[bytes], detail: str, journal: RunRecorder, writer: Writer
+) -> NoReturn:
+    """Remove files of a copy that read otherwise than they were written, so that another attempt copies them. Raises: LookAgain."""
+    run_small(journal.tools.trees.forget(work.tree, tuple(paths[:MOST_AT_ONCE])), journal, writer)
+    more = f" and {show_count(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
+    raise LookAgain(
+        f"what was copied reads otherwise: {show_name(paths[0])}: {detail}{more}; copied anew",
+        hint="run again; if it comes back, look at the target's disk",
+    )
 
 
 def digests_there(

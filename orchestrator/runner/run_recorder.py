@@ -214,6 +214,11 @@ def close_notes(folder: str) -> None:
             os.rename(f"{folder}/{name}", f"{folder}/{_EARLIER}{last + 1:06d}-{name}")
 
 
+def is_earlier_note(path: str) -> bool:
+    """Return True for a note of an interrupted run or attempt."""
+    return os.path.basename(path).startswith(_EARLIER)
+
+
 def notes_in_order(folder: str) -> tuple[str, ...]:
     """Return the paths of all notes, this run's and those of interrupted ones before it, in the order of writing."""
     names = [name for name in os.listdir(folder) if name.startswith((_EARLIER, _NOTE))]

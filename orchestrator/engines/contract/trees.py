@@ -35,6 +35,10 @@ class TreeEngine(Protocol):
         """Return the file that records damaged entries of a point for the next survey; None: it needs no record."""
         ...
 
+    def forget(self, tree: Location, paths: tuple[bytes, ...]) -> Pipeline:
+        """Return the pipeline that removes files of an unfinished copy, so that the next one copies them."""
+        ...
+
     def discard(self, file: Location) -> Pipeline:
         """Return the pipeline that removes a small file of ours from the target."""
         ...

@@ -157,6 +157,9 @@ class RsyncEngine:
             return point.tree / MIRROR_DAMAGED
         return Location(path=f"{point.tree.path}.damaged", host=point.tree.host)
 
+    def forget(self, tree: Location, paths: tuple[bytes, ...]) -> Pipeline:
+        return Pipeline(stages=(script_commands.discard_command(tree, paths),))
+
     def discard(self, file: Location) -> Pipeline:
         return Pipeline(stages=(script_commands.discard_note_command(file),))
 

@@ -122,8 +122,13 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
         changes = replace(changes, entries_before=None, files_before=None)
     return RsyncSurvey(
         here=here, there=there, source=source, target=target, changes=changes, unread=unread, parallel_copies=parallel_copies, holes=holes,
-        reserved=reserved,
+        reserved=reserved, noted=not target.work or _are_notes_there(request.notes),
     )  # fmt: skip
+
+
+def _are_notes_there(folder: str) -> bool:
+    """Return True when an interrupted copy left notes: else what it wrote is compared with the source by its bytes."""
+    return any(name.startswith(("moved-", "earlier-")) for name in os.listdir(folder))
 
 
 def _look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:

@@ -71,6 +71,26 @@ class Proof(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReview:
+    """The comparison of a finished copy with its source: kinds, owners, modes, times, links, access lists, attributes.
+
+    `again` copies those entries anew that are listed, NUL-terminated, in the local file `names`. `hint`: what helps where that
+    does not end the differences.
+    """
+
+    source: Location
+    one_filesystem: bool
+    owners: bool  # owners are the same numbers on both sides
+    grain_ns: int
+    parts: str  # letters of the attributes that are copied
+    links: bool
+    mirror: bool
+    again: Pipeline
+    names: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestRecording:
     """Work that writes the manifest of a new point: every entry of `tree` with its digest.
 
@@ -85,6 +105,7 @@ class ManifestRecording:
     linked: RestorePoint | None
     digest: str
     apart: tuple[bytes, ...] = ()  # names in its root that are no part of it
+    review: SourceReview | None = None  # None: the source is not looked at again
 
     effect = Effect.WRITES
 

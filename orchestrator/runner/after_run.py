@@ -30,8 +30,11 @@ def _asks_points(journal: RunRecorder, *, changed: bool) -> bool:
     return often or bool(journal.tools.history.problems.open_of(job.name, job.target.name))
 
 
-def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, changed: bool) -> None:
-    """Do the work that follows a copy. A removal that fails is a warning: the copy itself is good."""
+def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, changed: bool) -> bool:
+    """Do the work that follows a copy; return True when points were read or removed.
+
+    A removal that fails is a warning: the copy itself is good.
+    """
     job, tools = journal.job, journal.tools
     points: tuple[RestorePoint, ...] | None = None
     if _asks_points(journal, changed=changed):
@@ -43,14 +46,16 @@ def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, 
         from orchestrator.runner.mend import mend_points
 
         mend_points(journal, writer, points, notes=executor.notes, changed=changed)
-    if points and is_verification_due(journal):
+    verified = bool(points) and is_verification_due(journal)
+    if points and verified:
         _verify(journal, writer, executor, points[-1])
     if tools.snapshotter is not None:
         from orchestrator.runner.snapshots import prune_snapshots
 
         prune_snapshots(journal, writer, changed=changed)
     elif points and not job.keep.everything:
-        _prune(journal, executor, points)
+        return _prune(journal, executor, points) or verified
+    return verified
 
 
 def verification_step(point: RestorePoint, workers: int) -> Step:
@@ -97,7 +102,8 @@ def _verify(journal: RunRecorder, writer: Writer, executor: StepExecutor, newest
         executor.do((verification_step(newest, journal.job.verify.workers),))
 
 
-def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePoint, ...]) -> None:
+def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePoint, ...]) -> bool:
+    """Remove the points that no rule keeps; return True when there were some."""
     job = journal.job
     tools = journal.tools
     sound = [known.name for known in tools.history.views.points(job.name) if known.sound]
@@ -107,25 +113,39 @@ def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePo
     gone = points_to_remove(decide_points(points, job, now=now, protected=protected))
     engine = tools.engine
     if not gone or not implements(engine, PointRemover):
-        return
+        return False
     names = tuple(decision.point.name for decision in gone)
     tools.history.removing(job.name, job.target.name, names)
     try:
         executor.do(engine.plan_removal(job, names, tuple(decision.reason for decision in gone)))
     except OrchestratorError as error:
         journal.warn(f"points could not be removed: {error}")
+    return True
 
 
-def copy_history(journal: RunRecorder, writer: Writer) -> None:
+def copy_history(journal: RunRecorder, writer: Writer, *, changed: bool = True) -> None:
     """Copy a consistent history, with the end of this run, to the target; a failure is only a warning.
 
-    Raises: HistoryError when the history is damaged: then the older copy on the target stays as it is.
+    `changed`: False for a run that found nothing to do; then the last copy tells the same, unless it failed or is gone. Raises:
+    HistoryError when the history is damaged: then the older copy on the target stays as it is.
     """
     journal.tools.history.check_when_due(journal.now)
+    job, history = journal.job, journal.tools.history
+    missing = f"no history copy:{job.target.name}"
     try:
-        _carry(journal, writer)
+        if changed or history.recall(job.name, missing) or _is_gone(journal):
+            _carry(journal, writer)
+            if history.recall(job.name, missing):
+                history.remember(job.name, missing, "")
     except (OrchestratorError, OSError) as error:
+        history.remember(job.name, missing, "yes")
         journal.note(f"the history could not be copied to the target: {error}")
+
+
+def _is_gone(journal: RunRecorder) -> bool:
+    """Return True when the copy beside a local target is not there. A far one costs a login, so it is believed."""
+    root = journal.job.target.location
+    return root.host is None and not os.path.lexists(f"{root.path}/.poolferry/history.sqlite")
 
 
 def _carry(journal: RunRecorder, writer: Writer) -> None:

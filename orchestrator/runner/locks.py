@@ -81,16 +81,26 @@ def _alone_with(names: tuple[str, ...], busy: str, state: str, lock_folder: str)
     attach a disk either.
     """
     with contextlib.ExitStack() as held:
-        try:
-            os.makedirs(lock_folder, mode=0o700, exist_ok=True)
-            usable = os.access(lock_folder, os.W_OK)
-        except OSError:
-            usable = False
-        folder = lock_folder if usable else f"{state}/locks"
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        folder = visit_lock_folder(state, lock_folder)
         for name in names:
             _hold(held, f"{folder}/visit-{name}", os.O_RDWR | os.O_CREAT, lambda _: False, 0.0, busy)
         yield
+
+
+def visit_lock_folder(state: str, lock_folder: str = VISITS, *, make: bool = True) -> str:
+    """Return the folder of the visits' locks; for a user who may not write below /run one in the state directory."""
+    if make:
+        with contextlib.suppress(OSError):
+            os.makedirs(lock_folder, mode=0o700, exist_ok=True)
+    folder = lock_folder if os.access(lock_folder, os.W_OK) else f"{state}/locks"
+    if make:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    return folder
+
+
+def is_visited(disk: "Disk", state: str, lock_folder: str = VISITS) -> bool:
+    """Return True while a visit of the disk goes on, of any poolferry on this machine."""
+    return _busy(f"{visit_lock_folder(state, lock_folder, make=False)}/visit-{disk.identity}")
 
 
 def _hold(

@@ -9,6 +9,8 @@ from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.problem import Problem, ProblemKind, problem_hint, problem_sentence
 from orchestrator.domain.run import Outcome, RunType
+from orchestrator.domain.source_identity import SOURCE_STATE
+from orchestrator.domain.source_state import parse_source_state
 from orchestrator.history.values import NO_POINTS, HealthFacts, RunRecord
 from orchestrator.history.views import HistoryReader
 from orchestrator.planners.health import CopyHealth, HealthInput, JobState, judge_health
@@ -94,7 +96,7 @@ def judge_job(
         last=blamed.outcome if blamed else None,
         last_why=(blamed.why or "") if blamed else "",
         since=_last_run_text(last) if last and facts.last_failed and last.outcome in _DECIDES_NOTHING else "",
-        proved=facts.newest_copy,
+        newest_verified=facts.newest_copy,
         failures=facts.failures,
         broken=facts.broken or (blamed is not None and blamed.kind in (RunType.VERIFY, RunType.DRILL)),
         running=running.begun_at if running else None,
@@ -154,7 +156,12 @@ def job_statuses(jobs: Sequence[Job], views: HistoryReader, *, now: datetime, al
     """Return the state of each job, all at one moment."""
     with views.glance():
         pauses = views.due_runs.pauses()
-        return [_job_status(job, views, now=now, alive=alive, pauses=pauses) for job in jobs]
+        states = views.facts_of_jobs(SOURCE_STATE)
+        found = [_job_status(job, views, now=now, alive=alive, pauses=pauses) for job in jobs]
+    return [
+        replace(each, source=parse_source_state(states[each.job.name])) if each.job.name in states else each
+        for each in found
+    ]
 
 
 def _job_status(job: Job, views: HistoryReader, *, now: datetime, alive: Alive, pauses: Pauses) -> JobStatus:

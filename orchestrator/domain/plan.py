@@ -3,13 +3,16 @@
 import shlex
 from datetime import datetime
 from enum import IntEnum
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Bytes
+
+if TYPE_CHECKING:
+    from orchestrator.domain.source_state import SourceState
 
 
 class Effect(IntEnum):
@@ -64,7 +67,7 @@ def single_command(*argv: str, effect: Effect, host: Host | None = None) -> Pipe
     return Pipeline(stages=(Command(argv=argv, effect=effect, host=host),))
 
 
-class Proof(Protocol):
+class Confirmation(Protocol):
     """Expected effect of a step; each engine has its own values, and `confirm` checks them."""
 
     def __str__(self) -> str: ...
@@ -80,7 +83,8 @@ class SourceReview:
 
     source: Location
     one_filesystem: bool
-    owners: bool  # owners are the same numbers on both sides
+    owners: bool  # owners are copied, and are the same numbers on both sides
+    modes: bool  # modes are copied
     grain_ns: int
     parts: str  # letters of the attributes that are copied
     links: bool
@@ -144,7 +148,7 @@ class Step:
     worker: str  # steps of one worker run in order, workers in parallel; they begin in the order of first mention
     work: Pipeline | ManifestRecording | TreeVerification
     expected: Bytes | None  # None: could not be known; never 0 for unknown
-    proof: Proof | None = None
+    confirmation: Confirmation | None = None
     makes: str | None = None  # the restore point that exists once this step is confirmed
     taken: datetime | None = None  # when the source was in the state of that point, where the plan knows
     removes: str | None = None  # the restore point that is gone once this step has begun
@@ -194,6 +198,7 @@ class Refusal:
     """A decision not to act: stored, shown and tested like a plan. `guard`: the name that `run --allow` takes, if any.
 
     `outcome`: of the run that it ends: FAILED where the surveyed data is broken already, WAITING where a later run may do it.
+    `source`: the state of a source that is lost, or not restored yet.
     """
 
     why: str
@@ -201,6 +206,7 @@ class Refusal:
     hint: str
     guard: str | None = None
     outcome: Outcome = Outcome.REFUSED
+    source: "SourceState | None" = None
 
 
 Decision = Plan | NothingToDo | Refusal

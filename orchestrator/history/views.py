@@ -41,7 +41,7 @@ def open_reader(path: str, *, wait_s: float = 10.0) -> "HistoryReader":
 
 
 # Columns of steps that were named before today's fields.
-_COLUMNS = {"does": "action", "lane": "worker"}
+_COLUMNS = {"proved": "confirmed", "does": "action", "lane": "worker"}
 
 
 class HistoryReader:
@@ -157,6 +157,10 @@ class HistoryReader:
         """Return the small facts that runs of a job stored for later runs."""
         return {str(row["key"]): str(row["value"]) for row in self._database.rows("memory", job=job)}
 
+    def facts_of_jobs(self, key: str) -> dict[str, str]:
+        """Return one small fact of all jobs, by job; without those that have none."""
+        return {str(row["job"]): str(row["value"]) for row in self._database.rows("facts_of_jobs", key=key)}
+
     def health_facts(self, job: str, *, limit: int = 10, at: tuple[str, str] | None = None) -> HealthFacts:
         """Return the facts of a job's health, at one moment; `limit`: number of its past runs.
 
@@ -217,7 +221,7 @@ def _step(row: Row) -> StepRecord:
     kept = {_COLUMNS.get(name, name): value for name, value in row.items() if name != "run"}
     lists = {"commands": decode_list(row["commands"]), "last_output": decode_list(row["last_words"])}
     kept.pop("last_words")
-    return StepRecord(**{**kept, **lists, "exits": decode_exits(row["exits"]), "proved": _yes(row["proved"])})
+    return StepRecord(**{**kept, **lists, "exits": decode_exits(row["exits"]), "confirmed": _yes(row["proved"])})
 
 
 def _event(row: Row) -> EventRecord:

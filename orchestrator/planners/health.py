@@ -41,18 +41,18 @@ BAD = (JobState.LATE, JobState.FAILING, JobState.INCOMPLETE)
 class HealthInput:
     """Remembered facts of a job. `last` and `last_why`: outcome and reason of the newest ended run.
 
-    A failure that no good run has followed yet is shown instead, and then `since` says how the newest run ended. `proved`: the
+    A failure that no good run has followed yet is shown instead, and then `since` says how the newest run ended. `newest_verified`: the
     newest state of the source that a verified copy holds; a run that finds nothing to do renews it. `failures`: runs that ended
     badly since the last one that ended well. `running`: when the run that goes on began. `awake`: since when the machine is on
     again, if it was recently off or asleep. `paused`: why and until when; empty: not. `broken`: a copy was read again and
-    differs from its manifest. `copies` False: the job works on its source alone, and `proved` is its last good run. `problem`:
+    differs from its manifest. `copies` False: the job works on its source alone, and `newest_verified` is its last good run. `problem`:
     the gravest of the copies themselves; `left_out`: the files that the newest copy lacks, as they could not be read.
     """
 
     first_begun: datetime | None
     last: Outcome | None
     last_why: str
-    proved: datetime | None
+    newest_verified: datetime | None
     failures: int = 1
     running: datetime | None = None
     awake: datetime | None = None
@@ -89,10 +89,10 @@ class CopyHealth:
 
 def judge_health(facts: HealthInput, *, now: datetime, late_after: Seconds | None) -> CopyHealth:
     """Return a job's state; paused outranks late, late outranks the last run's outcome. `late_after` None: never late."""
-    age = None if facts.proved is None else Seconds((now - facts.proved).total_seconds())
+    age = None if facts.newest_verified is None else Seconds((now - facts.newest_verified).total_seconds())
     if facts.paused:
         return CopyHealth(state=JobState.PAUSED, why=f"{facts.paused}; {_copy(facts, age)}", age=age)
-    if facts.first_begun is None and facts.proved is None:
+    if facts.first_begun is None and facts.newest_verified is None:
         return CopyHealth(state=JobState.NEW, why="has never run", age=None)
     late = _late(facts, age, now=now, late_after=late_after)
     if late:
@@ -132,7 +132,7 @@ def _late(facts: HealthInput, age: Seconds | None, *, now: datetime, late_after:
     if late_after is None:
         return ""
     limit = f"late-after is {show_duration(late_after)}"
-    if age is not None and age < -late_after:  # a clock was wrong; such a copy would hide failures until then
+    if age is not None and _is_misdated(age):  # such a copy would hide failures until then
         return f"{facts.newest} is dated {show_duration(-age)} after now, so its age is unknown; {limit}"
     if age is not None:
         return f"{facts.newest} is {show_duration(age)} old; {limit}" if age > late_after else ""
@@ -152,10 +152,17 @@ def _by_last_run(facts: HealthInput, age: Seconds | None) -> tuple[JobState, str
         return JobState.INCOMPLETE, f"{facts.left_out}; {copy}"
     if facts.last in (Outcome.WAITING, Outcome.INTERRUPTED):
         return JobState.WAITING, f"the last run is {told}; {copy}"
-    if age is not None:
+    if age is not None and not _is_misdated(age):
         return JobState.UP, copy
     return (JobState.NEW if facts.last is None else JobState.FAILING), copy
 
 
 def _copy(facts: HealthInput, age: Seconds | None) -> str:
+    if age is not None and _is_misdated(age):
+        return f"{facts.newest} is dated {show_duration(-age)} after now: a clock was wrong, and its age is unknown"
     return f"{facts.none} yet" if age is None else f"{facts.newest} is {show_duration(max(age, 0))} old"
+
+
+def _is_misdated(age: Seconds) -> bool:
+    """Return whether an instant is further after now than the clocks of two machines differ."""
+    return age < -_HOUR

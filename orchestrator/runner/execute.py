@@ -5,7 +5,7 @@ from typing import Any, assert_never
 from orchestrator.domain.errors import LookAgain, PartlyRefused, TargetFull
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
-from orchestrator.domain.source_identity import SOURCE_IDENTITY
+from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.copies import ChangeReporter, Copier, PointLister, SourceIdentifier
 from orchestrator.engines.contract.engine import RunRequest, implements
@@ -50,6 +50,10 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
 
 def _refuse(journal: RunRecorder, refusal: Refusal) -> RunReport:
     journal.decided(refusal)
+    if refusal.source is not None:
+        from orchestrator.runner.source_state import remember_refusal
+
+        remember_refusal(journal, refusal)
     return journal.ended(refusal.outcome, refusal.why, hint=refusal.hint, evidence=refusal.evidence)
 
 
@@ -83,7 +87,7 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
 
 def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, request: RunRequest) -> RunReport:
     plan = _weighed(journal, plan, writer)
-    fitting = check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
+    fitting = _fitting(journal, writer, world, plan, request)
     if isinstance(fitting, Refusal):
         return _refuse(journal, fitting)
     plan = fitting
@@ -114,6 +118,20 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
         report = journal.ended(Outcome.DONE, _done(journal, plan.summary))
     copy_history(journal, writer)
     return report
+
+
+def _fitting(journal: RunRecorder, writer: Writer, world: Any, plan: Plan, request: RunRequest) -> Plan | Refusal:
+    """Return the plan, or a refusal when the target has too little free space, even without what [keep] lets go.
+
+    Why before the copy here: after it nothing would ever be pruned on a target that is full.
+    """
+    fitting = check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
+    if isinstance(fitting, Refusal) and journal.tools.snapshotter is not None:
+        from orchestrator.runner.snapshots import prune_target
+
+        if prune_target(journal, writer):
+            return check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
+    return fitting
 
 
 def _refresh_kit(journal: RunRecorder, writer: Writer) -> None:
@@ -169,3 +187,7 @@ def _remember(journal: RunRecorder, world: Any, request: RunRequest) -> None:
             tools.history.remember(job.name, GUARD_MEMORY, told)
     if implements(tools.engine, SourceIdentifier):
         tools.history.remember(job.name, SOURCE_IDENTITY, tools.engine.identity(world))
+        if any(request.remembered.get(key) for key in (SOURCE_STATE, RESTORED, LAST_RESTORE)):
+            from orchestrator.runner.source_state import end_state
+
+            end_state(journal, tools.engine, world, request.remembered)

@@ -22,7 +22,7 @@ from orchestrator.domain.authentication import (
     expected_key,
     judge_manifest,
 )
-from orchestrator.domain.errors import LookAgain, ManifestForged, OrchestratorError, ProofFailed
+from orchestrator.domain.errors import LookAgain, ManifestForged, OrchestratorError, VerificationFailed
 from orchestrator.domain.names import POINT_NAME, parse_point_name, show_name
 from orchestrator.domain.place import FOUND, Location
 from orchestrator.domain.plan import ManifestRecording, Pipeline
@@ -190,7 +190,7 @@ def _linked(work: ManifestRecording, journal: RunRecorder, writer: Writer, notes
         yield from read_manifest(path)[1]
     except ManifestForged:
         raise
-    except (ProofFailed, OSError) as error:
+    except (VerificationFailed, OSError) as error:
         journal.warn(f"the manifest of the older point cannot be used, so unchanged files are read: {error}")
 
 
@@ -243,10 +243,10 @@ def run_workers(
 
         result = writer.stream(pipeline, stop=journal.tools.stop, on_output=heard, on_tick=tick)
         if result.stopped is not None:
-            raise journal.tools.engine.explain(pipeline_failure(pipeline, result))
+            raise journal.tools.engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
         if not result.well:
             words = result.last_output[0].strip() or f"a reader ended with {result.exits[0]}"
-            raise ProofFailed(f"nothing is verified: {words}", hint=_READER_HINT)
+            raise VerificationFailed(f"nothing is verified: {words}", hint=_READER_HINT)
 
     with ThreadPoolExecutor(len(pipelines)) as pool:
         list(pool.map(one, enumerate(pipelines)))
@@ -266,7 +266,7 @@ def _fill_there(
     for number, entry in enumerate(read_manifest(draft_of(local))[1]):
         if entry.digest.startswith(UNKNOWN):
             if known is None or known[0] != entry.path:
-                raise ProofFailed(
+                raise VerificationFailed(
                     f"the far side did not read {show_name(entry.path)}", hint="run again: it looks again"
                 )
             if entry.digest not in (UNKNOWN, UNKNOWN + known[1]) and entry.digest.startswith(
@@ -312,7 +312,7 @@ def digests_there(
     try:
         pipeline, parse = journal.tools.trees.digests(tree, names, empty, algorithm, journal.job)
     except ValueError as error:
-        raise ProofFailed(str(error), hint="points to come can be read there with another digest") from error
+        raise VerificationFailed(str(error), hint="points to come can be read there with another digest") from error
     result = writer.stream(
         Pipeline(stages=pipeline.stages, reads=pipeline.reads, keeps=kept),
         stop=journal.tools.stop,
@@ -387,12 +387,12 @@ def require_authentic(point: RestorePoint, manifest: str, journal: RunRecorder, 
     """
     try:
         judged = judge(point, manifest, journal)
-    except ProofFailed as error:
+    except VerificationFailed as error:
         note_bad_manifest(journal, point, error.why)
         with contextlib.suppress(OrchestratorError):  # such as a target that is read-only: history knows it
             store_damage_note(point, [b""], journal, writer, notes)
         hint = f"`poolferry run {journal.job.name}` makes a new point and links nothing to this one; {error.hint}"
-        raise ProofFailed(error.why, hint=hint) from error
+        raise VerificationFailed(error.why, hint=hint) from error
     if judged.shown is Authenticity.OTHER_KEY:
         journal.warn(judged.says)
     if judged.shown is Authenticity.FORGED:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.authentication import AuthenticationKey
-from orchestrator.domain.errors import HistoryError, OrchestratorError, ProofFailed
+from orchestrator.domain.errors import HistoryError, OrchestratorError, VerificationFailed
 from orchestrator.engines.rsync.parse import parse_marker
 from orchestrator.history.store import open_history
 from orchestrator.verify.entry import ManifestEntry
@@ -55,7 +55,7 @@ def test_a_manifest(tmp_path: Path) -> None:
         try:
             tag = read_tag(path, key)
             found = list(read_manifest(path)[1])
-        except ProofFailed:
+        except VerificationFailed:
             continue
         assert (tag.right, found) == (True, entries), "a bit of the packing's own heading"
 

@@ -250,7 +250,7 @@ def store_command(file: Location) -> Command:
 def discard_note_command(file: Location) -> Command:
     """Build the command that removes a small file of ours."""
     effect = Effect.WRITES
-    return _script("discard-note.sh", file.path, effect=effect, host=file.host, with_functions="enter-room.sh")
+    return _script("discard-note.sh", file.path, effect=effect, host=file.host, with_functions="enter-own-folder.sh")
 
 
 def mend_point_command(root: Location, sound: str, damaged: str) -> Command:

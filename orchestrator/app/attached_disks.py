@@ -56,7 +56,7 @@ class AttachedDisks:
         found = next((each for each in self._devices(reader) if each.disk == disk), None)
         if found is None:
             return "it is not plugged in"
-        if found.state is not DeviceState.TO_PROVE:
+        if found.state is not DeviceState.TO_VERIFY:
             return found.says
         if medium.use(disk, found.device, reader).attached:
             return ""

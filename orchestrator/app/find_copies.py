@@ -59,7 +59,7 @@ def _disks_here(settings: "Settings", jobs: Sequence[Job], views: "HistoryReader
 
     with compose.make_reader(jobs[0], compose.make_stop_request(None), settings.log) as reader:
         found = identify_devices(survey_devices(reader), disks, views.disks.known())
-    return frozenset(each.disk.name for each in found if each.disk and each.state is DeviceState.TO_PROVE)
+    return frozenset(each.disk.name for each in found if each.disk and each.state is DeviceState.TO_VERIFY)
 
 
 def _of_job(settings: "Settings", job: Job, views: "HistoryReader", here: frozenset[str]) -> Iterator[CopyCandidate]:
@@ -120,7 +120,7 @@ def _remembered(record: PointRecord) -> CandidatePoint | None:
         return None
     return CandidatePoint(
         name=record.name, taken=taken, at=max(taken, record.confirmed_at or taken), sound=record.sound,
-        proved=record.verified_at is not None, read_at=record.whole_at, entries=record.entries, bytes=record.bytes,
+        verified=record.verified_at is not None, read_at=record.whole_at, entries=record.entries, bytes=record.bytes,
     )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ def _candidate_point(point: RestorePoint, record: PointRecord | None) -> Candida
             name=point.name,
             taken=point.taken,
             at=point.taken,
-            proved=point.manifest is not None,
+            verified=point.manifest is not None,
             sound=False if point.damaged else None,
         )
     return told

@@ -20,7 +20,7 @@ class CandidatePoint:
     name: str
     taken: datetime
     at: datetime
-    proved: bool
+    verified: bool
     sound: bool | None
     read_at: datetime | None = None
     entries: int | None = None
@@ -29,7 +29,7 @@ class CandidatePoint:
     @property
     def good(self) -> bool:
         """Return True when a restore may trust the point."""
-        return self.proved and self.sound is not False
+        return self.verified and self.sound is not False
 
     def fits(self, at: datetime | None, name: str | None) -> bool:
         """Return True when the point matches the request."""
@@ -100,9 +100,7 @@ def _why_none(copies: Sequence[CopyCandidate], at: datetime | None, name: str | 
     why = ""
     if doubtful:
         last = max(doubtful, key=lambda each: each.taken)
-        why = (
-            f"; {last.name} is {'damaged' if last.sound is False else 'not proved'}, and restored only when it is named"
-        )
+        why = f"; {last.name} is {'damaged' if last.sound is False else 'not verified'}, and restored only when it is named"
     return f"no copy holds a verified and sound point{requested}{why}"
 
 

@@ -43,8 +43,11 @@ def rebuild_pool(
     if plan:
         with AttachedDisks(settings, None) as stays:
             return _Rebuild(settings, None, stays, name, lose, trust, content=content, hears=hears).end()
-    with open_session(settings) as session, AttachedDisks(settings, session) as stays:
-        return _Rebuild(settings, session, stays, name, lose, trust, content=content, hears=hears).end()
+    command = f"poolferry restore pool {name}"
+    with open_session(settings) as session, AttachedDisks(settings, session, command) as stays:
+        end = _Rebuild(settings, session, stays, name, lose, trust, content=content, hears=hears).end()
+        stays.settle(over=end.outcome in (Outcome.DONE, Outcome.REFUSED))
+        return end
 
 
 class _Rebuild:

@@ -283,6 +283,10 @@ class History:
         """Record that the point was removed."""
         self._database.change("lose_point", job=job, place=place, name=name, now=now)
 
+    def point_incomplete(self, job: str, place: str, name: str) -> None:
+        """Record that parts of a point are missing at the place: it is no verified copy, and not as new as the source."""
+        self._database.change("doubt_point", job=job, place=place, name=name)
+
     def points_seen(self, job: str, place: str, points: Mapping[str, datetime | None], now: datetime) -> None:
         """Record exactly these points at the place, by name with when each was taken: add unknown ones, remove vanished ones.
 

@@ -1,6 +1,6 @@
 """Engines that copy: their reports before, during and after a copy; and the removal of points."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from orchestrator.domain.job import Job
@@ -44,6 +44,14 @@ class SourceIdentifier(Protocol):
 
     def identity(self, world: Any) -> str:
         """Return the identity of the surveyed source, for history to remember after a good run."""
+        ...
+
+
+class CompletenessReporter(Protocol):
+    """An engine whose copies have parts, each with points of its own."""
+
+    def incomplete_points(self, job: Job, world: Any, reader: Reader) -> Mapping[str, tuple[str, ...]]:
+        """Return each point of the copy with the parts that lack it, though the surveyed source has it; none: it is whole."""
         ...
 
 

@@ -13,7 +13,10 @@ FAST := not slow and not root and not lab and not bench
 
 # What runs need, and what only the tests need. python3 is asked for separately: any Python 3.11 with venv will do.
 RUNTIME_PACKAGES := rsync openssh-client mbuffer perl-base sqlite3 acl attr util-linux
-TEST_PACKAGES := openssh-server openssl e2fsprogs iproute2 shellcheck
+TEST_SERVERS := openssh-server prometheus prometheus-node-exporter nut-server nut-client
+# A machine's own mail system stays what it is; where there is none, Debian's default one is tested.
+TEST_SERVERS += $(if $(wildcard /usr/sbin/sendmail),,exim4-base exim4-daemon-light)
+TEST_PACKAGES := $(TEST_SERVERS) openssl e2fsprogs iproute2 shellcheck
 # What builds and runs the virtual machines of tests/lab; LAB=no leaves these tests out.
 LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs openssh-client xz-utils zstd
 
@@ -21,7 +24,7 @@ LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs openssh-client x
 scripts = $(shell find hooks .ci orchestrator tests/lab/guest -type f ! -name '*.py' ! -name '*.md' -exec grep -lEm1 '^\#!.*[/ ]$(1)( |$$)' {} + 2>/dev/null)
 
 # $(call installed,PACKAGES): installs with apt what dpkg does not know, or says what a person must install.
-# A freshly installed ssh server is neither started nor enabled: the tests run their own on loopback.
+# A freshly installed server (ssh, mail, Prometheus, UPS) is neither started nor enabled: the tests run their own on loopback.
 define installed
 	@missing=(); \
 	$(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || missing+=(python3 python3-venv); \
@@ -36,7 +39,8 @@ define installed
 	    "  sudo apt-get install --no-install-recommends $${missing[*]}" "Then call make again." >&2; exit 1; fi; \
 	echo "apt: installing $${missing[*]}"; \
 	mkdir -p .venv; log=.venv/apt.log; policy=/usr/sbin/policy-rc.d; quiet=no; \
-	if [[ " $${missing[*]} " == *" openssh-server "* ]]; then quiet=yes; fi; \
+	servers=(); for package in $(TEST_SERVERS); do \
+	  if [[ " $${missing[*]} " == *" $$package "* ]]; then servers+=($$package); quiet=yes; fi; done; \
 	if [ $$quiet = yes ] && [ ! -e $$policy ]; then \
 	  printf '#!/bin/sh\nexit 101\n' | $${root[@]+"$${root[@]}"} tee $$policy >/dev/null; \
 	  $${root[@]+"$${root[@]}"} chmod 755 $$policy; \
@@ -45,7 +49,8 @@ define installed
 	{ "$${apt[@]}" update && "$${apt[@]}" install -y --no-install-recommends "$${missing[@]}"; } >$$log 2>&1 </dev/null \
 	  || { cat $$log >&2; echo "apt could not install: $${missing[*]} (above, and in $$log, is why)" >&2; exit 1; }; \
 	if [ $$quiet = yes ] && [ -d /run/systemd/system ]; then \
-	  $${root[@]+"$${root[@]}"} systemctl disable -q ssh.service ssh.socket 2>/dev/null || true; fi
+	  dpkg-query -L "$${servers[@]}" | sed -nE 's,.*/(systemd/system|init\.d)/([^/@]+)$$,\2,p' | sort -u | while read -r unit; do \
+	    $${root[@]+"$${root[@]}"} systemctl disable -q $$unit 2>/dev/null || true; done; fi
 endef
 
 .NOTPARALLEL:
@@ -59,7 +64,7 @@ demo: setup  ## installs what is missing, then runs a real backup from copy to r
 	@$(BIN)/python -m tests.demo
 
 # Two runs, so that no test waits for a core that machines have. Nothing chosen by ARGS in one of them is no failure.
-test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup  ## the same set-up, then every test, the lab's too (LAB=no: not those)
+test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup .venv/debian/stamp  ## the same set-up, then every test, the lab's too (LAB=no: not those)
 	@code=0; ended() { [ "$$1" = 5 ] && [ -n '$(subst ','\'',$(ARGS))' ] || code=$$1; }; \
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not lab and not long' --durations=15 $(ARGS) || ended $$?; \
 	if [ "$(LAB)" != no ]; then \
@@ -67,20 +72,20 @@ test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup  ## the same s
 	  $(BIN)/python -m pytest -n 3 -m 'lab and not long' --dist worksteal --durations=25 $(ARGS) || ended $$?; fi; \
 	exit $$code
 
-test-long: packages-test packages-lab setup  ## 20,000 strange answers for each parser; and more on real pools: faults, the older OpenZFS, the peers, chaos of other seeds
+test-long: packages-test packages-lab setup .venv/debian/stamp  ## 20,000 strange answers for each parser; and more on real pools: faults, the older OpenZFS, the peers, chaos of other seeds
 	@code=0; ended() { [ "$$1" = 5 ] && [ -n '$(subst ','\'',$(ARGS))' ] || code=$$1; }; \
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'long and not lab' --durations=15 $(ARGS) || ended $$?; \
 	$(BIN)/python -m tests.lab build || code=$$?; \
 	$(BIN)/python -m pytest -n 2 -m 'lab and long' --durations=15 $(ARGS) || ended $$?; \
 	exit $$code
 
-test-zfs: packages-test setup  ## the lab's tests on this machine's own OpenZFS, as root, pools on files
+test-zfs: packages-test setup .venv/debian/stamp  ## the lab's tests on this machine's own OpenZFS, as root, pools on files
 	@POOLFERRY_LAB_NATIVE=1 $(BIN)/python -m pytest -m lab $(ARGS)
 
 lab: packages-lab setup  ## builds the virtual machines: Debian 13 and 12 with OpenZFS, kept under ~/.cache
 	@$(BIN)/python -m tests.lab build
 
-check: packages-test setup  ## format, lint, types, shell, the fast tests; under a minute
+check: packages-test setup .venv/debian/stamp  ## format, lint, types, shell, the fast tests; under a minute
 	@$(BIN)/python -m ruff format --check --quiet . $(call scripts,python3) || { echo "format: run make format" >&2; exit 1; }
 	@$(BIN)/python -m ruff check --quiet . $(call scripts,python3)
 	@$(BIN)/python -m mypy --no-error-summary
@@ -90,7 +95,7 @@ check: packages-test setup  ## format, lint, types, shell, the fast tests; under
 
 # What decides must be seen deciding each way: the words, the planners, every engine's plan, and what reads programs' answers.
 DECIDES := orchestrator/domain/*,orchestrator/planners/*,orchestrator/engines/*/plan.py,orchestrator/engines/*/plan/*,orchestrator/engines/*/parse.py,orchestrator/engines/zfs/survey/parse.py
-coverage: packages-test setup  ## which lines and branches the fast tests reach; fails where what decides is not wholly reached
+coverage: packages-test setup .venv/debian/stamp  ## which lines and branches the fast tests reach; fails where what decides is not wholly reached
 	@$(BIN)/python -m coverage erase
 	@$(BIN)/python -m coverage run -m pytest -q -m '$(FAST)' tests/domain tests/planners tests/engines tests/config tests/history tests/process tests/views
 	@$(BIN)/python -m coverage report --include='$(DECIDES)' --fail-under=100
@@ -135,3 +140,12 @@ packages-lab:
 .venv/stamp-project: .venv/stamp-lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# Debian lets nobody install apcupsd beside NUT, and tests want the real words of both: this one is unpacked only.
+.venv/debian/stamp: | .venv/stamp-project
+	@command -v apt-get >/dev/null || exit 0; echo "apt: unpacking apcupsd into .venv/debian"; \
+	if [ "$$(id -u)" = 0 ]; then root=(); else root=(sudo -n); fi; \
+	mkdir -p .venv/debian; cd .venv/debian; \
+	apt-get -qq download apcupsd 2>/dev/null || { $${root[@]+"$${root[@]}"} apt-get -qq update && apt-get -qq download apcupsd; } >apt.log 2>&1 \
+	  || { cat apt.log >&2; echo "apt could not download apcupsd, which tests need" >&2; exit 1; }; \
+	dpkg-deb -x apcupsd_*.deb . && rm -f apcupsd_*.deb && touch stamp

@@ -4,11 +4,13 @@ It is imported only where poolferry.toml requires it, and none of it can make th
 """
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.domain.errors import DeclarationError
+from orchestrator.domain.errors import DeclarationError, HistoryError
 from orchestrator.domain.machine import has_late_hook, has_subscribers
+from orchestrator.domain.run import Outcome
 
 if TYPE_CHECKING:
     from orchestrator.app.heartbeat import StartPing
@@ -49,6 +51,8 @@ class RunObservers:
 
     def ended(self, job: "Job", report: "RunReport", begun: "StartPing | None") -> None:
         """Queue the end ping of a run that is already recorded in history; then publish the changes."""
+        if report.outcome is not Outcome.NOTHING:
+            self._thin()
         if self._machine is None:
             return
         if self._machine.notice:
@@ -58,6 +62,17 @@ class RunObservers:
                 begun.over()
             queue_end_ping(self._where, job, report, self._machine, self._say)
         self.changed()
+
+    def _thin(self) -> None:
+        """Remove the details of old runs, as [history] keep says; a failure is logged only."""
+        from orchestrator.domain.machine import HistoryOptions
+
+        keep = (self._machine.history if self._machine else HistoryOptions()).keep
+        try:
+            with compose.open_history(self._where) as history:
+                history.thin(compose.now() - timedelta(seconds=keep))
+        except HistoryError as error:
+            self._say(f"the details of old runs could not be removed: {error.why}")
 
     def changed(self) -> None:
         """Write the metrics and send the notices after history has changed."""

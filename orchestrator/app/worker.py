@@ -40,7 +40,6 @@ class RunProcess:
         self.job = job
         self.due = due_run
         self.result: PipelineResult | None = None
-        self.stuck = False
         self._stop = StopRequest()
         self._command = Command(
             argv=(
@@ -50,7 +49,7 @@ class RunProcess:
             effect=Effect.WRITES,
             environment=tuple((name, environment[name]) for name in _PASSED_ON if name in environment),
         )  # fmt: skip
-        self._watch = _StallWatch(self)
+        self._watch = _StallWatch(job, self._stop)
         self._thread: threading.Thread | None = None
 
     def begin(self, say: Say, ended: Callable[[], None]) -> None:
@@ -60,6 +59,11 @@ class RunProcess:
         """
         self._thread = threading.Thread(target=self._go, args=(say, ended), name=f"run {self.job.name}", daemon=True)
         self._thread.start()
+
+    @property
+    def stuck(self) -> bool:
+        """Return True when the run has shown no sign of life for too long."""
+        return self._watch.stuck
 
     def end(self, why: str) -> None:
         """Request the run to stop; a later run continues from there."""
@@ -106,13 +110,19 @@ def _unheard(_: str) -> None:
 
 
 class _StallWatch:
-    """A check for signs of life twice a minute, which ends a run that has shown none for too long."""
+    """A check for signs of life twice a minute, which ends a run that has shown none for too long.
 
-    def __init__(self, running: RunProcess) -> None:
+    Why it does not know the run itself: two objects that hold each other live on with the descriptor of the stop request
+    until a garbage collection, which may not come for many runs.
+    """
+
+    def __init__(self, job: Job, stop: StopRequest) -> None:
         self.first: tuple[int, ...] = ()
         self.say: Say = _unheard
-        self._running = running
-        self._patience = silence_limit(running.job)
+        self.stuck = False
+        self._name = job.name
+        self._stop = stop
+        self._patience = silence_limit(job)
         self._seen: tuple[ProcessActivity, ...] = ()
         self._looked = self._lived = compose.monotonic()
 
@@ -122,17 +132,17 @@ class _StallWatch:
 
     def look(self) -> None:
         now = compose.monotonic()
-        if now - self._looked < min(LOOK_S, self._patience / 4) or self._running.stuck:
+        if now - self._looked < min(LOOK_S, self._patience / 4) or self.stuck:
             return
         seen = tuple(each for process in self.first for each in process_activity(process))
         if shows_activity(self._seen, seen, now - self._looked):
             self._lived = now
         self._seen, self._looked = seen, now
         if now - self._lived >= self._patience:
-            self._running.stuck = True
-            name, long = self._running.job.name, show_duration(now - self._lived)
-            self.say(f"{name}: stuck: for {long} its processes have neither worked nor moved a byte; it is ended")
-            self._running.end(f"stuck: nothing moved for {long}")
+            self.stuck = True
+            long = show_duration(now - self._lived)
+            self.say(f"{self._name}: stuck: for {long} its processes have neither worked nor moved a byte; it is ended")
+            self._stop.request(f"stuck: nothing moved for {long}")
 
 
 class _PrefixedLines:

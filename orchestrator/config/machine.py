@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.config.decode import TomlFile, decode_section, list_choices, nearest_name, parse_toml_file, show_value
 from orchestrator.config.ownership import writable_by_others
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
-from orchestrator.domain.machine import ClockOptions, DigestOptions, MachineConfig, MetricsOptions
+from orchestrator.domain.machine import ClockOptions, DigestOptions, HistoryOptions, MachineConfig, MetricsOptions
 from orchestrator.domain.names import show_name
 
 if TYPE_CHECKING:
     from orchestrator.domain.notice import Channel
 
 FILE = "poolferry.toml"
-SECTIONS: dict[str, type[Any]] = {"clock": ClockOptions, "digest": DigestOptions, "metrics": MetricsOptions}
+SECTIONS: dict[str, type[Any]] = {
+    "clock": ClockOptions, "digest": DigestOptions, "metrics": MetricsOptions, "history": HistoryOptions,
+}  # fmt: skip
 CHANNELS = "notice"
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.job import config_key, parse_clock
+from orchestrator.domain.units import Seconds, parse_duration
 
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job
@@ -70,12 +71,23 @@ class MetricsOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryOptions:
+    """How long the history keeps what."""
+
+    keep: Seconds = config_key(
+        "how long a run's steps, commands, output and errors are kept; its line in `poolferry history` stays",
+        default=Seconds(365 * 86400.0), parse=parse_duration, example="180d",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineConfig:
     """All settings of poolferry.toml; its defaults when the file is missing."""
 
     clock: ClockOptions = field(default_factory=ClockOptions)
     digest: DigestOptions = field(default_factory=DigestOptions)
     metrics: MetricsOptions = field(default_factory=MetricsOptions)
+    history: HistoryOptions = field(default_factory=HistoryOptions)
     notice: "tuple[Channel, ...]" = ()
 
 

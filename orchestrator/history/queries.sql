@@ -29,6 +29,22 @@ WHERE job = :job AND id < :run AND outcome = 'waiting' AND id > (
     ), 0)
 );
 
+-- Of the runs that still have details, the newest one of the :most oldest: so that no run waits long for it.
+-- name: last_to_thin
+SELECT max(id) AS last FROM (
+    SELECT id FROM runs WHERE id IN (SELECT DISTINCT run FROM attempts ORDER BY run LIMIT :most) AND ended_at < :before
+);
+
+-- The steps go with their attempts.
+-- name: thin_attempts
+DELETE FROM attempts WHERE run <= :last AND run NOT IN (SELECT id FROM runs WHERE outcome IS NULL);
+
+-- name: thin_events
+DELETE FROM events WHERE run <= :last AND run NOT IN (SELECT id FROM runs WHERE outcome IS NULL);
+
+-- name: thin_hooks
+DELETE FROM hooks WHERE run <= :last AND run NOT IN (SELECT id FROM runs WHERE outcome IS NULL);
+
 -- name: begin_attempt
 INSERT INTO attempts (run, number, begun_at) VALUES (:run, :number, :now);
 

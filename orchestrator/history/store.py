@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 WHOLE = "whole"  # the scope of a reading of a whole point; any other value names a part
 MOST_FINDINGS = 1000  # per reading; the rest is only counted
+MOST_THINNED = 2000  # runs at once: 0.1 s
 MOST_OUTPUT = 64 * 1024  # bytes of a hook's output, as the contract of hooks says
 
 
@@ -340,6 +341,18 @@ class History:
         self._database.change("know_point", job=job, place=place, name=name, taken=taken, now=now)
         row = self._database.first("point_id", job=job, place=place, name=name)
         return int(row["id"]) if row else 0
+
+    def thin(self, before: datetime) -> None:
+        """Remove steps, messages and hook calls of the runs that ended before; the runs' own lines stay.
+
+        At most MOST_THINNED runs each time, the oldest first: a history of many years is thinned over some nights.
+        """
+        row = self._database.first("last_to_thin", before=before, most=MOST_THINNED)
+        if row is None or row["last"] is None:
+            return
+        with self.together():
+            for what in ("thin_attempts", "thin_events", "thin_hooks"):
+                self._database.change(what, last=row["last"])
 
     # Memory
 

@@ -193,6 +193,9 @@ class Flow:
             for stage in self._stages:
                 stage.let_go()
             self._wires.close()
+            # Both hold this object: without them it ends with its last user, and with it the stop request's descriptor.
+            self._heard.clear()
+            self._silence = None
 
     def _through_our_hands(self) -> int:
         return self._said + (self._wires.relay.moved if self._wires.relay else 0)

@@ -28,8 +28,11 @@ def _asks_points(journal: RunRecorder, *, changed: bool) -> bool:
     return changed or not job.keep.everything or job.verify.every is not None or journal.tools.engine.stays
 
 
-def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, changed: bool) -> None:
-    """Do the work that follows a copy. A removal that fails is a warning: the copy itself is good."""
+def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, changed: bool) -> bool:
+    """Do the work that follows a copy; return True when points were read or removed.
+
+    A removal that fails is a warning: the copy itself is good.
+    """
     job, tools = journal.job, journal.tools
     points: tuple[RestorePoint, ...] | None = None
     if _asks_points(journal, changed=changed):
@@ -37,14 +40,16 @@ def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, 
         tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
     if points and tools.engine.stays:  # there is no copy: such a job exists for the newest snapshot itself
         tools.history.proved(job.name, job.target.name, points[-1].name, journal.run, journal.now)
-    if points and is_verification_due(journal):
+    verified = bool(points) and is_verification_due(journal)
+    if points and verified:
         _verify(journal, writer, executor, points[-1])
     if tools.snapshotter is not None:
         from orchestrator.runner.snapshots import prune_snapshots
 
         prune_snapshots(journal, writer, changed=changed)
     elif points and not job.keep.everything:
-        _prune(journal, executor, points)
+        return _prune(journal, executor, points) or verified
+    return verified
 
 
 def verification_step(point: RestorePoint, workers: int) -> Step:
@@ -91,7 +96,8 @@ def _verify(journal: RunRecorder, writer: Writer, executor: StepExecutor, newest
         executor.do((verification_step(newest, journal.job.verify.workers),))
 
 
-def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePoint, ...]) -> None:
+def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePoint, ...]) -> bool:
+    """Remove the points that no rule keeps; return True when there were some."""
     job = journal.job
     tools = journal.tools
     sound = [known.name for known in tools.history.views.points(job.name) if known.sound]
@@ -101,20 +107,36 @@ def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePo
     gone = points_to_remove(decide_points(points, job, now=now, protected=protected))
     engine = tools.engine
     if not gone or not implements(engine, PointRemover):
-        return
+        return False
     names = tuple(decision.point.name for decision in gone)
     try:
         executor.do(engine.plan_removal(job, names, tuple(decision.reason for decision in gone)))
     except OrchestratorError as error:
         journal.warn(f"points could not be removed: {error}")
+    return True
 
 
-def copy_history(journal: RunRecorder, writer: Writer) -> None:
-    """Copy a consistent history, with the end of this run, to the target; a failure is only a warning."""
+def copy_history(journal: RunRecorder, writer: Writer, *, changed: bool = True) -> None:
+    """Copy a consistent history, with the end of this run, to the target; a failure is only a warning.
+
+    `changed`: False for a run that found nothing to do; then the last copy tells the same, unless it failed or is gone.
+    """
+    job, history = journal.job, journal.tools.history
+    missing = f"no history copy:{job.target.name}"
     try:
-        _carry(journal, writer)
+        if changed or history.recall(job.name, missing) or _is_gone(journal):
+            _carry(journal, writer)
+            if history.recall(job.name, missing):
+                history.remember(job.name, missing, "")
     except (OrchestratorError, OSError) as error:
+        history.remember(job.name, missing, "yes")
         journal.note(f"the history could not be copied to the target: {error}")
+
+
+def _is_gone(journal: RunRecorder) -> bool:
+    """Return True when the copy beside a local target is not there. A far one costs a login, so it is believed."""
+    root = journal.job.target.location
+    return root.host is None and not os.path.lexists(f"{root.path}/.poolferry/history.sqlite")
 
 
 def _carry(journal: RunRecorder, writer: Writer) -> None:

@@ -54,7 +54,7 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
     A run whose earlier attempt moved all, and was cut only then, ends as one that did it now.
     """
     job, history, changed = journal.job, journal.tools.history, journal.moved > 0
-    follows = bool(nothing.stages) or has_after_run(journal, changed=changed)
+    follows, touched = bool(nothing.stages) or has_after_run(journal, changed=changed), bool(nothing.stages)
     with history.together():
         journal.decided(nothing)
         _remember(journal, world)
@@ -64,13 +64,13 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
     if report is None:
         executor = StepExecutor(journal, writer, request.notes)
         _do(nothing, executor, world)
-        finish_run(journal, writer, executor, changed=changed)
+        touched |= finish_run(journal, writer, executor, changed=changed)
         if changed:
             _refresh_kit(journal, writer)
             report = journal.ended(Outcome.DONE, _done(journal, "an earlier attempt carried all of it"))
         else:
             report = journal.ended(Outcome.NOTHING, nothing.why)
-    copy_history(journal, writer)
+    copy_history(journal, writer, changed=changed or touched)
     return report
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 Sample = tuple[tuple[str, ...], float | None]
+# Why not "job": it belongs to Prometheus, which renames ours to exported_job at each ordinary scrape and puts its own
+# there; every series then has job="node". Source: prometheus.io/docs/prometheus/latest/configuration, honor_labels.
+_JOB = "backup_job"
 _ENDED = tuple(outcome.value for outcome in Outcome)
 
 
@@ -64,7 +67,7 @@ def families(measured: MetricsInput) -> "Iterator[Metric]":
     yield _gauge("look_timestamp_seconds", "When these numbers were taken.", (), [((), measured.now.timestamp())])
     yield _gauge("notices_queued", "Messages that no channel has taken yet.", (), [((), measured.queued)])
     yield _gauge(
-        "job_owed_since_timestamp_seconds", "The instant of the due run of a job that has not ended yet.", ("job",),
+        "job_due_since_timestamp_seconds", "The instant of the due run of a job that has not ended yet.", (_JOB,),
         [((name,), since.timestamp()) for name, since in sorted(measured.due.items())],
     )  # fmt: skip
     yield from _of_jobs(each)
@@ -74,13 +77,13 @@ def families(measured: MetricsInput) -> "Iterator[Metric]":
 
 
 def _of_jobs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
-    job = ("job",)
+    job = (_JOB,)
     yield _gauge(
-        "job_info", "What a job copies, and where to.", ("job", "engine", "source", "target"),
+        "job_info", "What a job copies, and where to.", (_JOB, "engine", "source", "target"),
         [((one.job.name, one.job.engine, show_name(str(one.job.source)), show_name(str(one.job.target.location))), 1) for one in found],
     )  # fmt: skip
     yield _gauge(
-        "job_state", "How a job stands: 1 for the state that it is in.", ("job", "state"),
+        "job_state", "How a job stands: 1 for the state that it is in.", (_JOB, "state"),
         [((one.job.name, state.value), float(one.health.state is state)) for one in found for state in JobState],
     )  # fmt: skip
     yield _gauge(
@@ -98,7 +101,7 @@ def _of_jobs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
 
 
 def _of_copies(found: Sequence[JobStatus]) -> "Iterator[Metric]":
-    place = ("job", "place")
+    place = (_JOB, "place")
     yield _gauge(
         "job_newest_copy_timestamp_seconds", "When a verified copy was last as the source was.", place,
         [((one.job.name, copy.place), copy.current_at.timestamp()) for one in found for copy in one.facts.copies],
@@ -112,16 +115,16 @@ def _of_copies(found: Sequence[JobStatus]) -> "Iterator[Metric]":
         [((one.job.name, one.job.target.name), one.points.unsound) for one in found],
     )  # fmt: skip
     yield _gauge(
-        "job_last_verified_timestamp_seconds", "When all of a restore point was last read again.", ("job",),
+        "job_last_verified_timestamp_seconds", "When all of a restore point was last read again.", (_JOB,),
         [((one.job.name,), one.points.whole_at.timestamp() if one.points.whole_at else None) for one in found],
     )  # fmt: skip
 
 
 def _of_runs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
-    job = ("job",)
+    job = (_JOB,)
     ended = [(one.job.name, one.last) for one in found if one.last is not None]
     yield _gauge(
-        "job_last_run_outcome", "How the last run ended: 1 for its outcome.", ("job", "outcome"),
+        "job_last_run_outcome", "How the last run ended: 1 for its outcome.", (_JOB, "outcome"),
         [((name, outcome), float(run.outcome == outcome)) for name, run in ended for outcome in _ENDED],
     )  # fmt: skip
     yield _gauge(
@@ -148,7 +151,7 @@ def _of_runs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
 
 
 def _totals(totals: Sequence[RunTotals]) -> "Iterator[Metric]":
-    by = ("job", "outcome")
+    by = (_JOB, "outcome")
     yield _counter(
         "runs", "Runs that have ended, as far as history goes back.", by, [((e.job, e.outcome), e.runs) for e in totals]
     )

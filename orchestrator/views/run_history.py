@@ -139,6 +139,10 @@ def run_details_lines(story: RunDetails, *, now: datetime, drilled: "DrillRecord
         lines += drill_lines(drilled)
     for attempt in story.attempts:
         lines += _attempt_lines(attempt, many=len(story.attempts) > 1)
+    if run.attempts and not story.attempts:
+        lines.append(
+            "  its steps, commands and output were removed: [history] keep in poolferry.toml says how long they are kept"
+        )
     for hook in story.hooks:
         lines.append(f"  hook for {hook.event}: {' '.join(map(show_name, hook.argv))}: exit {_exit(hook.exit)}")
         lines += indent(hook.output.strip().splitlines()[-5:], 4)

@@ -1,5 +1,6 @@
 """A run that shows no sign of life is ended by the daemon; one that was killed or never began is tried again."""
 
+import gc
 import os
 import signal
 import time
@@ -75,6 +76,21 @@ def test_what_does_not_hear_is_killed(ferry: Ferry, begun: Begun, monkeypatch: p
     os.kill(first, signal.SIGKILL)
     assert begun.run.wait(30)
     assert begun.run.outcome().startswith("was killed by signal 9")
+
+
+def test_a_thousand_runs_leave_no_descriptor(ferry: Ferry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a collection of garbage: a daemon that starts few objects may have none for days."""
+    monkeypatch.setattr("sys.executable", "/bin/true")
+    ferry.job()
+    before = len(os.listdir("/proc/self/fd"))
+    gc.disable()
+    try:
+        for _ in range(1000):
+            assert Begun(ferry).run.wait(30)
+        after = len(os.listdir("/proc/self/fd"))
+    finally:
+        gc.enable()
+    assert after <= before + 1
 
 
 def test_a_run_that_was_killed_is_recorded_and_tried_again(ferry: Ferry) -> None:

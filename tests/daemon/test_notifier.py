@@ -56,6 +56,6 @@ def test_numbers_are_written_and_served(ferry: Ferry) -> None:
     with daemon(ferry) as clock:
         clock.says("photos: done: ")
         until(lambda: file.exists() and "photos" in file.read_text(), "they are written", lambda: clock.log)
-        assert 'job="photos"' in requested(line)
+        assert 'backup_job="photos"' in requested(line)
         clock.end()
     assert not line.exists()

@@ -3,7 +3,9 @@
 import os
 import shutil
 import sqlite3
+import time
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 from tests.whole.house import House, facts, kill, trees_equal, wait_until
 
@@ -129,3 +131,52 @@ def test_state_lost_in_the_middle_of_a_copy(house: House) -> None:
     assert ended["moved_bytes"] <= (60 - there + 1) * 2 * MIB
     assert trees_equal(house.source, house.point())
     assert house.call("verify", "photos").code == 0
+
+
+def test_the_history_is_copied_when_something_changed_or_no_copy_is_there(house: House) -> None:
+    house.write("one", "content")
+    house.job()
+    copy = house.target / ".poolferry" / "history.sqlite"
+    assert house.run().outcome == "done"
+    first = copy.stat().st_ino
+    assert house.run().outcome == "nothing-to-do"
+    assert copy.stat().st_ino == first
+    house.write("one", "other content")
+    assert house.run().outcome == "done"
+    second = copy.stat().st_ino
+    assert second != first
+    copy.unlink()
+    assert house.run().outcome == "nothing-to-do"
+    assert copy.is_file()
+
+
+def test_a_history_that_could_not_be_copied_is_copied_by_the_next_run(house: House) -> None:
+    house.write("one", "content")
+    house.job()
+    copy = house.target / ".poolferry" / "history.sqlite"
+    assert house.run().outcome == "done"
+    copy.unlink()
+    copy.mkdir()
+    house.write("one", "other content")
+    run = house.run()
+    assert run.outcome == "done"
+    copy.rmdir()
+    copy.write_text("something else")
+    assert house.run().outcome == "nothing-to-do"
+    assert copy.read_bytes().startswith(b"SQLite format 3")
+
+
+def test_details_of_old_runs_are_removed_as_declared(house: House) -> None:
+    house.write("one", "content")
+    house.job()
+    (house.config / "poolferry.toml").write_text('[history]\nkeep = "1s"\n')
+    first = house.run()
+    assert house.call("show", str(first["run"]))["attempt"]
+    ended = datetime.now(UTC)
+    while datetime.now(UTC) < ended + timedelta(seconds=1.1):
+        time.sleep(0.1)
+    house.write("one", "other content")
+    second = house.run()
+    assert house.call("show", str(first["run"]))["attempt"] == []
+    assert house.call("show", str(second["run"]))["attempt"]
+    assert [run["run"] for run in house.call("history")["runs"]] == [second["run"], first["run"]]

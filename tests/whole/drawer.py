@@ -51,6 +51,11 @@ class Drawer:
     def declare(self, more: str = "") -> None:
         (self.ferry.config / "targets.toml").write_text(f"[set.offsite]\npower-off = false\n{more}")
 
+    def identity(self, name: str) -> str:
+        """The identity of a disk, as targets.toml declares it."""
+        text = (self.ferry.config / "targets.toml").read_text().split(f"[disk.{self.full(name)}]")[1]
+        return text.split('identity = "')[1].split('"')[0]
+
     def declare_again(self, more: str) -> None:
         """Adds keys to the set, whose disks stay declared."""
         file = self.ferry.config / "targets.toml"

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.runner.locks import VISITS
 from tests.ferry import COMMAND, Ended
 from tests.whole.drawer import Drawer, missing
 from tests.whole.house import wait_until
@@ -18,17 +19,9 @@ from tests.whole.house import wait_until
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 
 
-STANDS = """#!/bin/sh
-[ "$1" = --version ] || { touch $STANDS; while [ ! -e $GOES ]; do sleep 0.1; done; }
-exec /usr/bin/rsync "$@"
-"""
-
-
 def by_udev(drawer: Drawer, name: str) -> Ended:
     """What udev's rule does when the disk was plugged in."""
-    text = (drawer.ferry.config / "targets.toml").read_text().split(f"[disk.{drawer.full(name)}]")[1]
-    uuid = text.split('identity = "')[1].split('"')[0]
-    return drawer.run("disks", "scan", "--identity", uuid)
+    return drawer.run("disks", "scan", "--identity", drawer.identity(name))
 
 
 def by_daemon(drawer: Drawer) -> Ended:
@@ -75,32 +68,17 @@ def test_a_disk_attached_by_hand_is_left_alone_until_it_is_ejected(drawer: Drawe
 
 @contextlib.contextmanager
 def restoring(drawer: Drawer, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A restore that stands still in the middle: its rsync is stopped."""
-    slow = tmp_path / "bin"
-    slow.mkdir()
-    (slow / "rsync").write_text(
-        '#!/bin/sh\n[ "$1" = --version ] || { touch $STANDS; while [ ! -e $GOES ]; do sleep 0.1; done; }\nexec /usr/bin/rsync "$@"\n'
-    )
-    (slow / "rsync").chmod(0o755)
+    """A restore from the attached disk that is stopped as soon as it holds the disk, and goes on afterwards."""
     place = drawer.mountpoint("red") / "photos"
     argv = [*COMMAND, "restore", "run", "--from", str(place), "--to", str(tmp_path / "back")]
-    stands = tmp_path / "stands"
-    variables = {
-        **drawer.ferry.variables(),
-        "PATH": f"{slow}:{os.environ['PATH']}",
-        "STANDS": str(stands),
-        "GOES": str(tmp_path / "goes"),
-    }
-    with subprocess.Popen(
-        argv, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-    ) as going:
-        try:
-            wait_until(stands.exists, going=going)
-            yield going
-        finally:
-            (tmp_path / "goes").touch()
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(going.pid, signal.SIGCONT)
+    going = subprocess.Popen(argv, env=drawer.ferry.variables(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: list(Path(VISITS).glob(f"lease-{drawer.identity('red')}-*")), going=going)
+        going.send_signal(signal.SIGSTOP)
+        yield going
+    finally:
+        going.send_signal(signal.SIGCONT)
+        going.wait(60)
 
 
 def test_a_restore_holds_its_disk_as_long_as_it_lives(drawer: Drawer, tmp_path: Path) -> None:
@@ -115,7 +93,7 @@ def test_a_restore_holds_its_disk_as_long_as_it_lives(drawer: Drawer, tmp_path: 
             assert f"disk {red} is in use since" in ended.out + ended.err
             assert f"(process {going.pid})" in ended.out + ended.err
         assert f"disk {red} is in use since" in drawer.run("disks").out
-    assert going.wait(60) == 0
+    assert going.returncode == 0
     assert (tmp_path / "back" / "a.txt").read_text() == "some words\n"
     assert drawer.run("disks", "eject", red).code == 0
 
@@ -195,14 +173,13 @@ def test_after_safe_nothing_automatic_touches_a_disk_until_it_was_away(drawer: D
 def test_daemon_and_udev_meet_at_a_plugged_in_disk_and_one_of_them_visits_it(drawer: Drawer) -> None:
     drawer.job("mail")
     drawer.enrolled("red")
-    assert drawer.scan()["visits"]["red"]["ending"] == "done"
+    visit = drawer.scan()["visits"]["red"]
+    assert visit["ending"] == "done", visit
     for turn in range(3):
         replug(drawer, "red")
         before = {job: len(drawer.run("history", job, "--json").value["runs"]) for job in ("photos", "mail")}
-        text = (drawer.ferry.config / "targets.toml").read_text()
-        uuid = text.split('identity = "')[1].split('"')[0]
         words = (
-            ["disks", "scan", "--identity", uuid],
+            ["disks", "scan", "--identity", drawer.identity("red")],
             ["run", "--scheduled", "--why", "on attach; due today", "--", "photos"],
             ["run", "--scheduled", "--why", "on attach; due today", "--", "mail"],
         )

@@ -20,6 +20,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.decide import with_sizes
 from orchestrator.runner.execute import partial_refusal
+from orchestrator.runner.incomplete_points import missing_parts
 from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.steps import StepExecutor
@@ -51,7 +52,12 @@ def plan_dataset_restore(
     if isinstance(found.decision, Refusal):
         return found.decision
     plan = with_sizes(_with_rest(found.decision, found), tools.engine, writer)
-    return replace(plan, warnings=(*plan.warnings, *_owners(tools, restore_request, dataset_request, writer)))
+    lacks = tuple(
+        f"{name} is not at that point of this copy: it comes back older, or not at all; `poolferry restore plan {job.name}` lists "
+        "whole points and other copies"
+        for name in lacking_datasets(job, tools, dataset_request)
+    )
+    return replace(plan, warnings=(*plan.warnings, *lacks, *_owners(tools, restore_request, dataset_request, writer)))
 
 
 def _owners(
@@ -186,4 +192,23 @@ def _done(
     waits = ", with a part that waits" if isinstance(last, NothingToDo) and last.warnings else ""
     if dataset_request.to == journal.job.source:  # what was restored is no longer taken for one that was made anew
         journal.tools.history.remember(journal.job.name, SOURCE_IDENTITY, "")
+    if lacking := lacking_datasets(journal.job, journal.tools, dataset_request):
+        why = f"less came back than was asked for: {len(lacking)} of the datasets lack the point; all else of {dataset_request.to} is back{held}{moved}{waits}"
+        hint = f"poolferry restore plan {journal.job.name} lists whole points and other copies; bring these datasets back from one of those"
+        return journal.ended(
+            Outcome.FAILED, why, hint=hint, evidence=tuple(f"{name} is not at that point" for name in lacking)
+        )
     return journal.ended(Outcome.DONE, f"{dataset_request.to} is back{held}{moved}{waits}")
+
+
+def lacking_datasets(job: Job, tools: RunContext, dataset_request: DatasetRestoreRequest) -> tuple[str, ...]:
+    """Return the datasets of the source that the requested point lacks at this place, as far as history knows."""
+    place = job.target.name
+    if dataset_request.until is not None:
+        name = dataset_request.until.name
+    else:
+        known = (point for point in tools.history.views.points(job.name) if point.place == place)
+        name = max(((point.taken_at, point.name) for point in known if point.taken_at), default=(None, ""))[1]
+    lacking = missing_parts(tools.history.memory(job.name), place, name)
+    below = f"{job.source.path}/{dataset_request.below}".rstrip("/")
+    return tuple(each for each in lacking if f"{each}/".startswith(f"{below}/"))

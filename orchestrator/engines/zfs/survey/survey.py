@@ -14,7 +14,7 @@ from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.errors.explain import explain
-from orchestrator.engines.zfs.model import SideSurvey, ZfsSurvey
+from orchestrator.engines.zfs.model import Dataset, SideSurvey, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, replication_target_id
 from orchestrator.engines.zfs.survey import parse

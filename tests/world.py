@@ -73,6 +73,7 @@ class Pool:
     nodes: dict[str, Node] = field(default_factory=dict)
     holds: set[tuple[int, str]] = field(default_factory=set)  # (snapshot's guid, tag)
     receiving: dict[str, int] = field(default_factory=dict)
+    strangers: set[int] = field(default_factory=set)  # processes among them that no run of ours began
     readable: set[str] = field(default_factory=set)  # copies of encrypted data that lie open
     txg: int = 100
 

@@ -32,15 +32,21 @@ def test_nothing_is_erased_for_a_configuration_that_would_be_wrong(drawer: Drawe
     file = drawer.ferry.config / "targets.toml"
     before, text = drawer.digest("red"), file.read_text() + 'order = ["green"]\nexpect = "fixed"\n'
     file.write_text(text)
-    ended = drawer.run("disks", "enroll", device, "--set", "offsite", "--name", drawer.full("red"), "--inner", "--adopt")
-    assert (ended.code, f"{file}:" in ended.err, drawer.digest("red"), file.read_text()) == (2, True, before, text), ended
+    ended = drawer.run(
+        "disks", "enroll", device, "--set", "offsite", "--name", drawer.full("red"), "--inner", "--adopt"
+    )
+    assert (ended.code, f"{file}:" in ended.err, drawer.digest("red"), file.read_text()) == (2, True, before, text), (
+        ended
+    )
 
 
 def test_a_set_for_both_kinds_is_named_by_check(drawer: Drawer) -> None:
     (drawer.ferry.config / "jobs" / "tank.toml").write_text('engine = "zfs"\nsource = "tank/x"\ntarget = "offsite"\n')
     ended = drawer.run("check")
     assert (ended.code, "jobs/tank.toml:3" in ended.out + ended.err) == (2, True), ended
-    (drawer.ferry.config / "jobs" / "tank.toml").write_text('engine = "zfs"\nsource = "tank/x"\ntarget = "offsite-datasets"\n')
+    (drawer.ferry.config / "jobs" / "tank.toml").write_text(
+        'engine = "zfs"\nsource = "tank/x"\ntarget = "offsite-datasets"\n'
+    )
     with (drawer.ferry.config / "targets.toml").open("a") as file:
         file.write("[set.offsite-datasets]\n")
     assert drawer.run("check").code == 0, "the hint"

@@ -48,7 +48,7 @@ class ZfsEngine:
     needs_datasets = True
     stays = False
     without: tuple[str, ...] = ()
-    guards: tuple[str, ...] = ("aside", "abort", "target-room")
+    guards: tuple[str, ...] = ("aside", "abort", "follow-renames", "target-room")
     no_files = (
         "{tree} is a snapshot, and not brought back as a tree of files",
         (

@@ -23,8 +23,10 @@ from orchestrator.engines.zfs.model import (
     HoldBases,
     IncrementalSend,
     ReceiveEncryption,
+    ReceiveProcess,
     ReleaseBases,
     RenameAside,
+    RenameCopy,
     ResumedSend,
     ResumeToken,
     Rollback,
@@ -47,7 +49,7 @@ from orchestrator.engines.zfs.survey.parse import find_holds
 from tests.world import SIZE, Packet, Partial, Pool, ZfsError
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-LOOKS = 4  # of a run in which nothing goes wrong: end a receive, do, and no more
+LOOKS = 8  # of a run in which nothing goes wrong: end a receive, do, and no more
 
 
 class Cut(Exception):
@@ -95,7 +97,11 @@ class Ferry:
             source=here,
             target=_side(self.target, self.copy, target=True),
             tokens={node.partial.token: _token(node.partial) for node in below.values() if node.partial},
-            receiving={self._below(name): pid for name, pid in self.target.receiving.items() if name in below},
+            receiving={
+                self._below(name): ReceiveProcess(pid=pid, ours=pid not in self.target.strangers)
+                for name, pid in self.target.receiving.items()
+                if name in below
+            },
             held=find_holds(here.datasets, self.target_id),
             held_older=find_holds(here.datasets, ReplicationTargetId(pool=self.target.guid)),
         )
@@ -163,7 +169,7 @@ class Ferry:
                 assert self.target.receiving.pop(name) == action.pid
             case Rollback():
                 self.target.roll_back(name, action.to.name, over=len(action.dies) > 0)
-            case RenameAside():
+            case RenameAside() | RenameCopy():
                 self.target.rename(name, action.to)
             case CreatePlaceholder():
                 more = {"encrypted": False} if action.encryption is ReceiveEncryption.OFF else {}

@@ -1,7 +1,7 @@
 """The input of a decision: the survey, the job's options, the request, and the values derived from them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fnmatch import translate
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from orchestrator.engines.zfs.plan.resume_attempts import ResumeAttempts, attemp
 
 
 class PlanContext:
-    """One survey to decide on; its indexes are built once, when first needed."""
+    """One survey to decide on; its indexes are built once, when first needed. `renamed`: former names, by the names now."""
 
     def __init__(self, job: Job, world: ZfsSurvey, request: RunRequest) -> None:
         self.job = job
@@ -22,6 +22,7 @@ class PlanContext:
         self.options = options_of(job)
         self._wanted = _pattern(self.options.snapshots)
         self._unwanted = _pattern(self.options.skip_snapshots)
+        self.renamed: Mapping[str, str] = {}
         self._by_name: dict[str, dict[str, Snapshot]] = {}
         self._held: dict[str, set[int]] = {}
         self._everything = "*" in self.options.snapshots and not self.options.skip_snapshots
@@ -51,6 +52,12 @@ class PlanContext:
         return {snapshot.guid: name for name, dataset in datasets for snapshot in dataset.snapshots}
 
     @cached_property
+    def bookmark_owners(self) -> dict[int, str]:
+        """Return the source dataset that holds each bookmark, by the guid of its snapshot."""
+        datasets = self.world.source.datasets.items()
+        return {bookmark.guid: name for name, dataset in datasets for bookmark in dataset.bookmarks}
+
+    @cached_property
     def bookmarked(self) -> frozenset[int]:
         """Return the guids of all bookmarks of the source."""
         return frozenset(one.guid for dataset in self.world.source.datasets.values() for one in dataset.bookmarks)
@@ -64,7 +71,9 @@ class PlanContext:
     def gone(self) -> tuple[str, ...]:
         """Return the datasets of the copy that the source no longer has."""
         here, there = self.world.source.datasets, self.world.target.datasets
-        return tuple(sorted(name for name, dataset in there.items() if name not in here and not dataset.placeholder))
+        moved = set(self.renamed.values())
+        gone = (name for name, one in there.items() if name not in here and not one.placeholder and name not in moved)
+        return tuple(sorted(gone))
 
     def origin(self, name: str) -> tuple[str, Snapshot] | None:
         """Return the (dataset, snapshot) that a clone comes from; None: no clone, or from outside the job's tree."""

@@ -1,5 +1,7 @@
 """The decision on one dataset: nothing, its actions in order, or a refusal."""
 
+import shlex
+
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
@@ -16,6 +18,7 @@ from orchestrator.engines.zfs.plan.dataset_plan import (
 )
 from orchestrator.engines.zfs.plan.divergence import refuse_waiting
 from orchestrator.engines.zfs.plan.increments import CommonSnapshot, choose_snapshots, find_common_snapshot, plan_sends
+from orchestrator.engines.zfs.plan.renames import may_follow, refuse_renamed
 from orchestrator.engines.zfs.plan.resume import StaleReceive, judge_resume
 from orchestrator.engines.zfs.plan.send_flags import first_flags, frozen_flags, is_raw
 
@@ -55,6 +58,10 @@ def _decide(
 ) -> DatasetPlan:
     moved = above is not None and above.moved
     target = None if moved else case.world.target.datasets.get(name)
+    if target is None and not moved and (old := case.renamed.get(name)) is not None:
+        if may_follow(case):
+            return DatasetPlan(name=name, waits=True)
+        return DatasetPlan(name=name, refusal=refuse_renamed(case, name, old))
     if target is None:
         here = DatasetPlan(name=name, moved=moved, inheritance=inheritance_below(_encryption_above(case, name, done)))
         return _begin(case, here, done, origin, onto=None)
@@ -65,11 +72,13 @@ def _decide(
 
 
 def _refuse_busy(case: PlanContext, name: str) -> Refusal:
-    pid, whole = case.world.receiving[name], case.target_name(name)
+    process, whole, host = case.world.receiving[name], case.target_name(name), case.world.target.root.host
+    stream = f"its stream holds no snapshot of {case.source_name(name)}" if process.ours else "no run of ours began it"
+    end = shlex.join((*(("ssh", host.name) if host else ()), "kill", str(process.pid)))
     return Refusal(
         why=f"another program receives into {whole}",
-        evidence=(f"process {pid}; its stream holds no snapshot of {case.source_name(name)}",),
-        hint="wait until it has ended; or give that copy another place",
+        evidence=(f"process {process.pid}{f' on {host}' if host else ''}; {stream}",),
+        hint=f"wait until it has ended; if it waits for a sender that is gone, end it: {end}; or give that copy another place",
     )
 
 
@@ -108,7 +117,8 @@ def _carry_on(
     cut = verdict if isinstance(verdict, ResumedSend) else None
     ahead = choose_snapshots(case, source, cut.snapshot if cut else base.base)
     new = ((cut.snapshot,) if cut else ()) + ahead.picked
-    if refusal := divergence.refuse_name_conflict(case, here.name, base, new, rolled_back=back is not None):
+    refusal = divergence.refuse_name_conflict(case, here.name, base, new, rolled_back=back is not None)
+    if refusal := refusal or divergence.refuse_long_name(case, here.name, new):
         return replace(here, refusal=refusal)
     why = _after(cut) if cut else str(base)
     rest = plan_sends(here.name, ahead, cut.snapshot if cut else base.base, flags, why)
@@ -165,10 +175,14 @@ def _begin(
     ahead = choose_snapshots(case, source, None)
     if not ahead.picked:
         return replace(here, empty=True, actions=before)
+    if here.name and done[parent_dataset(here.name)].waits:
+        return replace(here, waits=True)
     if here.name and (blocks := done[parent_dataset(here.name)].blocks):
         # A placeholder above it would later prevent the refused dataset from being received as its own type.
         why = f"{case.target_name(here.name)} waits for what lies above it"
         return replace(here, refusal=divergence.refuse_waiting(why, blocks))
+    if refusal := divergence.refuse_long_name(case, here.name, ahead.picked):
+        return replace(here, actions=before, refusal=refusal)
     above = _encryption_above(case, here.name, done)
     flags = first_flags(case, here.name, source, target_encrypts=above is EncryptionInheritance.SEALED)
     if isinstance(flags, Refusal):
@@ -229,4 +243,7 @@ def _parted(case: PlanContext, name: str, base: CommonSnapshot, target: Dataset)
     own = f"has {show_count(len(base.own), 'snapshot')} of its own" if base.own else ""
     written = f"was written to ({show_size(target.written)})" if target.written else ""
     what = " and ".join(told for told in (own, written) if told)
-    return (f"{case.target_name(name)} {what} since {base.there.mark}: the next send there will be refused",)
+    follows = "the next send there will be refused"
+    if not base.own:
+        follows = f"{follows}, unless these are access times and mountpoint folders alone"
+    return (f"{case.target_name(name)} {what} since {base.there.mark}: {follows}",)

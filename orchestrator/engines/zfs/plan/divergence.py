@@ -9,8 +9,9 @@ from orchestrator.domain.names import point_name
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.source_identity import SOURCE_IDENTITY, SourceIdentity, is_made_anew, parse_identity
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.zfs.model import Dataset, RenameAside, Rollback, SideSurvey, Snapshot
-from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.model import ChangedEntry, Dataset, RenameAside, Rollback, SideSurvey, Snapshot
+from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
+from orchestrator.engines.zfs.plan.hold_names import LONGEST_NAME
 from orchestrator.engines.zfs.plan.increments import CommonSnapshot, find_common_snapshot
 
 ASIDE = "aside"  # allowed: rename the obstacle, and send everything again
@@ -29,9 +30,13 @@ def plan_rename_aside(case: PlanContext, name: str, refusal: Refusal) -> RenameA
 def refuse_diverged(case: PlanContext, name: str, base: CommonSnapshot, target: Dataset) -> Rollback | Refusal:
     """Return a rollback with consent, else a refusal, for a target with snapshots or writes of its own after the base.
 
-    A requested rename destroys nothing and has priority.
+    A requested rename destroys nothing and has priority. Access times and folders in which others are mounted need no consent.
     """
     whole = case.target_name(name)
+    changed = () if base.own else _changed_data(case, name)
+    if changed is not None and not base.own and not changed:
+        only = f"access times, and folders in which others are mounted, {show_size(target.written)}"
+        return Rollback(dataset=name, to=base.there, dies=(only,), why=f"{base}; `zfs diff` shows no other change")
     dies = tuple(f"{whole}{snapshot.mark}" for snapshot in base.own)
     if target.written:
         dies += (f"{show_size(target.written)} written to {whole} since its newest snapshot",)
@@ -44,7 +49,41 @@ def refuse_diverged(case: PlanContext, name: str, base: CommonSnapshot, target: 
     why = f"{whole} {what} since {base.there.mark}, the newest that both sides hold"
     if consent and cloned:
         why = f"{why}; and a clone needs {cloned[0]}, so it cannot go back"
-    return Refusal(why=why, evidence=_evidence(base, dies), hint=_hint(case, base, whole), guard=ASIDE)
+    return Refusal(
+        why=why,
+        evidence=(*_evidence(base, dies), *_list_changes(changed or ())),
+        hint=_hint(case, base, whole),
+        guard=ASIDE,
+    )
+
+
+def _changed_data(case: PlanContext, name: str) -> tuple[ChangedEntry, ...] | None:
+    """Return what changed in a copy besides the folders in which its children are mounted; None: it could not be seen.
+
+    Why: whoever mounts and unmounts a tree removes and makes these folders, and nobody's data lie in them.
+    """
+    changes = case.world.changes.get(name)
+    if changes is None:
+        return None
+    folders = _mount_folders(case, name)
+    moved = {one.path for one in changes if one.folder and one.path in folders and one.how in ("+", "-")}
+    holding = {parent_dataset(path) for path in moved}
+    return tuple(
+        one for one in changes if not (one.folder and (one.path in moved or (one.how == "M" and one.path in holding)))
+    )
+
+
+def _mount_folders(case: PlanContext, name: str) -> frozenset[str]:
+    """Return the folders of a copy in which those below it are mounted, with all folders above these."""
+    front = f"{name}/" if name else ""
+    below = [one[len(front) :] for one in case.world.target.datasets if one != name and one.startswith(front)]
+    return frozenset("/".join(one.split("/")[:depth]) for one in below for depth in range(1, one.count("/") + 2))
+
+
+def _list_changes(changed: tuple[ChangedEntry, ...]) -> tuple[str, ...]:
+    """Return the first changed entries, as `zfs diff` writes them."""
+    lines = tuple(f"{one.how} {one.path or '.'}{'/' if one.folder else ''}" for one in changed[:_SHOWN])
+    return (*lines, f"and {len(changed) - _SHOWN} more changed entries") if len(changed) > _SHOWN else lines
 
 
 def _evidence(base: CommonSnapshot, dies: tuple[str, ...]) -> tuple[str, ...]:
@@ -81,6 +120,19 @@ def refuse_name_conflict(
         why=f"{whole} has another snapshot named {old.mark}",
         evidence=tuple(f"{new.mark}: guid {new.guid} here, {old.guid} there" for new, old in taken[:_SHOWN]),
         hint=f"zfs rename {whole}{old.mark} {whole}{old.mark}_{old.guid:x}, on the target: it goes by guid, not by name",
+    )
+
+
+def refuse_long_name(case: PlanContext, name: str, coming: Iterable[Snapshot]) -> Refusal | None:
+    """Return a refusal when a snapshot's whole name would be longer on the target than zfs allows."""
+    whole = case.target_name(name)
+    longest = max((f"{whole}{one.mark}" for one in coming), key=len, default="")
+    if len(longest.encode("utf-8", "surrogateescape")) <= LONGEST_NAME:
+        return None
+    return Refusal(
+        why=f"{whole} cannot be made: with its snapshot the name has {len(longest)} characters, and zfs allows {LONGEST_NAME}",
+        evidence=(longest,),
+        hint="a place with a shorter name, or name = in [zfs]; or a shorter name for the dataset (zfs rename)",
     )
 
 

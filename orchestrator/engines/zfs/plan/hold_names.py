@@ -14,6 +14,8 @@ HOLD = "poolferry"  # every hold's tag begins with it
 CURSOR = "poolferry"  # and every bookmark's name
 _TARGET_ID = r"([0-9a-f]{16})(?:_([0-9a-f]{8}))?"
 _BOOKMARK = re.compile(rf"{CURSOR}_(held_)?{_TARGET_ID}_([0-9a-f]{{16}})")
+LONGEST_NAME = 255  # bytes of a dataset's or snapshot's whole name. Source: openzfs, ZFS_MAX_DATASET_NAME_LEN
+_LONGEST_MARK = len(f"#{CURSOR}_held_") + 16 + len("_") + 8 + len("_") + 16
 _TAG = re.compile(rf"{HOLD}_{_TARGET_ID}")
 
 
@@ -45,6 +47,11 @@ def hold_bookmark_name(target_id: ReplicationTargetId, guid: int) -> str:
     Why: one listing shows all bookmarks, but holds only snapshot by snapshot.
     """
     return f"{CURSOR}_held_{target_id}_{guid:016x}"
+
+
+def fits_bookmark(dataset: str) -> bool:
+    """Return whether the longest of our bookmarks has room behind a dataset's name."""
+    return len(dataset.encode("utf-8", "surrogateescape")) + _LONGEST_MARK <= LONGEST_NAME
 
 
 def hold_tag(target_id: ReplicationTargetId) -> str:

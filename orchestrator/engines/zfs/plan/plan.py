@@ -21,6 +21,7 @@ from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.dataset import decide_dataset
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan, EncryptionInheritance
 from orchestrator.engines.zfs.plan.divergence import refuse_remade, restore_first
+from orchestrator.engines.zfs.plan.renames import find_renamed, follow_renames, refuse_parent_first
 from orchestrator.engines.zfs.plan.resume import is_foreign
 from orchestrator.engines.zfs.plan.stages import Stages, arrange_stages, order_datasets
 
@@ -56,9 +57,16 @@ def decide_actions(job: Job, world: ZfsSurvey, request: RunRequest) -> ActionPla
     ended = _end_receives(case)
     if ended:
         return ActionPlan(stages=(ended,), again=True)
+    case.renamed = find_renamed(case)
+    if moved := follow_renames(case, case.renamed):
+        return moved
     dataset_plans = tuple(_decide_datasets(case).values())
     refusals = tuple(dataset_plan.refusal for dataset_plan in dataset_plans if dataset_plan.refusal)
     stages = arrange_stages(case, dataset_plans)
+    if not _works(stages):
+        refusals += tuple(
+            refuse_parent_first(case, one.name, case.renamed[one.name]) for one in dataset_plans if one.waits
+        )
     if refusals and not _works(stages):
         return telling.gather_refusals(refusals, len(dataset_plans))
     if all(dataset_plan.empty for dataset_plan in dataset_plans) and not _works(stages):
@@ -69,6 +77,7 @@ def decide_actions(job: Job, world: ZfsSurvey, request: RunRequest) -> ActionPla
         warnings=telling.warnings_of(case, dataset_plans),
         resumes=telling.resumes_of(case, dataset_plans),
         current=_current(dataset_plans),
+        again=any(dataset_plan.waits for dataset_plan in dataset_plans),
     )
 
 
@@ -109,8 +118,8 @@ def _refuse_unfinished(case: PlanContext) -> Refusal | None:
 def _end_receives(case: PlanContext) -> tuple[EndReceive, ...]:
     """Return actions that end our old receives: the job is locked, so their run has ended and their connection is broken."""
     why = "no other run of this job can be alive: what still receives there waits for a link that is dead"
-    alive = sorted(case.world.receiving.items())
-    return tuple(EndReceive(dataset=name, pid=pid, why=why) for name, pid in alive if _is_ours(case, name))
+    alive = ((name, process) for name, process in sorted(case.world.receiving.items()) if process.ours)
+    return tuple(EndReceive(dataset=name, pid=process.pid, why=why) for name, process in alive if _is_ours(case, name))
 
 
 def _is_ours(case: PlanContext, name: str) -> bool:

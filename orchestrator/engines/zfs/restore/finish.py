@@ -200,7 +200,7 @@ def _remembered(seen: DatasetRestoreSurvey, names: tuple[str, ...]) -> Iterator[
         there = seen.world.target.datasets.get(name) if name in names else None
         found = next((one for one in there.snapshots if one.guid == guid), None) if there else None
         if found is not None:
-            yield seen.world.target.full(name), found.name, mark
+            yield seen.world.target.full(name), found.mark, mark
 
 
 def _canmounts(seen: DatasetRestoreSurvey, names: tuple[str, ...]) -> Iterator[Step]:

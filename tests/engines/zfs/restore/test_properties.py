@@ -391,4 +391,4 @@ def test_what_the_source_remembered_for_its_targets_is_made_again_by_guid() -> N
     assert isinstance(found, Plan)
     made = [step.work for step in found.steps if step.action.startswith("remember")]
     assert len(made) == 1
-    assert str(made[0]).endswith(f"tank tank/photos a {ours}")
+    assert str(made[0]).endswith(f"tank tank/photos @a {ours}")

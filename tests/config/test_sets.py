@@ -88,7 +88,7 @@ def test_a_set_may_grow_from_its_first_disk_to_those_that_shall_stay_away(tmp_pa
 
 
 def test_a_set_that_no_disk_can_serve_is_told_before_there_is_a_disk(tmp_path: Path) -> None:
-    tank = 'engine = "sets"\nsource = "tank/x"\ntarget = "offsite"\n'
+    tank = 'engine = "sets"\nsource = "tank/x"\ntarget = "offsite"\n[sets]\nlabel = "nightly"\n'
     (mistake,) = refused(tmp_path, AIMED, SET, tank=tank)
     assert told((mistake,)) == ["tank.toml:3:target"]
     assert 'job "photos" copies files there: no disk can hold both' in mistake.what

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.runner.locks import VISITS
 from tests.ferry import COMMAND, Ended
 from tests.whole.drawer import Drawer, missing
 from tests.whole.house import wait_until
@@ -68,12 +67,12 @@ def test_a_disk_attached_by_hand_is_left_alone_until_it_is_ejected(drawer: Drawe
 
 @contextlib.contextmanager
 def restoring(drawer: Drawer, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A restore from the attached disk that is stopped as soon as it holds the disk, and goes on afterwards."""
+    """A restore from the attached disk that is stopped in its middle, and goes on afterwards."""
     place = drawer.mountpoint("red") / "photos"
     argv = [*COMMAND, "restore", "run", "--from", str(place), "--to", str(tmp_path / "back")]
     going = subprocess.Popen(argv, env=drawer.ferry.variables(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: list(Path(VISITS).glob(f"lease-{drawer.identity('red')}-*")), going=going)
+        wait_until((tmp_path / "back").exists, going=going)
         going.send_signal(signal.SIGSTOP)
         yield going
     finally:

@@ -59,6 +59,8 @@ class Node:
     placeholder: bool = False
     partial: Partial | None = None
     flags: SendFlags | None = None
+    exposed: tuple[str, ...] = ()
+    waits: bool = False  # restored, and waiting for its key
 
     def find(self, guid: int) -> Snapshot | None:
         return next((one for one in self.snapshots if one.guid == guid), None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app.session import open_session, open_visits
 from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.domain.errors import DeclarationError, NotNow
+from orchestrator.domain.errors import DeclarationError, NotNow, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX
 from orchestrator.domain.run import Outcome
@@ -42,6 +42,7 @@ class RestoreCommand:
     at: datetime | None = None
     aside: bool = False
     content: bool = False
+    lost_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +116,13 @@ def _on_its_disk(
     command: str,
 ) -> "RunReport":
     """Restore data; for copies on removable disks, from the disk that is attached."""
+    from orchestrator.app.restored_sources import note_restore
+
     with open_session(settings) as session, _attached_disk_held(settings, job):
         if job.target.rotation is None:
-            return session.do(job, action, restore_request)
+            report = session.do(job, action, restore_request)
+            note_restore(session.history, _known_jobs(settings), job, restore_request.to, report, compose.now())
+            return report
         from orchestrator.planners.identify_disk import VisitCause
 
         with open_visits(settings, session, settings.configuration(), cause=VisitCause.RESTORE) as visits:
@@ -125,7 +130,9 @@ def _on_its_disk(
             def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
                 if absent is not None:
                     raise absent
-                return session.do(placed, action, restore_request)
+                report = session.do(placed, action, restore_request)
+                note_restore(session.history, _known_jobs(settings), placed, restore_request.to, report, compose.now())
+                return report
 
             try:
                 report = visits.run(job, do) if visits else do(job, None)
@@ -183,6 +190,14 @@ def restore_words(request: RestoreCommand) -> str:
     )
 
 
+def _known_jobs(settings: Settings) -> "tuple[Job, ...]":
+    """Return the declared jobs; none on a machine without a configuration, where a restore comes from a target itself."""
+    try:
+        return settings.configuration().jobs
+    except OrchestratorError:
+        return ()
+
+
 def _links(settings: Settings, job: "Job", restore_request: "RestoreOptions") -> "tuple[TargetNextBase, ...]":
     """Return the base of each target's next run; only for data that were restored to their original place."""
     from orchestrator.app.next_base import find_next_bases
@@ -219,7 +234,8 @@ def _restore_options(job: "Job", request: RestoreCommand) -> "RestoreOptions":
     datasets = not job.target.location.path.startswith("/")
     where = _dataset(to) if datasets and not to.startswith(("/", ".")) else _place("--to", to)
     return RestoreOptions(
-        to=where, path=_below(request.path), point=request.point, at=request.at, aside=request.aside, content=request.content
+        to=where, path=_below(request.path), point=request.point, at=request.at, aside=request.aside, content=request.content,
+        lost_keys=request.lost_keys,
     )  # fmt: skip
 
 

@@ -114,6 +114,14 @@ def unshare_command(work: Location) -> Command:
     return _script("unshare-tree.sh", work.path, effect=Effect.WRITES, host=work.host)
 
 
+def dig_holes_command(point: Location, work: Location) -> Command:
+    """Build the command that makes holes in files of a work tree, named on its input, that have some in the point."""
+    effect = Effect.WRITES
+    return _script(
+        "dig-holes.sh", point.path, work.path, effect=effect, host=work.host, with_functions="enter-folder.sh"
+    )
+
+
 def sweep_command(tree: Location, *, one_filesystem: bool = False) -> Command:
     """Build the command that removes all partial files. `one_filesystem`: filesystems mounted inside are not changed."""
     alone = "one-filesystem" if one_filesystem else ""

@@ -15,6 +15,7 @@ from orchestrator.domain.plan import Refusal
 FLAGS = "poolferry:flags"  # on each dataset of a copy: the flags of its chain, as `SendFlags` writes them
 RECEIVE_MARK = "poolferry:receive"  # on no dataset: it stands on the command line of each receive of ours
 PLACEHOLDER = "poolferry:placeholder"  # on a dataset that we made only as a parent of others
+WAITS = "poolferry:waits"  # on a restored dataset with all its data, which waits for a key or for its mountpoint
 
 
 class DatasetType(StrEnum):
@@ -85,9 +86,10 @@ class Dataset:
 
     `origin`: the full name of the snapshot that a clone comes from. `token`: a receive was interrupted here and can resume.
     `partial`: a receive was interrupted here, or is running (the hidden %recv child, or a dataset without a complete snapshot).
-    `flags`, `placeholder`: our own properties, set on this very dataset. `bare`: it was a placeholder and has received no
+    `flags`, `placeholder`, `waits`: our own properties, set on this very dataset. `bare`: it was a placeholder and has received no
     properties since: the first received ones clear all that are set on it. `used`: bytes, including all datasets below.
     `burdens`: properties set on it that would weaken a copy, or burden its pool, with their values; only of a source.
+    `exposed`: those of a copy by which it may be written to, or mounts by itself, as "readonly=off".
     """
 
     name: str
@@ -106,9 +108,11 @@ class Dataset:
     mounted: bool = False
     flags: SendFlags | None = None
     placeholder: bool = False
+    waits: bool = False
     bare: bool = False
     used: int | None = None
     burdens: Mapping[str, str] = field(default_factory=dict)
+    exposed: tuple[str, ...] = ()
 
     @property
     def newest(self) -> Snapshot | None:
@@ -314,6 +318,15 @@ class RenameCopy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakeOverCopy:
+    """An action that makes a copy of another program's ours: read-only, never mounted by itself, with our mark."""
+
+    dataset: str
+    flags: SendFlags
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePlaceholder:
     """An action that creates a dataset that is never mounted, only as a parent of others.
 
@@ -359,6 +372,7 @@ Action = (
     | Rollback
     | RenameAside
     | RenameCopy
+    | TakeOverCopy
     | CreatePlaceholder
     | HoldBases
     | ReleaseBases

@@ -9,6 +9,7 @@ from orchestrator.domain.units import Seconds, parse_duration
 
 RAW = ("auto", "yes", "no")
 CATCH_UP = ("all", "kept", "newest")
+TAKE_OVER = ("ask", "yes", "no")
 CONSENTS = ("rollback",)
 
 
@@ -52,6 +53,10 @@ class ZfsOptions:
     may_destroy: tuple[str, ...] = config_key(
         'consent: "rollback" discards what was changed on the target since the newest common snapshot, its own snapshots included',
         default=(), choices=CONSENTS,
+    )  # fmt: skip
+    take_over: str = config_key(
+        "a copy that another program made: set readonly=on and canmount=noauto there; ask: name the command, no: leave it",
+        default="ask", choices=TAKE_OVER,
     )  # fmt: skip
     follow_renames: bool = config_key("a dataset that was renamed on the source: rename its copy, too", default=False)
     sudo: bool = config_key("where we are not root, run zfs as `sudo -n zfs`", default=False)

@@ -33,6 +33,7 @@ from orchestrator.engines.zfs.model import (
     Send,
     SideSurvey,
     Snapshot,
+    TakeOverCopy,
     ZfsSurvey,
 )
 from orchestrator.engines.zfs.options import ZfsOptions, options_of
@@ -171,6 +172,9 @@ class Ferry:
                 self.target.roll_back(name, action.to.name, over=len(action.dies) > 0)
             case RenameAside() | RenameCopy():
                 self.target.rename(name, action.to)
+            case TakeOverCopy():
+                node = self.target.node(name)
+                self.target.nodes[name] = replace(node, flags=action.flags, exposed=())
             case CreatePlaceholder():
                 more = {"encrypted": False} if action.encryption is ReceiveEncryption.OFF else {}
                 self.target.create(there if action.above else name, placeholder=True, **more)
@@ -315,7 +319,8 @@ def _dataset(pool: Pool, whole: str, root: str, *, target: bool) -> Dataset:
         bookmarks=node.bookmarks, origin=node.origin, encrypted=node.encrypted,
         encryption_root=_encryption_root(pool, whole) if node.encrypted else None, key_loaded=node.key_loaded,
         token=cut.token if cut else None, partial=cut is not None, written=node.written if target else None,
-        flags=node.flags, placeholder=node.placeholder,
+        flags=node.flags, placeholder=node.placeholder, waits=node.waits,
+        exposed=node.exposed if target else (),
     )  # fmt: skip
 
 

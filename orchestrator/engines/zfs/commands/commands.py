@@ -16,6 +16,7 @@ from orchestrator.engines.zfs.model import (
     FLAGS,
     PLACEHOLDER,
     RECEIVE_MARK,
+    WAITS,
     DatasetType,
     MbufferConnection,
     ReceiveEncryption,
@@ -34,8 +35,8 @@ LONGEST = 96 << 10
 MOST_CHANGES = 2000  # of one dataset; more are never only mountpoint folders
 _LEAST = 2 << 20  # mbuffer needs memory for some of its blocks
 _PROPERTIES = "type,guid,createtxg,origin,encryption,encryptionroot,keystatus"
-_SOURCE_PROPERTIES = f"{_PROPERTIES},used,checksum,copies,dedup,sync,zoned,{FLAGS}"
-_TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,available,{FLAGS},{PLACEHOLDER}"
+_SOURCE_PROPERTIES = f"{_PROPERTIES},used,checksum,copies,dedup,sync,zoned,{FLAGS},{WAITS}"
+_TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,readonly,canmount,available,{FLAGS},{PLACEHOLDER},{WAITS}"
 # Properties that a stream must not change on the target, as they mount, share, or limit the space.
 _ELSEWHERE = ("mountpoint", "sharenfs", "sharesmb")
 _SPACE_PROPERTIES = {
@@ -48,6 +49,7 @@ _NOT_OF_VOLUMES = frozenset(
     "nbmand normalization overlay quota recordsize refquota relatime setuid sharenfs sharesmb snapdir snapshot_limit "
     "special_small_blocks utf8only version vscan xattr zoned".split()
 )
+_TAKEN_OVER = ("readonly", "canmount", FLAGS)
 _OPEN = ("-o", "encryption=off")
 # Changes nothing, as no dataset has that property: it shows in the list of processes that we began the receive.
 _OURS = ("-x", RECEIVE_MARK)
@@ -427,6 +429,13 @@ def rename_command(dataset: str, to: str, where: CommandHost, kind: DatasetType 
     """Build the command that renames a dataset with all below it, and mounts nothing again (-u, which no volume takes)."""
     unmounted = () if kind is DatasetType.VOLUME else ("-u",)
     return zfs_command("rename", *unmounted, dataset, to, effect=Effect.WRITES, where=where)
+
+
+def take_over_command(dataset: str, kind: DatasetType, flags: SendFlags, where: CommandHost) -> Command:
+    """Build the command that gives a copy of another program's the properties that our copies have."""
+    values = {name: value for name, value in _given(kind, flags, first=True).items() if name in _TAKEN_OVER}
+    words = (f"{name}={value}" for name, value in values.items())
+    return zfs_command("set", *words, dataset, effect=Effect.WRITES, where=where)
 
 
 def placeholder_command(dataset: str, where: CommandHost, *, encryption: ReceiveEncryption | None = None) -> Command:

@@ -7,9 +7,11 @@ from functools import cached_property
 
 from orchestrator.domain.job import Job
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.zfs.model import Snapshot, ZfsSurvey
+from orchestrator.engines.zfs.model import Dataset, Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan.resume_attempts import ResumeAttempts, attempts_key, parse_attempts
+
+TAKE_OVER = "take-over"  # allowed once, or consent in [zfs]
 
 
 class PlanContext:
@@ -119,6 +121,11 @@ class PlanContext:
     def target_name(self, name: str) -> str:
         """Return a dataset's full name on the target."""
         return self.world.target.full(name)
+
+
+def is_foreign_copy(case: PlanContext, copy: Dataset) -> bool:
+    """Return whether another program made a copy, and left it so that it may be written to, or mounts by itself."""
+    return case.world.returning is None and copy.flags is None and not copy.placeholder and bool(copy.exposed)
 
 
 def _pattern(patterns: Iterable[str]) -> re.Pattern[str]:

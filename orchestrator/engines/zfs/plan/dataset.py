@@ -5,9 +5,18 @@ import shlex
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.zfs.model import AbortReceive, Action, Dataset, ResumedSend, Rollback, SendFlags, Snapshot
+from orchestrator.engines.zfs.model import (
+    AbortReceive,
+    Action,
+    Dataset,
+    ResumedSend,
+    Rollback,
+    SendFlags,
+    Snapshot,
+    TakeOverCopy,
+)
 from orchestrator.engines.zfs.plan import divergence
-from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
+from orchestrator.engines.zfs.plan.context import TAKE_OVER, PlanContext, is_foreign_copy, parent_dataset
 from orchestrator.engines.zfs.plan.dataset_plan import (
     DatasetPlan,
     DatasetPlans,
@@ -17,10 +26,11 @@ from orchestrator.engines.zfs.plan.dataset_plan import (
     inheritance_below,
 )
 from orchestrator.engines.zfs.plan.divergence import refuse_waiting
+from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark, parse_hold_bookmark, replication_target_id
 from orchestrator.engines.zfs.plan.increments import CommonSnapshot, choose_snapshots, find_common_snapshot, plan_sends
 from orchestrator.engines.zfs.plan.renames import may_follow, refuse_renamed
 from orchestrator.engines.zfs.plan.resume import StaleReceive, judge_resume
-from orchestrator.engines.zfs.plan.send_flags import first_flags, frozen_flags, is_raw
+from orchestrator.engines.zfs.plan.send_flags import derived_flags, first_flags, frozen_flags, is_raw
 
 
 def find_clone_origin(
@@ -93,10 +103,11 @@ def _go_on(
         if not ahead.picked:
             return replace(here, empty=True)
         return _beside(case, here, divergence.refuse_unrelated(case, here.name, source, target), done, origin)
-    here = replace(here, base=base)
+    here = replace(here, base=base, before=_take_over(case, here.name, target))
     parted = bool(base.own or target.written)
     if not ahead.picked and (parted or not (target.token or target.partial)):
-        return replace(here, warnings=_parted(case, here.name, base, target) if parted else ())
+        warnings = _parted(case, here.name, base, target) if parted else ()
+        return replace(here, warnings=warnings, actions=here.before)
     back = divergence.refuse_diverged(case, here.name, base, target) if parted else None
     flags = frozen_flags(case, here.name, source, target)
     if isinstance(back, Refusal):
@@ -104,6 +115,17 @@ def _go_on(
     if isinstance(flags, Refusal):
         return _beside(case, here, flags, done, origin)
     return _carry_on(case, here, base, back, flags)
+
+
+def _take_over(case: PlanContext, name: str, target: Dataset) -> tuple[TakeOverCopy, ...]:
+    """Return the action that takes over a copy of another program's, with consent."""
+    if not is_foreign_copy(case, target) or not (
+        case.options.take_over == "yes" or TAKE_OVER in case.requested.allowed
+    ):
+        return ()
+    flags = derived_flags(case, case.world.source.datasets[name], target)
+    why = f"another program made it: {', '.join(target.exposed)}"
+    return (TakeOverCopy(dataset=name, flags=flags, why=why),)
 
 
 def _carry_on(
@@ -128,7 +150,9 @@ def _carry_on(
         else ()
     )
     return replace(
-        here, actions=(*abort, *(() if back is None else (back,)), *((cut,) if cut else ()), *rest), flags=flags
+        here,
+        actions=(*here.before, *abort, *(() if back is None else (back,)), *((cut,) if cut else ()), *rest),
+        flags=flags,
     )
 
 
@@ -198,11 +222,12 @@ def _begin(
         why = f"a clone of {case.source_name(origin or '')}{snapshot.mark}, which the target holds by then"
         actions = (*before, *plan_sends(here.name, ahead, snapshot, flags, why, origin=origin))
         return replace(here, actions=actions, flags=flags)
+    lost = () if onto or before or here.moved else _vanished(case, here.name)
     why = "the target has no copy of it" if onto is None else "the target holds only its place, made by us and empty"
     encryption = encryption_below(above) if onto is None and not flags.raw else None
     actions = (*before, *plan_sends(here.name, ahead, None, flags, why, encryption=encryption))
     whole = f"{case.source_name(here.name)} is a clone, and sent whole: the target has not its origin {source.origin}"
-    return replace(here, actions=actions, flags=flags, warnings=(whole,) if source.origin else ())
+    return replace(here, actions=actions, flags=flags, warnings=(*((whole,) if source.origin else ()), *lost))
 
 
 def _beside(
@@ -219,6 +244,18 @@ def _beside(
     if dataset_plan.empty or dataset_plan.refusal:
         return replace(here, refusal=dataset_plan.refusal or refusal)
     return replace(dataset_plan, moved=True)
+
+
+def _vanished(case: PlanContext, name: str) -> tuple[str, ...]:
+    """Return a warning when the source remembers that its copy was there. A hold is of a first send that never ended."""
+    side = case.world.target
+    ours, marks = replication_target_id(side.pool_guid, side.root), case.world.source.datasets[name].bookmarks
+    sent = [one for one in marks if parse_cursor_bookmark(one.name) == ours]
+    if case.world.returning is not None or not sent or any(parse_hold_bookmark(one.name) == ours for one in marks):
+        return ()
+    whole = case.target_name(name)
+    gone = f"{whole} is gone from the target: it held {case.source_name(name)} up to guid {sent[-1].guid}"
+    return (f"{gone}; it was renamed or destroyed there by somebody else, and all of it is sent again",)
 
 
 def _encryption_above(case: PlanContext, name: str, done: DatasetPlans) -> EncryptionInheritance:

@@ -71,6 +71,14 @@ def parse_hold_bookmark(name: str) -> ReplicationTargetId | None:
     return _parse_target_id(found[2], found[3]) if found and found[1] else None
 
 
+def parse_bookmark_guid(name: str) -> int:
+    """Return the guid of the snapshot that a bookmark of ours is for. Raises: ValueError for any other name."""
+    found = _BOOKMARK.fullmatch(name)
+    if found is None:
+        raise ValueError(f"no bookmark of ours: {name}")
+    return int(found[4], 16)
+
+
 def parse_hold_tag(tag: str) -> ReplicationTargetId | None:
     """Return the replication target id of a hold; None: it is not ours."""
     found = _TAG.fullmatch(tag)

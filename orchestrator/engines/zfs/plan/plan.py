@@ -3,6 +3,7 @@
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
+from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.model import (
     FLAGS,
@@ -93,7 +94,10 @@ def _refuse_sides(case: PlanContext) -> Refusal | None:
         hint = "correct `source` in the job file, or import its pool"
         if case.world.returning is None and case.world.target.datasets:
             hint = f"import its pool; or, if it is lost, {restore_first(case)}; or correct `source` in the job file"
-        return Refusal(why=f"the source {source.root} is not there", evidence=(), hint=hint)
+        from orchestrator.domain.source_state import SourceState
+
+        gone = SourceState.GONE if case.world.returning is None and case.world.target.datasets else None
+        return Refusal(why=f"the source {source.root} is not there", evidence=(), hint=hint, source=gone)
     pool, below, _ = target.root.path.partition("/")
     if case.world.returning is None and (unfinished := _refuse_unfinished(case)):
         return unfinished
@@ -108,10 +112,13 @@ def _refuse_unfinished(case: PlanContext) -> Refusal | None:
     names = [name for name, one in case.world.source.datasets.items() if one.flags and one.flags.backup]
     if not names:
         return None
+    from orchestrator.domain.source_state import SourceState
+
     return Refusal(
         why=f"{case.source_name(min(names))} is being brought back from a copy, and is not whole yet",
         evidence=(f"its property {FLAGS} says so",),
-        hint=f"finish that: poolferry restore run {case.job.name} --to {case.world.source.root}; or destroy what came back",
+        hint=f"finish that: poolferry restore run {case.job.name} --to {case.world.source.root}",
+        source=SourceState.RESTORING,
     )
 
 
@@ -166,8 +173,19 @@ def _current(dataset_plans: tuple[DatasetPlan, ...]) -> str | None:
 
 
 def _refuse_bare(case: PlanContext) -> Refusal:
-    """Return the refusal of a source without any snapshot that can be sent."""
+    """Return the refusal of a source without any snapshot that can be sent.
+
+    Where its copy has snapshots, the source is likely new and empty, and a snapshot of it would only be in the way.
+    """
     root = case.source_name("")
+    if case.world.returning is None and (
+        held := sum(len(one.snapshots) for one in case.world.target.datasets.values())
+    ):
+        why = (
+            f"there is no snapshot of {root}, and its copy {case.target_name('')} holds {show_count(held, 'snapshot')}"
+        )
+        hint = f"if it is new and empty: {restore_first(case)}; else take one: zfs snapshot -r {root}@first"
+        return Refusal(why=why, evidence=(), hint=hint)
     count = sum(len(case.world.source.datasets[name].snapshots) for name in case.names)
     if count:
         why = f"none of the {count} snapshots of {root} is one that the job sends"

@@ -33,6 +33,7 @@ from orchestrator.engines.zfs.model import (
     SendFlags,
     Snapshot,
     SnapshotPresent,
+    TakeOverCopy,
     ZfsSurvey,
 )
 from orchestrator.engines.zfs.options import options_of
@@ -272,7 +273,7 @@ class _StepBuilder:
     # Small actions.
 
     def _small(
-        self, action: AbortReceive | EndReceive | Rollback | RenameAside | RenameCopy | CreatePlaceholder
+        self, action: AbortReceive | EndReceive | Rollback | RenameAside | RenameCopy | TakeOverCopy | CreatePlaceholder
     ) -> Step:
         where = command_host(self.target)
         target = (
@@ -293,6 +294,10 @@ class _StepBuilder:
                     f"rename {target} to {action.to}",
                     commands.rename_command(target, action.to, where, self._kind_there(action.dataset)),
                 )
+            case TakeOverCopy():
+                kind = self._kind_there(action.dataset)
+                text = f"take {target} over: nobody writes to it or mounts it by itself any more"
+                command = commands.take_over_command(target, kind, action.flags, where)
             case CreatePlaceholder():
                 text, command = (
                     f"make {target}, never mounted",

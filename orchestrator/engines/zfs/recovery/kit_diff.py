@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.domain.evacuation import KitFacts
+from orchestrator.engines.zfs.recovery.delegations import compare_delegations
 from orchestrator.engines.zfs.restore.uid_map import changed_accounts
 
 # Facts of the moment, or of a dataset's recreation; and our own marks.
-_NOT_TOLD = frozenset("guid used origin mounted encryptionroot keystatus".split())
+_NOT_TOLD = frozenset("guid used origin mounted keystatus".split())
 _SPACE_PROPERTIES = ("quota", "refquota", "reservation", "refreservation")
 _NOTHING = {"-", "none", "0", None}
 
@@ -37,7 +38,8 @@ def _guids(snapshots: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
 def compare_kits(before: str, now: str) -> tuple[str, ...]:
     """Return one line for each difference: datasets, their properties, snapshots by guid, accounts."""
     then, today = json.loads(before), json.loads(now)
-    return (*_datasets(then["datasets"], today["datasets"]), *_snapshots(then, today), *changed_accounts(then, today))
+    parts = (_datasets(then["datasets"], today["datasets"]), _snapshots(then, today), compare_delegations(then, today))
+    return (*(line for part in parts for line in part), *changed_accounts(then, today))
 
 
 def _datasets(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from orchestrator.engines.zfs.model import (
     FLAGS,
     PLACEHOLDER,
     RECEIVE_MARK,
+    WAITS,
     Bookmark,
     ChangedEntry,
     Dataset,
@@ -28,6 +29,7 @@ ABSENT = "ABSENT"  # instead of a pool's health: there is no such pool
 _ON, _OWN = "on", "local"
 # Of each property that can weaken a copy, or burden its pool, the values that do not. Source: zfsprops(7).
 _STRONG = ("on", "fletcher4", "sha256", "sha512", "skein", "edonr", "blake3")
+_EXPOSING = (("readonly", "off"), ("canmount", "on"))
 _HARMLESS = {"checksum": _STRONG, "copies": ("1",), "dedup": ("off",), "sync": ("standard",), "zoned": ("off", "-")}
 _ABSURD = 1 << 60  # a larger estimate is a known error of `zfs send -n` (openzfs 1067, 16691)
 _NUMBER = re.compile(r"-?\d+")
@@ -87,6 +89,7 @@ class _ListingReader:
 
     def __init__(self) -> None:
         self._part = ""
+        self._before = ""  # the first line of text before the answer
         self._here: list[str] = []
         self._pool: list[str] = []
         self._wire: list[str] = []
@@ -107,11 +110,15 @@ class _ListingReader:
         elif self._part == "=above":
             name, available, encryption = _fields(line, 3)
             self._above[name] = (parse_number(available), encryption not in ("off", "-"))
-        else:
+        elif self._part:
             raise UnreadableListing(f"not as zfs prints it: {line!r}")
+        elif not self._before:
+            self._before = line
 
     def _open(self, line: str) -> None:
         self._part, *rest = line.split(" ", 4)
+        if self._before and self._part == "=here":
+            raise UnreadableListing(f"a login there prints text of its own before every answer, {self._before!r}")
         self._seen.add(self._part)
         if self._part == "=here":
             self._here = rest
@@ -138,6 +145,8 @@ class _ListingReader:
             self._created[int(guid)] = datetime.fromtimestamp(int(created[0]), UTC)
 
     def look(self) -> SideListing:
+        if self._before:
+            raise UnreadableListing(f"not as zfs prints it: {self._before!r}")
         if len(self._here) != 4 or len(self._pool) != 2:
             raise UnreadableListing("the look ended before it said anything")
         user, sudo, mbuffer, version = self._here
@@ -217,7 +226,9 @@ def _dataset(
         partial=token is not None or value.get("inconsistent") == "1",
         written=int(written) if written else None, mounted=value.get("mounted") == "yes",
         flags=_own_flags(told), placeholder=marked and not whole, bare=marked and bool(whole),
+        waits=told.get(WAITS) == (_ON, _OWN),
         used=parse_number(value.get("used") or "-"), burdens=_burdens(told),
+        exposed=tuple(f"{name}={bad}" for name, bad in _EXPOSING if value.get(name) == bad),
     )  # fmt: skip
 
 

@@ -236,3 +236,13 @@ def test_changes_are_read_below_their_folder_and_only_when_whole() -> None:
     }
     with pytest.raises(ValueError, match="not below"):
         parse_changes([b"=dataset v", b"=at /mnt/a", b"M\tF\t/mnt/ab"])
+
+
+def test_text_of_a_login_is_named_as_what_it_is() -> None:
+    said = f"WELCOME to backup\n\n{HEAD}=datasets\n=absent\n=end\n".encode()
+    with pytest.raises(
+        UnreadableListing, match="a login there prints text of its own before every answer, 'WELCOME to"
+    ):
+        parse_survey(said.split(b"\n"))
+    with pytest.raises(UnreadableListing, match="not as zfs prints it: 'sh: no such'"):
+        parse_survey([b"sh: no such", b"thing"])

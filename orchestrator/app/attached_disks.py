@@ -74,7 +74,7 @@ class AttachedDisks:
         found = self._awake(disk)
         if isinstance(found, str):
             return found
-        if found.state is not DeviceState.TO_PROVE:
+        if found.state is not DeviceState.TO_VERIFY:
             return found.says
         if self._in_place(found, disk):
             return self._hold(disk)

@@ -48,7 +48,7 @@ def stranger_lines(sets: Sequence[RotationSet], views: HistoryReader, reader: Re
     """Return a line for each plugged-in device that is no disk of ours, or one that cannot be used. Raises: OutsideError."""
     disks = [disk for rotation in sets for disk in rotation.disks]
     found = identify_devices(survey_devices(reader), disks, views.disks.known())
-    told = (each for each in found if each.state is not DeviceState.TO_PROVE)
+    told = (each for each in found if each.state is not DeviceState.TO_VERIFY)
     return tuple(dict.fromkeys(f"{each.says}; {each.hint}" for each in told))
 
 

@@ -266,7 +266,7 @@ def attach_disk(settings: Settings, name: str) -> "Mapping[str, str]":
         found = next((each for each in arrivals.found if each.disk == own), None)
         if found is None:
             raise OrchestratorError(f"disk {name} is not here", hint="plug it in")
-        if found.state is not DeviceState.TO_PROVE:
+        if found.state is not DeviceState.TO_VERIFY:
             raise OrchestratorError(found.says, hint=found.hint)
         attached_disk = begin_visit(found, arrivals.visit_context)
         if not isinstance(attached_disk, AttachedDisk):

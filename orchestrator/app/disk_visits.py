@@ -127,14 +127,14 @@ class PluggedInDisks:
 
     def strangers(self) -> tuple[IdentifiedDevice, ...]:
         """Return the devices that were plugged in and cannot be used."""
-        return tuple(each for each in self.found if each.state is not DeviceState.TO_PROVE)
+        return tuple(each for each in self.found if each.state is not DeviceState.TO_VERIFY)
 
     def usable(self, rotation: RotationSet) -> tuple[IdentifiedDevice, ...]:
         """Return the plugged-in disks of a set, the requested one first."""
         stands = self.standing(rotation)
         turn = [disk.name for disk in (stands.disk_request.disk, *stands.disk_request.others) if disk]
         here = [
-            each for each in self.found if each.state is DeviceState.TO_PROVE and each.disk and each.disk.name in turn
+            each for each in self.found if each.state is DeviceState.TO_VERIFY and each.disk and each.disk.name in turn
         ]
         return tuple(sorted(here, key=lambda each: turn.index(each.disk.name) if each.disk else 0))
 
@@ -178,7 +178,7 @@ class PluggedInDisks:
         context = self.visit_context
         for found in self.found:
             disk = found.disk
-            if disk is None or disk.set != rotation.name or found.state is not DeviceState.TO_PROVE:
+            if disk is None or disk.set != rotation.name or found.state is not DeviceState.TO_VERIFY:
                 continue
             lease = find_lease(disk, context.state, compose.now(), requests=False)
             if lease is not None and is_attached(disk):

@@ -64,7 +64,7 @@ def _disks_here(settings: "Settings", jobs: Sequence[Job], views: "HistoryReader
         found = identify_devices(survey_devices(reader), disks, views.disks.known())
     asleep = {disk.name: "" for disk in disks if find_asleep(disk) is not None}  # a restore wakes them
     return asleep | {
-        each.disk.name: "" if each.state is DeviceState.TO_PROVE else each.says for each in found if each.disk
+        each.disk.name: "" if each.state is DeviceState.TO_VERIFY else each.says for each in found if each.disk
     }
 
 
@@ -132,7 +132,7 @@ def _remembered(record: PointRecord) -> CandidatePoint | None:
         return None
     return CandidatePoint(
         name=record.name, taken=taken, at=max(taken, record.confirmed_at or taken), sound=record.sound,
-        proved=record.verified_at is not None, read_at=record.whole_at, entries=record.entries, bytes=record.bytes,
+        verified=record.verified_at is not None, read_at=record.whole_at, entries=record.entries, bytes=record.bytes,
     )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def _candidate_point(point: RestorePoint, record: PointRecord | None) -> Candida
             name=point.name,
             taken=point.taken,
             at=point.taken,
-            proved=point.manifest is not None,
+            verified=point.manifest is not None,
             sound=False if point.damaged else None,
         )
     return told

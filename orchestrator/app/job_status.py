@@ -82,7 +82,7 @@ def judge_job(
         last=blamed.outcome if blamed else None,
         last_why=(blamed.why or "") if blamed else "",
         since=_last_run_text(last) if last and facts.last_failed and last.outcome in _DECIDES_NOTHING else "",
-        proved=facts.newest_copy,
+        newest_verified=facts.newest_copy,
         failures=facts.failures,
         broken=facts.broken or (blamed is not None and blamed.kind in (RunType.VERIFY, RunType.DRILL)),
         running=running.begun_at if running else None,

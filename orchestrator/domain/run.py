@@ -46,7 +46,7 @@ class StepReport:
     why: str
     moved_bytes: int | None
     took_s: float
-    proved: bool
+    confirmed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

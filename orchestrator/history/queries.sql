@@ -62,7 +62,7 @@ INSERT INTO steps (run, attempt, number, does, why, lane, commands, expected, be
 VALUES (:run, :attempt, :number, :does, :why, :lane, :commands, :expected, :now);
 
 -- name: end_step
-UPDATE steps SET ended_at = :now, moved = :moved, proved = :proved, exits = :exits, last_words = :last_words,
+UPDATE steps SET ended_at = :now, moved = :moved, proved = :confirmed, exits = :exits, last_words = :last_words,
     error = :error
 WHERE id = :step;
 
@@ -114,7 +114,7 @@ SELECT name, taken_at IS NULL AS undated FROM points WHERE job = :job AND place 
 -- name: point_id
 SELECT id FROM points WHERE job = :job AND place = :place AND name = :name;
 
--- Any bad reading makes a point unsound; only a good reading of the whole makes it sound again, and proves a point
+-- Any bad reading makes a point unsound; only a good reading of the whole makes it sound again, and verifies a point
 -- whose copying nobody remembers.
 -- name: judge_point
 UPDATE points SET
@@ -195,7 +195,7 @@ FROM points INDEXED BY points_there WHERE gone_at IS NULL AND job = :job;
 -- name: findings
 SELECT path, verdict, detail FROM findings WHERE reading = :reading ORDER BY number;
 
--- The newest instant at which a place held a proved copy; `name` is the point that gave it.
+-- The newest instant at which a place held a verified copy; `name` is the point that gave it.
 -- name: newest_copies
 SELECT place, name, max(coalesce(confirmed_at, taken_at, made_at)) AS current_at
 FROM points INDEXED BY points_there
@@ -435,7 +435,7 @@ SELECT made_at, content, layout, recovery, guids FROM kits WHERE job = :job;
 -- name: keep_drill
 INSERT INTO drills (run, job, place, point, drilled_at, outcome, why, whole, proves, seed, files, bytes, of_files, of_bytes,
     restore_s, differences, check_argv, check_exit, check_output)
-VALUES (:run, :job, :place, :point, :now, :outcome, :why, :whole, :proves, :seed, :files, :bytes, :of_files, :of_bytes,
+VALUES (:run, :job, :place, :point, :now, :outcome, :why, :whole, :self_test, :seed, :files, :bytes, :of_files, :of_bytes,
     :restore_s, :differences, :check_argv, :check_exit, :check_output);
 
 -- name: drills_of_job

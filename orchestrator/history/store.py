@@ -217,7 +217,7 @@ class History:
         *,
         now: datetime,
         moved: int | None,
-        proved: bool,
+        confirmed: bool,
         exits: Sequence[int | None],
         last_output: Sequence[str],
         error: str | None,
@@ -225,7 +225,8 @@ class History:
         """Record the end of a step. `moved` None: unknown."""
         words = {"exits": encode_list(exits), "last_words": encode_list(last_output), "error": error}
         self._known(
-            f"step {step}", self._database.change("end_step", step=step, now=now, moved=moved, proved=proved, **words)
+            f"step {step}",
+            self._database.change("end_step", step=step, now=now, moved=moved, confirmed=confirmed, **words),
         )
 
     def step_confirmed(self, step: int) -> None:
@@ -274,7 +275,7 @@ class History:
             self._know(job, place, name, now)
             self._database.change("confirm_point", job=job, place=place, name=name, run=run, now=now)
 
-    def proved(self, job: str, place: str, point: str, run: int, now: datetime) -> None:
+    def point_verified(self, job: str, place: str, point: str, run: int, now: datetime) -> None:
         """Record that the step that made the point was verified."""
         with self.together():
             self._know(job, place, point, now)

@@ -40,7 +40,7 @@ def open_reader(path: str, *, wait_s: float = 10.0) -> "HistoryReader":
 
 
 # Columns of steps that were named before today's fields.
-_COLUMNS = {"does": "action", "lane": "worker"}
+_COLUMNS = {"proved": "confirmed", "does": "action", "lane": "worker"}
 
 
 class HistoryReader:
@@ -213,7 +213,7 @@ def _step(row: Row) -> StepRecord:
     kept = {_COLUMNS.get(name, name): value for name, value in row.items() if name != "run"}
     lists = {"commands": decode_list(row["commands"]), "last_output": decode_list(row["last_words"])}
     kept.pop("last_words")
-    return StepRecord(**{**kept, **lists, "exits": decode_exits(row["exits"]), "proved": _yes(row["proved"])})
+    return StepRecord(**{**kept, **lists, "exits": decode_exits(row["exits"]), "confirmed": _yes(row["proved"])})
 
 
 def _event(row: Row) -> EventRecord:

@@ -21,7 +21,7 @@ class CandidatePoint:
     name: str
     taken: datetime
     at: datetime
-    proved: bool
+    verified: bool
     sound: bool | None
     read_at: datetime | None = None
     entries: int | None = None
@@ -31,7 +31,7 @@ class CandidatePoint:
     @property
     def good(self) -> bool:
         """Return True when a restore may trust the point: it is verified, sound, and all of it is there."""
-        return self.proved and self.sound is not False and not self.missing
+        return self.verified and self.sound is not False and not self.missing
 
     def fits(self, at: datetime | None, name: str | None) -> bool:
         """Return True when the point matches the request."""
@@ -102,7 +102,7 @@ def _why_none(copies: Sequence[CopyCandidate], at: datetime | None, name: str | 
     why = ""
     if doubtful:
         last = max(doubtful, key=lambda each: each.taken)
-        lacks = f"not whole: it lacks {', '.join(last.missing)}" if last.missing else "not proved"
+        lacks = f"not whole: it lacks {', '.join(last.missing)}" if last.missing else "not verified"
         why = f"; {last.name} is {'damaged' if last.sound is False else lacks}, and restored only when it is named"
     return f"no copy holds a verified and sound point{requested}{why}"
 

@@ -36,17 +36,17 @@ class JobState(StrEnum):
 class HealthInput:
     """Remembered facts of a job. `last` and `last_why`: outcome and reason of the newest ended run.
 
-    A failure that no good run has followed yet is shown instead, and then `since` says how the newest run ended. `proved`: the
+    A failure that no good run has followed yet is shown instead, and then `since` says how the newest run ended. `newest_verified`: the
     newest state of the source that a verified copy holds; a run that finds nothing to do renews it. `failures`: runs that ended
     badly since the last one that ended well. `running`: when the run that goes on began. `awake`: since when the machine is on
     again, if it was recently off or asleep. `paused`: why and until when; empty: not. `broken`: a copy was read again and
-    differs from its manifest. `copies` False: the job works on its source alone, and `proved` is its last good run.
+    differs from its manifest. `copies` False: the job works on its source alone, and `newest_verified` is its last good run.
     """
 
     first_begun: datetime | None
     last: Outcome | None
     last_why: str
-    proved: datetime | None
+    newest_verified: datetime | None
     failures: int = 1
     running: datetime | None = None
     awake: datetime | None = None
@@ -81,10 +81,10 @@ class CopyHealth:
 
 def judge_health(facts: HealthInput, *, now: datetime, late_after: Seconds | None) -> CopyHealth:
     """Return a job's state; paused outranks late, late outranks the last run's outcome. `late_after` None: never late."""
-    age = None if facts.proved is None else Seconds((now - facts.proved).total_seconds())
+    age = None if facts.newest_verified is None else Seconds((now - facts.newest_verified).total_seconds())
     if facts.paused:
         return CopyHealth(state=JobState.PAUSED, why=f"{facts.paused}; {_copy(facts, age)}", age=age)
-    if facts.first_begun is None and facts.proved is None:
+    if facts.first_begun is None and facts.newest_verified is None:
         return CopyHealth(state=JobState.NEW, why="has never run", age=None)
     late = _late(facts, age, now=now, late_after=late_after)
     if late:

@@ -25,10 +25,10 @@ _ANOTHER = "plug it in again; if that does not help: in another port, or with an
 
 
 class DeviceState(StrEnum):
-    """Result of recognizing a device. TO_PROVE: by its identity an enrolled disk; its marker is not read yet."""
+    """Result of recognizing a device. TO_VERIFY: by its identity an enrolled disk; its marker is not read yet."""
 
     READY = "ours-ready"
-    TO_PROVE = "to-prove"
+    TO_VERIFY = "to-verify"
     FOREIGN = "foreign"
     BLANK = "blank"
     CLONE = "clone"
@@ -39,7 +39,7 @@ class DeviceState(StrEnum):
     REFORMATTED = "reformatted"
     READ_ONLY = "read-only"
     LOCKED = "locked"
-    NOT_PROVED = "not-proved"
+    NOT_VERIFIED = "not-verified"
     IN_USE = "in-use"
     SET_ASIDE = "set-aside"
     SILENT = "does-not-answer"
@@ -162,7 +162,7 @@ def _ours(device: BlockDevice, disk: Disk, leaves: Sequence[BlockDevice], known:
         return _describe_device(
             DeviceState.READ_ONLY, device, disk, says, "move the switch on the disk or its case, and plug it in again"
         )
-    return _describe_device(DeviceState.TO_PROVE, device, disk, f"disk {disk.called} is here ({device.path})", "")
+    return _describe_device(DeviceState.TO_VERIFY, device, disk, f"disk {disk.called} is here ({device.path})", "")
 
 
 def identify_twins(device: BlockDevice, disk: Disk, devices: Sequence[BlockDevice]) -> IdentifiedDevice | None:
@@ -265,7 +265,7 @@ def _doubt(disk: Disk, marker: DiskMarker, shown: Authenticity, *, known: bool) 
         other = marker.authentication.partition(":")[0][:8]
         says = f"the marker of disk {disk.name} has the tag of the key {other}, which is not on this machine; nothing was written to it"
         return (
-            DeviceState.NOT_PROVED,
+            DeviceState.NOT_VERIFIED,
             says,
             f"unplug it; if the state directory was lost, and this is the disk: {readopt}",
         )
@@ -273,7 +273,7 @@ def _doubt(disk: Disk, marker: DiskMarker, shown: Authenticity, *, known: bool) 
         says = (
             f"the marker of disk {disk.name} has no tag, and history does not know the disk; nothing was written to it"
         )
-        return DeviceState.NOT_PROVED, says, f"look what is on it; if it is the right one: {readopt}"
+        return DeviceState.NOT_VERIFIED, says, f"look what is on it; if it is the right one: {readopt}"
     return None
 
 
@@ -282,7 +282,7 @@ def _judge(disk: Disk, marker: DiskMarker | None, known: DiskRecord | None, owne
     nothing = "nothing was written to it"
     if marker is None:
         says = f"disk {disk.name} has the right identity, but no marker of ours on it; {nothing}"
-        return DeviceState.NOT_PROVED, says, f"look what happened to it; if it is the right one: {readopt}"
+        return DeviceState.NOT_VERIFIED, says, f"look what happened to it; if it is the right one: {readopt}"
     if marker.owner != owner:
         says = f'this is disk {marker.name} of the machine "{marker.host}"; {nothing}'
         return (
@@ -292,7 +292,11 @@ def _judge(disk: Disk, marker: DiskMarker | None, known: DiskRecord | None, owne
         )
     if (marker.name, marker.set) != (disk.name, disk.set) or (known is not None and marker.disk != known.disk):
         says = f"the marker on it says disk {marker.name} of the set {marker.set}, not {disk.name} of {disk.set}; {nothing}"
-        return DeviceState.NOT_PROVED, says, f"look at [disk.{disk.name}] in targets.toml; if that is right: {readopt}"
+        return (
+            DeviceState.NOT_VERIFIED,
+            says,
+            f"look at [disk.{disk.name}] in targets.toml; if that is right: {readopt}",
+        )
     if known is not None and marker.generation < known.written:
         behind = f"it is at visit {marker.generation}, and disk {disk.name} has had {known.written}"
         says = f"an older copy of disk {disk.name}: {behind}; {nothing}"

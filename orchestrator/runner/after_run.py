@@ -39,7 +39,7 @@ def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, 
         points = tools.engine.points(job, writer)
         tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
     if points and tools.engine.stays:  # there is no copy: such a job exists for the newest snapshot itself
-        tools.history.proved(job.name, job.target.name, points[-1].name, journal.run, journal.now)
+        tools.history.point_verified(job.name, job.target.name, points[-1].name, journal.run, journal.now)
     verified = bool(points) and is_verification_due(journal)
     if points and verified:
         _verify(journal, writer, executor, points[-1])
@@ -65,7 +65,7 @@ def verification_step(point: RestorePoint, workers: int) -> Step:
 
 
 def _compare(journal: RunRecorder, writer: Writer, engine: "CopyComparer") -> None:
-    """Compare the contents of both sides, as [verify] every requires. Raises: ProofFailed."""
+    """Compare the contents of both sides, as [verify] every requires. Raises: VerificationFailed."""
     from orchestrator.runner.verify.compare_sides import compare_copy, require_same
 
     notes = f"{journal.tools.state}/notes/verify-{journal.job.name}"

@@ -28,7 +28,7 @@ def note_incomplete_points(journal: RunRecorder, writer: Writer, world: Any, *, 
         if lacking:
             tools.history.point_incomplete(job.name, place, point)
         elif before:
-            tools.history.proved(job.name, place, point, journal.run, journal.now)
+            tools.history.point_verified(job.name, place, point, journal.run, journal.now)
         if lacking != before:
             tools.history.remember(job.name, f"{_MISSING}{place} {point}", json.dumps(lacking))
 

@@ -21,7 +21,7 @@ from orchestrator.domain.authentication import (
     expected_key,
     judge_manifest,
 )
-from orchestrator.domain.errors import ManifestForged, ProofFailed
+from orchestrator.domain.errors import ManifestForged, VerificationFailed
 from orchestrator.domain.names import POINT_NAME, parse_point_name, show_name
 from orchestrator.domain.place import FOUND, Location
 from orchestrator.domain.plan import ManifestRecording, Pipeline
@@ -180,7 +180,7 @@ def _linked(work: ManifestRecording, journal: RunRecorder, writer: Writer, notes
         yield from read_manifest(path)[1]
     except ManifestForged:
         raise
-    except (ProofFailed, OSError) as error:
+    except (VerificationFailed, OSError) as error:
         journal.warn(f"the manifest of the older point cannot be used, so unchanged files are read: {error}")
 
 
@@ -209,7 +209,7 @@ def _fill_here(
         run_workers(pipelines, collector, journal, writer)
         bad = [found for found in collector.reading(took_s=0).findings if found.verdict is not Verdict.UNPROVED]
         if bad:
-            raise ProofFailed(
+            raise VerificationFailed(
                 f"what was copied reads otherwise: {show_name(bad[0].path)}: {bad[0].detail}",
                 hint="run again; if it comes back, look at the target's disk",
             )
@@ -236,10 +236,10 @@ def run_workers(
 
         result = writer.stream(pipeline, stop=journal.tools.stop, on_output=heard, on_tick=tick)
         if result.stopped is not None:
-            raise journal.tools.engine.explain(pipeline_failure(pipeline, result))
+            raise journal.tools.engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
         if not result.well:
             words = result.last_output[0].strip() or f"a reader ended with {result.exits[0]}"
-            raise ProofFailed(f"nothing is verified: {words}", hint=_READER_HINT)
+            raise VerificationFailed(f"nothing is verified: {words}", hint=_READER_HINT)
 
     with ThreadPoolExecutor(len(pipelines)) as pool:
         list(pool.map(one, enumerate(pipelines)))
@@ -259,7 +259,7 @@ def _fill_there(
     for number, entry in enumerate(read_manifest(draft_of(local))[1]):
         if entry.digest.startswith(UNKNOWN):
             if known is None or known[0] != entry.path:
-                raise ProofFailed(
+                raise VerificationFailed(
                     f"the far side did not read {show_name(entry.path)}", hint="run again: it looks again"
                 )
             yield number, known[1]
@@ -288,7 +288,7 @@ def digests_there(
     try:
         pipeline, parse = journal.tools.trees.digests(tree, names, empty, algorithm, journal.job)
     except ValueError as error:
-        raise ProofFailed(str(error), hint="points to come can be read there with another digest") from error
+        raise VerificationFailed(str(error), hint="points to come can be read there with another digest") from error
     result = writer.stream(
         Pipeline(stages=pipeline.stages, reads=pipeline.reads, keeps=kept),
         stop=journal.tools.stop,

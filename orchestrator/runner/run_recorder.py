@@ -103,13 +103,15 @@ class RunRecorder:
         moved: int | None,
         took: float,
         error: OrchestratorError | None,
-        proved: bool,
+        confirmed: bool,
     ) -> int:
         """Record the end of a step; return its index in the report."""
         self.moved += moved or 0
-        self.steps.append(StepReport(action=step.action, why=step.why, moved_bytes=moved, took_s=took, proved=proved))
+        self.steps.append(
+            StepReport(action=step.action, why=step.why, moved_bytes=moved, took_s=took, confirmed=confirmed)
+        )
         self.tools.history.step_ended(
-            row, now=self.now, moved=moved, proved=proved, exits=result.exits if result else (),
+            row, now=self.now, moved=moved, confirmed=confirmed, exits=result.exits if result else (),
             last_output=result.last_output if result else (), error=str(error) if error else None,
         )  # fmt: skip
         return len(self.steps) - 1
@@ -118,7 +120,7 @@ class RunRecorder:
         """Record steps as confirmed after one check of all of them: (index in the report, row in history)."""
         with self.tools.history.together():
             for index, row in steps:
-                self.steps[index] = replace(self.steps[index], proved=True)
+                self.steps[index] = replace(self.steps[index], confirmed=True)
                 self.tools.history.step_confirmed(row)
 
     def say(self, text: str) -> None:

@@ -114,7 +114,7 @@ def _step_value(step: StepRecord) -> dict[str, Any]:
         "moved_bytes": step.moved,
         "begun": format_iso(step.begun_at),
         "ended": format_iso(step.ended_at),
-        "confirmed": step.proved,
+        "confirmed": step.confirmed,
         "exits": list(step.exits),
         "last_output": list(step.last_output),
         "error": step.error,
@@ -156,8 +156,8 @@ def _attempt_lines(attempt: AttemptRecord, *, many: bool) -> list[str]:
     for step in attempt.steps:
         took = show_duration((step.ended_at - step.begun_at).total_seconds()) if step.ended_at else "not ended"
         moved = f", {show_size(step.moved)} moved" if step.moved is not None else ""
-        proved = {True: "", False: ", NOT VERIFIED", None: ""}[step.proved]
-        lines.append(f"  {step.number}. {step.action} ({took}{moved}{proved})")
+        confirmed = {True: "", False: ", NOT VERIFIED", None: ""}[step.confirmed]
+        lines.append(f"  {step.number}. {step.action} ({took}{moved}{confirmed})")
         lines += indent([f"why:  {step.why}", *(f"runs: {command}" for command in step.commands)], 5)
         lines += indent([step.error, *(words for words in step.last_output if words)], 5) if step.error else []
     return lines
@@ -195,7 +195,7 @@ def _point_value(job: Job, point: PointRecord) -> dict[str, Any]:
 
 def points_lines(jobs: Sequence[Job], known: PointsByJob, *, now: datetime) -> list[str]:
     """Render the table of restore points, job by job, oldest first."""
-    head = ("JOB", "POINT", "TAKEN", "FILES AND FOLDERS", "SIZE", "PROVED", "READ AGAIN", "PLACE")
+    head = ("JOB", "POINT", "TAKEN", "FILES AND FOLDERS", "SIZE", "VERIFIED", "READ AGAIN", "PLACE")
     rows = [_point_row(job, point, now) for job in jobs for point in known[job.name]]
     cells = format_table(head, rows, right=frozenset({"FILES AND FOLDERS", "SIZE"})) if rows else []
     none = [f"{job.name}: history knows of no point; --look asks the target" for job in jobs if not known[job.name]]

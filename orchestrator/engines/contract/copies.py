@@ -91,7 +91,7 @@ class Confirmer(Protocol):
     """An engine that checks whether the results of a stage are there."""
 
     def confirm(self, stage: StageResults, reader: Reader) -> None:
-        """Check that the expected results of a stage's steps are there. Raises: ProofFailed."""
+        """Check that the expected results of a stage's steps are there. Raises: VerificationFailed."""
         ...
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.domain.errors import OrchestratorError, ProofFailed
+from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step
@@ -124,12 +124,12 @@ class RsyncEngine:
         return describe_space(world)
 
     def confirm(self, stage: StageResults, reader: Reader) -> None:
-        for proof in stage.proofs:
-            if isinstance(proof, CountsEqual) and stage.recorded is not None:
+        for confirmation in stage.confirmations:
+            if isinstance(confirmation, CountsEqual) and stage.recorded is not None:
                 own = tuple(meter for meter in stage.meters if isinstance(meter, RsyncMeter))
-                confirm_counts(proof, own, stage.left_out, stage.recorded)
-            if isinstance(proof, PointVisible):
-                _confirm_visible(proof, reader)
+                confirm_counts(confirmation, own, stage.left_out, stage.recorded)
+            if isinstance(confirmation, PointVisible):
+                _confirm_visible(confirmation, reader)
 
     def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
         return ((path, f"xxh128:{digest}" if digest else "") for path, digest in parse.parse_moved(lines))
@@ -161,11 +161,11 @@ class RsyncEngine:
         return Pipeline(stages=(script_commands.show_file_command(file),), keeps=local)
 
 
-def _confirm_visible(proof: PointVisible, reader: Reader) -> None:
-    answer = command_runner(reader)(script_commands.confirm_point_command(proof.root, proof.name))
+def _confirm_visible(confirmation: PointVisible, reader: Reader) -> None:
+    answer = command_runner(reader)(script_commands.confirm_point_command(confirmation.root, confirmation.name))
     if answer.strip() != b"there":
-        raise ProofFailed(
-            f"point {proof.name} is not to be seen after publishing",
+        raise VerificationFailed(
+            f"point {confirmation.name} is not to be seen after publishing",
             hint="look at the target's disk; the next run looks again",
         )
 

@@ -302,6 +302,8 @@ def _what(options: RsyncOptions, *, filters: bool = True) -> list[str]:
     flags += ["--hard-links"] if options.hard_links else []
     flags += ["--acls"] if options.acls else []
     flags += ["--xattrs"] if options.xattrs else []
+    flags += [] if options.owners else ["--no-owner", "--no-group"]
+    flags += [] if options.modes else ["--no-perms"]
     flags += ["--numeric-ids"] if options.numeric_ids else []
     flags += ["--one-file-system"] if options.one_file_system and filters else []
     flags += [f"--filter=-p_{name}" for name in RESERVED]

@@ -11,6 +11,10 @@ from orchestrator.engines.rsync.model import MANIFEST, MIRROR, OURS, CountsEqual
 from orchestrator.engines.rsync.options import options_of
 
 Stage = tuple[Step, ...]
+_HINT = (
+    "the target's user or filesystem cannot store them: write owners = false, modes = false, acls = false or xattrs = false in "
+    "[rsync], whichever may be lost, and run again, which continues; or copy to a target that can, as its root"
+)
 
 
 def is_all_damaged(world: RsyncSurvey) -> bool:
@@ -38,29 +42,29 @@ def _review(job: Job, world: RsyncSurvey, tree: Location, request: RunRequest) -
     """Return the comparison of the finished copy with the source."""
     options, names = options_of(job), f"{request.notes}/again"
     command = commands.settle_command(job, tree, world, names, anew=True)
-    lacks = "the target's user, filesystem or programs cannot store them"
     return SourceReview(
         source=job.source,
         one_filesystem=options.one_file_system,
-        owners=options.numeric_ids or not (job.source.host or tree.host),
+        owners=options.owners and (options.numeric_ids or not (job.source.host or tree.host)),
+        modes=options.modes,
         grain_ns=2 * 10**9 if world.target.coarse else 1,
         parts=("a" if options.acls else "") + ("uo" if options.xattrs else ""),
         links=options.hard_links,
         mirror=not options.points,
         again=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-again"),
         names=names,
-        hint=f"{lacks}: `poolferry check --system {job.name}` says which",
+        hint=_HINT,
     )
 
 
-def _manifest(recording: ManifestRecording, proof: CountsEqual | None) -> Step:
+def _manifest(recording: ManifestRecording, confirmation: CountsEqual | None) -> Step:
     return Step(
         action="write the manifest",
         why="each entry with its digest, so that the copy can be verified by itself",
         worker="main",
         work=recording,
         expected=None,
-        proof=proof,
+        confirmation=confirmation,
     )
 
 
@@ -81,5 +85,5 @@ def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
         apart=(OURS.encode(),),
         review=_review(job, world, root, request),
     )
-    proof = CountsEqual(tree=root) if options_of(job).delete else None
-    return (replace(_manifest(recording, proof), makes=MIRROR),)
+    confirmation = CountsEqual(tree=root) if options_of(job).delete else None
+    return (replace(_manifest(recording, confirmation), makes=MIRROR),)

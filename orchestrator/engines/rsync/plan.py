@@ -312,7 +312,7 @@ def publish_point(job: Job, name: str) -> Stage:
         "it is whole: one rename makes it visible",
         script_commands.publish_command(root, name, MANIFEST),
     )
-    return (replace(step, makes=name, proof=PointVisible(root=root, name=name)),)
+    return (replace(step, makes=name, confirmation=PointVisible(root=root, name=name)),)
 
 
 def name_latest(job: Job, name: str) -> Stage:

@@ -19,6 +19,11 @@ def _script(
     return script_command(_ROOM, name, *values, effect=effect, host=host, before=before, with_functions=with_functions)
 
 
+def survey_tools_command(host: Host | None) -> Command:
+    """Build the command that prints the names of programs that are missing, or are not those that the scripts need."""
+    return _script("look-at-tools.sh", effect=Effect.READS, host=host)
+
+
 def survey_target_command(root: Location) -> Command:
     """Build the command that prints a target, NUL-separated: kind, space, marker, records of place, type, name.
 

@@ -342,7 +342,7 @@ def begin_visit(
     `reuse`: also automatically, when it was said to be safe to remove.
     """
     disk = found.disk
-    if disk is None or found.state is not DeviceState.TO_PROVE:
+    if disk is None or found.state is not DeviceState.TO_VERIFY:
         raise ValueError(found.state)
     with ExitStack() as lock:
         try:
@@ -352,12 +352,12 @@ def begin_visit(
             marker = medium.peek(disk, found.device, visit_context.writer)
             known = find_disk_record(visit_context.history.disks.known(), disk)
             tagged = was_tagged(known, key, visit_context.history.views)
-            proved = verify_identity(disk, found.device, marker, known, visit_context.owner, key=key, tagged=tagged)
-            if proved.state is not DeviceState.READY or marker is None:
+            verified = verify_identity(disk, found.device, marker, known, visit_context.owner, key=key, tagged=tagged)
+            if verified.state is not DeviceState.READY or marker is None:
                 medium.detach(disk, visit_context.writer)
-                if proved.state is DeviceState.LOOK_ALIKE and known is not None:
-                    _note_look_alike(known, proved.says, visit_context)
-                return _refused(disk, proved.state, proved.says, proved.hint)
+                if verified.state is DeviceState.LOOK_ALIKE and known is not None:
+                    _note_look_alike(known, verified.says, visit_context)
+                return _refused(disk, verified.state, verified.says, verified.hint)
             health = ask_health(
                 found.device, visit_context.writer
             )  # before attaching: some bridges reset when they are queried
@@ -370,7 +370,9 @@ def begin_visit(
                 return _gone(disk)
             if isinstance(error, Stalled) and pools_without_disk([disk]):
                 return _hangs(disk)
-            state = next((state for kind, state in _STATES.items() if isinstance(error, kind)), DeviceState.NOT_PROVED)
+            state = next(
+                (state for kind, state in _STATES.items() if isinstance(error, kind)), DeviceState.NOT_VERIFIED
+            )
             hint = error.hint.replace("DEVICE", found.device.path)
             why = error.why if state in NOT_NOW else f"disk {disk.name} cannot be used: {error.why}"
             return _refused(disk, state, why, hint)

@@ -6,7 +6,7 @@ No remaining work is remembered here: each survey finds it, so the same command 
 import os
 
 from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
@@ -86,20 +86,20 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
     engine, run_request = _returner(tools), _run_request(job, tools, restore_request, str(journal.run))
     for warning in _owners(tools, restore_request, dataset_request, writer):
         journal.warn(warning)
-    proved: ComparisonResult | None = None
+    verified: ComparisonResult | None = None
     for look in range(_LOOKS):
         seen = engine.survey_dataset_restore(job, dataset_request, run_request, writer, content=False)
         found = engine.plan_dataset_restore(seen, run_request)
-        if found.whole and proved is None:
+        if found.whole and verified is None:
             if restore_request.content:  # a comparison of contents needs a larger survey
                 seen = engine.survey_dataset_restore(job, dataset_request, run_request, writer, content=True)
-            proved = _prove(journal, writer, dataset_request, run_request, seen)
+            verified = _verify(journal, writer, dataset_request, run_request, seen)
         match found.decision:
             case Refusal() as refusal:
                 return _refused(journal, refusal)
             case NothingToDo() as nothing:
                 _tell_lost(journal, writer, dataset_request, restore_request)
-                return _done(journal, dataset_request, nothing, proved, found.waits)
+                return _done(journal, dataset_request, nothing, verified, found.waits)
             case Plan() as plan:
                 if look == 0 and dataset_request.to == job.source:
                     why, hint = f"{job.source} is being restored", f"poolferry restore run {job.name} --to {job.source}"
@@ -107,9 +107,9 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
                 _do(journal, writer, plan, found if look == 0 else None, run_request)
                 if not plan.again:
                     _tell_lost(journal, writer, dataset_request, restore_request)
-                    return _done(journal, dataset_request, plan, proved, found.waits)
+                    return _done(journal, dataset_request, plan, verified, found.waits)
     hint = f"look who else changes {dataset_request.to}, then run the same command again: it continues"
-    raise ProofFailed(f"after {_LOOKS} looks there is still something left to be done", hint=hint)
+    raise VerificationFailed(f"after {_LOOKS} looks there is still something left to be done", hint=hint)
 
 
 def _dataset_request(
@@ -160,26 +160,26 @@ def _do(
         raise partial_refusal(plan.refusals)
 
 
-def _prove(
+def _verify(
     journal: RunRecorder, writer: Writer, dataset_request: DatasetRestoreRequest, run_request: RunRequest, seen: object
 ) -> ComparisonResult:
-    """Verify the restored data against the copy: by guid, and by contents if surveyed. Raises: ProofFailed."""
+    """Verify the restored data against the copy: by guid, and by contents if surveyed. Raises: VerificationFailed."""
     engine = _returner(journal.tools)
     os.makedirs(run_request.notes, mode=0o700, exist_ok=True)
     comparison = engine.plan_restore_verification(seen, run_request)
     if isinstance(comparison, Refusal):
-        raise ProofFailed(f"nothing can be verified: {comparison.why}", hint=comparison.hint)
-    proved = run_comparison(comparison, journal, writer, run_request.notes)
-    if not proved.reading.sound:
-        told = f"{describe_counts(proved.reading)}: {describe_first_findings(proved.reading)}"
+        raise VerificationFailed(f"nothing can be verified: {comparison.why}", hint=comparison.hint)
+    verified = run_comparison(comparison, journal, writer, run_request.notes)
+    if not verified.reading.sound:
+        told = f"{describe_counts(verified.reading)}: {describe_first_findings(verified.reading)}"
         hint = (
             f"it stays as it is, and nothing is destroyed; `poolferry restore plan {journal.job.name}` names the other copies; to "
             f"begin again beside it: zfs rename {dataset_request.to.path} {dataset_request.to.path}_doubtful, then the same command"
             if "/" in dataset_request.to.path else
             f"it stays as it is, and nothing is destroyed; `poolferry restore plan {journal.job.name}` names the other copies"
         )  # fmt: skip
-        raise ProofFailed(f"{dataset_request.to} is not as the copy: {told}", hint=hint)
-    return proved
+        raise VerificationFailed(f"{dataset_request.to} is not as the copy: {told}", hint=hint)
+    return verified
 
 
 def _refused(journal: RunRecorder, refusal: Refusal) -> RunReport:
@@ -191,18 +191,18 @@ def _done(
     journal: RunRecorder,
     dataset_request: DatasetRestoreRequest,
     last: Plan | NothingToDo,
-    proved: ComparisonResult | None,
+    verified: ComparisonResult | None,
     waits: tuple[str, ...],
 ) -> RunReport:
     """Report the end. What waits for a person is neither a failure nor done: the run waits, and all else is in use."""
     for warning in last.warnings:
         journal.warn(warning)
     held = ""
-    if proved is not None:
-        checked, datasets = proved.comparison.checked, proved.comparison.datasets
+    if verified is not None:
+        checked, datasets = verified.comparison.checked, verified.comparison.datasets
         read = (
-            f", and {show_count(proved.reading.files_read, 'file')} read on both sides"
-            if proved.comparison.stages
+            f", and {show_count(verified.reading.files_read, 'file')} read on both sides"
+            if verified.comparison.stages
             else ""
         )
         held = f": {show_count(checked, 'snapshot')} of {show_count(datasets, 'dataset')}, as the copy by guid{read}"
@@ -221,7 +221,9 @@ def _done(
         return journal.ended(
             Outcome.FAILED, why, hint=hint, evidence=tuple(f"{name} is not at that point" for name in lacking)
         )
-    already = isinstance(last, NothingToDo) and proved is None and history.recall(journal.job.name, RESTORED) == str(to)
+    already = (
+        isinstance(last, NothingToDo) and verified is None and history.recall(journal.job.name, RESTORED) == str(to)
+    )
     history.remember(journal.job.name, RESTORED, str(to))
     return journal.ended(Outcome.DONE, f"{to} is back{' already' if already else ''}{held}{moved}")
 

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 
 from orchestrator.domain.answers import NOT_READ, unreadable
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import show_name
@@ -46,7 +46,7 @@ DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, notes: str) -> VerificationResult:
     """Read the whole tree, record the verdict, and note damage beside a point. Raises: OrchestratorError."""
     if work.point.manifest is None:
-        raise ProofFailed(
+        raise VerificationFailed(
             f"point {work.point.name} has no manifest, so nothing in it can be verified",
             hint="the next run makes a point with one",
         )
@@ -145,7 +145,7 @@ def _alone(work: TreeVerification, manifest: str, notes: str) -> tuple[TreeVerif
     header, entries = read_manifest(manifest)
     expected = [entry._replace(path=os.fsencode(name)) for entry in entries if entry.path == work.prefix]
     if not expected:
-        raise ProofFailed(
+        raise VerificationFailed(
             f"the manifest of point {work.point.name} does not name {show_name(work.prefix)}",
             hint="restore another point, or verify this one",
         )
@@ -154,7 +154,7 @@ def _alone(work: TreeVerification, manifest: str, notes: str) -> tuple[TreeVerif
 
 
 def require_sound(reading: VerificationResult, work: TreeVerification, journal: RunRecorder) -> None:
-    """Check that a reading found no damage. Raises: ProofFailed, with the first findings."""
+    """Check that a reading found no damage. Raises: VerificationFailed, with the first findings."""
     unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
     if unproved:
         journal.warn(
@@ -167,7 +167,7 @@ def require_sound(reading: VerificationResult, work: TreeVerification, journal: 
         if work.restored
         else f"the next run of {journal.job.name} copies damaged files again; look at the disk's health (smartctl -a)"
     )
-    raise ProofFailed(
+    raise VerificationFailed(
         f"{work.tree} does not match its manifest: {describe_counts(reading)}: {describe_first_findings(reading)}",
         hint=hint,
     )

@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, ProofFailed, Stopped
+from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped, VerificationFailed
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, TreeVerification
@@ -96,7 +96,7 @@ def _compare(
 def _read_source(point: RestorePoint, journal: RunRecorder, writer: Writer, notes: str) -> VerificationResult:
     """Read the source against the same manifest: new or edited files are no error there, rotten ones are."""
     if point.manifest is None:
-        raise ProofFailed(f"point {point.name} has no manifest", hint="choose another point")
+        raise VerificationFailed(f"point {point.name} has no manifest", hint="choose another point")
     journal.say(f"reading the source {journal.job.source}")
     manifest = fetch_file(point.manifest, journal, writer, notes)
     require_authentic(point, manifest, journal, writer, notes)

@@ -300,7 +300,7 @@ def test_a_mirror_with_consent() -> None:
     assert copy.effect is Effect.DESTROYS
     assert copy.why == "the mirror differs from the source"
     assert {"--delete-delay", "--exclude=/.poolferry"} <= set(str(copy.work).split())
-    assert (record.makes, str(record.proof)) == ("mirror", "/backup/photos holds what the source's list names")
+    assert (record.makes, str(record.confirmation)) == ("mirror", "/backup/photos holds what the source's list names")
 
 
 def test_a_mirror_without_consent_removes_nothing() -> None:
@@ -308,7 +308,7 @@ def test_a_mirror_without_consent_removes_nothing() -> None:
     assert {step.effect for step in found.steps} == {Effect.WRITES}
     assert found.steps[1].why == "the first copy"
     assert "--delete" not in str(found.steps[1].work)
-    assert found.steps[2].proof is None  # old files may stay, so numbers prove nothing
+    assert found.steps[2].confirmation is None  # old files may stay, so numbers prove nothing
 
 
 def test_a_mirror_without_consent_is_equal_whatever_stays_in_it() -> None:

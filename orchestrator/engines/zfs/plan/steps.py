@@ -167,7 +167,7 @@ class _StepBuilder:
             worker=target,
             work=self._pipe(sent, received),
             expected=None,
-            proof=SnapshotPresent(
+            confirmation=SnapshotPresent(
                 dataset=Location(path=target, host=self.target.root.host),
                 guid=action.snapshot.guid,
                 snapshot=action.snapshot.name,

@@ -239,6 +239,8 @@ class _StepBuilder:
 
         None in a restore of a raw copy: it did not receive the place of its key, and `zfs receive` dies without it.
         """
+        if self.world.returning is None and self.world.source.datasets[dataset].waits:
+            return False  # what it has until it is in use again, such as canmount=noauto, is not the source's own
         known = self.source.datasets.get(dataset)
         target_encrypts = known is not None and known.encrypted
         if flags.backup and not dataset and "/" not in self.target.root.path:

@@ -216,7 +216,7 @@ SELECT begun_at FROM runs WHERE job = :job ORDER BY id LIMIT 1;
 SELECT begun_at FROM runs WHERE job = :job AND target = :target ORDER BY id LIMIT 1;
 
 -- name: last_well
-SELECT * FROM runs WHERE job = :job AND outcome IN ('done', 'nothing-to-do') AND kind = 'run' ORDER BY id DESC LIMIT 1;
+SELECT * FROM runs WHERE job = :job AND outcome IN ('done', 'nothing-to-do', 'incomplete') AND kind = 'run' ORDER BY id DESC LIMIT 1;
 
 -- name: badly_since
 SELECT count(*) AS number FROM runs
@@ -457,3 +457,25 @@ UPDATE rebuilds SET ended_at = :now WHERE id = :rebuild AND ended_at IS NULL;
 
 -- name: open_rebuild
 SELECT id, begun_at, top_guid, lost, kits FROM rebuilds WHERE pool = :pool AND ended_at IS NULL ORDER BY id DESC LIMIT 1;
+
+-- Problems --------------------------------------------------------------------------------------------------------
+
+-- name: open_problems
+SELECT * FROM problems INDEXED BY problems_open WHERE job = :job AND ended_at IS NULL;
+
+-- name: problems_of_job
+SELECT * FROM problems WHERE job = :job ORDER BY id;
+
+-- name: open_problem
+INSERT INTO problems (job, place, kind, point, why, paths, number, since_at, tried)
+VALUES (:job, :place, :kind, :point, :why, :paths, :number, :now, :tried)
+ON CONFLICT (job, place, kind, point) WHERE ended_at IS NULL DO UPDATE SET
+    why = excluded.why, paths = excluded.paths, number = excluded.number, tried = excluded.tried;
+
+-- name: end_problem
+UPDATE problems SET ended_at = :now, ended_by = :by
+WHERE job = :job AND place = :place AND kind = :kind AND (:point IS NULL OR point = :point) AND ended_at IS NULL;
+
+-- name: mend_point
+UPDATE points SET sound = iif(whole_at IS NULL, NULL, 1)
+WHERE job = :job AND place = :place AND name = :name AND sound = 0;

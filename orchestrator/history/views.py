@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from orchestrator.history.due_runs import DueRunHistory
     from orchestrator.history.kits import KitHistory
     from orchestrator.history.notification_queue import NotificationQueue
+    from orchestrator.history.problems import ProblemHistory
     from orchestrator.history.rebuilds import RebuildHistory
 
 
@@ -123,6 +124,13 @@ class HistoryReader:
     def findings(self, reading: int) -> tuple[Finding, ...]:
         """Return the stored findings of one reading."""
         return tuple(map(_finding, self._database.rows("findings", reading=reading)))
+
+    @property
+    def problems(self) -> "ProblemHistory":
+        """Return the problems of copies, for reading."""
+        from orchestrator.history.problems import ProblemHistory
+
+        return ProblemHistory(self._database)
 
     @property
     def rebuilds(self) -> "RebuildHistory":

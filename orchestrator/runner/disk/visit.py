@@ -61,7 +61,7 @@ from orchestrator.runner.disk.released import (
 from orchestrator.runner.disk.state import find_disk_record, job_on_disk, was_tagged
 from orchestrator.runner.locks import lock_visit
 
-WELL = (Outcome.DONE, Outcome.NOTHING)
+WELL = (Outcome.DONE, Outcome.NOTHING, Outcome.INCOMPLETE)
 
 
 class DiskReleased(NotNow):

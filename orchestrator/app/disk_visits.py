@@ -99,7 +99,7 @@ def find_disk(known: Configuration, name: str) -> tuple[RotationSet, Disk]:
     return found[0]
 
 
-class HeldDisk(NotNow):
+class DiskInUse(NotNow):
     """A disk that another visit, a restore or a person uses: nothing is wrong, and nothing is recorded."""
 
 
@@ -265,7 +265,7 @@ class DiskVisits:
             self._stays[rotation.name] = self._begun(self._arrivals, rotation)
         attached_disk = self._stays[rotation.name]
         if isinstance(attached_disk, VisitResult):
-            kind = HeldDisk if attached_disk.seen in (DeviceState.VISITED, DeviceState.LEASED) else NotNow
+            kind = DiskInUse if attached_disk.seen in (DeviceState.VISITED, DeviceState.LEASED) else NotNow
             return do(job, kind(attached_disk.why, hint=attached_disk.hint))
         report = attached_disk and attached_disk.run(job, lambda placed: do(placed, None))
         return report or do(job, self._arrivals.absent(rotation))

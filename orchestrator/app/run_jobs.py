@@ -127,9 +127,9 @@ def _with_their_visits(
 
 
 def _is_held(absent: "NotNow") -> bool:
-    from orchestrator.app.disk_visits import HeldDisk
+    from orchestrator.app.disk_visits import DiskInUse
 
-    return isinstance(absent, HeldDisk)
+    return isinstance(absent, DiskInUse)
 
 
 def _run(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app.session import open_session, open_visits
 from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.app.spare_state import with_usable_state
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.run import Outcome
@@ -73,7 +74,7 @@ def plan_restore(settings: Settings, request: RestoreCommand) -> RestorePlan:
 
     job = _job(settings, request)
     restore_request = _restore_options(job, request)
-    with open_session(settings) as session:
+    with with_usable_state(settings) as usable, open_session(usable) as session:
         decision = session.do(job, plan_restore, restore_request)
     others = _newer(settings, job, restore_request) if request.origin is None else None
     return RestorePlan(job=job.name, decision=decision, others=others)
@@ -97,7 +98,8 @@ def run_restore(settings: Settings, request: RestoreCommand) -> RestoreEnd:
 
     job = _job(settings, request)
     restore_request = _restore_options(job, request)
-    report = _on_its_disk(settings, job, run_restore, restore_request)
+    with with_usable_state(settings) as usable:
+        report = _on_its_disk(usable, job, run_restore, restore_request)
     settings.subscriber.ended(report)
     datasets = report.outcome is Outcome.DONE and not restore_request.to.path.startswith("/")
     return RestoreEnd(report=report, links=_links(settings, job, restore_request) if datasets else None)

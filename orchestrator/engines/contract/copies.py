@@ -1,6 +1,6 @@
 """Engines that copy: their reports before, during and after a copy; and the removal of points."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from orchestrator.domain.job import Job
@@ -36,6 +36,22 @@ class ChangeReporter(Protocol):
 
     def ground(self, world: Any) -> tuple[str, bool]:
         """Return the source's filesystem, and whether the source is the root of that filesystem, for the guards."""
+        ...
+
+
+class MoveFinder(Protocol):
+    """An engine that knows moved entries again, so that a renamed folder is not taken for a loss."""
+
+    def find_moved(self, job: Job, world: Any, reader: Reader) -> Mapping[bytes, int]:
+        """Return how many entries of the newest point lie elsewhere in the source now, by top folder."""
+        ...
+
+
+class PointLister(Protocol):
+    """An engine whose points nobody but us removes, and whose survey lists them: one that vanished is a loss."""
+
+    def surveyed_points(self, job: Job, world: Any) -> tuple[RestorePoint, ...] | None:
+        """Return the points that a survey found, oldest first; None where the survey says nothing about them."""
         ...
 
 

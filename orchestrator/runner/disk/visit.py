@@ -40,7 +40,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.disk.state import find_disk_record, job_on_disk, was_tagged
 from orchestrator.runner.locks import lock_visit
 
-WELL = (Outcome.DONE, Outcome.NOTHING)
+WELL = (Outcome.DONE, Outcome.NOTHING, Outcome.INCOMPLETE)
 ATTACHED = "attached"
 IN_TRANSIT = "in transit"
 AT_MACHINE = "here"

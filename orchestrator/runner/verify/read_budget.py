@@ -27,6 +27,7 @@ from orchestrator.runner.disk.state import READING
 from orchestrator.runner.disk.visit import BudgetReadResult
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
+from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence, fetch_file, run_small
 from orchestrator.runner.verify.read_files import (
     describe_counts,
@@ -97,7 +98,7 @@ def _ended(journal: RunRecorder, tally: _ReadBudget, units: Sequence[ReadItem], 
 def _points(journal: RunRecorder, writer: Writer, tally: _ReadBudget) -> Sequence[ReadItem]:
     job, tools, since = journal.job, journal.tools, journal.now
     there = tools.engine.points(job, writer)
-    tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in there}, since)
+    see_points(journal, there)
     points = {point.name: point for point in there if point.manifest is not None}
     notes = f"{tools.state}/notes/verify-{job.name}"
     os.makedirs(notes, mode=0o700, exist_ok=True)

@@ -13,7 +13,7 @@ from orchestrator.domain.source_identity import SOURCE_STATE
 from orchestrator.domain.source_state import parse_source_state
 from orchestrator.history.values import NO_POINTS, HealthFacts, RunRecord
 from orchestrator.history.views import HistoryReader
-from orchestrator.planners.health import CopyHealth, HealthInput, JobState, judge_health
+from orchestrator.planners.health import CLOCKS_DIFFER, CopyHealth, HealthInput, JobState, judge_health
 from orchestrator.views.drills import newest_drill
 from orchestrator.views.status import JobStatus, Overview
 
@@ -76,7 +76,7 @@ def judge_job(
     # Any disk of a rotation set holds a copy that counts.
     at = None if job.target.rotates else (job.target.name, str(job.target.location))
     for limit in _LOOKED_AT:
-        facts = views.health_facts(job.name, limit=limit, at=at)
+        facts = views.health_facts(job.name, limit=limit, at=at, latest=now + CLOCKS_DIFFER)
         last = next((run for run in facts.last if run.outcome and run.kind in (RunType.RUN, RunType.VERIFY)), None)
         if last or len(facts.last) < limit:
             break

@@ -227,7 +227,8 @@ def _clear(
         why = f"{target.root} is there; a restore overwrites nothing"
         return Refusal(why=why, evidence=_evidence(target, there), hint=hint)
     free = replace(seen.world, target=replace(target, datasets={}), tokens={}, receiving={})
-    action = RenameAside(dataset="", to=to, why="its name is needed; it keeps all its data, under another name")
+    why = "its name is needed; it keeps all its data, under another name"
+    action = RenameAside(dataset="", to=to, why=why, kind=there.kind)
     return replace(seen, world=free, home={}), (action,)
 
 

@@ -195,7 +195,9 @@ def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Ov
         if aimed:
             from orchestrator.app.disk_report import report_sets
 
-            sets = report_sets([each for each in known.sets if each.name in aimed], known.jobs, views, now)
+            sets = report_sets(
+                [each for each in known.sets if each.name in aimed], known.jobs, views, now, state=settings.where.state
+            )
     return Overview(
         jobs=tuple(found), coming=coming, sets=sets, rotates=bool(aimed), scheduled=any(one.schedule for one in jobs)
     )

@@ -300,6 +300,10 @@ class History:
             kinds = (ProblemType.DAMAGED, ProblemType.MANIFEST, ProblemType.LEFT_OUT)
             self.problems.end(job, place, kinds, name, by="the point is gone", now=now)
 
+    def point_incomplete(self, job: str, place: str, name: str) -> None:
+        """Record that parts of a point are missing at the place: it is no verified copy, and not as new as the source."""
+        self._database.change("doubt_point", job=job, place=place, name=name)
+
     def points_seen(
         self, job: str, place: str, points: Mapping[str, datetime | None], now: datetime, *, lost: bool = False
     ) -> None:

@@ -114,6 +114,11 @@ class ZfsEngine:
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return survey_points(job, reader)
 
+    def incomplete_points(self, job: Job, world: ZfsSurvey, reader: Reader) -> dict[str, tuple[str, ...]]:
+        from orchestrator.engines.zfs.survey.survey import incomplete_points
+
+        return incomplete_points(job, world.source, reader)
+
     def meter(self) -> ZfsMeter:
         return ZfsMeter()
 

@@ -59,6 +59,8 @@ class Node:
     placeholder: bool = False
     partial: Partial | None = None
     flags: SendFlags | None = None
+    exposed: tuple[str, ...] = ()
+    waits: bool = False  # restored, and waiting for its key
 
     def find(self, guid: int) -> Snapshot | None:
         return next((one for one in self.snapshots if one.guid == guid), None)
@@ -73,6 +75,7 @@ class Pool:
     nodes: dict[str, Node] = field(default_factory=dict)
     holds: set[tuple[int, str]] = field(default_factory=set)  # (snapshot's guid, tag)
     receiving: dict[str, int] = field(default_factory=dict)
+    strangers: set[int] = field(default_factory=set)  # processes among them that no run of ours began
     readable: set[str] = field(default_factory=set)  # copies of encrypted data that lie open
     txg: int = 100
 

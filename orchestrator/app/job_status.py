@@ -5,9 +5,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.run import Outcome, RunType
+from orchestrator.domain.source_identity import SOURCE_STATE
+from orchestrator.domain.source_state import parse_source_state
 from orchestrator.history.values import HealthFacts, RunRecord
 from orchestrator.history.views import HistoryReader
 from orchestrator.planners.health import CopyHealth, HealthInput, judge_health
@@ -117,7 +119,12 @@ def job_statuses(jobs: Sequence[Job], views: HistoryReader, *, now: datetime, al
     """Return the state of each job, all at one moment."""
     with views.glance():
         pauses = views.due_runs.pauses()
-        return [_job_status(job, views, now=now, alive=alive, pauses=pauses) for job in jobs]
+        states = views.facts_of_jobs(SOURCE_STATE)
+        found = [_job_status(job, views, now=now, alive=alive, pauses=pauses) for job in jobs]
+    return [
+        replace(each, source=parse_source_state(states[each.job.name])) if each.job.name in states else each
+        for each in found
+    ]
 
 
 def _job_status(job: Job, views: HistoryReader, *, now: datetime, alive: Alive, pauses: Pauses) -> JobStatus:

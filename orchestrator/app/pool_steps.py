@@ -8,6 +8,7 @@ from orchestrator.app import pool_rebuild as rebuilding
 from orchestrator.app.attached_disks import AttachedDisks
 from orchestrator.app.next_base import find_next_bases
 from orchestrator.app.pool_evacuation import EvacuationSurvey
+from orchestrator.app.restored_sources import note_restore
 from orchestrator.app.session import Session, open_session
 from orchestrator.app.settings import Settings, WrongRequest, unheard
 from orchestrator.domain.evacuation import DatasetStatus, KitFacts
@@ -30,21 +31,24 @@ def rebuild_pool(
     lose: Sequence[str] = (),
     trust: Sequence[str] = (),
     content: bool = False,
+    lost_keys: Sequence[str] = (),
     hears: Callable[[RebuildStep], None] = unheard,
 ) -> RebuildEnd:
     """Continue the rebuild of the pool as far as possible now. `plan`: only look.
 
-    `lose`, `trust`: datasets that may be lost, and disks that are away. `hears`: receives each step. Raises: WrongRequest,
-    OrchestratorError.
+    `lose`, `trust`: datasets that may be lost, and disks that are away; `lost_keys`: datasets whose keys are lost. `hears`:
+    receives each step. Raises: WrongRequest, OrchestratorError.
     """
     known = {disk.name for rotation in settings.configuration().sets for disk in rotation.disks}
     if strange := [disk for disk in trust if disk not in known]:
         raise WrongRequest(f"--trust {strange[0]}: targets.toml declares no disk of that name")
     if plan:
         with AttachedDisks(settings, None) as stays:
-            return _Rebuild(settings, None, stays, name, lose, trust, content=content, hears=hears).end()
+            return _Rebuild(
+                settings, None, stays, name, lose, trust, content=content, lost=lost_keys, hears=hears
+            ).end()
     with open_session(settings) as session, AttachedDisks(settings, session) as stays:
-        return _Rebuild(settings, session, stays, name, lose, trust, content=content, hears=hears).end()
+        return _Rebuild(settings, session, stays, name, lose, trust, content=content, lost=lost_keys, hears=hears).end()
 
 
 class _Rebuild:
@@ -52,10 +56,11 @@ class _Rebuild:
 
     def __init__(
         self, settings: Settings, session: Session | None, stays: AttachedDisks, name: str, lose: Sequence[str], trust: Sequence[str], *,
-        content: bool, hears: Callable[[RebuildStep], None],
+        content: bool, lost: Sequence[str], hears: Callable[[RebuildStep], None],
     ) -> None:  # fmt: skip
         self._settings, self._session, self._stays, self._name = settings, session, stays, name
         self._lose, self._trust, self._content = tuple(lose), tuple(trust), content
+        self._lost_keys = tuple(lost)
         self._since, self._hears = compose.now(), hears
         self._steps: list[RebuildStep] = []
         self._datasets: tuple[DatasetStatus, ...] | None = None
@@ -144,7 +149,11 @@ class _Rebuild:
             return self._to_make(lines)
         code, found = self._parts(here, told)
         self._found = tuple(found)
-        if code is not Outcome.DONE or self._session is None:
+        if (
+            code not in (Outcome.DONE, Outcome.WAITING)
+            or self._session is None
+            or any(part.job is None for part in found)
+        ):
             return code
         made = rebuilding.survey_kits(self._settings, here)
         lines = rebuilding.find_differences(self._settings, here, kits, made, self._lose)
@@ -153,12 +162,17 @@ class _Rebuild:
         self._chains(here)
         if any("not there" in line for line in lines):
             return Outcome.FAILED
+        if code is Outcome.WAITING:
+            return code
         rebuilding.save_kits(self._session.history, made)
         self._session.history.rebuilds.end(self._name, compose.now())
         return Outcome.DONE
 
     def _parts(self, here: EvacuationSurvey, told: dict[str, KitFacts]) -> tuple[Outcome, list[RebuildPart]]:
-        """Restore each source in turn, until one cannot be restored now; return the exit code and the parts."""
+        """Restore each source in turn, until one cannot be restored now; return the exit code and the parts.
+
+        A part that waits for a key or a mountpoint holds up no other.
+        """
 
         def found() -> tuple[RebuildPart, ...]:
             with self._settings.views() as views:
@@ -166,27 +180,38 @@ class _Rebuild:
                     here, told, lambda job: rebuilding.were_files_restored(job, views, self._since)
                 )
 
-        ends: list[RebuildPart] = []
+        ends, told_more, code = list[RebuildPart](), list[str](), Outcome.DONE
         for place, _ in enumerate(found()):
             part = found()[place]
             if self._session is not None and not part.back and part.job is not None:
                 report = self._restore(self._session, part.job, part.source, rebuilding.mounts_of_datasets(here))
                 here = replace(here, pool=evacuating.survey_pool(self._settings, self._name))
                 part = found()[place]
-                if not part.back or report.warnings:
-                    told_why = filter(None, (report.why, *report.warnings, report.hint))
+                if report.outcome is not Outcome.DONE or not part.back:
+                    told_why = dict.fromkeys(filter(None, (report.why, *report.warnings, report.hint)))
                     self._step(3, f"bring {part.source} back", report.outcome.value, list(told_why))
-                    return (Outcome.FAILED if report.outcome.value != "done" else Outcome.WAITING), [*ends, part]
+                    ends.append(part)
+                    if report.outcome is not Outcome.WAITING:
+                        return Outcome.FAILED if report.outcome is not Outcome.DONE else Outcome.WAITING, ends
+                    code = Outcome.WAITING
+                    continue
+                told_more = list(report.warnings)
             ends.append(part)
-            self._step(3, f"bring {part.source} back", *part_told(part))
+            state, lines = part_told(part)
+            self._step(3, f"bring {part.source} back", state, [*lines, *told_more])
+            told_more = []
             if part.job is None:
                 return Outcome.WAITING, ends
-        return Outcome.DONE, ends
+        return code, ends
 
     def _restore(self, session: Session, job: Job, source: Location, stays: tuple[str, ...]) -> RunReport:
+        below = f"{source.path}/"
+        lost = tuple(name for name in self._lost_keys if f"{name}/".startswith(below))
         report = session.do(
-            job, run_restore, RestoreOptions(to=source, content=self._content, stays=stays, owners=False)
-        )
+            job, run_restore,
+            RestoreOptions(to=source, content=self._content, stays=stays, owners=False, lost_keys=lost),
+        )  # fmt: skip
+        note_restore(session.history, self._settings.configuration().jobs, job, source, report, compose.now())
         self._stays.did(job.target.disk, report)
         return report
 

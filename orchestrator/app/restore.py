@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app.session import open_session, open_visits
 from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.run import Outcome
 
@@ -36,6 +37,7 @@ class RestoreCommand:
     at: datetime | None = None
     aside: bool = False
     content: bool = False
+    lost_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,17 +110,31 @@ def _on_its_disk(
     restore_request: "RestoreOptions",
 ) -> "RunReport":
     """Restore data; for copies on removable disks, from the disk that is attached."""
+    from orchestrator.app.restored_sources import note_restore
+
     with open_session(settings) as session:
         if not job.target.rotates:
-            return session.do(job, action, restore_request)
+            report = session.do(job, action, restore_request)
+            note_restore(session.history, _known_jobs(settings), job, restore_request.to, report, compose.now())
+            return report
         with open_visits(settings, session, settings.configuration()) as visits:
 
             def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
                 if absent is not None:
                     raise absent
-                return session.do(placed, action, restore_request)
+                report = session.do(placed, action, restore_request)
+                note_restore(session.history, _known_jobs(settings), placed, restore_request.to, report, compose.now())
+                return report
 
             return visits.run(job, do) if visits else do(job, None)
+
+
+def _known_jobs(settings: Settings) -> "tuple[Job, ...]":
+    """Return the declared jobs; none on a machine without a configuration, where a restore comes from a target itself."""
+    try:
+        return settings.configuration().jobs
+    except OrchestratorError:
+        return ()
 
 
 def _links(settings: Settings, job: "Job", restore_request: "RestoreOptions") -> "tuple[TargetNextBase, ...]":
@@ -157,7 +173,8 @@ def _restore_options(job: "Job", request: RestoreCommand) -> "RestoreOptions":
     datasets = not job.target.location.path.startswith("/")
     where = _dataset(to) if datasets and not to.startswith(("/", ".")) else _place("--to", to)
     return RestoreOptions(
-        to=where, path=_below(request.path), point=request.point, at=request.at, aside=request.aside, content=request.content
+        to=where, path=_below(request.path), point=request.point, at=request.at, aside=request.aside, content=request.content,
+        lost_keys=request.lost_keys,
     )  # fmt: skip
 
 

@@ -10,22 +10,28 @@ from orchestrator.domain.point import RestorePoint
 class DatasetRestoreRequest:
     """Restore request: all of a copy, or the part `below`; with `until`, nothing newer than that point.
 
-    `kit`: the content of the source's newest recovery kit, which names what the source kept for other targets.
+    `kit`: the content of the source's newest recovery kit, which names what the source kept for other targets. `lost_keys`: full
+    names of restored datasets whose keys are lost.
     """
 
     to: Location
     below: str = ""
     until: RestorePoint | None = None
     kit: str | None = None
+    lost_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetRestorePlan:
-    """Next part of a restore. `whole`: all data is there, only to be verified; `then`: the known later steps."""
+    """Next part of a restore. `whole`: all data is there, only to be verified; `then`: the known later steps.
+
+    `waits`: the datasets that are whole and wait for a key or for their mountpoint.
+    """
 
     decision: Decision
     whole: bool = False
     then: tuple[tuple[Step, ...], ...] = ()
+    waits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

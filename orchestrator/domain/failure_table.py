@@ -68,6 +68,12 @@ def first_line(said: str) -> str:
 
 
 # The rows of ssh, which every engine that reaches a host needs. Source: ssh(1), OpenSSH's own messages.
+CHANGED_KEY = says(
+    r"REMOTE HOST IDENTIFICATION HAS CHANGED|Offending .* key in ",
+    PermissionDenied, "the host's key is another one than before: it was made anew, or another machine answers",
+    "compare it at the host (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` there); only if it is the host's own: "
+    "`ssh-keygen -R HOST` here (`-R [HOST]:PORT` for another port than 22), then log in once by hand",
+)  # fmt: skip
 HOST_KEY = says(
     r"Host key verification failed",
     PermissionDenied, "the host's key is not the one this machine knows, or it knows none",
@@ -90,5 +96,5 @@ SSH_ENDED = ends(
     (255,), HostUnreachable, "the connection to the host broke off or could not be made",
     "check the network, and `ssh HOST true` by hand",
 )  # fmt: skip
-LOGIN = (HOST_KEY, LOGIN_REFUSED)
+LOGIN = (CHANGED_KEY, HOST_KEY, LOGIN_REFUSED)
 NETWORK = (UNRESOLVED, UNANSWERED)

@@ -3,13 +3,16 @@
 import shlex
 from datetime import datetime
 from enum import IntEnum
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Bytes
+
+if TYPE_CHECKING:
+    from orchestrator.domain.source_state import SourceState
 
 
 class Effect(IntEnum):
@@ -71,6 +74,27 @@ class Proof(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReview:
+    """The comparison of a finished copy with its source: kinds, owners, modes, times, links, access lists, attributes.
+
+    `again` copies those entries anew that are listed, NUL-terminated, in the local file `names`. `hint`: what helps where that
+    does not end the differences.
+    """
+
+    source: Location
+    one_filesystem: bool
+    owners: bool  # owners are copied, and are the same numbers on both sides
+    modes: bool  # modes are copied
+    grain_ns: int
+    parts: str  # letters of the attributes that are copied
+    links: bool
+    mirror: bool
+    again: Pipeline
+    names: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestRecording:
     """Work that writes the manifest of a new point: every entry of `tree` with its digest.
 
@@ -85,6 +109,7 @@ class ManifestRecording:
     linked: RestorePoint | None
     digest: str
     apart: tuple[bytes, ...] = ()  # names in its root that are no part of it
+    review: SourceReview | None = None  # None: the source is not looked at again
 
     effect = Effect.WRITES
 
@@ -173,6 +198,7 @@ class Refusal:
     """A decision not to act: stored, shown and tested like a plan. `guard`: the name that `run --allow` takes, if any.
 
     `outcome`: of the run that it ends: FAILED where the surveyed data is broken already, WAITING where a later run may do it.
+    `source`: the state of a source that is lost, or not restored yet.
     """
 
     why: str
@@ -180,6 +206,7 @@ class Refusal:
     hint: str
     guard: str | None = None
     outcome: Outcome = Outcome.REFUSED
+    source: "SourceState | None" = None
 
 
 Decision = Plan | NothingToDo | Refusal

@@ -3,6 +3,9 @@
 from orchestrator.domain.fast_dataclass import dataclass
 
 SOURCE_IDENTITY = "source-identity"  # the key under which history remembers it
+SOURCE_STATE = "source-state"  # the same for the state of a source; empty: it is as ever
+RESTORED = "restored"  # the key under which history remembers where a finished restore went, until the next good run
+LAST_RESTORE = "last-restore"  # the same for a text on the last restore of a job's source, its instant and the copy that it came from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +33,8 @@ def is_made_anew(remembered: str, root: str, dataset: int) -> bool:
     """Return whether the dataset with this guid is not the one that was remembered under the same name."""
     known = parse_identity(remembered)
     return known is not None and known.root == root and known.dataset != dataset
+
+
+def seen_restore_key(place: str) -> str:
+    """Return the key under which history remembers the last restore that a good run into a place has followed."""
+    return f"last-restore before {place}"

@@ -136,6 +136,9 @@ ON CONFLICT (job, key) DO UPDATE SET value = excluded.value;
 -- name: memory
 SELECT key, value FROM memory WHERE job = :job;
 
+-- name: facts_of_jobs
+SELECT job, value FROM memory WHERE key = :key AND value != '';
+
 -- name: recall
 SELECT value FROM memory WHERE job = :job AND key = :key;
 

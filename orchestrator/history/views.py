@@ -149,6 +149,10 @@ class HistoryReader:
         """Return the small facts that runs of a job stored for later runs."""
         return {str(row["key"]): str(row["value"]) for row in self._database.rows("memory", job=job)}
 
+    def facts_of_jobs(self, key: str) -> dict[str, str]:
+        """Return one small fact of all jobs, by job; without those that have none."""
+        return {str(row["job"]): str(row["value"]) for row in self._database.rows("facts_of_jobs", key=key)}
+
     def health_facts(self, job: str, *, limit: int = 10, at: tuple[str, str] | None = None) -> HealthFacts:
         """Return the facts of a job's health, at one moment; `limit`: number of its past runs.
 

@@ -117,7 +117,7 @@ def _late(facts: HealthInput, age: Seconds | None, *, now: datetime, late_after:
     if late_after is None:
         return ""
     limit = f"late-after is {show_duration(late_after)}"
-    if age is not None and age < -late_after:  # a clock was wrong; such a copy would hide failures until then
+    if age is not None and _is_misdated(age):  # such a copy would hide failures until then
         return f"{facts.newest} is dated {show_duration(-age)} after now, so its age is unknown; {limit}"
     if age is not None:
         return f"{facts.newest} is {show_duration(age)} old; {limit}" if age > late_after else ""
@@ -133,10 +133,17 @@ def _by_last_run(facts: HealthInput, age: Seconds | None) -> tuple[JobState, str
         return JobState.FAILING, f"{run}; {copy}"
     if facts.last in (Outcome.WAITING, Outcome.INTERRUPTED):
         return JobState.WAITING, f"the last run is {told}; {copy}"
-    if age is not None:
+    if age is not None and not _is_misdated(age):
         return JobState.UP, copy
     return (JobState.NEW if facts.last is None else JobState.FAILING), copy
 
 
 def _copy(facts: HealthInput, age: Seconds | None) -> str:
+    if age is not None and _is_misdated(age):
+        return f"{facts.newest} is dated {show_duration(-age)} after now: a clock was wrong, and its age is unknown"
     return f"{facts.none} yet" if age is None else f"{facts.newest} is {show_duration(max(age, 0))} old"
+
+
+def _is_misdated(age: Seconds) -> bool:
+    """Return whether an instant is further after now than the clocks of two machines differ."""
+    return age < -_HOUR

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.names import point_name, show_name
+from orchestrator.domain.names import POINT_NAME, point_name, show_name
 from orchestrator.domain.place import MountPoint
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import RestorePoint
@@ -124,6 +124,22 @@ def decide_destination(
         why=f"{destination} {_explain_mounts(found)}; a restore overwrites nothing",
         evidence=_evidence(found),
         hint=hint,
+    )
+
+
+def refuse_own_rooms(destination: str, tree: str, *, job: str) -> Refusal | None:
+    """Refuse a destination among the copies themselves. Both are real paths on one machine; `tree`: the point's."""
+    above, _, name = tree.rstrip("/").rpartition("/")
+    dated = POINT_NAME.fullmatch(name) and above.endswith("/points")
+    root = above.removesuffix("/points") if dated else tree.rstrip("/")
+    rooms = (f"{root}/points", f"{root}/.poolferry") if dated else (root,)
+    inside = any(f"{destination.rstrip('/')}/".startswith(f"{room}/") for room in rooms)
+    if not inside:
+        return None
+    return Refusal(
+        why=f"{destination} lies among the copies of {job}, where nothing may change",
+        evidence=(),
+        hint="give a destination outside of them",
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any, assert_never
 from orchestrator.domain.errors import LookAgain, PartlyRefused, TargetFull
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
-from orchestrator.domain.source_identity import SOURCE_IDENTITY
+from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.copies import ChangeReporter, Copier, SourceIdentifier
 from orchestrator.engines.contract.engine import RunRequest, implements
@@ -35,6 +35,10 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
 
 def _refuse(journal: RunRecorder, refusal: Refusal) -> RunReport:
     journal.decided(refusal)
+    if refusal.source is not None:
+        from orchestrator.runner.source_state import remember_refusal
+
+        remember_refusal(journal, refusal)
     return journal.ended(refusal.outcome, refusal.why, hint=refusal.hint, evidence=refusal.evidence)
 
 
@@ -47,7 +51,7 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
     follows, touched = bool(nothing.stages) or has_after_run(journal, changed=changed), bool(nothing.stages)
     with history.together():
         journal.decided(nothing)
-        _remember(journal, world)
+        _remember(journal, world, request)
         if nothing.current:
             history.point_current(job.name, job.target.name, nothing.current, journal.run, journal.now)
         report = None if follows or changed else journal.ended(Outcome.NOTHING, nothing.why)
@@ -66,7 +70,7 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
 
 def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, request: RunRequest) -> RunReport:
     plan = _weighed(journal, plan, writer)
-    fitting = check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
+    fitting = _fitting(journal, writer, world, plan, request)
     if isinstance(fitting, Refusal):
         return _refuse(journal, fitting)
     plan = fitting
@@ -79,7 +83,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     _do(plan, executor, world)
     if plan.again:
         raise LookAgain(f"{plan.summary}: done; another survey decides what comes next")
-    _remember(journal, world)
+    _remember(journal, world, request)
     finish_run(journal, writer, executor, changed=True)
     _refresh_kit(journal, writer)
     import shutil  # 6 ms that a run without changes saves
@@ -90,6 +94,20 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     report = journal.ended(Outcome.DONE, _done(journal, plan.summary))
     copy_history(journal, writer)
     return report
+
+
+def _fitting(journal: RunRecorder, writer: Writer, world: Any, plan: Plan, request: RunRequest) -> Plan | Refusal:
+    """Return the plan, or a refusal when the target has too little free space, even without what [keep] lets go.
+
+    Why before the copy here: after it nothing would ever be pruned on a target that is full.
+    """
+    fitting = check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
+    if isinstance(fitting, Refusal) and journal.tools.snapshotter is not None:
+        from orchestrator.runner.snapshots import prune_target
+
+        if prune_target(journal, writer):
+            return check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
+    return fitting
 
 
 def _refresh_kit(journal: RunRecorder, writer: Writer) -> None:
@@ -135,10 +153,14 @@ def _do(decision: Plan | NothingToDo, executor: StepExecutor, world: Any) -> Non
         raise TargetFull(f"{error.why}{told}", evidence=error.evidence, hint=error.hint) from error
 
 
-def _remember(journal: RunRecorder, world: Any) -> None:
+def _remember(journal: RunRecorder, world: Any, request: RunRequest) -> None:
     job, tools = journal.job, journal.tools
     if implements(tools.engine, ChangeReporter):
         tools.history.remember(job.name, GROUND, source_ground(*tools.engine.ground(world)))
     if implements(tools.engine, SourceIdentifier):
         tools.history.remember(job.name, SOURCE_IDENTITY, tools.engine.identity(world))
+        if any(request.remembered.get(key) for key in (SOURCE_STATE, RESTORED, LAST_RESTORE)):
+            from orchestrator.runner.source_state import end_state
+
+            end_state(journal, tools.engine, world, request.remembered)
     tools.history.remember(job.name, USED, str(job.target.location))

@@ -32,6 +32,13 @@ from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import LONGEST_LISTING, PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, notes_in_order, run_small
+from orchestrator.runner.source_review import (
+    SourceListing,
+    compare_attributes,
+    copy_again,
+    list_source,
+    require_equal,
+)
 from orchestrator.verify.build import (
     DigestSpool,
     ManifestDraft,
@@ -45,6 +52,7 @@ from orchestrator.verify.entry import UNKNOWN, ManifestEntry, listing_command
 from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_tag
 from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.results import ResultCollector
+from orchestrator.verify.source import SourceComparison
 
 _T = TypeVar("_T")
 _READER_HINT = (
@@ -55,38 +63,92 @@ REMAINDERS = (b".~poolferry-partial~",)  # what rsync keeps of half-copied files
 
 
 def record_manifest(
-    work: ManifestRecording, journal: RunRecorder, writer: Writer, notes: str, left_out: list[SkippedEntries]
+    work: ManifestRecording,
+    journal: RunRecorder,
+    writer: Writer,
+    notes: str,
+    left_out: list[SkippedEntries],
+    *,
+    began: float,
 ) -> ManifestCounts:
-    """Write the manifest and store it on the target. Raises: OrchestratorError."""
-    job, engine = journal.job, journal.tools.engine
+    """Write the manifest and store it on the target. `began`: when the copy did. Raises: OrchestratorError."""
     local = work.manifest.path if work.manifest.host is None else f"{notes}/manifest.gz"
-    header = ManifestHeader(
-        job=job.name, source=str(job.source), point=work.point, digest=work.digest, created=journal.now
-    )
     key = key_for(work.manifest, work.point, journal)
-    unread = sorted({name for each in left_out for name, _ in each.unreadable}, key=lambda name: name + b"//")
-    pipeline = Pipeline(stages=(listing_command(work.tree, exclude=REMAINDERS, apart=work.apart),))
-    try:
-        with ThreadPoolExecutor(1) as pool, writer.records(pipeline) as records:
-            moved = pool.submit(_sorted, _moved(work.moved, journal, notes))  # while the tree is listed
-            listing = _sorted(sorted_records(records, folder=notes))
-            built = build_manifest(
-                local, header, listing=listing, moved=moved.result(), unread=unread,
-                linked=_linked(work, journal, writer, notes), key=key,
-                itself=work.linked is not None and work.linked.manifest == work.manifest,
-            )  # fmt: skip
-    except PipelineFailed as failure:
-        raise engine.explain(failure) from failure
-    except NOT_READ as error:
-        raise unreadable("find", pipeline.stages[0], None, error) from error
+    build = _ManifestBuilder(work, local, key, left_out, began, journal, writer, notes)
+    built, seen = build.draft()
+    attributes = compare_attributes(seen, work, journal, writer, notes) if seen else {}
+    if seen and work.review and seen.differences:
+        copy_again(seen, work.review, journal, writer)
+        built, again = build.draft()
+        if again is not None:
+            attributes = compare_attributes(again, work, journal, writer, notes)
+            require_equal(seen, again, work, work.review)
     for found in built.findings:
         journal.warn(f"{show_name(found.path)}: {found.detail}; the older point keeps what it has")
-    totals = finish_manifest(local, built, _fill(work, local, built, journal, writer, notes), key=key)
+    filled = _fill(work, local, built, journal, writer, notes)
+    totals = finish_manifest(local, built, filled, attributes=attributes, key=key)
     if work.manifest.host is not None:
         run_small(journal.tools.trees.store(local, work.manifest), journal, writer)
     if key is not None:
         note_use(key, work.point, journal)
     return ManifestCounts(entries=totals.entries, files=totals.files, bytes=totals.bytes)
+
+
+class _ManifestBuilder:
+    """The builder of a manifest's draft from the listings of both sides."""
+
+    def __init__(
+        self, work: ManifestRecording, local: str, key: AuthenticationKey | None, left_out: list[SkippedEntries], began: float,
+        journal: RunRecorder, writer: Writer, notes: str,
+    ) -> None:  # fmt: skip
+        self._work, self._local, self._key, self._left_out, self._began = work, local, key, left_out, began
+        self._journal, self._writer, self._notes = journal, writer, notes
+
+    def draft(self) -> tuple[ManifestDraft, SourceComparison | None]:
+        """List the tree, and the source beside it; return the draft and the comparison. Raises: OrchestratorError."""
+        work, notes = self._work, self._notes
+        pipeline = Pipeline(stages=(listing_command(work.tree, exclude=REMAINDERS, apart=work.apart),))
+        try:
+            with ThreadPoolExecutor(2) as pool, self._writer.records(pipeline) as records:
+                moved = pool.submit(_sorted, _moved(work.moved, self._journal, notes))  # while the tree is listed
+                source = pool.submit(self._source)
+                listing = _sorted(sorted_records(records, folder=notes))
+                return self._merge(listing, moved.result(), source.result())
+        except PipelineFailed as failure:
+            raise self._journal.tools.engine.explain(failure) from failure
+        except NOT_READ as error:
+            raise unreadable("find", pipeline.stages[0], None, error) from error
+
+    def _source(self) -> SourceListing | None:
+        if self._work.review is None:
+            return None
+        tools = self._journal.tools
+        return list_source(
+            self._work.review,
+            self._left_out,
+            lambda: tools.monotonic() - self._began,
+            self._journal,
+            self._writer,
+            self._notes,
+        )
+
+    def _merge(
+        self, listing: Iterator[bytes], moved: Iterator[tuple[bytes, str]], source: SourceListing | None
+    ) -> tuple[ManifestDraft, SourceComparison | None]:
+        work, job = self._work, self._journal.job
+        seen = source.comparison if source else None
+        header = ManifestHeader(
+            job=job.name, source=str(job.source), point=work.point, digest=work.digest, created=self._journal.now,
+            attributes=seen is not None and seen.attributes,
+        )  # fmt: skip
+        unread = sorted({name for each in self._left_out for name, _ in each.unreadable}, key=lambda name: name + b"//")
+        built = build_manifest(
+            self._local, header, listing=listing, moved=moved, unread=unread, key=self._key,
+            joined=source.comparison.join(listing, source.entries, source.attributes) if source else None,
+            linked=_linked(work, self._journal, self._writer, self._notes),
+            itself=work.linked is not None and work.linked.manifest == work.manifest,
+        )  # fmt: skip
+        return built, seen
 
 
 def _moved(folder: str, journal: RunRecorder, notes: str) -> Iterator[tuple[bytes, str]]:
@@ -174,7 +236,7 @@ def run_workers(
 
         result = writer.stream(pipeline, stop=journal.tools.stop, on_output=heard, on_tick=tick)
         if result.stopped is not None:
-            raise journal.tools.engine.explain(pipeline_failure(pipeline, result))
+            raise journal.tools.engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
         if not result.well:
             words = result.last_output[0].strip() or f"a reader ended with {result.exits[0]}"
             raise ProofFailed(f"nothing is verified: {words}", hint=_READER_HINT)

@@ -63,7 +63,7 @@ def refresh_kit(journal: RunRecorder, writer: Writer) -> None:
     if fresh and is_fresh(journal):  # made today, but this disk has no copy of it yet
         return
     try:
-        kit = known.kit if known and fresh else engine.survey_kit(job, journal.now, writer)
+        kit = engine.kit_for_place(job, known.kit) if known and fresh else engine.survey_kit(job, journal.now, writer)
         if known and known.kit.layout != kit.layout:
             journal.warn(f"the pool of {job.source} is made otherwise than on {known.made_at:%Y-%m-%d}: {kit.layout}")
         if not fresh:

@@ -18,6 +18,7 @@ from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Writer
@@ -147,6 +148,10 @@ def _run_request(job: Job, tools: RunContext, allowed: frozenset[str]) -> RunReq
     notes = f"{tools.state}/notes/{job.name}"
     os.makedirs(f"{notes}/empty", mode=0o700, exist_ok=True)
     remembered = tools.history.memory(job.name)
+    if tools.engine.needs_datasets and SOURCE_IDENTITY not in remembered:
+        from orchestrator.runner.source_state import remembered_facts
+
+        remembered = remembered_facts(job, tools)
     request = RunRequest(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)
     if not tools.engine.needs_datasets:
         return request

@@ -11,9 +11,12 @@ from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.engines.contract.snapshots import Snapshotter
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.run_recorder import RunRecorder
+from orchestrator.runner.source_state import remembered_facts
 from orchestrator.runner.steps import StepExecutor
 
 ANEW = "the source was made anew since the last run: no snapshot is taken of it before it is restored"
+
+RESTORING = "the source is being restored: no snapshot is taken of it before that is finished"
 
 
 def take_snapshots(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> None:
@@ -25,8 +28,11 @@ def take_snapshots(journal: RunRecorder, writer: Writer, allowed: frozenset[str]
     if snapshotter is None or rules is None or not rules.autosnap:
         return
     world = snapshotter.survey_snapshots(journal.job, writer)
-    if _is_made_anew(snapshotter, world, journal.tools.history.memory(journal.job.name), allowed):
+    if _is_made_anew(snapshotter, world, remembered_facts(journal.job, journal.tools), allowed):
         journal.warn(ANEW)
+        return
+    if snapshotter.is_being_restored(world):
+        journal.warn(RESTORING)
         return
     _do(snapshotter, snapshotter.take(journal.job, world, _folder(journal)), journal, writer)
 
@@ -45,6 +51,8 @@ def plan_snapshots(
     world = snapshotter.survey_snapshots(job, reader)
     if _is_made_anew(snapshotter, world, remembered, allowed):
         return ()
+    if snapshotter.is_being_restored(world):
+        return ()
     return snapshotter.take(job, world, _folder_of(job, state))
 
 
@@ -60,8 +68,17 @@ def prune_snapshots(journal: RunRecorder, writer: Writer, *, changed: bool) -> N
         return
     if job.snapshots is not None and job.snapshots.autoprune:
         _try(lambda: _prune_source(snapshotter, journal, writer), snapshotter, journal, writer)
-    if changed and not job.keep.everything:
-        _try(lambda: snapshotter.prune_target(job, _folder(journal)), snapshotter, journal, writer)
+    if changed:
+        prune_target(journal, writer)
+
+
+def prune_target(journal: RunRecorder, writer: Writer) -> bool:
+    """Remove snapshots of the copy that [keep] lets go, never the newest of a kind; return whether there is such a rule."""
+    snapshotter, job = journal.tools.snapshotter, journal.job
+    if snapshotter is None or job.keep.everything:
+        return False
+    _try(lambda: snapshotter.prune_target(job, _folder(journal)), snapshotter, journal, writer)
+    return True
 
 
 def _prune_source(snapshotter: Snapshotter, journal: RunRecorder, writer: Writer) -> Sequence[Step]:

@@ -172,6 +172,7 @@ class StepExecutor:
         self.notes = notes
         self.parallel = parallel
         self.explain = explain
+        self.began = journal.tools.monotonic()
         self.words = list[str]()  # the last output of the steps that ended well
         self.left_out = list[SkippedEntries]()
         self.meters = list[ProgressMeter]()
@@ -294,7 +295,9 @@ class StepExecutor:
                 case ManifestRecording():
                     from orchestrator.runner.manifests import record_manifest
 
-                    self.recorded = record_manifest(step.work, self.journal, self.writer, self.notes, self.left_out)
+                    self.recorded = record_manifest(
+                        step.work, self.journal, self.writer, self.notes, self.left_out, began=self.began
+                    )
                 case TreeVerification():
                     from orchestrator.runner.verify.read_files import require_sound, verify_tree
 

@@ -6,13 +6,14 @@ Records that do not fit into memory are sorted with nameless temporary files in 
 import heapq
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import IO, Self
 
 from orchestrator.domain.authentication import AuthenticationKey
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import Finding, Verdict
+from orchestrator.verify.attributes import UNRECORDED
 from orchestrator.verify.entry import (
     UNKNOWN,
     UNREAD,
@@ -20,6 +21,7 @@ from orchestrator.verify.entry import (
     ManifestEntry,
     format_plain_line,
     line_of,
+    new_entry,
     parse_listing,
     sort_key,
     split_records,
@@ -162,7 +164,8 @@ def build_manifest(
     manifest: str,
     header: ManifestHeader,
     *,
-    listing: Iterable[bytes],
+    listing: Iterable[bytes] = (),
+    joined: Iterable[tuple[bytes, str]] | None = None,
     moved: Iterable[tuple[bytes, str]] = (),
     linked: Iterable[ManifestEntry] = (),
     unread: Iterable[bytes] = (),
@@ -171,15 +174,16 @@ def build_manifest(
 ) -> ManifestDraft:
     """Write the draft of a manifest; `finish_manifest` turns it into the manifest.
 
-    `listing`: the records of `listing_command`; `moved`: names and digests ("xxh128:…"), the later one where a name appears
-    twice; `linked`: the manifest of the point that unchanged files were linked from. `unread`: files that could not be read at
-    the source, so that the manifest lists missing files. All sorted. Memory stays constant. `itself`: `linked` describes an
-    earlier state of this tree, so a file may have been moved into its old inode. `key` tags the draft, as a draft without gaps
-    becomes the manifest unchanged.
+    `listing`: the records of `listing_command`, or `joined`: each with the text of its attributes; `moved`: names and digests
+    ("xxh128:…"), the later one where a name appears twice; `linked`: the manifest of the point that unchanged files were linked
+    from. `unread`: files that could not be read at the source, so that the manifest lists missing files. All sorted. Memory stays
+    constant. `itself`: `linked` describes an earlier state of this tree, so a file may have been moved into its old inode. `key`
+    tags the draft, as a draft without gaps becomes the manifest unchanged.
     """
     draft = draft_of(manifest)
     merge = _ManifestMerge(header.digest, moved, linked, itself=itself)
-    totals = write_lines(draft, header, _with_unread(merge.lines(listing), iter(unread)), key=key)
+    told = joined if joined is not None else ((record, UNRECORDED) for record in listing)
+    totals = write_lines(draft, header, _with_unread(merge.lines(told), iter(unread)), key=key)
     if merge.wanted:
         followers = _HardLinkNames(draft, merge.wanted)
         write_manifest(draft, header, followers.entries(), key=key)
@@ -214,18 +218,24 @@ def finish_manifest(
     built: ManifestDraft,
     filled: Iterable[tuple[int, str]] = (),
     *,
+    attributes: Mapping[bytes, str] | None = None,
     key: AuthenticationKey | None = None,
 ) -> ManifestTotals:
     """Turn the draft into the manifest; `filled`: the digests read, by entry number in the draft, in rising order.
 
+    `attributes`: the texts of entries whose attributes are not what the draft says.
+
     Raises: ValueError when an entry is still unknown or `filled` names another: nothing is written then.
     """
     draft = draft_of(manifest)
-    if not built.unknown:
+    if not built.unknown and not attributes:
         rename_whole(draft, manifest)
         return built.totals
     header, entries = read_manifest(draft)
-    totals = write_manifest(manifest, header, _filled(entries, iter(filled)), key=key)
+    whole = _filled(entries, iter(filled))
+    if attributes:
+        whole = (each._replace(attributes=attributes.get(each.path, each.attributes)) for each in whole)
+    totals = write_manifest(manifest, header, whole, key=key)
     os.unlink(draft)
     return totals
 
@@ -244,6 +254,11 @@ def _filled(entries: Iterable[ManifestEntry], filled: Iterator[tuple[int, str]])
         raise ValueError(f"a digest was read for entry {number}, which needs none")
 
 
+def _listed(record: bytes, text: str) -> ManifestEntry:
+    entry = parse_listing(record)
+    return new_entry(ManifestEntry, (*entry[:11], text)) if text else entry
+
+
 class _ManifestMerge:
     """The three-way merge, with its counts."""
 
@@ -258,12 +273,12 @@ class _ManifestMerge:
         self.findings: list[Finding] = []
         self.wanted: set[int] = set()
 
-    def lines(self, listing: Iterable[bytes]) -> Iterator[Line]:
+    def lines(self, listing: Iterable[tuple[bytes, str]]) -> Iterator[Line]:
         moved, linked = self._moved, self._linked
         fresh = next(moved, _NO_MOVE)
         old = next(linked, _NO_ENTRY)
         fresh_key, old_key = sort_key(fresh[0]), sort_key(old[0])
-        for record in listing:
+        for record, text in listing:
             key = record[: record.index(b"//")] + b"//"
             digest = ""
             while fresh_key <= key:
@@ -274,8 +289,8 @@ class _ManifestMerge:
                 old = next(linked, _NO_ENTRY)
                 old_key = old[0] + b"//"
             new = old_key != key and digest.startswith(self._algorithm)
-            line = format_plain_line(record, digest) if new else None
-            yield line or line_of(self._known(parse_listing(record), digest, old if old_key == key else _NO_ENTRY))
+            line = format_plain_line(record, f"{digest}+{text}" if text else digest) if new else None
+            yield line or line_of(self._known(_listed(record, text), digest, old if old_key == key else _NO_ENTRY))
 
     def _known(self, entry: ManifestEntry, fresh: str, old: ManifestEntry) -> ManifestEntry:
         """Return the entry; a file with its known digest."""

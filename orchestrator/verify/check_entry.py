@@ -9,6 +9,7 @@ import os
 import stat
 from typing import NamedTuple
 
+from orchestrator.verify.attributes import UNRECORDED, read_attributes
 from orchestrator.verify.digest import FileHasher, Makers, OpenTree, hash_maker
 from orchestrator.verify.entry import (
     EXACT,
@@ -96,7 +97,7 @@ class EntryChecker:
                 UNPROVED, f"nothing here can make the digest {expected.partition(':')[0]}", self._none()
             )
         if before.st_nlink > 1 and (made := self._seen.get((before.st_ino, expected))) is not None:
-            return self._sound(entry, before, made)
+            return self._sound(entry, fd, before, made)
         digests = self._reader.digest(fd, before.st_size, makers)
         if expected and expected.partition(":")[2] != digests[0]:
             return self._accuse(entry, fd, before, digests)
@@ -105,12 +106,14 @@ class EntryChecker:
             return EntryVerdict(EDITED, "changed while it was read", self._none())
         if before.st_nlink > 1 and expected:
             self._remember(before.st_ino, expected, made)
-        return self._sound(entry, before, made)
+        return self._sound(entry, fd, before, made)
 
-    def _sound(self, entry: ManifestEntry, found: os.stat_result, made: str) -> EntryVerdict:
+    def _sound(self, entry: ManifestEntry, fd: int, found: os.stat_result, made: str) -> EntryVerdict:
         """Judge the metadata of a file whose bytes match the manifest."""
+        attributes = read_attributes(fd) if entry[11] and self._checks else UNRECORDED
         if (
-            found.st_mtime_ns == entry[3]
+            attributes == entry[11]
+            and found.st_mtime_ns == entry[3]
             and found.st_mode & 0o7777 == entry[4]
             and found.st_uid == entry[5]
             and found.st_gid == entry[6]
@@ -120,7 +123,7 @@ class EntryChecker:
         if not self._checks:
             same = found.st_mtime_ns == entry.mtime_ns and found.st_size == entry.size
             return EntryVerdict("", "", made) if same else EntryVerdict(EDITED, "changed since it was listed", UNREAD)
-        told = differences(entry, as_entry(entry.path, found), self._task.tolerance)
+        told = differences(entry, as_entry(entry.path, found, attributes=attributes), self._task.tolerance)
         return EntryVerdict(METADATA, "; ".join(told), made) if told else EntryVerdict("", "", made)
 
     def _accuse(self, entry: ManifestEntry, fd: int, before: os.stat_result, first: tuple[str, ...]) -> EntryVerdict:
@@ -154,9 +157,10 @@ class EntryChecker:
         try:
             found = self._tree.stat(entry.path)
             target = self._tree.target(entry.path) if stat.S_ISLNK(found.st_mode) else b""
+            attributes = self._tree.attributes(entry.path) if entry.attributes else UNRECORDED
         except OSError as error:
             return self._closed(entry, error)
-        told = differences(entry, as_entry(entry.path, found, target), self._task.tolerance)
+        told = differences(entry, as_entry(entry.path, found, target, attributes), self._task.tolerance)
         verdict = METADATA if _ENTRY_TYPES.get(stat.S_IFMT(found.st_mode)) == entry.kind else EDITED
         return EntryVerdict(verdict, "; ".join(told), "") if told else _SOUND
 
@@ -201,12 +205,12 @@ class EntryChecker:
         self._seen[inode, expected] = made
 
 
-def as_entry(path: bytes, found: os.stat_result, target: bytes = b"") -> ManifestEntry:
+def as_entry(path: bytes, found: os.stat_result, target: bytes = b"", attributes: str = UNRECORDED) -> ManifestEntry:
     """Convert a stat result to an entry."""
     kind = _ENTRY_TYPES.get(stat.S_IFMT(found.st_mode), "D")
     return ManifestEntry(
         path, kind, found.st_size if kind == "f" else 0, found.st_mtime_ns, stat.S_IMODE(found.st_mode), found.st_uid,
-        found.st_gid, found.st_nlink, found.st_ino, target,
+        found.st_gid, found.st_nlink, found.st_ino, target, attributes=attributes,
     )  # fmt: skip
 
 

@@ -11,6 +11,8 @@ import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from orchestrator.verify.attributes import read_attributes
+
 BUFFER = 1 << 20
 _BEHIND = 8 << 20
 _FLAGS = (
@@ -84,6 +86,11 @@ class OpenTree:
         """Return the target of a symlink."""
         name, folder = self._place(path)
         return os.readlink(name, dir_fd=folder)
+
+    def attributes(self, path: bytes) -> str:
+        """Return the text of an entry's access lists and attributes. Why by /proc: no call reads them below a descriptor."""
+        name, folder = self._place(path)
+        return read_attributes(b"/proc/self/fd/%d/%b" % (folder, name))
 
     def _place(self, path: bytes) -> tuple[bytes, int]:
         """Return the entry's last name and the descriptor of its folder. Raises: OSError, also for a path to the outside."""

@@ -1,7 +1,8 @@
 r"""One entry of a tree in a manifest, its line there, and the listing of a tree. Everything is sorted by `sort_key`.
 
 A line: digest, kind, size, mtime_ns, mode, uid, gid, nlink, inode, path and, for symlinks, target, with TABs between. In names
-only \\, newline, TAB and CR are escaped; every other byte is written unchanged.
+only \\, newline, TAB and CR are escaped; every other byte is written unchanged. Behind the digest stands + and the text of
+access lists and attributes, where they were read; see attributes.py.
 Why no dataclass: the worker imports this module and must start at once.
 
 GNU find begins each record of a listing with the path and `//`, which no path holds, and ends it with NUL, so that sorting the
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
+from orchestrator.verify.attributes import UNRECORDED, attribute_differences
 
 NO_CONTENT = "-"  # not a regular file
 UNREAD = "!"  # a file that could not be read when it was copied
@@ -52,6 +54,7 @@ class ManifestEntry(NamedTuple):
     inode: int
     target: bytes = b""
     digest: str = NO_CONTENT
+    attributes: str = UNRECORDED
 
 
 def was_never_copied(entry: ManifestEntry) -> bool:
@@ -61,7 +64,7 @@ def was_never_copied(entry: ManifestEntry) -> bool:
 
 def with_digest(entry: ManifestEntry, digest: str) -> ManifestEntry:
     """Return the entry with another digest."""
-    return new_entry(ManifestEntry, (*entry[:10], digest))
+    return new_entry(ManifestEntry, (*entry[:10], digest, entry[11]))
 
 
 Line = tuple[bytes, int, bytes]
@@ -75,6 +78,7 @@ class Tolerance(NamedTuple):
     mode: bool = False
     mtime: bool = False
     grain_ns: int = 1
+    attributes: str = ""  # letters of the parts of attributes that are not compared
 
 
 EXACT = Tolerance()
@@ -111,7 +115,9 @@ def _long(match: re.Match[bytes]) -> bytes:
 
 def format_line(entry: ManifestEntry) -> bytes:
     """Return the entry's line, newline included."""
-    path, kind, size, mtime_ns, mode, uid, gid, nlink, inode, target, digest = entry
+    path, kind, size, mtime_ns, mode, uid, gid, nlink, inode, target, digest, attributes = entry
+    if attributes:
+        digest = f"{digest}+{attributes}"
     line = f"{digest}\t{kind}\t{size}\t{mtime_ns}\t{mode:o}\t{uid}\t{gid}\t{nlink}\t{inode}\t".encode("ascii")
     if kind == "l":
         return b"%b%b\t%b\n" % (line, escape(path), escape(target))
@@ -130,12 +136,13 @@ def parse_line(line: bytes) -> ManifestEntry:
         raise ValueError(f"not a line of a manifest: {line[:200]!r}")
     if b"\\" in path:
         path = unescape(path)
+    told, _, attributes = digest.decode("ascii").partition("+")
     # Most paths have none of these and need no further search.
     if (b"/." in path or b"//" in path or path[:1] in _AT_AN_END or path[-1:] == b"/") and leads_astray(path):
         raise ValueError(f"a path that leads elsewhere: {path[:200]!r}")
     return new_entry(ManifestEntry, (
         path, ENTRY_TYPES[kind], int(size), int(mtime_ns), int(mode, 8), int(uid),
-        int(gid), int(nlink), int(inode), unescape(rest[0]) if rest else b"", digest.decode("ascii"),
+        int(gid), int(nlink), int(inode), unescape(rest[0]) if rest else b"", told, attributes,
     ))  # fmt: skip
 
 
@@ -145,7 +152,7 @@ def leads_astray(path: bytes) -> bool:
 
 
 def differences(expected: ManifestEntry, found: ManifestEntry, tolerance: Tolerance = EXACT) -> tuple[str, ...]:
-    """Return the differences in kind, size, time, mode, owner or link target; such as "mode 600, promised 644"."""
+    """Return the differences in kind, size, time, mode, owner, link target or attributes; such as "mode 600, promised 644"."""
     if found.kind != expected.kind:
         return (f"a {ENTRY_TYPE_NAMES[found.kind]}, expected a {ENTRY_TYPE_NAMES[expected.kind]}",)
     told = []
@@ -159,7 +166,7 @@ def differences(expected: ManifestEntry, found: ManifestEntry, tolerance: Tolera
         told.append(f"owner {found.uid}:{found.gid}, expected {expected.uid}:{expected.gid}")
     if found.target != expected.target:
         told.append(f"target {_shown(found.target)}, expected {_shown(expected.target)}")
-    return tuple(told)
+    return (*told, *attribute_differences(expected.attributes, found.attributes, ignored=tolerance.attributes))
 
 
 def same_time(expected_ns: int, found_ns: int, tolerance: Tolerance) -> bool:
@@ -247,12 +254,12 @@ def parse_listing(record: bytes) -> ManifestEntry:
     plain = kind == b"f"
     return new_entry(ManifestEntry, (
         path, ENTRY_TYPES[kind], int(size) if plain else 0, mtime_ns, int(mode, 8), int(uid), int(gid), int(nlink),
-        int(inode), target, UNKNOWN if plain else NO_CONTENT,
+        int(inode), target, UNKNOWN if plain else NO_CONTENT, UNRECORDED,
     ))  # fmt: skip
 
 
 def format_plain_line(record: bytes, digest: str) -> Line | None:
-    """Return the written line of a regular file with its digest; None where text alone is not enough.
+    """Return the written line of a regular file with its digest, or digest and attributes; None where text is not enough.
 
     Why: this fits most files of a copy, and a line of text is half the work of an entry.
     """

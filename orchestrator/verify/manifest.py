@@ -16,9 +16,12 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.verify.entry import Line, ManifestEntry, escape, leads_astray, line_of, parse_line, unescape
 from orchestrator.verify.manifest_lines import (
     FORMAT,
+    FULL_FORMAT,
     TAG_BYTES,
     TAG_LINE,
+    TAGGED,
     TAGGED_FORMAT,
+    TAGGED_FULL_FORMAT,
     ManifestDamaged,
     packed_lines,
     unpacked_pieces,
@@ -31,13 +34,14 @@ _LARGEST = (1 << 63) - 1  # bytes that history can hold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestHeader:
-    """Header of a manifest. `digest`: the algorithm that the point uses."""
+    """Header of a manifest. `digest`: the algorithm that the point uses. `attributes`: access lists and attributes were read."""
 
     job: str
     source: str
     point: str
     digest: str
     created: datetime
+    attributes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +68,7 @@ def write_lines(
     counts = _LineCounter()
     with open(part, "wb", opener=_for_us) as file, ThreadPoolExecutor(1) as packer:
         text = _TaggedText(file, key)
-        last = packer.submit(text.add, _heading(header, TAGGED_FORMAT if key else FORMAT))
+        last = packer.submit(text.add, _heading(header, _format(header, tagged=key is not None)))
         for batch in counts.batches(lines):
             last.result()
             last = packer.submit(text.add, batch)
@@ -76,6 +80,12 @@ def write_lines(
         os.fsync(file.fileno())
     rename_whole(part, path)
     return totals
+
+
+def _format(header: ManifestHeader, *, tagged: bool) -> bytes:
+    if header.attributes:
+        return TAGGED_FULL_FORMAT if tagged else FULL_FORMAT
+    return TAGGED_FORMAT if tagged else FORMAT
 
 
 class _TaggedText:
@@ -107,7 +117,7 @@ def read_tag(path: str, key: AuthenticationKey | None) -> ManifestTag:
     try:
         beginning = next(lines)
         told, _ = _read_heading(lines)
-        if beginning != TAGGED_FORMAT:
+        if beginning not in TAGGED:
             return ManifestTag(job=told["job"], point=told["point"], key="", right=False)
         hashed = key.manifest_hash() if key else None
         rest = b""
@@ -178,10 +188,12 @@ def read_manifest(path: str, *, prefix: bytes = b"") -> tuple[ManifestHeader, It
     """
     try:
         lines = packed_lines(path)
+        beginning = next(lines)
         told, first = _read_heading(lines)
         header = ManifestHeader(
             job=told["job"], source=told["source"], point=told["point"], digest=told["digest"],
             created=datetime.fromisoformat(told["created"]).astimezone(UTC),
+            attributes=beginning in (FULL_FORMAT, TAGGED_FULL_FORMAT),
         )  # fmt: skip
     except (*NOT_READ, ManifestDamaged) as error:
         raise _failed(path, error) from error

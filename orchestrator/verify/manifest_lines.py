@@ -1,7 +1,8 @@
 """The lines of a compressed manifest, whole or not at all; only as much code as a worker needs.
 
-Two formats: 2 is 1 with one more line behind the last, a tag over all before it. What has no tag is still written as 1,
-so that an earlier version says of a tagged one that it cannot read it, and not that it is damaged.
+Four formats: 2 is 1 with one more line behind the last, a tag over all before it; 3 and 4 are those two with access lists and
+attributes behind each digest. What lacks one of them is written in the earlier format, so that an earlier version says of the
+later ones that it cannot read them, and not that they are damaged.
 """
 
 import re
@@ -10,6 +11,10 @@ from collections.abc import Iterator
 
 FORMAT = b"# poolferry manifest 1"
 TAGGED_FORMAT = b"# poolferry manifest 2"
+FULL_FORMAT = b"# poolferry manifest 3"
+TAGGED_FULL_FORMAT = b"# poolferry manifest 4"
+TAGGED = (TAGGED_FORMAT, TAGGED_FULL_FORMAT)
+_FORMATS = (FORMAT, FULL_FORMAT, *TAGGED)
 TAG_LINE = re.compile(rb"# authentication: blake2b ([0-9a-f]{8}) ([0-9a-f]{64})")
 TAG_BYTES = len(b"# authentication: blake2b ") + 8 + 1 + 64 + 1  # the line of the tag, its newline included
 _AT_ONCE = 4 << 20  # bytes that are unpacked before they are looked at
@@ -28,7 +33,7 @@ def packed_lines(path: str) -> Iterator[bytes]:
     """
     lines = _unpacked(path)
     beginning = next(lines, None)
-    if beginning not in (FORMAT, TAGGED_FORMAT):
+    if beginning not in _FORMATS:
         raise ManifestDamaged(
             f"{path}: not a manifest that this version can read (it does not begin with {FORMAT.decode()!r})"
         )
@@ -36,7 +41,7 @@ def packed_lines(path: str) -> Iterator[bytes]:
     entries = 0
     for line in lines:
         if line.startswith(b"# end "):
-            if beginning == TAGGED_FORMAT:
+            if beginning in TAGGED:
                 _check_tag_line(path, next(lines, b""))
             return _check_end(path, line, entries, next(lines, None))
         entries += not line.startswith(b"#")

@@ -38,6 +38,8 @@ def worker_pipelines(
     overlook = [name for name in ("owner", "mode", "mtime") if getattr(tolerance, name)]
     if overlook:
         options += ["--overlook", ",".join(overlook)]
+    if tolerance.attributes:
+        options += ["--attributes", tolerance.attributes]
     if tolerance.grain_ns != 1:
         options += ["--grain", str(tolerance.grain_ns)]
     if keep_cache:

@@ -97,7 +97,7 @@ def _task(options: dict[str, str], since_ns: int) -> CheckTask:
     overlooked = options.get("overlook", "").split(",")
     tolerance = Tolerance(
         owner="owner" in overlooked, mode="mode" in overlooked, mtime="mtime" in overlooked,
-        grain_ns=int(options.get("grain", "1")),
+        grain_ns=int(options.get("grain", "1")), attributes=options.get("attributes", ""),
     )  # fmt: skip
     return CheckTask(mode, algorithm, tolerance, since_ns)
 

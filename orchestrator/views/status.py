@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import make_printable, show_name
+from orchestrator.domain.source_state import SourceState, SourceStateRecord
 from orchestrator.domain.units import show_duration
 from orchestrator.history.values import HealthFacts, PointCounts, RunRecord
 from orchestrator.planners.health import CopyHealth, JobState
@@ -47,7 +48,10 @@ class NextRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """A job with all facts that decide its state. `running`: the run in progress; `blamed`: as in `JobHealth`."""
+    """A job with all facts that decide its state. `running`: the run in progress; `blamed`: as in `JobHealth`.
+
+    `source`: the state of a source that is lost, or being restored; None: it is as ever.
+    """
 
     job: Job
     health: CopyHealth
@@ -57,6 +61,7 @@ class JobStatus:
     running: RunRecord | None
     points: PointCounts
     drills: "tuple[DrillRecord, ...]" = ()
+    source: SourceStateRecord | None = None
 
 
 def needs_attention(found: JobStatus) -> bool:
@@ -84,7 +89,24 @@ def job_status_value(found: JobStatus, following: NextRun) -> dict[str, Any]:
         "running": {"run": running.id, "since": format_iso(running.begun_at)} if running else None,
         "points": {"count": found.points.number, "newest": found.points.newest},
         "last_drill": last_drill_value(found.drills),
+        "source_state": _source_value(found.source),
     }
+
+
+def _source_value(found: SourceStateRecord | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"state": found.state.value, "since": format_iso(found.since), "why": found.why, "hint": found.hint}
+
+
+def _source_lines(found: SourceStateRecord | None, now: datetime) -> list[str]:
+    """Return the state of a source that is lost or being restored, and what helps."""
+    if found is None:
+        return []
+    rests = found.state in (SourceState.GONE, SourceState.ANEW, SourceState.RESTORING)
+    mode = "its runs rest, and no snapshot is taken of it" if rests else "its runs go on"
+    said = f"source {found.state.value} (since {format_brief(found.since, now=now)}): {mode}: {shorten(found.why, 300)}"
+    return [said, f"what to do: {found.hint}"]
 
 
 def _copy_value(found: JobStatus) -> dict[str, Any] | None:
@@ -126,7 +148,10 @@ def job_status_lines(
         row[1] = paint(row[1], _COLOURS[each.health.state])
         lines.append("  ".join(row).rstrip())
         drilled = newest_drill_line(each.job.drill, each.drills, now)
-        lines += [make_printable(line) for line in indent([*_reasons(each), *([drilled] if drilled else [])], 4)]
+        lines += [
+            make_printable(line)
+            for line in indent([*_reasons(each), *_source_lines(each.source, now), *([drilled] if drilled else [])], 4)
+        ]
     return lines
 
 

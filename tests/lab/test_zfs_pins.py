@@ -90,3 +90,15 @@ def test_a_pool_that_is_away_keeps_its_pins(master: Machine) -> None:
     assert {each["job"] for each in told["pins"]} == {"photos", "mail"}
     assert all("was not seen now" in each["why"] for each in told["pins"])
     assert (told["lets_go"], ours(master)) == ([], before)
+
+
+def test_a_pool_with_a_new_guid_keeps_the_only_base_of_its_chain(master: Machine) -> None:
+    set_up(master)
+    for name in ("photos", "mail"):
+        master.sh(f"zfs snapshot tank/{name}@b; zfs destroy tank/{name}@a")
+    master.sh("zpool reguid vault")
+    told = pins(master, "--let-go")
+    assert told["lets_go"] == []
+    assert all("its pool has a new guid" in each["why"] for each in told["pins"])
+    assert master.poolferry("run", "photos", "mail").code == 0
+    master.sh("for d in photos mail; do zfs list vault/copies/$d@b; done")

@@ -11,8 +11,13 @@ _CUT = "begin; grow $s two; cut_more -i @one $s@two\n"
 _FIRST = "zfs create $s; grow $s one; cut $s@one\n"
 # A receive that keeps nothing when it is cut, and still waits for its sender.
 _WAITING = """zfs create $s; grow $s one
-(setsid sh -c "(zfs send $s@one | head -c 600000; exec sleep 900) | exec zfs receive -u $c" >/dev/null 2>&1 &)
+(setsid sh -c "(zfs send $s@one | head -c 600000; exec sleep 900) | exec zfs receive -u -x poolferry:receive $c" >/dev/null 2>&1 &)
 until [ "$(zfs get -Hpo value inconsistent $c 2>/dev/null)" = 1 ]; do sleep 0.1; done
+"""
+# Another program's, which can go on and waits for its sender.
+_THEIRS = """begin; grow $s two
+(setsid sh -c "(zfs send -i @one $s@two | head -c 600000; exec sleep 900) | exec zfs receive -s -u $c" >/dev/null 2>&1 &)
+until [ "$(zfs get -Hpo value receive_resume_token $c)" != - ]; do sleep 0.1; done
 """
 _GONE = r"\$s@two \(guid \d+\), which a cut send was about, is gone from the source".replace(r"\$s", "$s")
 _THERE = r"a send of @{} \(guid \d+\) was cut; [0-9.]+ KiB of it are there"
@@ -20,6 +25,12 @@ _THERE = r"a send of @{} \(guid \d+\) was cut; [0-9.]+ KiB of it are there"
 ROWS = (
     Row(name="good", turns=(
         Turn(action=_CUT, resumed=True, says=(_THERE.format("two"),), sends=("$s @two, the rest",)),
+    )),
+    Row(name="theirs", turns=(
+        Turn(action=_THEIRS, outcome=REFUSED, sends=(),
+             says=("another program receives into $c", r"process \d+; no run of ours began it", r"end it: kill \d+")),
+        Turn(action="kill $(pgrep -f '^zfs receive -s -u $c'); while pgrep -f '^zfs receive -s -u $c'; do sleep 0.1; done",
+             resumed=True, sends=("$s @two, the rest",)),
     )),
     Row(name="more", turns=(
         Turn(action=_CUT + "grow $s three; grow $s four", resumed=True,

@@ -43,6 +43,10 @@ def facts(
             facts(proved=-25), JobState.LATE,
             "the newest verified copy is dated 1 d 1 h after now, so its age is unknown; late-after is 1 d",
         ),
+        (
+            facts(proved=-2), JobState.LATE,
+            "the newest verified copy is dated 2 h after now, so its age is unknown; late-after is 1 d",
+        ),
         (facts(first=25, proved=None), JobState.LATE, "no verified copy, 1 d 1 h after the first run; late-after is 1 d"),
         (facts(first=23, proved=None), JobState.FAILING, "no verified copy yet"),
         (
@@ -145,3 +149,9 @@ def test_paused_outranks_all_and_tells_the_age() -> None:
     assert health.state is JobState.PAUSED
     assert health.why == "paused until it is resumed: holidays; the newest verified copy is 4 d 3 h old"
     assert health.age == Seconds(99 * 3600)
+
+
+def test_without_late_after_a_copy_that_is_dated_after_now_is_no_good_one_either() -> None:
+    health = judge_health(facts(proved=-30 * 24), now=NOW, late_after=None)
+    assert health.state is JobState.FAILING
+    assert health.why == "the newest verified copy is dated 30 d after now: a clock was wrong, and its age is unknown"

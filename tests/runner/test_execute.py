@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.job import Job, SnapshotRules
+from orchestrator.domain.job import Job, KeepRules, SnapshotRules
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
@@ -53,6 +53,9 @@ class Prunes(SanoidEngine):
         return None
 
     def prune_source(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
+        return (self._step,)
+
+    def prune_target(self, job: Job, folder: str) -> tuple[Step, ...]:
         return (self._step,)
 
 
@@ -100,6 +103,36 @@ def test_a_plan_for_which_there_is_no_room_is_refused_before_its_first_step(hist
         Outcome.REFUSED, "no room to send", "less", ("so much",),
     )  # fmt: skip
     assert not told.exists()
+
+
+class FullUntil(Full):
+    """Has no room before something was pruned."""
+
+    def __init__(self, decision: Decision, pruned: Path) -> None:
+        super().__init__(decision)
+        self._pruned = pruned
+
+    def check_space(self, job: Job, world: Any, plan: Plan, requested: RunRequest, reader: Reader) -> Plan | Refusal:
+        return plan if self._pruned.exists() else super().check_space(job, world, plan, requested, reader)
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_what_keep_lets_go_makes_room_before_a_full_target_is_refused(
+    history: History, tmp_path: Path, *, keeps: bool
+) -> None:
+    told, pruned = tmp_path / "told", tmp_path / "pruned"
+    made = journal(history, tmp_path)
+    made.job = replace(job(), keep=KeepRules(daily=1) if keeps else KeepRules())
+    prunes = Prunes(small(f"echo prune >>{told}; touch {pruned}"))
+    engine = FullUntil(Plan(summary="send", stages=((small(f"echo sent >>{told}"),),)), pruned)
+    made.tools = replace(made.tools, engine=engine, snapshotter=prunes)
+    (tmp_path / "notes").mkdir()
+    ended = execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
+    if keeps:
+        assert ended.outcome is Outcome.DONE
+        assert told.read_text().split()[:2] == ["prune", "sent"]
+    else:
+        assert (ended.outcome, told.exists()) == (Outcome.REFUSED, False)
 
 
 def test_what_an_attempt_before_carried_to_its_end_is_done(history: History, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_cut_file_is_refused(path: str, cut: int) -> None:
         (b"\t0007\\n", b"\t0003\\n", "out of order"),
         (b"\tf\t7\t", b"\tf\tseven\t", "damaged"),
         (b"\t0007\\n", b"\t0007\\x", "backslash"),
-        (b"manifest 1", b"manifest 3", "this version"),
+        (b"manifest 1", b"manifest 9", "this version"),
         (b"# job: photos\n", b"", "damaged"),
         (b"bytes=4498500\n", b"bytes=4498500\nmore\n", "damaged"),
     ],

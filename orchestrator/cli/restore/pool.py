@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.options import CliCommand, pass_terminal
+from orchestrator.cli.terminal.options import LOST_KEY, CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
@@ -24,8 +24,17 @@ from orchestrator.cli.terminal.screen import Terminal, exit_code
     help="a disk that is away counts by what history knows was verified on it (repeatable)",
 )
 @click.option("--content", is_flag=True, help="read again every file that came back, not only guids")
+@LOST_KEY
 @pass_terminal
-def pool(terminal: Terminal, name: str, plan: bool, lose: Sequence[str], trust: Sequence[str], content: bool) -> int:
+def pool(
+    terminal: Terminal,
+    name: str,
+    plan: bool,
+    lose: Sequence[str],
+    trust: Sequence[str],
+    content: bool,
+    lost_keys: Sequence[str],
+) -> int:
     """Check that all of it is elsewhere; you destroy and create it; then all of it is restored and compared, and each target is listed.
 
     Run the same command again after each of your own steps, and after any cut: it continues where it was.
@@ -34,7 +43,7 @@ def pool(terminal: Terminal, name: str, plan: bool, lose: Sequence[str], trust: 
     from orchestrator.views.pool_rebuild import rebuild_value, step_lines
 
     end = rebuild_pool(
-        terminal, name, plan=plan, lose=lose, trust=trust, content=content,
+        terminal, name, plan=plan, lose=lose, trust=trust, content=content, lost_keys=lost_keys,
         hears=lambda step: terminal.show(step_lines(step)),
     )  # fmt: skip
     terminal.answer_json(lambda: rebuild_value(end))

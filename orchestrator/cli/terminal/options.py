@@ -182,6 +182,15 @@ def read_span(text: str | None) -> "Seconds | None":
         raise click.UsageError(f"--for {text!r}: expected {error}") from None
 
 
+LOST_KEY = click.option(
+    "--lost-key",
+    "lost_keys",
+    multiple=True,
+    metavar="DATASET",
+    help="its key is lost for ever: nothing waits for it any more; nothing is destroyed (repeatable)",
+)
+
+
 def restore_options(command: "Callable[..., int]") -> "Callable[..., int]":
     """Add the options that `restore plan` and `restore run` share."""
     for option in (
@@ -190,6 +199,7 @@ def restore_options(command: "Callable[..., int]") -> "Callable[..., int]":
         click.option(
             "--content", is_flag=True, help="of datasets, read again every file that came back, not only guids"
         ),
+        LOST_KEY,
         click.option("--to", metavar="PLACE", help="where to: a path, a dataset, or either on ssh://user@host/"),
         click.option("--path", metavar="PATH", help="only this file, folder or dataset, relative to the source's root"),
         AT,

@@ -46,6 +46,14 @@ class SourceIdentifier(Protocol):
         """Return the identity of the surveyed source, for history to remember after a good run."""
         ...
 
+    def identity_of_kit(self, content: str) -> str:
+        """Return the identity that a recovery kit records; empty: none."""
+        ...
+
+    def waiting(self, world: Any) -> tuple[str, ...]:
+        """Return the parts of the surveyed source that are restored and wait for a key or for their mountpoint."""
+        ...
+
 
 class SizeEstimator(Protocol):
     """An engine whose programs can estimate what a copy will move."""

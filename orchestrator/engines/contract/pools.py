@@ -47,6 +47,10 @@ class KitMaker(Protocol):
         """Return the data that are needed to rebuild the source."""
         ...
 
+    def kit_for_place(self, job: Job, kit: KitContents) -> KitContents:
+        """Return a kit as it is for the place of this job's copy."""
+        ...
+
     def store_kit(self, job: Job, archive: str) -> Pipeline:
         """Return the pipeline that stores an archive of the kit's files beside the copy."""
         ...

@@ -1,5 +1,6 @@
 """Engines whose copies can be restored, as trees of files or as datasets."""
 
+from datetime import datetime
 from typing import Any, Protocol
 
 from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest, NextBase, SnapshotView
@@ -78,6 +79,13 @@ class DatasetRestorer(Protocol):
 
     def survey_owners(self, kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
         """Return lines for accounts with another number at the destination than in a kit, each with its hint."""
+        ...
+
+    def survey_lost_rights(self, job: Job, kit: str, now: datetime, reader: Reader) -> tuple[tuple[str, ...], str]:
+        """Return lines for rights, holds and bookmarks that a kit records and no stream brings, each with its hint.
+
+        The second value is one line on values that were set on the source, and are received ones now.
+        """
         ...
 
     def survey_files(self, job: Job, path: bytes, point: RestorePoint, reader: Reader) -> SnapshotView | Refusal:

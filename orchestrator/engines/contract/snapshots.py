@@ -41,6 +41,10 @@ class Snapshotter(Protocol):
         """Return whether the surveyed source is not the one whose identity history remembers; False if it remembers none."""
         ...
 
+    def is_being_restored(self, world: Any) -> bool:
+        """Return whether a restore of the surveyed source began and is not finished: a snapshot would stand in its way."""
+        ...
+
     def take(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:
         """Return the steps that take due snapshots, before the copying engine's survey. Raises: OrchestratorError: none can be taken."""
         ...

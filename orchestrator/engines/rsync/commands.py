@@ -100,11 +100,18 @@ def may_name_what_is_missing(world: RsyncSurvey) -> bool:
     return all(side is None or side.at_least(3, 1) for side in (world.here, world.there))
 
 
-def settle_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> Command:
-    """Build the command that makes the files listed in the local file `names` as the source has them: what differs still."""
+def settle_command(job: Job, into: Location, world: RsyncSurvey, names: str, *, anew: bool = False) -> Command:
+    """Build the command that makes the files listed in the local file `names` as the source has them: what differs still.
+
+    `anew`: each becomes a new file, so that nothing is changed in place that a point or another name shares. Why no --checksum
+    then: with it rsync passes over equal files in spite of --ignore-times.
+    """
     options = options_of(job)
-    argv = ["rsync", *_what(options), "--from0", f"--files-from={names}", "--ignore-missing-args", "--whole-file",
-            *_comparing(options, there=world.there, coarse=world.target.coarse)]  # fmt: skip
+    missing = ["--ignore-missing-args"] if may_name_what_is_missing(world) else []
+    comparing = _comparing(options, there=world.there, coarse=world.target.coarse)
+    if anew:
+        comparing = ["--ignore-times", *(flag for flag in comparing if flag != "--checksum")]
+    argv = ["rsync", *_what(options), "--from0", f"--files-from={names}", *missing, "--whole-file", *comparing]
     argv += ["--sparse"] if options.sparse else []
     argv += _moving(job, world.here, world.there, into)
     return Command(argv=(*argv, "--", _argument(job.source, wild=True), _argument(into)), effect=Effect.WRITES)
@@ -295,6 +302,8 @@ def _what(options: RsyncOptions, *, filters: bool = True) -> list[str]:
     flags += ["--hard-links"] if options.hard_links else []
     flags += ["--acls"] if options.acls else []
     flags += ["--xattrs"] if options.xattrs else []
+    flags += [] if options.owners else ["--no-owner", "--no-group"]
+    flags += [] if options.modes else ["--no-perms"]
     flags += ["--numeric-ids"] if options.numeric_ids else []
     flags += ["--one-file-system"] if options.one_file_system and filters else []
     flags += [f"--filter=-p_{name}" for name in RESERVED]

@@ -43,6 +43,12 @@ _TABLE = (
         why="the target has no space left (space, inodes or quota)",
         hint="free space on the target or let [keep] remove more points; every earlier point is whole, and the next run continues from what is there",
     ),
+    FailureRow(
+        words=r"BusyBox v\d|unrecognized: -printf|unrecognized option: (printf|E|T)\b",
+        error=ProgramMissing,
+        why="the programs there are not GNU's",
+        hint="apt install findutils coreutils util-linux on that machine; `poolferry check --system` names what is missing",
+    ),
     *LOGIN,
     *NETWORK,
     FailureRow(
@@ -111,7 +117,10 @@ _TABLE = (
         words=r"Too many links",
         error=OutsideError,
         why="the target's filesystem allows no more names for one file",
-        hint="let [keep] remove points",
+        hint=(
+            "write hard-links = false in [rsync]: each name is copied as a file of its own then, and takes its space; or copy to "
+            "XFS, btrfs or ZFS, which allow more names (ext4: 65,000)"
+        ),
     ),
     FailureRow(
         words=r"out of memory|Cannot allocate memory|exceeded --max-alloc",

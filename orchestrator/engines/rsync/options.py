@@ -23,6 +23,8 @@ class RsyncOptions:
     acls: bool = config_key("access control lists", default=True)
     xattrs: bool = config_key("extended attributes", default=True)
     devices: bool = config_key("device nodes, sockets and fifos", default=True)
+    owners: bool = config_key("owners and groups; false: the consent to lose them", default=True)
+    modes: bool = config_key("access modes; false: the consent to lose them", default=True)
     numeric_ids: bool = config_key("owners by number, so that they survive a rebuilt host", default=True)
     sparse: bool = config_key("long runs of zeros become holes", default=True)
     one_file_system: bool = config_key("stay on the source's own filesystem", default=True)

@@ -6,11 +6,20 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_point_name, point_name, show_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, Decision, ManifestRecording, NothingToDo, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.plan import (
+    Command,
+    Decision,
+    NothingToDo,
+    Pipeline,
+    Plan,
+    Refusal,
+    Step,
+)
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
+from orchestrator.engines.rsync.manifest_steps import is_all_damaged, record_manifest, record_mirror
 from orchestrator.engines.rsync.model import (
     MANIFEST,
     MARKER,
@@ -20,7 +29,6 @@ from orchestrator.engines.rsync.model import (
     PARTIALS,
     TEMPORARY,
     WORK,
-    CountsEqual,
     PartialFile,
     PointVisible,
     RsyncSurvey,
@@ -157,6 +165,8 @@ def copy_stages(
         and options_of(job).xattrs
     ):
         again = (_settle(job, world, work, world.changes.altered, request), *again)
+    if base and world.changes and world.changes.altered and options_of(job).sparse and world.holes is not False:
+        again = (_dig_holes(base, work, world.changes.altered, request), *again)
     cut = (_update(job, world, work, request),) if world.target.work else ()
     count = len(_parallel_copies(world))
     if count:
@@ -219,6 +229,22 @@ def _settle(job: Job, world: RsyncSurvey, work: Location, altered: tuple[bytes, 
     )
 
 
+def _dig_holes(base: RestorePoint, work: Location, altered: tuple[bytes, ...], request: RunRequest) -> Stage:
+    """Return the stage that gives files back the holes that they have in the point.
+
+    Why: of an unchanged file with other metadata rsync copies the point's file, and writes its holes as zeros. Source: rsync 3.2
+    to 3.5, copy_file in util1.c.
+    """
+    names = f"{request.notes}/altered-holes"
+    step = _small(
+        f"look for holes in {show_count(len(altered), 'file')} with other metadata",
+        "rsync copies them from the point, and fills their holes",
+        script_commands.dig_holes_command(base.tree, work),
+    )
+    pipeline = Pipeline(stages=step.work.stages, reads=names) if isinstance(step.work, Pipeline) else step.work
+    return (replace(step, work=pipeline, needs=((names, b"".join(b"./" + path + b"\0" for path in altered)),)),)
+
+
 def _parallel_copies(world: RsyncSurvey) -> tuple[ParallelCopy, ...]:
     """Return the parallel copies of the tree; empty when there is only one."""
     return (
@@ -250,7 +276,7 @@ def _parallel_copy(
 def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
     """Return the repair stage, after the copy. Why not before: rsync replaces an equal file by a link to the old one."""
     names = f"{request.notes}/damaged"
-    what = "everything" if _is_all_damaged(world) else show_count(len(world.target.damaged), "damaged file")
+    what = "everything" if is_all_damaged(world) else show_count(len(world.target.damaged), "damaged file")
     return (
         Step(
             action=f"copy {what} again",
@@ -266,11 +292,6 @@ def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -
     )
 
 
-def _is_all_damaged(world: RsyncSurvey) -> bool:
-    """Return True when nothing of the newest point may be believed: its manifest was forged."""
-    return b"" in world.target.damaged
-
-
 def discard_partial_files(work: Location, stale: tuple[PartialFile, ...]) -> Stage:
     """Return the stage that removes partial files that have left the source: the copy may need their space."""
     command = script_commands.discard_command(work, tuple(half.lies for half in stale))
@@ -281,32 +302,6 @@ def sweep_partial_files(work: Location) -> Stage:
     """Return the stage that removes unfinished partial files of unreadable sources; the folders keep their times."""
     command = script_commands.sweep_command(work)
     return (_small("sweep the tree", "remainders that nothing needs any more must not stay in it", command),)
-
-
-def record_manifest(
-    job: Job, world: RsyncSurvey, work: Location, name: str, base: RestorePoint | None, request: RunRequest
-) -> Stage:
-    """Return the stage that writes the new point's manifest; its check: the manifest matches rsync's list."""
-    recording = ManifestRecording(
-        tree=work,
-        manifest=job.target.location / MANIFEST,
-        point=name,
-        moved=request.notes,
-        linked=None if _is_all_damaged(world) else base,
-        digest=job.verify.digest,
-    )
-    return (_manifest(recording, CountsEqual(tree=work)),)
-
-
-def _manifest(recording: ManifestRecording, proof: CountsEqual | None) -> Step:
-    return Step(
-        action="write the manifest",
-        why="each entry with its digest, so that the copy can be verified by itself",
-        worker="main",
-        work=recording,
-        expected=None,
-        proof=proof,
-    )
 
 
 def publish_point(job: Job, name: str) -> Stage:
@@ -349,26 +344,6 @@ def resume_mirror(job: Job) -> Stage:
     """
     command = script_commands.resume_mirror_command(job.target.location)
     return (_small("tidy up after the cut", "what a killed rsync left must not stay between the files", command),)
-
-
-def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
-    """Return the stage that writes the mirror's manifest. Without consent to delete, no count can be checked."""
-    root = job.target.location
-    manifest = root / MANIFEST
-    mirrored, linked = world.target.mirrored, None
-    if mirrored is not None and not _is_all_damaged(world):  # an interrupted first copy has its marker, and no manifest
-        linked = RestorePoint(name=MIRROR, taken=mirrored, tree=root, manifest=manifest)
-    recording = ManifestRecording(
-        tree=root,
-        manifest=manifest,
-        point=MIRROR,
-        moved=request.notes,
-        linked=linked,
-        digest=job.verify.digest,
-        apart=(OURS.encode(),),
-    )
-    proof = CountsEqual(tree=root) if options_of(job).delete else None
-    return (replace(_manifest(recording, proof), makes=MIRROR),)
 
 
 def end_mirror(job: Job) -> Stage:
@@ -561,7 +536,7 @@ def _summary(world: RsyncSurvey, name: str) -> str:
     if not world.points:
         return f"first copy: make point {name} of {changes.entries_now} entries, {show_size(changes.moving)}"
     counts = f"{changes.created} new, {changes.changed} changed, {changes.deleted} gone"
-    damaged = "everything" if _is_all_damaged(world) else f"{len(world.target.damaged)} damaged"
+    damaged = "everything" if is_all_damaged(world) else f"{len(world.target.damaged)} damaged"
     repaired = f", {damaged} copied again" if world.target.damaged else ""
     return f"make point {name}: {counts}{repaired}, {show_size(changes.moving)} to move"
 

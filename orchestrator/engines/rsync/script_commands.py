@@ -19,6 +19,11 @@ def _script(
     return script_command(_ROOM, name, *values, effect=effect, host=host, before=before, with_functions=with_functions)
 
 
+def survey_tools_command(host: Host | None) -> Command:
+    """Build the command that prints the names of programs that are missing, or are not those that the scripts need."""
+    return _script("look-at-tools.sh", effect=Effect.READS, host=host)
+
+
 def survey_target_command(root: Location) -> Command:
     """Build the command that prints a target, NUL-separated: kind, space, marker, records of place, type, name.
 
@@ -112,6 +117,14 @@ def discard_command(work: Location, remainders: tuple[bytes, ...]) -> Command:
 def unshare_command(work: Location) -> Command:
     """Build the command that removes from a cut work tree whatever shares its inode with a point."""
     return _script("unshare-tree.sh", work.path, effect=Effect.WRITES, host=work.host)
+
+
+def dig_holes_command(point: Location, work: Location) -> Command:
+    """Build the command that makes holes in files of a work tree, named on its input, that have some in the point."""
+    effect = Effect.WRITES
+    return _script(
+        "dig-holes.sh", point.path, work.path, effect=effect, host=work.host, with_functions="enter-folder.sh"
+    )
 
 
 def sweep_command(tree: Location, *, one_filesystem: bool = False) -> Command:

@@ -344,7 +344,7 @@ def command_runner(reader: Reader) -> Callable[[Command], bytes]:
         if not result.well:
             from orchestrator.engines.rsync.errors import explain
 
-            raise explain(pipeline_failure(pipeline, result))
+            raise explain(pipeline_failure(pipeline, result, reader.ssh_options))
         return result.stdout
 
     return run

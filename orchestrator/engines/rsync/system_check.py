@@ -40,6 +40,9 @@ def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
                     good=True, subject=f"link to {far}", text=f"compression: {' '.join(chosen) or 'none'}"
                 )
             )
+    for host, program in zip((None, far), programs, strict=False):
+        if program is not None:  # else the machine has been named already
+            found += _tools("programs here" if host is None else f"programs on {host}", run, host)
     _try(found, f"source {job.source}", lambda: _source(job, run))
     _try(found, f"target {job.target.location}", lambda: _target(job, run))
     return tuple(found)
@@ -59,6 +62,22 @@ def _program(
 
     _try(found, subject, look)
     return programs[0] if programs else None
+
+
+def _tools(subject: str, run: Callable[[Command], bytes], host: Host | None) -> tuple[SystemCheckResult, ...]:
+    """Return a line for programs that the scripts need and that are missing, or not GNU's: BusyBox has others of those names."""
+    try:
+        lacking = run(script_commands.survey_tools_command(host)).decode("utf-8", "replace").split()
+    except OrchestratorError as error:
+        return (SystemCheckResult(good=False, subject=subject, text=f"{error.why}: {error.hint}"),)
+    wrong = [name for name in lacking if name != "getfattr"]
+    if wrong:
+        text = f"missing, or not GNU's (BusyBox?): {', '.join(wrong)}: apt install findutils coreutils util-linux"
+        return (SystemCheckResult(good=False, subject=subject, text=text),)
+    if lacking:
+        text = "access lists and attributes cannot be compared without getfattr: apt install attr"
+        return (SystemCheckResult(good=False, subject=subject, text=text, hinders=False),)
+    return ()
 
 
 def _judge(subject: str, program: RsyncProgram) -> SystemCheckResult:

@@ -61,6 +61,9 @@ class SanoidEngine:
     def is_made_anew(self, world: SanoidSurvey, remembered: str) -> bool:
         return is_made_anew(remembered, str(world.root), world.guid)
 
+    def is_being_restored(self, world: SanoidSurvey) -> bool:
+        return world.restoring
+
     def take(self, job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
         from orchestrator.engines.sanoid.plan import refuse_misdated, take_steps
 

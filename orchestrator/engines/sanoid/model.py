@@ -60,7 +60,7 @@ class SanoidSnapshot:
 class SanoidSurvey:
     """The survey of the source. `guid`: of its root dataset; `datasets`: full names, the root first; `snapshots`: sanoid's own of the root, by time.
 
-    `at`: the time of that machine's clock, by which sanoid there decides.
+    `restoring`: a restore into it is not finished. `at`: the time of that machine's clock, by which sanoid there decides.
     """
 
     root: Location
@@ -68,6 +68,7 @@ class SanoidSurvey:
     guid: int
     datasets: tuple[str, ...]
     snapshots: tuple[SanoidSnapshot, ...]
+    restoring: bool = False
 
     def of(self, kind: str) -> tuple[SanoidSnapshot, ...]:
         """Return the snapshots of one kind, the oldest first."""

@@ -18,16 +18,22 @@ _FAILED = re.compile(r"CRITICAL ERROR: \S+ snapshot (?:-r )?(.+@\S+) failed.*")
 
 
 def parse_survey(text: bytes, root: Location) -> SanoidSurvey:
-    """Parse the source: the time, (name, guid) up to the empty line, then (time, snapshot) of the root. Raises: ValueError."""
+    """Parse the source: the time, (name, guid, our mark) up to the empty line, then (time, snapshot) of the root. Raises: ValueError."""
     head, empty, snapshots = text.decode("utf-8", "surrogateescape").partition("\n\n")
     if not empty:
         raise ValueError("the look at the source broke off")
     clock, *listed = head.splitlines()
-    datasets = {name: int(guid) for name, guid in (line.split("\t") for line in listed)}
+    told = [line.split("\t") for line in listed]
+    datasets = {name: int(guid) for name, guid, _ in told}
     lines = (line.split("\t") for line in snapshots.splitlines())
     found = [taken for at, name in lines if (taken := _taken(name.rpartition("@")[2], at))]
     return SanoidSurvey(
-        root=root, at=_instant(clock), guid=datasets.get(root.path, 0), datasets=tuple(datasets), snapshots=tuple(found)
+        root=root,
+        at=_instant(clock),
+        guid=datasets.get(root.path, 0),
+        datasets=tuple(datasets),
+        snapshots=tuple(found),
+        restoring=any("b" in flags for _, _, flags in told),
     )
 
 

@@ -48,7 +48,7 @@ class ZfsEngine:
     needs_datasets = True
     stays = False
     without: tuple[str, ...] = ()
-    guards: tuple[str, ...] = ("aside", "abort", "target-room")
+    guards: tuple[str, ...] = ("aside", "abort", "follow-renames", "take-over", "target-room")
     no_files = (
         "{tree} is a snapshot, and not brought back as a tree of files",
         (
@@ -87,6 +87,15 @@ class ZfsEngine:
         from orchestrator.engines.zfs.plan.divergence import source_identity
 
         return str(source_identity(world.source))
+
+    def identity_of_kit(self, content: str) -> str:
+        from orchestrator.engines.zfs.plan.divergence import identity_of_kit
+
+        return str(identity_of_kit(content) or "")
+
+    def waiting(self, world: ZfsSurvey) -> tuple[str, ...]:
+        """Return the datasets of the source that are restored and wait for a key or for their mountpoint."""
+        return tuple(world.source.full(name) for name, one in sorted(world.source.datasets.items()) if one.waits)
 
     def weigh(self, plan: Plan, reader: Reader) -> Plan:
         """Return the plan with the sizes that dry-run sends report."""
@@ -189,6 +198,19 @@ class ZfsEngine:
 
         return survey_owners(kit, to, reader)
 
+    def survey_lost_rights(self, job: Job, kit: str, now: datetime, reader: Reader) -> tuple[tuple[str, ...], str]:
+        """Return lines for what no stream brings, and a kit records; and one on received values. Raises: OrchestratorError."""
+        import json
+
+        from orchestrator.engines.zfs.recovery.delegations import compare_delegations, count_received
+        from orchestrator.engines.zfs.recovery.kit import survey_kit
+
+        then = json.loads(kit)  # from our own history
+        if "datasets" not in then:
+            return (), ""
+        today = json.loads(survey_kit(job, now, reader).content)
+        return tuple(compare_delegations(then, today)), count_received(then, today)
+
     def survey_files(self, job: Job, path: bytes, point: RestorePoint, reader: Reader) -> "SnapshotView | Refusal":
         from orchestrator.engines.zfs.restore.browse_files import survey_files
 
@@ -267,6 +289,12 @@ class ZfsEngine:
         from orchestrator.engines.zfs.recovery.kit import survey_kit
 
         return survey_kit(job, now, reader)
+
+    def kit_for_place(self, job: Job, kit: "KitContents") -> "KitContents":
+        """Return a kit with the page for the place of this job's copy."""
+        from orchestrator.engines.zfs.recovery.kit import kit_for_place
+
+        return kit_for_place(job, kit)
 
     def store_kit(self, job: Job, archive: str) -> "Pipeline":
         """Build the pipeline that stores an archive of the kit's files beside the copy."""

@@ -13,7 +13,9 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 
 FLAGS = "poolferry:flags"  # on each dataset of a copy: the flags of its chain, as `SendFlags` writes them
+RECEIVE_MARK = "poolferry:receive"  # on no dataset: it stands on the command line of each receive of ours
 PLACEHOLDER = "poolferry:placeholder"  # on a dataset that we made only as a parent of others
+WAITS = "poolferry:waits"  # on a restored dataset with all its data, which waits for a key or for its mountpoint
 
 
 class DatasetType(StrEnum):
@@ -84,8 +86,10 @@ class Dataset:
 
     `origin`: the full name of the snapshot that a clone comes from. `token`: a receive was interrupted here and can resume.
     `partial`: a receive was interrupted here, or is running (the hidden %recv child, or a dataset without a complete snapshot).
-    `flags`, `placeholder`: our own properties, set on this very dataset. `bare`: it was a placeholder and has received no
+    `flags`, `placeholder`, `waits`: our own properties, set on this very dataset. `bare`: it was a placeholder and has received no
     properties since: the first received ones clear all that are set on it. `used`: bytes, including all datasets below.
+    `burdens`: properties set on it that would weaken a copy, or burden its pool, with their values; only of a source.
+    `exposed`: those of a copy by which it may be written to, or mounts by itself, as "readonly=off".
     """
 
     name: str
@@ -104,8 +108,11 @@ class Dataset:
     mounted: bool = False
     flags: SendFlags | None = None
     placeholder: bool = False
+    waits: bool = False
     bare: bool = False
     used: int | None = None
+    burdens: Mapping[str, str] = field(default_factory=dict)
+    exposed: tuple[str, ...] = ()
 
     @property
     def newest(self) -> Snapshot | None:
@@ -171,24 +178,45 @@ class ResumeToken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiveProcess:
+    """A process that receives into a dataset of the target. `ours`: a run of ours began it."""
+
+    pid: int
+    ours: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedEntry:
+    """An entry of a dataset that changed since a snapshot, as `zfs diff` shows it. `path`: below the dataset; "" is itself.
+
+    `how`: "M" modified, "+" made, "-" removed, "R" renamed. `folder`: it is one.
+    """
+
+    how: str
+    folder: bool
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ZfsSurvey:
     """The input of a plan. `tokens`: the content of each token of the target; None: it could not be read.
 
     `target`: of the copy's snapshots that the source knows, only the newest may be listed. `receiving`: datasets of the target
-    into which a process receives now, with its pid. `held`: by dataset, the names of snapshots that our hold for this copy
-    keeps; `held_older`: those kept by a hold whose tag names only the pool. `created`: creation times of snapshots, by guid;
-    only for catch-up = "kept". `returning`: the source is a copy that is being restored, or a part of one, and this is the
-    copy's root.
+    into which a process receives now. `held`: by dataset, the names of snapshots that our hold for this copy keeps;
+    `held_older`: those kept by a hold whose tag names only the pool. `created`: creation times of snapshots, by guid; only for
+    catch-up = "kept". `returning`: the source is a copy that is being restored, or a part of one, and this is the copy's root.
+    `changes`: the changed entries of copies that were written to, where they could be seen.
     """
 
     source: SideSurvey
     target: SideSurvey
     tokens: Mapping[str, ResumeToken | None] = field(default_factory=dict)
-    receiving: Mapping[str, int] = field(default_factory=dict)
+    receiving: Mapping[str, ReceiveProcess] = field(default_factory=dict)
     held: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     held_older: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     created: Mapping[int, datetime] = field(default_factory=dict)
     returning: str | None = None
+    changes: Mapping[str, tuple[ChangedEntry, ...]] = field(default_factory=dict)
 
 
 # Actions of a plan, one class each. `dataset`: the name below the root, the same on both sides.
@@ -281,6 +309,24 @@ class RenameAside:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RenameCopy:
+    """An action that renames a copy with all below it, as its source was renamed. `to`: its full new name."""
+
+    dataset: str
+    to: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeOverCopy:
+    """An action that makes a copy of another program's ours: read-only, never mounted by itself, with our mark."""
+
+    dataset: str
+    flags: SendFlags
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreatePlaceholder:
     """An action that creates a dataset that is never mounted, only as a parent of others.
 
@@ -319,7 +365,18 @@ class ReleaseBases:
 
 
 Send = FullSend | IncrementalSend | ResumedSend
-Action = Send | AbortReceive | EndReceive | Rollback | RenameAside | CreatePlaceholder | HoldBases | ReleaseBases
+Action = (
+    Send
+    | AbortReceive
+    | EndReceive
+    | Rollback
+    | RenameAside
+    | RenameCopy
+    | TakeOverCopy
+    | CreatePlaceholder
+    | HoldBases
+    | ReleaseBases
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

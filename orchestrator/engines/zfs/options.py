@@ -9,6 +9,7 @@ from orchestrator.domain.units import Seconds, parse_duration
 
 RAW = ("auto", "yes", "no")
 CATCH_UP = ("all", "kept", "newest")
+TAKE_OVER = ("ask", "yes", "no")
 CONSENTS = ("rollback",)
 
 
@@ -41,7 +42,8 @@ class ZfsOptions:
         'consent: with raw = "no", encrypted datasets are stored readable on the target', default=False
     )
     properties: bool = config_key(
-        "send properties too; mountpoints, quotas and the like are kept aside on the target", default=True
+        "send properties too; mountpoints, quotas, checksum=off, dedup=on and the like are kept aside on the target",
+        default=True,
     )
     protect: tuple[str, ...] = config_key(
         "further properties that the source's values must not change on the target",
@@ -52,6 +54,11 @@ class ZfsOptions:
         'consent: "rollback" discards what was changed on the target since the newest common snapshot, its own snapshots included',
         default=(), choices=CONSENTS,
     )  # fmt: skip
+    take_over: str = config_key(
+        "a copy that another program made: set readonly=on and canmount=noauto there; ask: name the command, no: leave it",
+        default="ask", choices=TAKE_OVER,
+    )  # fmt: skip
+    follow_renames: bool = config_key("a dataset that was renamed on the source: rename its copy, too", default=False)
     sudo: bool = config_key("where we are not root, run zfs as `sudo -n zfs`", default=False)
     parallel: int = config_key("datasets side by side", default=2, least=1)
     hold_for: Seconds = config_key(

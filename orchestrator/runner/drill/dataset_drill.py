@@ -121,7 +121,9 @@ def _drill_encrypted(evidence: DrillEvidence, drill_plan: DrillPlan, took: float
     """Return the report when nothing can be read without a key: it states only what was tried."""
     if evidence.drill_request.proves:
         why = "no file of the copy can be read without its key, so none can be damaged on purpose"
-        return evidence.refuse(Refusal(why=why, evidence=(), hint="zfs load-key on the copy, and drill again"))
+        # Each dataset of a raw copy is its own encryption root (openzfs 15687).
+        keys = f"zfs load-key -r {evidence.journal.job.target.location.path}, where the copy lies"
+        return evidence.refuse(Refusal(why=why, evidence=(), hint=f"{keys}, and drill again"))
     evidence.restore_s = took
     return evidence.journal.ended(
         Outcome.DONE, f"{drill_plan.proves} (point {drill_plan.point}, in {show_duration(took)})"

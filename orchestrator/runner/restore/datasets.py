@@ -11,7 +11,8 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
-from orchestrator.domain.source_identity import SOURCE_IDENTITY
+from orchestrator.domain.source_identity import RESTORED, SOURCE_IDENTITY
+from orchestrator.domain.source_state import SourceState
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.engines.contract.restore import DatasetRestorer
@@ -22,6 +23,7 @@ from orchestrator.runner.decide import with_sizes
 from orchestrator.runner.execute import partial_refusal
 from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.run_recorder import RunRecorder
+from orchestrator.runner.source_state import remember_state
 from orchestrator.runner.steps import StepExecutor
 from orchestrator.runner.verify.compare_sides import ComparisonResult, run_comparison
 from orchestrator.runner.verify.read_files import describe_counts, describe_first_findings
@@ -90,11 +92,16 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
             case Refusal() as refusal:
                 return _refused(journal, refusal)
             case NothingToDo() as nothing:
-                return _done(journal, dataset_request, nothing, proved)
+                _tell_lost(journal, writer, dataset_request, restore_request)
+                return _done(journal, dataset_request, nothing, proved, found.waits)
             case Plan() as plan:
+                if look == 0 and dataset_request.to == job.source:
+                    why, hint = f"{job.source} is being restored", f"poolferry restore run {job.name} --to {job.source}"
+                    remember_state(journal, SourceState.RESTORING, why, hint)
                 _do(journal, writer, plan, found if look == 0 else None, run_request)
                 if not plan.again:
-                    return _done(journal, dataset_request, plan, proved)
+                    _tell_lost(journal, writer, dataset_request, restore_request)
+                    return _done(journal, dataset_request, plan, proved, found.waits)
     hint = f"look who else changes {dataset_request.to}, then run the same command again: it continues"
     raise ProofFailed(f"after {_LOOKS} looks there is still something left to be done", hint=hint)
 
@@ -105,8 +112,9 @@ def _dataset_request(
     """Return the request in the engine's terms: a point's name or a time becomes an existing point."""
     known = tools.history.kits.of(job.name)
     dataset_request = DatasetRestoreRequest(
-        to=restore_request.to, below=os.fsdecode(restore_request.path), kit=known.kit.content if known else None
-    )
+        to=restore_request.to, below=os.fsdecode(restore_request.path), kit=known.kit.content if known else None,
+        lost_keys=restore_request.lost_keys,
+    )  # fmt: skip
     if restore_request.point is None and restore_request.at is None:
         return dataset_request
     point = choose_point(tools.engine.points(job, writer), point=restore_request.point, at=restore_request.at)
@@ -121,7 +129,11 @@ def _returner(tools: RunContext) -> DatasetRestorer:
 
 def _run_request(job: Job, tools: RunContext, restore_request: RestoreOptions, name: str) -> RunRequest:
     notes = f"{tools.state}/notes/restore-{job.name}-{name}"
-    return RunRequest(now=tools.clock(), notes=notes, allowed=frozenset({"aside"} if restore_request.aside else ()))
+    restored = tools.history.recall(job.name, RESTORED)
+    return RunRequest(
+        now=tools.clock(), notes=notes, allowed=frozenset({"aside"} if restore_request.aside else ()),
+        remembered={} if restored is None else {RESTORED: restored},
+    )  # fmt: skip
 
 
 def _do(
@@ -154,7 +166,12 @@ def _prove(
     proved = run_comparison(comparison, journal, writer, run_request.notes)
     if not proved.reading.sound:
         told = f"{describe_counts(proved.reading)}: {describe_first_findings(proved.reading)}"
-        hint = f"nothing of it is mounted yet; to start from scratch: destroy {dataset_request.to}, or use --aside"
+        hint = (
+            f"it stays as it is, and nothing is destroyed; `poolferry restore plan {journal.job.name}` names the other copies; to "
+            f"begin again beside it: zfs rename {dataset_request.to.path} {dataset_request.to.path}_doubtful, then the same command"
+            if "/" in dataset_request.to.path else
+            f"it stays as it is, and nothing is destroyed; `poolferry restore plan {journal.job.name}` names the other copies"
+        )  # fmt: skip
         raise ProofFailed(f"{dataset_request.to} is not as the copy: {told}", hint=hint)
     return proved
 
@@ -169,8 +186,9 @@ def _done(
     dataset_request: DatasetRestoreRequest,
     last: Plan | NothingToDo,
     proved: ComparisonResult | None,
+    waits: tuple[str, ...],
 ) -> RunReport:
-    """Report the end; work that is left to a person is a warning, not a failure."""
+    """Report the end. What waits for a person is neither a failure nor done: the run waits, and all else is in use."""
     for warning in last.warnings:
         journal.warn(warning)
     held = ""
@@ -183,7 +201,41 @@ def _done(
         )
         held = f": {show_count(checked, 'snapshot')} of {show_count(datasets, 'dataset')}, as the copy by guid{read}"
     moved = f", {show_size(journal.moved)} moved" if journal.moved else ""
-    waits = ", with a part that waits" if isinstance(last, NothingToDo) and last.warnings else ""
-    if dataset_request.to == journal.job.source:  # what was restored is no longer taken for one that was made anew
-        journal.tools.history.remember(journal.job.name, SOURCE_IDENTITY, "")
-    return journal.ended(Outcome.DONE, f"{dataset_request.to} is back{held}{moved}{waits}")
+    to, history = dataset_request.to, journal.tools.history
+    if to == journal.job.source:  # what was restored is no longer taken for one that was made anew
+        history.remember(journal.job.name, SOURCE_IDENTITY, "")
+        _remember_end(journal, waits, last)
+    if waits:
+        why = f"{to} is back{held}{moved}, except that {_few(waits)} {'waits' if len(waits) == 1 else 'wait'}"
+        return journal.ended(Outcome.WAITING, why, hint=last.warnings[0] if last.warnings else "", evidence=waits)
+    already = isinstance(last, NothingToDo) and proved is None and history.recall(journal.job.name, RESTORED) == str(to)
+    history.remember(journal.job.name, RESTORED, str(to))
+    return journal.ended(Outcome.DONE, f"{to} is back{' already' if already else ''}{held}{moved}")
+
+
+def _remember_end(journal: RunRecorder, waits: tuple[str, ...], last: Plan | NothingToDo) -> None:
+    """Remember that the source is restored, or which part of it waits; the next good run ends that."""
+    if waits:
+        hint = last.warnings[0] if last.warnings else ""
+        remember_state(journal, SourceState.WAITING, f"restored, except that {_few(waits)} waits", hint)
+    else:
+        why = "restored; the next good run ends this"
+        remember_state(journal, SourceState.RESTORED, why, f"poolferry run {journal.job.name}")
+
+
+def _tell_lost(
+    journal: RunRecorder, writer: Writer, dataset_request: DatasetRestoreRequest, restore_request: RestoreOptions
+) -> None:
+    """Warn of what a stream never brings. A caller that compares the whole kit itself does not want it twice."""
+    job = journal.job
+    if dataset_request.kit is None or dataset_request.to != job.source or not restore_request.owners:
+        return
+    lines, received = _returner(journal.tools).survey_lost_rights(job, dataset_request.kit, journal.now, writer)
+    for line in lines:
+        journal.warn(line)
+    if received:
+        journal.say(received)
+
+
+def _few(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{show_count(len(names), 'dataset')} ({names[0]}, …)"

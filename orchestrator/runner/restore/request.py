@@ -12,7 +12,7 @@ class RestoreOptions:
     """The request for a restore. `path`: below the point, b"" all of it; `content`: verify contents, not only guids.
 
     `owners`: warn of accounts whose numbers have changed; False when the caller compares them itself. `stays`: mount
-    points whose filesystem was restored separately, so that files of the point are not restored into it.
+    points whose filesystem was restored separately, so that files of the point are not restored into it. `lost_keys`: datasets whose keys are lost.
     """
 
     to: Location
@@ -23,6 +23,7 @@ class RestoreOptions:
     content: bool = False
     stays: tuple[str, ...] = ()
     owners: bool = True
+    lost_keys: tuple[str, ...] = ()
 
 
 def restore_reason(path: bytes, to: Location) -> str:

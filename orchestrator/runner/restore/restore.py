@@ -28,6 +28,7 @@ from orchestrator.planners.restore import (
     choose_point,
     decide_destination,
     refuse_mounts,
+    refuse_own_rooms,
 )
 from orchestrator.planners.retry import RetryAfter, decide_retry
 from orchestrator.process.executor import Writer
@@ -209,6 +210,8 @@ def _decide_for(
             evidence=(),
             hint=f"look below {point.tree}, or choose another --point",
         )
+    if (rooms := _refuse_own_rooms(job, point, seen.to)) is not None:
+        return rooms
     beginning = decide_destination(
         _destination_state(seen),
         job=job.name,
@@ -228,6 +231,14 @@ def _decide_for(
                 return refusal
             return point, engine.plan_restore(job, wanted, seen, aside=None), seen.to
     assert_never(beginning)
+
+
+def _refuse_own_rooms(job: Job, point: RestorePoint, to: Location) -> Refusal | None:
+    if point.tree.host != to.host:
+        return None
+    here = to.host is None
+    destination, tree = (os.path.realpath(each.path) if here else each.path for each in (to, point.tree))
+    return refuse_own_rooms(destination, tree, job=job.name)
 
 
 def _without_excluded(seen: DestinationSurvey, stays: tuple[str, ...]) -> DestinationSurvey:

@@ -28,12 +28,15 @@ from orchestrator.runner.manifests import (
     store_damage_note,
 )
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
+from orchestrator.verify.attributes import NO_ATTRIBUTES
 from orchestrator.verify.build import sorted_moves, sorted_records
 from orchestrator.verify.compare import compare, find_extras
+from orchestrator.verify.digest import OpenTree
 from orchestrator.verify.entry import EXACT, ManifestEntry, Tolerance, listing_command, parse_listing
 from orchestrator.verify.manifest import read_manifest, read_names, write_manifest
 from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
 from orchestrator.verify.results import ResultCollector
+from orchestrator.verify.source import attributes_command, parse_copy_attributes
 
 PART = "part"
 _FEW = 100_000  # findings that are held; more are only counted
@@ -85,7 +88,7 @@ def _root(work: TreeVerification, manifest: str, journal: RunRecorder, writer: W
     command = listing_command(work.tree, root_only=True)
     try:
         with writer.records(Pipeline(stages=(command,))) as records:
-            found = [parse_listing(record) for record in islice(records, 2)]
+            found = [_with_attributes(work, parse_listing(record)) for record in islice(records, 2)]
     except PipelineFailed as failure:
         raise journal.tools.engine.explain(failure) from failure
     except NOT_READ as error:
@@ -94,6 +97,13 @@ def _root(work: TreeVerification, manifest: str, journal: RunRecorder, writer: W
     expected = next((entry for entry in read_manifest(manifest, prefix=work.prefix)[1] if not entry.path), None)
     collector.add(compare([expected] if expected else [], found, tolerance=_tolerance(work)))
     return replace(collector.reading(took_s=0), entries=1)
+
+
+def _with_attributes(work: TreeVerification, root: ManifestEntry) -> ManifestEntry:
+    """Return the entry of the tree's own folder with its attributes, where they can be read without another login."""
+    if work.tree.host is not None:
+        return root
+    return root._replace(attributes=OpenTree(os.fsencode(work.tree.path)).attributes(b""))
 
 
 def _without_root(reading: VerificationResult) -> VerificationResult:
@@ -233,12 +243,42 @@ def _there(
     collector = ResultCollector(0, few=_FEW)
     merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
     with _listed(work, journal, writer, notes) as records:
-        counted = _EntryCounter(map(parse_listing, records))
+        counted = _EntryCounter(_attributed(map(parse_listing, records), work, manifest, journal, writer, notes))
         findings = compare(expected()[1], counted, digests=merged, tolerance=_tolerance(work))
         collector.add(each for each in _of_tree(work, findings) if not (others and each.verdict is Verdict.EXTRA))
     return replace(
         collector.reading(took_s=0), entries=counted.entries, files_read=counted.files, bytes_read=counted.bytes
     )
+
+
+def _attributed(
+    found: Iterable[ManifestEntry],
+    work: TreeVerification,
+    manifest: str,
+    journal: RunRecorder,
+    writer: Writer,
+    notes: str,
+) -> Iterator[ManifestEntry]:
+    """Yield the entries with their attributes, if the manifest has any, and the machine can read them."""
+    if not read_manifest(manifest)[0].attributes:
+        yield from found
+        return
+    command = attributes_command(work.tree, whole=True)
+    with writer.records(Pipeline(stages=(command,))) as records:
+        told = parse_copy_attributes(iter(records))
+        if told is None:
+            why = f"{work.tree.host} has no getfattr (apt install attr there)"
+            journal.warn(f"access lists and attributes were not compared: {why}")
+            yield from found
+            return
+        texts = sorted_records(told, folder=notes)
+        text = next(texts, b"\xff")
+        for entry in found:
+            key = entry.path + b"//"
+            while text[: len(key)] < key:
+                text = next(texts, b"\xff")
+            has = text[len(key) :].decode("ascii") if text.startswith(key) else NO_ATTRIBUTES
+            yield entry._replace(attributes=has)
 
 
 class _EntryCounter:
@@ -274,7 +314,8 @@ def _listed(
 
 
 def _tolerance(work: TreeVerification) -> Tolerance:
-    return Tolerance(owner=os.geteuid() != 0) if work.restored else EXACT
+    weak = work.restored and os.geteuid() != 0  # only root gives owners and capabilities
+    return Tolerance(owner=True, attributes="o") if weak else EXACT
 
 
 def _note_verdict(

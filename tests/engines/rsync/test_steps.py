@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.domain.plan import Effect, ManifestRecording, Pipeline, Step
-from orchestrator.engines.rsync import plan
+from orchestrator.engines.rsync import manifest_steps, plan
 from orchestrator.engines.rsync.model import WORK, CountsEqual, PartialFile, PointVisible
 from tests.engines.rsync.builders import (
     ASKED,
@@ -99,22 +99,27 @@ def test_preparing_outlasts_a_receiver_that_is_left_over() -> None:
 
 
 def test_a_manifest_knows_what_it_may_believe() -> None:
-    (step,) = plan.record_manifest(job(), world(USED), TREE, NAME, point(), ASKED)
-    assert step.work == ManifestRecording(
+    (step,) = manifest_steps.record_manifest(job(), world(USED), TREE, NAME, point(), ASKED)
+    assert isinstance(step.work, ManifestRecording)
+    assert replace(step.work, review=None) == ManifestRecording(
         tree=TREE, manifest=ROOT / ".poolferry/manifest.gz", point=NAME, moved="/notes", linked=point(),
         digest="xxh128",
     )  # fmt: skip
+    review = step.work.review
+    assert review is not None
+    assert (review.source, review.parts, review.owners, review.mirror) == (job().source, "auo", True, False)
+    assert "--files-from=/notes/again --ignore-missing-args --whole-file --ignore-times" in str(review.again)
     assert step.proof == CountsEqual(tree=TREE)
-    (first,) = plan.record_manifest(job(), world(USED), TREE, NAME, None, ASKED)
+    (first,) = manifest_steps.record_manifest(job(), world(USED), TREE, NAME, None, ASKED)
     assert isinstance(first.work, ManifestRecording)
     assert first.work.linked is None
-    (anew,) = plan.record_manifest(job(), world(replace(USED, damaged=(b"",))), TREE, NAME, point(), ASKED)
+    (anew,) = manifest_steps.record_manifest(job(), world(replace(USED, damaged=(b"",))), TREE, NAME, point(), ASKED)
     assert isinstance(anew.work, ManifestRecording)
     assert anew.work.linked is None, "a forged manifest is believed in nothing"
 
 
 def test_a_mirrors_manifest_stands_apart_from_its_tree() -> None:
-    (step,) = plan.record_mirror(mirror(), world(MIRRORED), ASKED)
+    (step,) = manifest_steps.record_mirror(mirror(), world(MIRRORED), ASKED)
     assert isinstance(step.work, ManifestRecording)
     assert (step.work.tree, step.work.apart) == (ROOT, (b".poolferry",))
     assert step.work.linked is not None
@@ -123,6 +128,6 @@ def test_a_mirrors_manifest_stands_apart_from_its_tree() -> None:
 
 
 def test_a_mirror_whose_first_copy_was_cut_has_no_manifest_to_take_from() -> None:
-    (step,) = plan.record_mirror(mirror(), world(replace(MIRRORED, mirrored=None, work=True)), ASKED)
+    (step,) = manifest_steps.record_mirror(mirror(), world(replace(MIRRORED, mirrored=None, work=True)), ASKED)
     assert isinstance(step.work, ManifestRecording)
     assert step.work.linked is None

@@ -5,7 +5,11 @@ import pytest
 from orchestrator.domain.place import Location
 from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.rsync.commands import rsync_version_command
-from orchestrator.engines.rsync.script_commands import survey_source_command, survey_target_command
+from orchestrator.engines.rsync.script_commands import (
+    survey_source_command,
+    survey_target_command,
+    survey_tools_command,
+)
 from orchestrator.engines.rsync.system_check import check_system
 from orchestrator.process.pipeline import PipelineResult
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
@@ -25,12 +29,15 @@ def found(
     there: PipelineResult | None = None,
     source: PipelineResult | None = None,
     target: PipelineResult | None = None,
+    tools: bytes = b"",
 ) -> dict[str, SystemCheckResult]:
     """The advice by its subject; whatever is not told is well."""
     told = job(target=THERE) if there else job()
     script = [
         (str(rsync_version_command(None)), here or version("99.0.0")),
         (str(rsync_version_command(HOST)), there or version("99.0.0")),
+        (str(survey_tools_command(None)), scripted_result(tools)),
+        (str(survey_tools_command(HOST)), scripted_result()),
         (str(survey_source_command(told.source, whole=True)), source or scripted_result(b"d 1 0 755\n2 0 755\0x\0")),
         (str(survey_target_command(told.target.location)), target or scripted_result(MARKED)),
     ]
@@ -56,6 +63,15 @@ def test_a_program_that_is_none_or_cannot_be_asked() -> None:
     assert gone["rsync on root@backup"].text.startswith("the host did not answer")
     assert "link to root@backup" not in gone
     assert gone["source /srv/photos"].good  # one failure hides no other
+
+
+def test_programs_that_are_missing_or_not_gnus_are_named() -> None:
+    wrong = found(tools=b"find\nstat\ngetfattr\n")["programs here"]
+    assert (wrong.good, wrong.hinders) == (False, True)
+    assert wrong.text.startswith("missing, or not GNU's (BusyBox?): find, stat: ")
+    less = found(tools=b"getfattr\n")["programs here"]
+    assert (less.good, less.hinders) == (False, False)
+    assert "apt install attr" in less.text
 
 
 @pytest.mark.parametrize(("text", "holes"), [("3.2.7", 3), ("3.4.1", 2), ("3.4.3", 1), ("3.5.0", 0)])

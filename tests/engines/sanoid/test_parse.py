@@ -13,7 +13,7 @@ A, B, C = (f"tank/{name}@autosnap_2026-11-20_15:10:58_daily" for name in ("a", "
 
 def test_a_look() -> None:
     text = (
-        b"1795187460\ntank/photos\t41\ntank/photos/my own\t42\n\n"
+        b"1795187460\ntank/photos\t41\t-\ntank/photos/my own\t42\t-\n\n"
         b"1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_monthly\n"
         b"1795187459\ttank/photos@by-hand\n"
         b"1795187459\ttank/photos@syncoid_master_2026-11-20:15:10:59-GMT00:00\n"
@@ -30,11 +30,16 @@ def test_a_look() -> None:
     assert world.of("hourly")[0].at == world.at
 
 
+def test_what_is_being_restored_is_marked() -> None:
+    assert parse_survey(b"1\ntank/photos\t41\tLceb\n\n", ROOT).restoring
+    assert not parse_survey(b"1\ntank/photos\t41\tLce\n\n", ROOT).restoring
+
+
 def test_a_dataset_without_snapshots_is_no_broken_look() -> None:
-    assert parse_survey(b"1\ntank/photos\t41\n\n", ROOT).snapshots == ()
+    assert parse_survey(b"1\ntank/photos\t41\t-\n\n", ROOT).snapshots == ()
 
 
-@pytest.mark.parametrize("text", [b"", b"1\ntank/photos\t41\n", b"x\ntank\t1\n\n", b"1\ntank\tx\n\n"])
+@pytest.mark.parametrize("text", [b"", b"1\ntank/photos\t41\t-\n", b"x\ntank\t1\t-\n\n", b"1\ntank\tx\t-\n\n"])
 def test_a_broken_look_is_never_an_empty_one(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"broke off|invalid literal"):
         parse_survey(text, ROOT)

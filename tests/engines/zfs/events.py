@@ -211,6 +211,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "plain": {},
     "rollback": {"may_destroy": ("rollback",)},
     "newest": {"catch_up": "newest"},
+    "following": {"follow_renames": True},
     "filtered": {"snapshots": ("s*", "auto*"), "skip_snapshots": ("s*3", "s*7")},
     "flat": {"recursive": False},
     "excluding": {"exclude": ("x", "*/y", "c*")},

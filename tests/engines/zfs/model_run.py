@@ -23,14 +23,17 @@ from orchestrator.engines.zfs.model import (
     HoldBases,
     IncrementalSend,
     ReceiveEncryption,
+    ReceiveProcess,
     ReleaseBases,
     RenameAside,
+    RenameCopy,
     ResumedSend,
     ResumeToken,
     Rollback,
     Send,
     SideSurvey,
     Snapshot,
+    TakeOverCopy,
     ZfsSurvey,
 )
 from orchestrator.engines.zfs.options import ZfsOptions, options_of
@@ -47,7 +50,7 @@ from orchestrator.engines.zfs.survey.parse import find_holds
 from tests.world import SIZE, Packet, Partial, Pool, ZfsError
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-LOOKS = 4  # of a run in which nothing goes wrong: end a receive, do, and no more
+LOOKS = 8  # of a run in which nothing goes wrong: end a receive, do, and no more
 
 
 class Cut(Exception):
@@ -95,7 +98,11 @@ class Ferry:
             source=here,
             target=_side(self.target, self.copy, target=True),
             tokens={node.partial.token: _token(node.partial) for node in below.values() if node.partial},
-            receiving={self._below(name): pid for name, pid in self.target.receiving.items() if name in below},
+            receiving={
+                self._below(name): ReceiveProcess(pid=pid, ours=pid not in self.target.strangers)
+                for name, pid in self.target.receiving.items()
+                if name in below
+            },
             held=find_holds(here.datasets, self.target_id),
             held_older=find_holds(here.datasets, ReplicationTargetId(pool=self.target.guid)),
         )
@@ -163,8 +170,11 @@ class Ferry:
                 assert self.target.receiving.pop(name) == action.pid
             case Rollback():
                 self.target.roll_back(name, action.to.name, over=len(action.dies) > 0)
-            case RenameAside():
+            case RenameAside() | RenameCopy():
                 self.target.rename(name, action.to)
+            case TakeOverCopy():
+                node = self.target.node(name)
+                self.target.nodes[name] = replace(node, flags=action.flags, exposed=())
             case CreatePlaceholder():
                 more = {"encrypted": False} if action.encryption is ReceiveEncryption.OFF else {}
                 self.target.create(there if action.above else name, placeholder=True, **more)
@@ -309,7 +319,8 @@ def _dataset(pool: Pool, whole: str, root: str, *, target: bool) -> Dataset:
         bookmarks=node.bookmarks, origin=node.origin, encrypted=node.encrypted,
         encryption_root=_encryption_root(pool, whole) if node.encrypted else None, key_loaded=node.key_loaded,
         token=cut.token if cut else None, partial=cut is not None, written=node.written if target else None,
-        flags=node.flags, placeholder=node.placeholder,
+        flags=node.flags, placeholder=node.placeholder, waits=node.waits,
+        exposed=node.exposed if target else (),
     )  # fmt: skip
 
 

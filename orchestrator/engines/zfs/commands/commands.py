@@ -15,6 +15,8 @@ from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.model import (
     FLAGS,
     PLACEHOLDER,
+    RECEIVE_MARK,
+    WAITS,
     DatasetType,
     MbufferConnection,
     ReceiveEncryption,
@@ -30,10 +32,11 @@ _ROOM = "engines/zfs"
 MOUNT_FUNCTIONS = "mount-safely.sh"
 # One argument may have 128 KiB, and a whole remote line is one argument of the remote shell.
 LONGEST = 96 << 10
+MOST_CHANGES = 2000  # of one dataset; more are never only mountpoint folders
 _LEAST = 2 << 20  # mbuffer needs memory for some of its blocks
 _PROPERTIES = "type,guid,createtxg,origin,encryption,encryptionroot,keystatus"
-_SOURCE_PROPERTIES = f"{_PROPERTIES},used,{FLAGS}"
-_TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,available,{FLAGS},{PLACEHOLDER}"
+_SOURCE_PROPERTIES = f"{_PROPERTIES},used,checksum,copies,dedup,sync,zoned,{FLAGS},{WAITS}"
+_TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,readonly,canmount,available,{FLAGS},{PLACEHOLDER},{WAITS}"
 # Properties that a stream must not change on the target, as they mount, share, or limit the space.
 _ELSEWHERE = ("mountpoint", "sharenfs", "sharesmb")
 _SPACE_PROPERTIES = {
@@ -46,7 +49,10 @@ _NOT_OF_VOLUMES = frozenset(
     "nbmand normalization overlay quota recordsize refquota relatime setuid sharenfs sharesmb snapdir snapshot_limit "
     "special_small_blocks utf8only version vscan xattr zoned".split()
 )
+_TAKEN_OVER = ("readonly", "canmount", FLAGS)
 _OPEN = ("-o", "encryption=off")
+# Changes nothing, as no dataset has that property: it shows in the list of processes that we began the receive.
+_OURS = ("-x", RECEIVE_MARK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +156,13 @@ def survey_command(
 def _ancestors(path: str) -> Iterator[str]:
     parts = path.split("/")
     return ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+
+
+def changes_command(snapshots: tuple[str, ...], side: SideSurvey) -> Command:
+    """Build the command that prints what changed in datasets since these snapshots of theirs."""
+    return namespace_command(
+        "list-changes.sh", str(MOST_CHANGES), *snapshots, effect=Effect.READS, host=side.root.host, sudo=side.sudo
+    )
 
 
 def receiving_command(host: Host | None) -> Command:
@@ -272,14 +285,16 @@ def receive_arguments(
     onto_placeholder: bool = False,
     encryption: ReceiveEncryption | None = None,
     origin: str | None = None,
+    burdens: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
     """Build the words that receive into a dataset, resumably (-s) and without mounting (-u).
 
-    `properties`: the stream brings some; overridden ones stay as received values, which `zfs inherit -S` restores. Why quotas
+    `properties`: the stream brings some; overridden ones stay as received values, which `zfs inherit -S` restores. `burdens`:
+    those of the source's that would weaken the copy, or burden its pool. Why quotas
     and reservations are set to none and not excluded: an excluded value that cannot be inherited is not kept, and OpenZFS 2.1
     accepts that of the next increment. `onto_placeholder`: the only case of -F, and the dataset is an empty one of ours.
     """
-    words = ["receive", "-s", "-u", *(["-F"] if onto_placeholder else [])]
+    words = ["receive", "-s", "-u", *(["-F"] if onto_placeholder else []), *_OURS]
     given = _given(kind, flags, first=first)
     for name, value in given.items():
         words += ["-o", f"{name}={value}"]
@@ -287,7 +302,7 @@ def receive_arguments(
         words += ["-o", f"origin={origin}"]  # otherwise zfs searches the pool for the guid, and may find another copy
     words += {None: (), ReceiveEncryption.AS_ABOVE: ("-x", "encryption"), ReceiveEncryption.OFF: _OPEN}[encryption]
     if properties:
-        for name in _aside(kind, protect, given):
+        for name in _aside(kind, (*protect, *burdens), given):
             words += ["-x", name]
     return (*words, target)
 
@@ -410,9 +425,17 @@ def rollback_command(snapshot: str, *, over_snapshots: bool, where: CommandHost)
     return zfs_command("rollback", *(("-r",) if over_snapshots else ()), snapshot, effect=Effect.DESTROYS, where=where)
 
 
-def rename_command(dataset: str, to: str, where: CommandHost) -> Command:
-    """Build the command that renames a dataset with all below it, and mounts nothing again (-u)."""
-    return zfs_command("rename", "-u", dataset, to, effect=Effect.WRITES, where=where)
+def rename_command(dataset: str, to: str, where: CommandHost, kind: DatasetType = DatasetType.FILESYSTEM) -> Command:
+    """Build the command that renames a dataset with all below it, and mounts nothing again (-u, which no volume takes)."""
+    unmounted = () if kind is DatasetType.VOLUME else ("-u",)
+    return zfs_command("rename", *unmounted, dataset, to, effect=Effect.WRITES, where=where)
+
+
+def take_over_command(dataset: str, kind: DatasetType, flags: SendFlags, where: CommandHost) -> Command:
+    """Build the command that gives a copy of another program's the properties that our copies have."""
+    values = {name: value for name, value in _given(kind, flags, first=True).items() if name in _TAKEN_OVER}
+    words = (f"{name}={value}" for name, value in values.items())
+    return zfs_command("set", *words, dataset, effect=Effect.WRITES, where=where)
 
 
 def placeholder_command(dataset: str, where: CommandHost, *, encryption: ReceiveEncryption | None = None) -> Command:
@@ -429,9 +452,10 @@ def no_placeholder_command(dataset: str, where: CommandHost) -> Command:
 
 
 def bookmark_commands(marks: tuple[tuple[str, str, str], ...], side: SideSurvey) -> Iterator[Command]:
-    """Yield commands that create bookmarks (dataset, snapshot, bookmark); existing ones are no error.
+    """Yield commands that create bookmarks (dataset, @snapshot, bookmark); existing ones are no error.
 
-    Why two ways: a channel program creates all of them in one transaction, but needs root.
+    Why two ways: a channel program creates all of them in one transaction, but needs root. Why the @: a snapshot's name may
+    begin with "-", and zfs would take it for an option.
     """
     if side.programs:
         pool = side.root.path.partition("/")[0]

@@ -101,7 +101,7 @@ _ENCRYPTION = (
     says(
         r"(?i)key (must be|is not|not) loaded|key unavailable",
         PermissionDenied, "a key is not loaded",
-        '`zfs load-key` on that side; or write raw = "auto" in [zfs], which needs no key',
+        '`zfs load-key -a` on that side asks for all that are missing; or write raw = "auto" in [zfs], which needs no key',
     ),
     says(
         r"requires -L|--large-block",

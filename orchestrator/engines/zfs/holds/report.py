@@ -20,7 +20,9 @@ from orchestrator.engines.zfs.options import ZfsOptions, options_of
 from orchestrator.engines.zfs.plan.context import parent_dataset
 from orchestrator.engines.zfs.plan.hold_names import (
     ReplicationTargetId,
+    cursor_bookmark_name,
     hold_tag,
+    parse_bookmark_guid,
     parse_cursor_bookmark,
     replication_target_id,
 )
@@ -39,6 +41,8 @@ def judge_pins(jobs: Iterable[Job], seen: PinSurvey, now: datetime) -> PinReport
         for one in pool.found:
             owners = tuple(job for job in known if copies_dataset(job, one.dataset, pool.root))
             job, why = _who_needs_hold(one, owners, guids, now, own)
+            if job is None and one.kind == BOOKMARKS and (chain := _continued_chain(one, pool, owners, guids, seen)):
+                job, why = chain
             pins.append(_pin(one, pool, names, job, why))
     return PinReport(pins=tuple(pins), unseen=seen.unseen)
 
@@ -90,6 +94,35 @@ def _who_needs_hold(
     if age > limit:
         return None, f"held for {show_duration(age)}, longer than hold-for ({show_duration(limit)})"
     return owner.name, f"a transfer to {owner.target.name} was cut, and needs it to go on"
+
+
+def _continued_chain(
+    one: HoldOrBookmark,
+    pool: PoolPins,
+    owners: tuple[Job, ...],
+    guids: Mapping[str, int | None],
+    seen: PinSurvey,
+) -> tuple[str, str] | None:
+    """Return (job, why) for a bookmark whose copy is there, in a pool that has another guid since (zpool reguid).
+
+    None: no copy holds its snapshot, or a bookmark with the pool's guid of today is beside it.
+    """
+    guid = parse_bookmark_guid(one.name)
+    for job in owners:
+        today = guids[job.name]
+        if today is None or not _fits(one, job):
+            continue
+        copy = job.target.location.path + one.dataset[len(job.source.path) :]
+        beside = cursor_bookmark_name(replication_target_id(today, job.target.location), guid)
+        held = any(
+            guid in each.guids.get(copy, ()) for each in seen.pools if each.root.host == job.target.location.host
+        )
+        if held and not any(other.name == beside and other.dataset == one.dataset for other in pool.found):
+            return (
+                job.name,
+                f"{copy} holds its snapshot, and the next increment may start from it; its pool has a new guid",
+            )
+    return None
 
 
 def _fits(one: HoldOrBookmark, job: Job) -> bool:

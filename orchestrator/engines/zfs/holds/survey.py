@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
@@ -40,13 +40,17 @@ class HoldOrBookmark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolPins:
-    """The survey of one pool, on behalf of a job. `pools`: all that are imported on its machine, by guid."""
+    """The survey of one pool, on behalf of a job. `pools`: all that are imported on its machine, by guid.
+
+    `guids`: of all snapshots, by dataset.
+    """
 
     root: Location
     job: Job
     pools: Mapping[int, str]
     found: tuple[HoldOrBookmark, ...] = ()
     sudo: bool = False
+    guids: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +109,15 @@ def parse_holds(lines: Iterable[bytes], pool: Location, job: Job) -> PoolPins:
         pools=pools,
         found=tuple(sorted(found, key=lambda one: (one.dataset, one.kind, one.name))),
         sudo=options_of(job).sudo and user != "0",
+        guids=_guids(parts.get("=guids", ())),
     )
+
+
+def _guids(lines: Iterable[str]) -> dict[str, frozenset[int]]:
+    found: dict[str, set[int]] = {}
+    for guid, name in _rows(lines, 2):
+        found.setdefault(name.partition("@")[0], set()).add(int(guid))
+    return {dataset: frozenset(guids) for dataset, guids in found.items()}
 
 
 def _rows(lines: Iterable[str], count: int) -> Iterator[list[str]]:

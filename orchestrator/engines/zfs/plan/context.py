@@ -1,19 +1,21 @@
 """The input of a decision: the survey, the job's options, the request, and the values derived from them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fnmatch import translate
 from functools import cached_property
 
 from orchestrator.domain.job import Job
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.zfs.model import Snapshot, ZfsSurvey
+from orchestrator.engines.zfs.model import Dataset, Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan.resume_attempts import ResumeAttempts, attempts_key, parse_attempts
 
+TAKE_OVER = "take-over"  # allowed once, or consent in [zfs]
+
 
 class PlanContext:
-    """One survey to decide on; its indexes are built once, when first needed."""
+    """One survey to decide on; its indexes are built once, when first needed. `renamed`: former names, by the names now."""
 
     def __init__(self, job: Job, world: ZfsSurvey, request: RunRequest) -> None:
         self.job = job
@@ -22,6 +24,7 @@ class PlanContext:
         self.options = options_of(job)
         self._wanted = _pattern(self.options.snapshots)
         self._unwanted = _pattern(self.options.skip_snapshots)
+        self.renamed: Mapping[str, str] = {}
         self._by_name: dict[str, dict[str, Snapshot]] = {}
         self._held: dict[str, set[int]] = {}
         self._everything = "*" in self.options.snapshots and not self.options.skip_snapshots
@@ -51,6 +54,12 @@ class PlanContext:
         return {snapshot.guid: name for name, dataset in datasets for snapshot in dataset.snapshots}
 
     @cached_property
+    def bookmark_owners(self) -> dict[int, str]:
+        """Return the source dataset that holds each bookmark, by the guid of its snapshot."""
+        datasets = self.world.source.datasets.items()
+        return {bookmark.guid: name for name, dataset in datasets for bookmark in dataset.bookmarks}
+
+    @cached_property
     def bookmarked(self) -> frozenset[int]:
         """Return the guids of all bookmarks of the source."""
         return frozenset(one.guid for dataset in self.world.source.datasets.values() for one in dataset.bookmarks)
@@ -64,7 +73,9 @@ class PlanContext:
     def gone(self) -> tuple[str, ...]:
         """Return the datasets of the copy that the source no longer has."""
         here, there = self.world.source.datasets, self.world.target.datasets
-        return tuple(sorted(name for name, dataset in there.items() if name not in here and not dataset.placeholder))
+        moved = set(self.renamed.values())
+        gone = (name for name, one in there.items() if name not in here and not one.placeholder and name not in moved)
+        return tuple(sorted(gone))
 
     def origin(self, name: str) -> tuple[str, Snapshot] | None:
         """Return the (dataset, snapshot) that a clone comes from; None: no clone, or from outside the job's tree."""
@@ -110,6 +121,11 @@ class PlanContext:
     def target_name(self, name: str) -> str:
         """Return a dataset's full name on the target."""
         return self.world.target.full(name)
+
+
+def is_foreign_copy(case: PlanContext, copy: Dataset) -> bool:
+    """Return whether another program made a copy, and left it so that it may be written to, or mounts by itself."""
+    return case.world.returning is None and copy.flags is None and not copy.placeholder and bool(copy.exposed)
 
 
 def _pattern(patterns: Iterable[str]) -> re.Pattern[str]:

@@ -1,11 +1,22 @@
 """The decision on one dataset: nothing, its actions in order, or a refusal."""
 
+import shlex
+
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.zfs.model import AbortReceive, Action, Dataset, ResumedSend, Rollback, SendFlags, Snapshot
+from orchestrator.engines.zfs.model import (
+    AbortReceive,
+    Action,
+    Dataset,
+    ResumedSend,
+    Rollback,
+    SendFlags,
+    Snapshot,
+    TakeOverCopy,
+)
 from orchestrator.engines.zfs.plan import divergence
-from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
+from orchestrator.engines.zfs.plan.context import TAKE_OVER, PlanContext, is_foreign_copy, parent_dataset
 from orchestrator.engines.zfs.plan.dataset_plan import (
     DatasetPlan,
     DatasetPlans,
@@ -15,9 +26,11 @@ from orchestrator.engines.zfs.plan.dataset_plan import (
     inheritance_below,
 )
 from orchestrator.engines.zfs.plan.divergence import refuse_waiting
+from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark, parse_hold_bookmark, replication_target_id
 from orchestrator.engines.zfs.plan.increments import CommonSnapshot, choose_snapshots, find_common_snapshot, plan_sends
+from orchestrator.engines.zfs.plan.renames import may_follow, refuse_renamed
 from orchestrator.engines.zfs.plan.resume import StaleReceive, judge_resume
-from orchestrator.engines.zfs.plan.send_flags import first_flags, frozen_flags, is_raw
+from orchestrator.engines.zfs.plan.send_flags import derived_flags, first_flags, frozen_flags, is_raw
 
 
 def find_clone_origin(
@@ -55,6 +68,10 @@ def _decide(
 ) -> DatasetPlan:
     moved = above is not None and above.moved
     target = None if moved else case.world.target.datasets.get(name)
+    if target is None and not moved and (old := case.renamed.get(name)) is not None:
+        if may_follow(case):
+            return DatasetPlan(name=name, waits=True)
+        return DatasetPlan(name=name, refusal=refuse_renamed(case, name, old))
     if target is None:
         here = DatasetPlan(name=name, moved=moved, inheritance=inheritance_below(_encryption_above(case, name, done)))
         return _begin(case, here, done, origin, onto=None)
@@ -65,11 +82,13 @@ def _decide(
 
 
 def _refuse_busy(case: PlanContext, name: str) -> Refusal:
-    pid, whole = case.world.receiving[name], case.target_name(name)
+    process, whole, host = case.world.receiving[name], case.target_name(name), case.world.target.root.host
+    stream = f"its stream holds no snapshot of {case.source_name(name)}" if process.ours else "no run of ours began it"
+    end = shlex.join((*(("ssh", host.name) if host else ()), "kill", str(process.pid)))
     return Refusal(
         why=f"another program receives into {whole}",
-        evidence=(f"process {pid}; its stream holds no snapshot of {case.source_name(name)}",),
-        hint="wait until it has ended; or give that copy another place",
+        evidence=(f"process {process.pid}{f' on {host}' if host else ''}; {stream}",),
+        hint=f"wait until it has ended; if it waits for a sender that is gone, end it: {end}; or give that copy another place",
     )
 
 
@@ -84,10 +103,11 @@ def _go_on(
         if not ahead.picked:
             return replace(here, empty=True)
         return _beside(case, here, divergence.refuse_unrelated(case, here.name, source, target), done, origin)
-    here = replace(here, base=base)
+    here = replace(here, base=base, before=_take_over(case, here.name, target))
     parted = bool(base.own or target.written)
     if not ahead.picked and (parted or not (target.token or target.partial)):
-        return replace(here, warnings=_parted(case, here.name, base, target) if parted else ())
+        warnings = _parted(case, here.name, base, target) if parted else ()
+        return replace(here, warnings=warnings, actions=here.before)
     back = divergence.refuse_diverged(case, here.name, base, target) if parted else None
     flags = frozen_flags(case, here.name, source, target)
     if isinstance(back, Refusal):
@@ -95,6 +115,17 @@ def _go_on(
     if isinstance(flags, Refusal):
         return _beside(case, here, flags, done, origin)
     return _carry_on(case, here, base, back, flags)
+
+
+def _take_over(case: PlanContext, name: str, target: Dataset) -> tuple[TakeOverCopy, ...]:
+    """Return the action that takes over a copy of another program's, with consent."""
+    if not is_foreign_copy(case, target) or not (
+        case.options.take_over == "yes" or TAKE_OVER in case.requested.allowed
+    ):
+        return ()
+    flags = derived_flags(case, case.world.source.datasets[name], target)
+    why = f"another program made it: {', '.join(target.exposed)}"
+    return (TakeOverCopy(dataset=name, flags=flags, why=why),)
 
 
 def _carry_on(
@@ -108,7 +139,8 @@ def _carry_on(
     cut = verdict if isinstance(verdict, ResumedSend) else None
     ahead = choose_snapshots(case, source, cut.snapshot if cut else base.base)
     new = ((cut.snapshot,) if cut else ()) + ahead.picked
-    if refusal := divergence.refuse_name_conflict(case, here.name, base, new, rolled_back=back is not None):
+    refusal = divergence.refuse_name_conflict(case, here.name, base, new, rolled_back=back is not None)
+    if refusal := refusal or divergence.refuse_long_name(case, here.name, new):
         return replace(here, refusal=refusal)
     why = _after(cut) if cut else str(base)
     rest = plan_sends(here.name, ahead, cut.snapshot if cut else base.base, flags, why)
@@ -118,7 +150,9 @@ def _carry_on(
         else ()
     )
     return replace(
-        here, actions=(*abort, *(() if back is None else (back,)), *((cut,) if cut else ()), *rest), flags=flags
+        here,
+        actions=(*here.before, *abort, *(() if back is None else (back,)), *((cut,) if cut else ()), *rest),
+        flags=flags,
     )
 
 
@@ -165,10 +199,14 @@ def _begin(
     ahead = choose_snapshots(case, source, None)
     if not ahead.picked:
         return replace(here, empty=True, actions=before)
+    if here.name and done[parent_dataset(here.name)].waits:
+        return replace(here, waits=True)
     if here.name and (blocks := done[parent_dataset(here.name)].blocks):
         # A placeholder above it would later prevent the refused dataset from being received as its own type.
         why = f"{case.target_name(here.name)} waits for what lies above it"
         return replace(here, refusal=divergence.refuse_waiting(why, blocks))
+    if refusal := divergence.refuse_long_name(case, here.name, ahead.picked):
+        return replace(here, actions=before, refusal=refusal)
     above = _encryption_above(case, here.name, done)
     flags = first_flags(case, here.name, source, target_encrypts=above is EncryptionInheritance.SEALED)
     if isinstance(flags, Refusal):
@@ -184,11 +222,12 @@ def _begin(
         why = f"a clone of {case.source_name(origin or '')}{snapshot.mark}, which the target holds by then"
         actions = (*before, *plan_sends(here.name, ahead, snapshot, flags, why, origin=origin))
         return replace(here, actions=actions, flags=flags)
+    lost = () if onto or before or here.moved else _vanished(case, here.name)
     why = "the target has no copy of it" if onto is None else "the target holds only its place, made by us and empty"
     encryption = encryption_below(above) if onto is None and not flags.raw else None
     actions = (*before, *plan_sends(here.name, ahead, None, flags, why, encryption=encryption))
     whole = f"{case.source_name(here.name)} is a clone, and sent whole: the target has not its origin {source.origin}"
-    return replace(here, actions=actions, flags=flags, warnings=(whole,) if source.origin else ())
+    return replace(here, actions=actions, flags=flags, warnings=(*((whole,) if source.origin else ()), *lost))
 
 
 def _beside(
@@ -205,6 +244,18 @@ def _beside(
     if dataset_plan.empty or dataset_plan.refusal:
         return replace(here, refusal=dataset_plan.refusal or refusal)
     return replace(dataset_plan, moved=True)
+
+
+def _vanished(case: PlanContext, name: str) -> tuple[str, ...]:
+    """Return a warning when the source remembers that its copy was there. A hold is of a first send that never ended."""
+    side = case.world.target
+    ours, marks = replication_target_id(side.pool_guid, side.root), case.world.source.datasets[name].bookmarks
+    sent = [one for one in marks if parse_cursor_bookmark(one.name) == ours]
+    if case.world.returning is not None or not sent or any(parse_hold_bookmark(one.name) == ours for one in marks):
+        return ()
+    whole = case.target_name(name)
+    gone = f"{whole} is gone from the target: it held {case.source_name(name)} up to guid {sent[-1].guid}"
+    return (f"{gone}; it was renamed or destroyed there by somebody else, and all of it is sent again",)
 
 
 def _encryption_above(case: PlanContext, name: str, done: DatasetPlans) -> EncryptionInheritance:
@@ -229,4 +280,7 @@ def _parted(case: PlanContext, name: str, base: CommonSnapshot, target: Dataset)
     own = f"has {show_count(len(base.own), 'snapshot')} of its own" if base.own else ""
     written = f"was written to ({show_size(target.written)})" if target.written else ""
     what = " and ".join(told for told in (own, written) if told)
-    return (f"{case.target_name(name)} {what} since {base.there.mark}: the next send there will be refused",)
+    follows = "the next send there will be refused"
+    if not base.own:
+        follows = f"{follows}, unless these are access times and mountpoint folders alone"
+    return (f"{case.target_name(name)} {what} since {base.there.mark}: {follows}",)

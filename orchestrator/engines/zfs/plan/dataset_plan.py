@@ -46,17 +46,20 @@ class DatasetPlan:
 
     `base`: the snapshot that both sides hold now; `there`: the target's present data stays; `comes`: the copy's dataset, or its
     first snapshot, is created; `moved`: the target's present dataset is renamed; `inheritance`: how the copy is encrypted;
-    `empty`: the source has no snapshot to send; `blocks`: the refusal that prevents all datasets below it.
+    `empty`: the source has no snapshot to send; `waits`: for another one, and a new survey; `blocks`: the refusal
+    that prevents all datasets below it; `before`: actions that come before all others.
     """
 
     name: str
     actions: tuple[Action, ...] = ()
+    before: tuple[Action, ...] = ()
     base: CommonSnapshot | None = None
     there: bool = False
     comes: bool = False
     moved: bool = False
     inheritance: EncryptionInheritance = EncryptionInheritance.OPEN
     empty: bool = False
+    waits: bool = False
     flags: SendFlags | None = None
     refusal: Refusal | None = None
     blocks: Refusal | None = None

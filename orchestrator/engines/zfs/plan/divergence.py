@@ -3,14 +3,23 @@
 A target diverged from its source, or the source was made anew since the last good run, and nothing may take its emptiness for news.
 """
 
+import shlex
 from collections.abc import Iterable
 
 from orchestrator.domain.names import point_name
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.source_identity import SOURCE_IDENTITY, SourceIdentity, is_made_anew, parse_identity
+from orchestrator.domain.source_identity import (
+    LAST_RESTORE,
+    SOURCE_IDENTITY,
+    SourceIdentity,
+    is_made_anew,
+    parse_identity,
+    seen_restore_key,
+)
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.zfs.model import Dataset, RenameAside, Rollback, SideSurvey, Snapshot
-from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.model import ChangedEntry, Dataset, RenameAside, Rollback, SideSurvey, Snapshot
+from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
+from orchestrator.engines.zfs.plan.hold_names import LONGEST_NAME
 from orchestrator.engines.zfs.plan.increments import CommonSnapshot, find_common_snapshot
 
 ASIDE = "aside"  # allowed: rename the obstacle, and send everything again
@@ -29,13 +38,20 @@ def plan_rename_aside(case: PlanContext, name: str, refusal: Refusal) -> RenameA
 def refuse_diverged(case: PlanContext, name: str, base: CommonSnapshot, target: Dataset) -> Rollback | Refusal:
     """Return a rollback with consent, else a refusal, for a target with snapshots or writes of its own after the base.
 
-    A requested rename destroys nothing and has priority.
+    A requested rename destroys nothing and has priority. Access times and folders in which others are mounted need no consent.
     """
     whole = case.target_name(name)
+    changed = () if base.own else _changed_data(case, name)
+    if changed is not None and not base.own and not changed:
+        only = f"access times, and folders in which others are mounted, {show_size(target.written)}"
+        return Rollback(dataset=name, to=base.there, dies=(only,), why=f"{base}; `zfs diff` shows no other change")
     dies = tuple(f"{whole}{snapshot.mark}" for snapshot in base.own)
     if target.written:
         dies += (f"{show_size(target.written)} written to {whole} since its newest snapshot",)
     cloned = tuple(told for told in dies if told in case.origins)
+    restored = last_restore(case)
+    if restored and base.own and ASIDE not in case.requested.allowed:
+        return _refuse_newer(case, base, whole, restored)
     consent = ROLLBACK in case.options.may_destroy
     if consent and not cloned and ASIDE not in case.requested.allowed:
         why = f"{base}; [zfs] may-destroy consents to lose what the target has more"
@@ -44,7 +60,63 @@ def refuse_diverged(case: PlanContext, name: str, base: CommonSnapshot, target: 
     why = f"{whole} {what} since {base.there.mark}, the newest that both sides hold"
     if consent and cloned:
         why = f"{why}; and a clone needs {cloned[0]}, so it cannot go back"
-    return Refusal(why=why, evidence=_evidence(base, dies), hint=_hint(case, base, whole), guard=ASIDE)
+    return Refusal(
+        why=why,
+        evidence=(*_evidence(base, dies), *_list_changes(changed or ())),
+        hint=_hint(case, base, whole),
+        guard=ASIDE,
+    )
+
+
+def _changed_data(case: PlanContext, name: str) -> tuple[ChangedEntry, ...] | None:
+    """Return what changed in a copy besides the folders in which its children are mounted; None: it could not be seen.
+
+    Why: whoever mounts and unmounts a tree removes and makes these folders, and nobody's data lie in them.
+    """
+    changes = case.world.changes.get(name)
+    if changes is None:
+        return None
+    folders = _mount_folders(case, name)
+    moved = {one.path for one in changes if one.folder and one.path in folders and one.how in ("+", "-")}
+    holding = {parent_dataset(path) for path in moved}
+    return tuple(
+        one for one in changes if not (one.folder and (one.path in moved or (one.how == "M" and one.path in holding)))
+    )
+
+
+def _mount_folders(case: PlanContext, name: str) -> frozenset[str]:
+    """Return the folders of a copy in which those below it are mounted, with all folders above these."""
+    front = f"{name}/" if name else ""
+    below = [one[len(front) :] for one in case.world.target.datasets if one != name and one.startswith(front)]
+    return frozenset("/".join(one.split("/")[:depth]) for one in below for depth in range(1, one.count("/") + 2))
+
+
+def _list_changes(changed: tuple[ChangedEntry, ...]) -> tuple[str, ...]:
+    """Return the first changed entries, as `zfs diff` writes them."""
+    lines = tuple(f"{one.how} {one.path or '.'}{'/' if one.folder else ''}" for one in changed[:_SHOWN])
+    return (*lines, f"and {len(changed) - _SHOWN} more changed entries") if len(changed) > _SHOWN else lines
+
+
+def last_restore(case: PlanContext) -> str:
+    """Return what history knows of a restore of the source that no good run into this place has followed; empty: nothing."""
+    told = case.requested.remembered.get(LAST_RESTORE, "")
+    seen = case.requested.remembered.get(seen_restore_key(case.job.target.name), "")
+    return told if case.world.returning is None and told != seen else ""
+
+
+def _refuse_newer(case: PlanContext, base: CommonSnapshot, whole: str, restored: str) -> Refusal:
+    """Return the refusal of a target that holds what the restored copy did not. Consent to a rollback does not count for it."""
+    newest = base.own[-1]
+    return Refusal(
+        why=f"{whole} holds {show_count(len(base.own), 'snapshot')} that the source lost: it was restored {restored}",
+        evidence=(f"{base.own[0].mark} to {newest.mark}; both sides hold {base.there.mark}",),
+        hint=(
+            f"it may be the only copy of what was done after {base.there.mark}: look at it (poolferry try {case.job.name}), and bring "
+            f"back what is missing (poolferry restore run {case.job.name} --path PATH --to FOLDER); then, to keep it and to begin "
+            f"again beside it: {case.command} --{ASIDE}"
+        ),
+        guard=ASIDE,
+    )
 
 
 def _evidence(base: CommonSnapshot, dies: tuple[str, ...]) -> tuple[str, ...]:
@@ -84,6 +156,19 @@ def refuse_name_conflict(
     )
 
 
+def refuse_long_name(case: PlanContext, name: str, coming: Iterable[Snapshot]) -> Refusal | None:
+    """Return a refusal when a snapshot's whole name would be longer on the target than zfs allows."""
+    whole = case.target_name(name)
+    longest = max((f"{whole}{one.mark}" for one in coming), key=len, default="")
+    if len(longest.encode("utf-8", "surrogateescape")) <= LONGEST_NAME:
+        return None
+    return Refusal(
+        why=f"{whole} cannot be made: with its snapshot the name has {len(longest)} characters, and zfs allows {LONGEST_NAME}",
+        evidence=(longest,),
+        hint="a place with a shorter name, or name = in [zfs]; or a shorter name for the dataset (zfs rename)",
+    )
+
+
 def refuse_unrelated(case: PlanContext, name: str, source: Dataset, target: Dataset) -> Refusal:
     """Return the refusal of a target whose snapshots the source does not have: another dataset, or a recreated one."""
     whole, there, here = case.target_name(name), target.snapshots[-1], source.snapshots[-1]
@@ -98,7 +183,12 @@ def refuse_unrelated(case: PlanContext, name: str, source: Dataset, target: Data
     ):
         evidence.append(f"{case.source_name(elsewhere)} holds snapshots of it: renamed, or a clone that was promoted")
     why = f"{case.source_name(name)} and {whole} hold no snapshot in common: one of them was created again, or belongs to another"
-    return Refusal(why=why, evidence=tuple(evidence), hint=_beside(case), guard=ASIDE)
+    if case.world.returning is not None:
+        return Refusal(why=why, evidence=tuple(evidence), hint=_beside(case), guard=ASIDE)
+    path = f" --path {shlex.quote(name)}" if name else ""
+    back = f"to bring back what the copy holds: poolferry restore run {case.job.name}{path} --to {shlex.quote(case.source_name(name))}"
+    hint = f"{back} --{ASIDE}; {_beside(case)}" if "/" in case.source_name(name) else _beside(case)
+    return Refusal(why=why, evidence=tuple(evidence), hint=hint, guard=ASIDE)
 
 
 def refuse_in_the_way(case: PlanContext, name: str, source: Dataset, target: Dataset, *, raw: bool) -> Refusal | None:
@@ -130,6 +220,19 @@ def source_identity(source: SideSurvey) -> SourceIdentity:
     return SourceIdentity(dataset=source.datasets[""].guid, pool=source.pool_guid, root=str(source.root))
 
 
+def identity_of_kit(content: str) -> SourceIdentity | None:
+    """Return the identity of a source as its recovery kit records it, without the pool's guid; None: it does not."""
+    import json
+
+    from orchestrator.domain.place import parse_location
+
+    kit = json.loads(content)  # from our own history
+    source = str(kit.get("source", ""))
+    told = kit.get("datasets", {}).get(parse_location(source).path, {}) if source else {}
+    guid = str(told.get("guid", {}).get("value", ""))
+    return SourceIdentity(dataset=int(guid), pool=0, root=source) if guid.isdecimal() else None
+
+
 def refuse_remade(case: PlanContext) -> Refusal | None:
     """Return a refusal when the source was made anew, and holds no snapshot that its copy holds too.
 
@@ -143,22 +246,28 @@ def refuse_remade(case: PlanContext) -> Refusal | None:
     now = source_identity(source)
     if not is_made_anew(remembered, now.root, now.dataset) or _is_restored(case):
         return None
+    from orchestrator.domain.source_state import SourceState
+
     pool = source.root.path.partition("/")[0]
-    if known.pool == now.pool:
+    if known.pool in (0, now.pool):
         why, anew = (
             f"{now.root} was made anew since the last run, and is not what was copied",
-            f"; or, to begin anew with it: {case.command} --{ASIDE}",
+            f"; or, to begin anew with it: {case.command} --{ASIDE}" if known.pool else "",
         )
     else:
         why, anew = f"the pool {pool} was made anew since the last run, and {now.root} is not what was copied", ""
     held = sum(len(dataset.snapshots) for dataset in target.datasets.values())
     evidence = (
         f"guid of the dataset: {known.dataset} at the last run, {now.dataset} now",
-        f"guid of the pool: {known.pool} at the last run, {now.pool} now",
-        f"{target.root} holds {show_count(held, 'snapshot')} of what was there",
+        f"guid of the pool: {known.pool} at the last run, {now.pool} now" if known.pool else "",
+        f"{target.root} holds {show_count(held, 'snapshot')} of what was there" if held else "",
     )
     return Refusal(
-        why=why, evidence=evidence if held else evidence[:2], hint=f"{restore_first(case)}{anew}", guard=ASIDE
+        why=why,
+        evidence=tuple(line for line in evidence if line),
+        hint=f"{restore_first(case)}{anew}",
+        guard=ASIDE if anew else None,
+        source=SourceState.ANEW,
     )
 
 

@@ -14,6 +14,8 @@ HOLD = "poolferry"  # every hold's tag begins with it
 CURSOR = "poolferry"  # and every bookmark's name
 _TARGET_ID = r"([0-9a-f]{16})(?:_([0-9a-f]{8}))?"
 _BOOKMARK = re.compile(rf"{CURSOR}_(held_)?{_TARGET_ID}_([0-9a-f]{{16}})")
+LONGEST_NAME = 255  # bytes of a dataset's or snapshot's whole name. Source: openzfs, ZFS_MAX_DATASET_NAME_LEN
+_LONGEST_MARK = len(f"#{CURSOR}_held_") + 16 + len("_") + 8 + len("_") + 16
 _TAG = re.compile(rf"{HOLD}_{_TARGET_ID}")
 
 
@@ -47,6 +49,11 @@ def hold_bookmark_name(target_id: ReplicationTargetId, guid: int) -> str:
     return f"{CURSOR}_held_{target_id}_{guid:016x}"
 
 
+def fits_bookmark(dataset: str) -> bool:
+    """Return whether the longest of our bookmarks has room behind a dataset's name."""
+    return len(dataset.encode("utf-8", "surrogateescape")) + _LONGEST_MARK <= LONGEST_NAME
+
+
 def hold_tag(target_id: ReplicationTargetId) -> str:
     """Return the tag of a hold on a snapshot that one copy's token needs."""
     return f"{HOLD}_{target_id}"
@@ -62,6 +69,14 @@ def parse_hold_bookmark(name: str) -> ReplicationTargetId | None:
     """Return the replication target id of a bookmark that records a hold; None: it is no such one of ours."""
     found = _BOOKMARK.fullmatch(name)
     return _parse_target_id(found[2], found[3]) if found and found[1] else None
+
+
+def parse_bookmark_guid(name: str) -> int:
+    """Return the guid of the snapshot that a bookmark of ours is for. Raises: ValueError for any other name."""
+    found = _BOOKMARK.fullmatch(name)
+    if found is None:
+        raise ValueError(f"no bookmark of ours: {name}")
+    return int(found[4], 16)
 
 
 def parse_hold_tag(tag: str) -> ReplicationTargetId | None:

@@ -24,6 +24,7 @@ from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan
 from orchestrator.engines.zfs.plan.hold_names import (
     ReplicationTargetId,
     cursor_bookmark_name,
+    fits_bookmark,
     parse_cursor_bookmark,
     parse_hold_bookmark,
     replication_target_id,
@@ -60,6 +61,8 @@ def _of_dataset(
 ) -> tuple[HoldBases, ReleaseBases]:
     """Return the bookmarks and holds of one dataset: those to create, and those to release."""
     name, back = dataset_plan.name, case.world.returning is not None
+    if not fits_bookmark(case.source_name(name)):
+        return HoldBases(), ReleaseBases()  # a hold that no bookmark records would never be found again
     there = _cursors_there(case, name, target_id)
     # A restored dataset is no base for further sends to the copy that it came from.
     new = {one.guid: one for one in ([] if back else _cursors_needed(dataset_plan)) if one.guid not in there}

@@ -3,6 +3,7 @@
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
+from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.model import (
     FLAGS,
@@ -21,6 +22,7 @@ from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.dataset import decide_dataset
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan, EncryptionInheritance
 from orchestrator.engines.zfs.plan.divergence import refuse_remade, restore_first
+from orchestrator.engines.zfs.plan.renames import find_renamed, follow_renames, refuse_parent_first
 from orchestrator.engines.zfs.plan.resume import is_foreign
 from orchestrator.engines.zfs.plan.stages import Stages, arrange_stages, order_datasets
 
@@ -56,9 +58,16 @@ def decide_actions(job: Job, world: ZfsSurvey, request: RunRequest) -> ActionPla
     ended = _end_receives(case)
     if ended:
         return ActionPlan(stages=(ended,), again=True)
+    case.renamed = find_renamed(case)
+    if moved := follow_renames(case, case.renamed):
+        return moved
     dataset_plans = tuple(_decide_datasets(case).values())
     refusals = tuple(dataset_plan.refusal for dataset_plan in dataset_plans if dataset_plan.refusal)
     stages = arrange_stages(case, dataset_plans)
+    if not _works(stages):
+        refusals += tuple(
+            refuse_parent_first(case, one.name, case.renamed[one.name]) for one in dataset_plans if one.waits
+        )
     if refusals and not _works(stages):
         return telling.gather_refusals(refusals, len(dataset_plans))
     if all(dataset_plan.empty for dataset_plan in dataset_plans) and not _works(stages):
@@ -69,6 +78,7 @@ def decide_actions(job: Job, world: ZfsSurvey, request: RunRequest) -> ActionPla
         warnings=telling.warnings_of(case, dataset_plans),
         resumes=telling.resumes_of(case, dataset_plans),
         current=_current(dataset_plans),
+        again=any(dataset_plan.waits for dataset_plan in dataset_plans),
     )
 
 
@@ -84,7 +94,10 @@ def _refuse_sides(case: PlanContext) -> Refusal | None:
         hint = "correct `source` in the job file, or import its pool"
         if case.world.returning is None and case.world.target.datasets:
             hint = f"import its pool; or, if it is lost, {restore_first(case)}; or correct `source` in the job file"
-        return Refusal(why=f"the source {source.root} is not there", evidence=(), hint=hint)
+        from orchestrator.domain.source_state import SourceState
+
+        gone = SourceState.GONE if case.world.returning is None and case.world.target.datasets else None
+        return Refusal(why=f"the source {source.root} is not there", evidence=(), hint=hint, source=gone)
     pool, below, _ = target.root.path.partition("/")
     if case.world.returning is None and (unfinished := _refuse_unfinished(case)):
         return unfinished
@@ -99,18 +112,21 @@ def _refuse_unfinished(case: PlanContext) -> Refusal | None:
     names = [name for name, one in case.world.source.datasets.items() if one.flags and one.flags.backup]
     if not names:
         return None
+    from orchestrator.domain.source_state import SourceState
+
     return Refusal(
         why=f"{case.source_name(min(names))} is being brought back from a copy, and is not whole yet",
         evidence=(f"its property {FLAGS} says so",),
-        hint=f"finish that: poolferry restore run {case.job.name} --to {case.world.source.root}; or destroy what came back",
+        hint=f"finish that: poolferry restore run {case.job.name} --to {case.world.source.root}",
+        source=SourceState.RESTORING,
     )
 
 
 def _end_receives(case: PlanContext) -> tuple[EndReceive, ...]:
     """Return actions that end our old receives: the job is locked, so their run has ended and their connection is broken."""
     why = "no other run of this job can be alive: what still receives there waits for a link that is dead"
-    alive = sorted(case.world.receiving.items())
-    return tuple(EndReceive(dataset=name, pid=pid, why=why) for name, pid in alive if _is_ours(case, name))
+    alive = ((name, process) for name, process in sorted(case.world.receiving.items()) if process.ours)
+    return tuple(EndReceive(dataset=name, pid=process.pid, why=why) for name, process in alive if _is_ours(case, name))
 
 
 def _is_ours(case: PlanContext, name: str) -> bool:
@@ -157,8 +173,19 @@ def _current(dataset_plans: tuple[DatasetPlan, ...]) -> str | None:
 
 
 def _refuse_bare(case: PlanContext) -> Refusal:
-    """Return the refusal of a source without any snapshot that can be sent."""
+    """Return the refusal of a source without any snapshot that can be sent.
+
+    Where its copy has snapshots, the source is likely new and empty, and a snapshot of it would only be in the way.
+    """
     root = case.source_name("")
+    if case.world.returning is None and (
+        held := sum(len(one.snapshots) for one in case.world.target.datasets.values())
+    ):
+        why = (
+            f"there is no snapshot of {root}, and its copy {case.target_name('')} holds {show_count(held, 'snapshot')}"
+        )
+        hint = f"if it is new and empty: {restore_first(case)}; else take one: zfs snapshot -r {root}@first"
+        return Refusal(why=why, evidence=(), hint=hint)
     count = sum(len(case.world.source.datasets[name].snapshots) for name in case.names)
     if count:
         why = f"none of the {count} snapshots of {root} is one that the job sends"

@@ -26,12 +26,14 @@ from orchestrator.engines.zfs.model import (
     ReceiveEncryption,
     ReleaseBases,
     RenameAside,
+    RenameCopy,
     ResumedSend,
     Rollback,
     Send,
     SendFlags,
     Snapshot,
     SnapshotPresent,
+    TakeOverCopy,
     ZfsSurvey,
 )
 from orchestrator.engines.zfs.options import options_of
@@ -216,11 +218,20 @@ class _StepBuilder:
         return commands.receive_arguments(
             self.target.full(dataset), self._kind(dataset), first=first, properties=properties, flags=flags,
             protect=self.options.protect, onto_placeholder=placeholder, origin=origin,
-            encryption=encryption,
+            encryption=encryption, burdens=self._burdens(dataset),
         )  # fmt: skip
+
+    def _burdens(self, dataset: str) -> tuple[str, ...]:
+        """Return the source's properties that the copy does not take; a restore brings them back."""
+        known = self.source.datasets.get(dataset)
+        return tuple(known.burdens) if known and self.world.returning is None else ()
 
     def _kind(self, dataset: str) -> DatasetType:
         known = self.source.datasets.get(dataset) or self.target.datasets.get(dataset)
+        return known.kind if known else DatasetType.FILESYSTEM
+
+    def _kind_there(self, dataset: str) -> DatasetType:
+        known = self.target.datasets.get(dataset)
         return known.kind if known else DatasetType.FILESYSTEM
 
     def _properties(self, dataset: str, flags: SendFlags) -> bool:
@@ -261,7 +272,9 @@ class _StepBuilder:
 
     # Small actions.
 
-    def _small(self, action: AbortReceive | EndReceive | Rollback | RenameAside | CreatePlaceholder) -> Step:
+    def _small(
+        self, action: AbortReceive | EndReceive | Rollback | RenameAside | RenameCopy | TakeOverCopy | CreatePlaceholder
+    ) -> Step:
         where = command_host(self.target)
         target = (
             action.dataset
@@ -276,8 +289,15 @@ class _StepBuilder:
                 command = commands.end_receive_command(target, action.pid, where)
             case Rollback():
                 text, command = self._rollback(action, target, where)
-            case RenameAside():
-                text, command = f"rename {target} to {action.to}", commands.rename_command(target, action.to, where)
+            case RenameAside() | RenameCopy():
+                text, command = (
+                    f"rename {target} to {action.to}",
+                    commands.rename_command(target, action.to, where, self._kind_there(action.dataset)),
+                )
+            case TakeOverCopy():
+                kind = self._kind_there(action.dataset)
+                text = f"take {target} over: nobody writes to it or mounts it by itself any more"
+                command = commands.take_over_command(target, kind, action.flags, where)
             case CreatePlaceholder():
                 text, command = (
                     f"make {target}, never mounted",
@@ -312,11 +332,11 @@ class _StepBuilder:
     def _keep(self, action: HoldBases) -> Iterator[Step]:
         target_id = self._target_id()
         marks = [
-            (self.source.full(name), one.name, cursor_bookmark_name(target_id, one.guid))
+            (self.source.full(name), one.mark, cursor_bookmark_name(target_id, one.guid))
             for name, one in action.cursors
         ]
         marks += [
-            (self.source.full(name), one.name, hold_bookmark_name(target_id, one.guid)) for name, one in action.holds
+            (self.source.full(name), one.mark, hold_bookmark_name(target_id, one.guid)) for name, one in action.holds
         ]
         for command in commands.bookmark_commands(tuple(marks), self.source):
             text = f"remember {show_count(len(action.cursors) or len(action.holds), 'snapshot')} by bookmarks"

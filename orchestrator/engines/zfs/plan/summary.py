@@ -1,7 +1,7 @@
 """The texts of a decision for a person: summary, resumed sends, warnings, refusals."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
@@ -13,11 +13,14 @@ from orchestrator.engines.zfs.model import (
     FullSend,
     IncrementalSend,
     RenameAside,
+    RenameCopy,
     ResumedSend,
     Rollback,
+    TakeOverCopy,
 )
-from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.plan.context import TAKE_OVER, PlanContext, is_foreign_copy
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan
+from orchestrator.engines.zfs.plan.hold_names import fits_bookmark
 
 _SHOWN = 5
 _LISTED = 50
@@ -41,6 +44,8 @@ _WAYS = ((ResumedSend, "from where it was cut"), (FullSend, "whole"), (Increment
 _MORE = (
     (Rollback, "roll back"),
     (RenameAside, "rename away"),
+    (RenameCopy, "rename copies as their sources were renamed:"),
+    (TakeOverCopy, "take over copies of another program:"),
     (AbortReceive, "throw away cut receives:"),
     (EndReceive, "end receives whose link is dead:"),
 )
@@ -77,10 +82,58 @@ def warnings_of(case: PlanContext, dataset_plans: Sequence[DatasetPlan]) -> tupl
     if unfit:
         what = f"{_named(case.source_name(name) for name in unfit)}: no snapshot that the job sends"
         warnings.append(f"{what}; look at snapshots and skip-snapshots in [zfs]")
+    warnings += _not_taken_over(case, dataset_plans)
+    waits = [name for name in case.names if case.world.source.datasets[name].waits]
+    if waits and case.world.returning is None:
+        what = (
+            f"{_named(case.source_name(name) for name in waits)}: restored, and waits for a key or for its mountpoint"
+        )
+        warnings.append(f"{what}: poolferry restore run {case.job.name} --to {case.world.source.root}")
+    warnings += [*_kept_aside(case, dataset_plans), *_without_bookmarks(case, dataset_plans)]
     if case.options.recursive and case.gone:
         what = f"{_named(case.target_name(name) for name in case.gone)}: on the target only"
         warnings.append(f"{what}; the source has no such dataset, and the copy is left alone")
     return tuple(warnings)
+
+
+def _kept_aside(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> Iterator[str]:
+    """Yield a warning, with a copy's first send, on properties that its copy does not take."""
+    if not case.options.properties or case.world.returning is not None:
+        return
+    found: dict[tuple[str, ...], list[str]] = {}
+    for one in dataset_plans:
+        burdens = case.world.source.datasets[one.name].burdens
+        if burdens and any(_is_first(action) for action in one.actions):
+            values = tuple(f"{name}={value}" for name, value in burdens.items())
+            found.setdefault(values, []).append(case.source_name(one.name))
+    for values, names in found.items():
+        what = f"{_named(names)}: {', '.join(values)} would weaken the copy, or burden its pool"
+        yield f"{what}; the copy keeps it aside, as it does with mountpoints, and a restore sets it again"
+
+
+def _not_taken_over(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> list[str]:
+    """Return a warning on copies of another program that stay as it left them, until a person decides."""
+    if case.options.take_over != "ask" or TAKE_OVER in case.requested.allowed:
+        return []
+    there = case.world.target.datasets
+    left = [one.name for one in dataset_plans if one.base and is_foreign_copy(case, there[one.name])]
+    if not left:
+        return []
+    values = ", ".join(dict.fromkeys(value for name in left for value in there[name].exposed))
+    what = f"{_named(map(case.target_name, left))}: made by another program, and left with {values}"
+    over = f'to take that over: {case.command} --allow {TAKE_OVER}; to leave it: take-over = "no" in [zfs]'
+    return [f"{what}; what is written there stops the next send; {over}"]
+
+
+def _is_first(action: Action) -> bool:
+    return isinstance(action, FullSend) or (isinstance(action, IncrementalSend) and action.origin is not None)
+
+
+def _without_bookmarks(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> Iterator[str]:
+    names = [one.name for one in dataset_plans if one.actions and not fits_bookmark(case.source_name(one.name))]
+    if names:
+        what = f"{_named(map(case.source_name, names))}: the name is too long for a bookmark of ours beside it"
+        yield f"{what}; keep the newest snapshot that both sides hold, as the next send starts from it"
 
 
 def _named(names: Iterable[str]) -> str:

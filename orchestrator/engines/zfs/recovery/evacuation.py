@@ -67,10 +67,10 @@ def parse_pool(pool: str, text: str) -> PoolContents:
 
 
 def _pool_dataset(name: str, rest: list[str], snapshots: Iterable[tuple[str, int]] | None) -> PoolDataset:
-    kind, guid, written, flags, placeholder = rest
+    kind, guid, written, flags, placeholder, waits = rest
     return PoolDataset(
         name=name, volume=kind == "volume", guid=int(guid), snapshots=tuple(snapshots or ()),
-        written=int(written) if written.isdigit() else 0, unsettled="b" in flags or placeholder == "on",
+        written=int(written) if written.isdigit() else 0, unsettled="b" in flags or "on" in (placeholder, waits),
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from orchestrator.engines.zfs.commands.commands import CommandHost
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.recovery import pool_layout as layout
 from orchestrator.engines.zfs.recovery import recovery_page as recovery
+from orchestrator.engines.zfs.recovery.delegations import parse_delegations, user_holds
 from orchestrator.engines.zfs.restore import uid_map as owners
 from orchestrator.engines.zfs.survey.parse import UnreadableListing, ancestors, mountpoint_without_altroot
 from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command
@@ -104,14 +105,26 @@ def make_kit(job: Job, now: datetime, found: KitSurvey) -> KitContents:
         "snapshots": [mark for mark in marks if "@" in mark[0]], "bookmarks": [mark for mark in marks if "#" in mark[0]],
         "above": [recovery.create_dataset_line(name, told) for name, told in above],
         "own": recovery.create_dataset_line(job.source.path, _own(datasets.get(job.source.path, {}))),
+        "holds": user_holds(found.rows("=holds", 3)), "allowed": parse_delegations(found.parts.get("=allowed", ())),
         **owners.make_accounts(found.parts),
     }  # fmt: skip
     return KitContents(
         content=json.dumps(content, indent=1, sort_keys=True),
         layout=layout.show_arguments(create),
-        recovery=recovery.recovery_page(job, now, layout.show_arguments(create), above, _secrets(datasets)),
+        recovery=recovery.recovery_page(job, now, content),
         guids=guids,
     )
+
+
+def kit_for_place(job: Job, kit: KitContents) -> KitContents:
+    """Return a kit as it is for the place of this job's copy: its page names that one, and no other disk of the set."""
+    content = json.loads(kit.content) | {"copy": str(job.target.location)}
+    if "create" not in content:
+        return kit
+    return KitContents(
+        content=json.dumps(content, indent=1, sort_keys=True), layout=kit.layout, guids=kit.guids,
+        recovery=recovery.recovery_page(job, datetime.fromisoformat(content["made"]), content),
+    )  # fmt: skip
 
 
 def _datasets(found: KitSurvey) -> dict[str, dict[str, Any]]:
@@ -155,12 +168,3 @@ def _ashift(found: KitSurvey) -> int:
     """Return the largest ashift of all devices: a device created with a smaller one stays slow."""
     numbers = (line.rpartition(":")[2].strip() for line in found.parts.get("=ashift", ()))
     return max((int(number) for number in numbers if number.isdigit()), default=0)
-
-
-def _secrets(datasets: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[tuple[str, str, str], ...]:
-    """Return (encryption root, key format, key location) of each encryption root; never a key."""
-    return tuple(
-        (name, told["keyformat"]["value"], told.get("keylocation", {}).get("value", "prompt"))
-        for name, told in sorted(datasets.items())
-        if told.get("encryptionroot", {}).get("value") == name and "keyformat" in told
-    )

@@ -7,10 +7,11 @@ from typing import Any
 from orchestrator.domain.answers import NOT_READ, parse_json
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.evacuation import KitFacts
+from orchestrator.engines.zfs.recovery.delegations import compare_delegations
 from orchestrator.engines.zfs.restore.uid_map import changed_accounts
 
 # Facts of the moment, or of a dataset's recreation; and our own marks.
-_NOT_TOLD = frozenset("guid used origin mounted encryptionroot keystatus".split())
+_NOT_TOLD = frozenset("guid used origin mounted keystatus".split())
 _SPACE_PROPERTIES = ("quota", "refquota", "reservation", "refreservation")
 _NOTHING = {"-", "none", "0", None}
 
@@ -42,6 +43,11 @@ def parse_kit_content(kit: str) -> dict[str, Any]:
             "own": _one_command(content["own"], ("zfs", "create")) if content.get("own") else "",
             "datasets": {name: _properties(own) for name, own in content.get("datasets", {}).items()},
         }
+        if "allowed" in content:
+            allowed = content["allowed"].items()
+            made["allowed"] = {name: [_one_command(each, ("zfs", "allow")) for each in told] for name, told in allowed}
+        if "holds" in content:
+            made["holds"] = [[_text(name), _text(tag)] for name, tag in content["holds"]]
         for part in ("snapshots", "bookmarks"):
             made[part] = [_mark(*mark) for mark in content.get(part, ())]
         for kind in ("users", "groups"):
@@ -98,7 +104,8 @@ def _guids(snapshots: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
 def compare_kits(before: str, now: str) -> tuple[str, ...]:
     """Return one line for each difference: datasets, their properties, snapshots by guid, accounts."""
     then, today = parse_kit_content(before), parse_kit_content(now)
-    return (*_datasets(then["datasets"], today["datasets"]), *_snapshots(then, today), *changed_accounts(then, today))
+    parts = (_datasets(then["datasets"], today["datasets"]), _snapshots(then, today), compare_delegations(then, today))
+    return (*(line for part in parts for line in part), *changed_accounts(then, today))
 
 
 def _datasets(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -1,22 +1,38 @@
-"""RECOVERY.md: steps to take after the loss of a pool, with zfs alone. Its blocks are for `sh`, in this order."""
+"""RECOVERY.md: steps to take after the loss of a pool, with zfs alone. Its blocks are for `sh`, in this order; each stops at its
+first error.
+
+The page is made from a kit for the very place that it lies at: of a rotation set each disk has a page of its own.
+"""
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
 from orchestrator.domain.job import Job
 
-# Datasets by the age of the copies: parents and origins of clones are older than the datasets that need them.
-_CARRY = """\
+# A name in zfs holds no quote, so one within quotes survives a login.
+_THERE = """\
 copy={copy}
 to={to}
+far={far}
 tab=$(printf '\\t')
-zfs list -H -r -s createtxg -o name,type,origin,encryption,encryptionroot -t filesystem,volume "$copy" >/tmp/copies
+there() {{
+  [ -n "$far" ] || {{ "$@"; return; }}
+  line=
+  for word do line="$line '$word'"; done
+  $far "$line" </dev/null
+}}
+"""
+# Datasets by the age of the copies: parents and origins of clones are older than the datasets that need them.
+_CARRY = """\
+there zfs list -H -r -s createtxg -o name,type,origin,encryption,encryptionroot -t filesystem,volume "$copy" >/tmp/copies
 while IFS=$tab read -r dataset type origin encryption root; do
-  first=$(zfs list -H -d 1 -t snapshot -s createtxg -o name "$dataset" | head -n 1)
-  last=$(zfs list -H -d 1 -t snapshot -s createtxg -o name "$dataset" | tail -n 1)
+  there zfs list -H -d 1 -t snapshot -s createtxg -o name "$dataset" >/tmp/snapshots
+  first=$(head -n 1 /tmp/snapshots)
+  last=$(tail -n 1 /tmp/snapshots)
   name=$to${{dataset#"$copy"}}
-  [ -n "$first" ] || {{ zfs create -u "$name"; continue; }}
+  [ -n "$first" ] || {{ zfs list "$name" >/dev/null 2>&1 || zfs create -u "$name"; continue; }}
   # b: with the values that the source had. w: what is encrypted by itself comes as it lies, with its own key.
   how=-Lceb
   case "$encryption $root/" in
@@ -24,42 +40,58 @@ while IFS=$tab read -r dataset type origin encryption root; do
     *" $copy/"*) how=-Lcew ;;
     *) how=-Lc ;;
   esac
+  # A pool's own dataset is there already, new and empty; what is encrypted cannot come into it.
+  over=
+  case $name in
+    */*) ;;
+    *) over=-F; [ "$how" != -Lcew ] || {{ over=; name=$name/own-files; }} ;;
+  esac
   # Room is none for now; what the source had stays beneath, and returns in part 4.
   keep="-o reservation=none -o refreservation=none"
   [ "$type" = volume ] || keep="$keep -o quota=none -o refquota=none"
-  if [ "$origin" = - ]; then zfs send $how "$first" | zfs receive -u $keep "$name"
-  else zfs send $how -i "$origin" "$first" | zfs receive -u $keep "$name"; fi
-  [ "$first" = "$last" ] || zfs send $how -I "$first" "$last" | zfs receive -u $keep "$name"
+  if [ "$origin" = - ]; then there zfs send $how "$first" | zfs receive -u $over $keep "$name"
+  else there zfs send $how -i "$origin" "$first" | zfs receive -u $keep "$name"; fi
+  [ "$first" = "$last" ] || there zfs send $how -I "$first" "$last" | zfs receive -u $keep "$name"
+  # Whole or not at all: a send that failed shows only in what did not arrive.
+  [ "$(zfs list -H -d 1 -t snapshot -s createtxg -o name "$name" | tail -n 1)" = "$name@${{last#*@}}" ]
 done </tmp/copies
 """
 _SETTLE = """\
-copy={copy}
-to={to}
-tab=$(printf '\\t')
 # What no stream brings of encrypted copies.
 while IFS=$tab read -r dataset type origin encryption root; do
   [ "$encryption" != off ] || continue
-  zfs get -Hp -o property,received all "$dataset" | while IFS=$tab read -r property value; do
+  name=$to${{dataset#"$copy"}}
+  case $name in */*) ;; *) name=$name/own-files ;; esac
+  there zfs get -Hp -o property,received all "$dataset" >/tmp/values
+  while IFS=$tab read -r property value; do
     case "$value $property" in
       "- "*|*" casesensitivity"|*" normalization"|*" utf8only"|*" volblocksize"|*" volsize"|*" version"|*" key"*) ;;
-      *) zfs set "$property=$value" "$to${{dataset#"$copy"}}" ;;
+      *) zfs set "$property=$value" "$name" ;;
     esac
-  done
+  done </tmp/values
 done </tmp/copies
-zfs list -H -r -o name -t filesystem {to} | while IFS= read -r name; do
+zfs list -H -r -o name -t filesystem "$to" >/tmp/names
+while IFS= read -r name; do
   zfs inherit -S quota "$name"; zfs inherit -S refquota "$name"
-done
-zfs list -H -r -o name -t filesystem,volume {to} | while IFS= read -r name; do
+done </tmp/names
+zfs list -H -r -o name -t filesystem,volume "$to" >/tmp/names
+while IFS= read -r name; do
   zfs inherit -S reservation "$name"; zfs inherit -S refreservation "$name"
-done
+done </tmp/names
 """
 _PAGE = """\
 # How to bring {source} back
 
-Made by poolferry for the job `{job}`, {made}. All that follows needs only OpenZFS; `poolferry restore run {job} --to
-{source}` does the same and proves it. Beside this page: `kit.json` (properties, snapshots, owners) and `guids.tsv`.
+Made by poolferry for the job `{job}`, {made}. All that follows needs only OpenZFS, and `ssh` where the copy is on a host;
+`poolferry restore run {job} --to {source}` does the same and verifies it. Beside this page: `kit.json` (properties,
+snapshots, owners) and `guids.tsv`.
 
-The copy is `{copy}`. Import its pool first: `zpool import -N {copy_pool}`, on {copy_host}. Nothing below changes the copy.
+The copy is `{copy}`, on {copy_host}. Nothing below changes it. Run the blocks as root, one after the other, on the machine
+that shall have the data; each stops at its first error: look at that before you go on.
+
+```sh
+{reach}
+```
 
 ## 1. The pool
 
@@ -81,12 +113,16 @@ are gone (`ls -l /dev/disk/by-id`).
 All snapshots of all datasets; nothing is mounted.
 
 ```sh
-{carry}```
+(set -e
+{there}{carry})
+```
 
 ## 4. What could have kept the data from coming
 
 ```sh
-{settle}```
+(set -e
+{there}{settle})
+```
 
 ## 5. Keys
 
@@ -105,19 +141,32 @@ zfs mount -a
 """
 
 
-def recovery_page(
-    job: Job, made: datetime, create: str, above: Iterable[tuple[str, Mapping[str, str]]],
-    secrets: Iterable[tuple[str, str, str]],
-) -> str:  # fmt: skip
-    """Render the page. `above`: datasets above the source, with properties; `secrets`: key roots, kinds and places."""
+def recovery_page(job: Job, made: datetime, content: Mapping[str, Any]) -> str:
+    """Render the page for the place of a job's copy. `content`: of the kit."""
     source, copy = job.source, job.target.location
-    to = shlex.quote(source.path)
-    return _PAGE.format(
-        source=source.path, job=job.name, made=f"{made:%Y-%m-%d %H:%M} UTC", copy=copy.path,
-        copy_pool=copy.path.partition("/")[0], copy_host=copy.host or "this machine", create=create,
-        above="\n".join(create_dataset_line(name, told) for name, told in above) or ": # nothing but the pool itself",
-        carry=_CARRY.format(copy=shlex.quote(copy.path), to=to), settle=_SETTLE.format(copy=shlex.quote(copy.path), to=to), to=to, keys=_keys(secrets),
+    to, pool = shlex.quote(source.path), copy.path.partition("/")[0]
+    names = {"copy": shlex.quote(copy.path), "to": to, "far": shlex.quote(_far(job))}
+    there = _THERE.format(**names)
+    reach = (
+        f"{_far(job)} zfs list -o name {names['copy']}" if copy.host else
+        f"zpool list {shlex.quote(pool)} >/dev/null 2>&1 || zpool import -N {shlex.quote(pool)}"
     )  # fmt: skip
+    return _PAGE.format(
+        source=source.path, job=job.name, made=f"{made:%Y-%m-%d %H:%M} UTC", copy=copy.path, reach=reach,
+        copy_host=copy.host or "this machine's disk or pool", create=content["create"],
+        above="\n".join(content.get("above", ())) or ": # nothing but the pool itself",
+        there=there, carry=_CARRY.format(**names), settle=_SETTLE.format(**names), to=to,
+        keys=_keys(content["datasets"], source.path),
+    )  # fmt: skip
+
+
+def _far(job: Job) -> str:
+    """Return the words that run a command where the copy is; empty: here."""
+    host = job.target.location.host
+    if host is None:
+        return ""
+    port = f"-p {host.port} " if host.port else ""
+    return f"ssh {port}{f'{host.user}@' if host.user else ''}{host.name}"
 
 
 def create_dataset_line(name: str, options: Mapping[str, str]) -> str:
@@ -126,9 +175,35 @@ def create_dataset_line(name: str, options: Mapping[str, str]) -> str:
     return shlex.join(("zfs", "create", *words, name))
 
 
-def _keys(secrets: Iterable[tuple[str, str, str]]) -> str:
-    lines = [f"* `{root}`: a {kind} key, from {place}: `zfs load-key -r {root}`" for root, kind, place in secrets]
-    if not lines:
+def _keys(datasets: Mapping[str, Mapping[str, Mapping[str, str]]], source: str) -> str:
+    """Render the keys, never a key itself: where each lies, and the commands that load it wherever a raw stream needs it."""
+    roots = {
+        name: (told["keyformat"]["value"], told.get("keylocation", {}).get("value", "prompt"))
+        for name, told in sorted(datasets.items())
+        if told.get("encryptionroot", {}).get("value") == name and "keyformat" in told
+    }
+    if not roots:
         return "Nothing was encrypted."
-    why = "What comes back raw has a key of its own each; `zfs change-key -i NAME` lets it share its parent's again, once both\nare loaded."
-    return "\n".join((*lines, "", why))
+    lines = [f"* `{root}`: a {kind} key, from {place}" for root, (kind, place) in roots.items()]
+    why = (
+        "A key in a file has to be there again; another place is given with `zfs load-key -L`. What comes back raw has a key of\n"
+        "its own each, at first; with `change-key -i` it shares its parent's again."
+    )
+    return "\n".join((*lines, "", why, "", "```sh", "(set -e", *_load_lines(datasets, roots, source), ")", "```"))
+
+
+def _load_lines(
+    datasets: Mapping[str, Mapping[str, Mapping[str, str]]], roots: Mapping[str, tuple[str, str]], source: str
+) -> Iterator[str]:
+    for name, told in sorted(datasets.items()):
+        root = told.get("encryptionroot", {}).get("value", "-")
+        if root not in roots or not f"{name}/".startswith(f"{source}/"):
+            continue
+        at = shlex.quote(name if "/" in name else f"{name}/own-files")
+        place = roots[root][1]
+        where = f"-L {shlex.quote(place)} " if place != "prompt" else ""
+        yield f'[ "$(zfs get -Ho value keystatus {at})" != unavailable ] || zfs load-key {where}{at}'
+        if name == root and place != "prompt":
+            yield f'[ "$(zfs get -Ho value encryptionroot {at})" != {at} ] || zfs set keylocation={shlex.quote(place)} {at}'
+        if name != root and "/" in name and name.rpartition("/")[0] != source.partition("/")[0]:
+            yield f'[ "$(zfs get -Ho value encryptionroot {at})" != {at} ] || zfs change-key -i {at}'

@@ -32,7 +32,9 @@ class DatasetRestoreSurvey:
     `homeward`: the destination is the origin of the copy, so mountpoints and shares return too. `copied`, `home`: properties of
     both by dataset; `mounts`: mounted datasets at the destination; `occupied`: mountpoints there that hold other files. `able`:
     contents were requested. `cursors`: the source's bookmarks for its targets, from its last recovery kit. `inside`: files in a
-    pool's own dataset, where that is the destination; None: unknown.
+    pool's own dataset, where that is the destination; None: unknown. `lost`: datasets whose keys a person said to be lost;
+    `keyless`: locations of keys that hold no file now; `already`: history knows that a restore to here ended well, and of no run
+    since.
     """
 
     job: Job
@@ -46,8 +48,33 @@ class DatasetRestoreSurvey:
     able: tuple[ChecksumSupport, ChecksumSupport] | None = field(default=None)
     cursors: tuple[Cursor, ...] = ()
     inside: tuple[str, ...] | None = None
+    lost: frozenset[str] = frozenset()
+    keyless: frozenset[str] = frozenset()
+    already: bool = False
+
+
+def is_incomplete(dataset: Dataset) -> bool:
+    """Return whether an earlier restore left the dataset without all of its data, or without its settings."""
+    return dataset.flags is not None and dataset.flags.backup
 
 
 def is_restored_by_us(dataset: Dataset) -> bool:
-    """Return whether an earlier restore left the dataset incomplete, or without its last settings."""
-    return dataset.flags is not None and dataset.flags.backup
+    """Return whether an earlier restore left the dataset incomplete, or waiting for its key or its mountpoint."""
+    return is_incomplete(dataset) or dataset.waits
+
+
+def continues(seen: DatasetRestoreSurvey) -> bool:
+    """Return whether a restore of this copy to this place left a part that waits; its other datasets may be in use again."""
+    copies, there = seen.world.source.datasets, seen.world.target.datasets
+    left = any(
+        is_restored_by_us(one) and name in copies and shares_snapshot(one, copies[name]) for name, one in there.items()
+    )
+    return left and all(
+        shares_snapshot(one, copies[name]) for name, one in there.items() if name in copies and not one.placeholder
+    )
+
+
+def shares_snapshot(one: Dataset, copy: Dataset) -> bool:
+    """Return whether a dataset holds a snapshot of its copy, by guid; or nothing can be expected of it."""
+    guids = {each.guid for each in copy.snapshots}
+    return not guids or is_incomplete(one) or one.partial or any(each.guid in guids for each in one.snapshots)

@@ -12,7 +12,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job, KeepRules
 from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location, Place
-from orchestrator.domain.plan import Decision, Plan, Refusal
+from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
@@ -25,7 +25,13 @@ from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark
 from orchestrator.engines.zfs.plan.increments import find_common_snapshot
 from orchestrator.engines.zfs.plan.plan import decide_actions
 from orchestrator.engines.zfs.recovery.kit_diff import parse_kit_content
-from orchestrator.engines.zfs.restore.model import Cursor, DatasetRestoreSurvey, is_restored_by_us
+from orchestrator.engines.zfs.restore.model import (
+    Cursor,
+    DatasetRestoreSurvey,
+    continues,
+    is_restored_by_us,
+    shares_snapshot,
+)
 
 ASIDE = "aside"
 # A recursive snapshot has one name everywhere, although the datasets may get it some seconds apart.
@@ -102,8 +108,12 @@ def _is_it(snapshot: Snapshot, taken: datetime, until: RestorePoint) -> bool:
 
 def plan(seen: DatasetRestoreSurvey, run_request: RunRequest) -> DatasetRestorePlan:
     """Plan the data first; once complete, plan their original properties, keys and mounts."""
-    if refusal := _refuse_sides(seen):
+    if refusal := _refuse_sides(seen) or _refuse_lost(seen):
         return DatasetRestorePlan(decision=refusal)
+    if holds_all(seen):
+        return DatasetRestorePlan(
+            decision=NothingToDo(why=f"{seen.world.target.root} holds all of the copy already", current=None)
+        )
     if "/" not in seen.world.target.root.path:
         return _into_pool(seen, run_request)
     found = _clear(seen, run_request)
@@ -125,13 +135,14 @@ def _into_pool(seen: DatasetRestoreSurvey, run_request: RunRequest) -> DatasetRe
 
 def _bring(seen: DatasetRestoreSurvey, aside: tuple[RenameAside, ...], run_request: RunRequest) -> DatasetRestorePlan:
     """Plan all receives, once no obstacle is left; then the remaining settings."""
+    seen = as_it_came(seen)
     decided = decide_actions(seen.job, seen.world, run_request)
     if isinstance(decided, Refusal):
         return DatasetRestorePlan(decision=decided)
     from orchestrator.engines.zfs.restore import properties as settling
 
     if not aside and not decided.stages:
-        return DatasetRestorePlan(decision=settling.plan(seen), whole=True)
+        return DatasetRestorePlan(decision=settling.plan(seen), whole=True, waits=settling.waiting_datasets(seen))
     return DatasetRestorePlan(decision=_carry(seen, decided, aside, run_request), then=settling.foresee_steps(seen))
 
 
@@ -164,6 +175,7 @@ def _clear(
     if (
         there is None
         or is_restored_by_us(there)
+        or continues(seen)
         or _is_cut(seen.world, there)
         or (there.placeholder and _all_ours(target))
     ):
@@ -230,8 +242,54 @@ def _refuse_parent(to: Location, above: frozenset[str]) -> Refusal | None:
     return Refusal(why=f"{parent}, in which it shall lie, is not there", evidence=(), hint=hint)
 
 
+def holds_all(seen: DatasetRestoreSurvey) -> bool:
+    """Return whether a restore to here ended well, as history knows, and all that it brought is still there."""
+    there = seen.world.target.datasets
+    return seen.already and all(
+        name in there
+        and not is_restored_by_us(there[name])
+        and (not copy.snapshots or shares_snapshot(there[name], copy))
+        for name, copy in seen.world.source.datasets.items()
+    )
+
+
+def as_it_came(seen: DatasetRestoreSurvey) -> DatasetRestoreSurvey:
+    """Return the survey as if nothing had happened to the restored data since they came.
+
+    A dataset that came back may be in use: a mount below it makes a folder in it, people write, snapshots are taken of it. None
+    of that makes the restore wrong. A finished dataset counts as its copy, though its oldest snapshots may be pruned by now.
+    """
+    world = seen.world
+    there = {name: _as_it_came(one, world.source.datasets.get(name)) for name, one in world.target.datasets.items()}
+    return replace(seen, world=replace(world, target=replace(world.target, datasets=there)))
+
+
+def _as_it_came(one: Dataset, copy: Dataset | None) -> Dataset:
+    if copy is None or copy.newest is None:
+        return one
+    if not (is_restored_by_us(one) or one.placeholder or one.partial):
+        return replace(one, snapshots=copy.snapshots, written=0) if shares_snapshot(one, copy) else one
+    at = next((place for place, each in enumerate(one.snapshots, 1) if each.guid == copy.newest.guid), 0)
+    return replace(one, snapshots=one.snapshots[:at], written=0) if at else one
+
+
+def _refuse_lost(seen: DatasetRestoreSurvey) -> Refusal | None:
+    """Return a refusal for a name, given as that of a lost key, of which there is nothing to wait for."""
+    side = seen.world.target
+    for name in sorted(seen.lost):
+        there, whole = side.datasets.get(name), side.full(name) if not name.startswith("/") else name[1:]
+        if there is None or not there.encrypted or there.key_loaded:
+            what = (
+                "is not there" if there is None else "is not encrypted" if not there.encrypted else "has its key loaded"
+            )
+            hint = f"`zfs get -r keystatus {side.root.path}` shows which keys are missing"
+            return Refusal(why=f"--lost-key {whole}: {whole} {what}", evidence=(), hint=hint)
+    return None
+
+
 def unverified_part(seen: DatasetRestoreSurvey) -> ZfsSurvey:
     """Return the world without the finished datasets: in use again, and verified before."""
+    seen = as_it_came(seen)
     source, target = seen.world.source, seen.world.target
     there = target.datasets
     left = {

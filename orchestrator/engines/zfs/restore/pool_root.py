@@ -18,7 +18,7 @@ from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import command_host
 from orchestrator.engines.zfs.model import PLACEHOLDER, Bookmark, Dataset, SideSurvey, Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.plan.send_flags import has_its_own_key
-from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, is_restored_by_us
+from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, continues, is_restored_by_us, shares_snapshot
 
 _SHOWN = 5
 _LOCAL = "local"
@@ -52,7 +52,7 @@ def plan_pool_root(seen: DatasetRestoreSurvey) -> Plan | Refusal | None:
     if there is None:
         return _refuse_absent(seen)
     refusal = _refuse_others(seen)
-    if refusal is not None or (is_restored_by_us(there) and there.snapshots):
+    if refusal is not None or (is_restored_by_us(there) and there.snapshots) or continues(seen):
         return refusal
     if not seen.world.source.datasets[""].snapshots:
         return None  # it receives nothing
@@ -134,7 +134,7 @@ def _refuse_others(seen: DatasetRestoreSurvey) -> Refusal | None:
     others = [
         name
         for name, one in target.datasets.items()
-        if name and name in copies and not (is_restored_by_us(one) or one.placeholder or _same(one, copies[name]))
+        if name and name in copies and not (is_restored_by_us(one) or one.placeholder or shares_snapshot(one, copies[name]))
         and not (one.partial and not one.snapshots)
     ]  # fmt: skip
     if not others:
@@ -144,10 +144,6 @@ def _refuse_others(seen: DatasetRestoreSurvey) -> Refusal | None:
         evidence=tuple(target.full(name) for name in sorted(others)[:_SHOWN]),
         hint=f"zfs rename -u {target.full(min(others))} {target.full(min(others))}_aside, and so on; or {_elsewhere(seen)}",
     )
-
-
-def _same(one: Dataset, copy: Dataset) -> bool:
-    return one.newest is not None and copy.newest is not None and one.newest.guid == copy.newest.guid
 
 
 def _refuse_mounted(seen: DatasetRestoreSurvey) -> Refusal | None:

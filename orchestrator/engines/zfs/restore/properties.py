@@ -56,6 +56,11 @@ def plan(seen: DatasetRestoreSurvey) -> Decision:
     return NothingToDo(why=f"{seen.world.target.root} holds all of the copy", current=None, warnings=last.warnings)
 
 
+def waiting_datasets(seen: DatasetRestoreSurvey) -> tuple[str, ...]:
+    """Return the full names of the datasets that wait for a key or for their mountpoint."""
+    return tuple(seen.world.target.full(name) for name in decide_finish(seen, _unsettled(seen)).wait)
+
+
 def foresee_steps(seen: DatasetRestoreSurvey) -> tuple[tuple[Step, ...], ...]:
     """Return the same steps for a destination that does not hold the data yet, as the survey will find it then."""
     names = tuple(sorted(seen.world.source.datasets))

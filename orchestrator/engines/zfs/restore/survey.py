@@ -7,6 +7,7 @@ from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.source_identity import RESTORED
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
@@ -26,12 +27,14 @@ from orchestrator.process.executor import Reader
 class PropertyListing:
     """Properties of one side by dataset below the root, and mounted datasets by mountpoint.
 
-    `occupied`: their mountpoints without a mount, but with files that a mount would hide.
+    `occupied`: their mountpoints without a mount, but with files that a mount would hide; `keyless`: locations of keys that hold
+    no file.
     """
 
     properties: dict[str, dict[str, PropertyValue]]
     mounts: dict[str, str]
     occupied: frozenset[str] = frozenset()
+    keyless: frozenset[str] = frozenset()
 
 
 def survey_dataset_restore(
@@ -47,7 +50,8 @@ def survey_dataset_restore(
         job=back, world=world, homeward=is_original_place(job, dataset_request), copied=copied.properties, home=home.properties,
         mounts=home.mounts, occupied=home.occupied, bare=bare,
         able=(_able(source, reader), _able(target, reader)) if content else None, cursors=cursors_to_restore(job, dataset_request),
-        inside=_inside(world, reader),
+        inside=_inside(world, reader), lost=_below_root(target, dataset_request.lost_keys), keyless=home.keyless,
+        already=run_request.remembered.get(RESTORED) == str(target),
     )  # fmt: skip
 
 
@@ -68,6 +72,13 @@ def _inside(world: ZfsSurvey, reader: Reader) -> tuple[str, ...] | None:
     if not rooting.needs_file_look(world):
         return None
     return rooting.parse_inside(run_read_command(reader, rooting.inside_command(world.target)).stdout)
+
+
+def _below_root(root: Location, names: Iterable[str]) -> frozenset[str]:
+    """Return datasets, told by their full names, by their names below the root."""
+    return frozenset(
+        name[len(root.path) + 1 :] if f"{name}/".startswith(f"{root.path}/") else f"/{name}" for name in names
+    )
 
 
 def _able(root: Location, reader: Reader) -> ChecksumSupport:
@@ -95,10 +106,11 @@ def parse_properties(lines: Iterable[bytes], root: Location) -> PropertyListing:
     told: dict[str, dict[str, PropertyValue]] = {}
     mounts: dict[str, str] = {}
     occupied: set[str] = set()
+    keyless: set[str] = set()
     part = altroot = ""
     for line in lines:
         text = line.decode("utf-8", "surrogateescape")
-        if text in ("=properties", "=altroot", "=mounts", "=occupied", "=end"):
+        if text in ("=properties", "=altroot", "=mounts", "=occupied", "=keyless", "=end"):
             part = text
         elif part == "=properties":
             fields = text.split("\t")
@@ -111,6 +123,8 @@ def parse_properties(lines: Iterable[bytes], root: Location) -> PropertyListing:
             mounts[unescape_mount_path(where)] = unescape_mount_path(what)
         elif part == "=occupied" and text:
             occupied.add(text)
+        elif part == "=keyless" and text:
+            keyless.add(text)
     if part != "=end":
         raise UnreadableListing("the properties ended too early")
     for own in told.values():
@@ -119,7 +133,7 @@ def parse_properties(lines: Iterable[bytes], root: Location) -> PropertyListing:
             own["mountpoint"] = replace(
                 told_so, received=received, outside=mountpoint_without_altroot(told_so.value, altroot)
             )
-    return PropertyListing(properties=told, mounts=mounts, occupied=frozenset(occupied))
+    return PropertyListing(properties=told, mounts=mounts, occupied=frozenset(occupied), keyless=frozenset(keyless))
 
 
 def _value(value: str, received: str, source: str) -> PropertyValue:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck shell=dash
-# Prints our user, the imported pools, and one pool's bookmarks, held snapshots and their holds, in parts that begin with a
-# line "=name". Without "=end" it is cut short. Argument: the pool.
+# Prints our user, the imported pools, and one pool's bookmarks, held snapshots, the guids of all snapshots, and our holds, in
+# parts that begin with a line "=name". Without "=end" it is cut short. Argument: the pool.
 pool=$1
 printf "=user %s\n=pools\n" "$(id -u)"
 zpool list -Hp -o name,guid || exit
@@ -18,7 +18,9 @@ esac
 printf "=snapshots\n"
 snapshots=$(zfs list -Hp -r -t snapshot -o userrefs,used,guid,name "$pool") || exit
 held=$(printf "%s\n" "$snapshots" | grep "^[1-9]")
-printf "%s\n=holds\n" "$held"
+printf "%s\n=guids\n" "$held"
+printf "%s\n" "$snapshots" | cut -f 3-
+printf "=holds\n"
 # OpenZFS 2.1 tells no plain time of a hold, but one of its own clock: so that is UTC.
 # shellcheck disable=SC2016
 holds='zfs holds -Hp "$@" 2>/dev/null || zfs holds -H "$@"'

@@ -1,6 +1,7 @@
 #!/bin/sh
 # shellcheck shell=dash
-# Prints all properties below a root, who is mounted where, and the mountpoints that hold files now. Argument: the root.
+# Prints all properties below a root, who is mounted where, the mountpoints that hold files now, and the locations of keys that
+# hold none. Argument: the root.
 # Nothing of a root that is not there. zfs shows each mountpoint below the folder that the pool was imported for, received ones too:
 # hence altroot, as a disk's own folder is none of the source's.
 root=$1
@@ -25,6 +26,12 @@ is_occupied() {
 zfs list -H -o mountpoint -r -t filesystem "$root" 2>/dev/null | sort -u | while IFS= read -r folder; do
   case $folder in
     /*) if is_occupied "$folder"; then printf "%s\n" "$folder"; fi ;;
+  esac
+done
+printf "=keyless\n"
+zfs get -Hp -o value -r -t filesystem,volume keylocation "$root" 2>/dev/null | sort -u | while IFS= read -r place; do
+  case $place in
+    file://*) [ -e "${place#file://}" ] || printf "%s\n" "$place" ;;
   esac
 done
 printf "=end\n"

@@ -23,6 +23,15 @@ zfs get -Hp -t filesystem,volume -o "$columns" all "$@" || exit
 zfs get -Hp -r -t filesystem,volume -o "$columns" all "$root" || exit
 printf "=marks\n"
 zfs list -Hp -r -t snapshot,bookmark -o name,guid,createtxg "$root" || exit
+# Holds of snapshots that have any, and what users may do: neither comes with a stream.
+printf "=holds\n"
+zfs list -Hp -r -t snapshot -o userrefs,name "$root" | sed -n "s/^[1-9][0-9]*	//p" | while IFS= read -r snapshot; do
+  zfs holds -H "$snapshot"
+done
+printf "=allowed\n"
+zfs list -H -r -o name -t filesystem,volume "$root" | while IFS= read -r dataset; do
+  zfs allow "$dataset" 2>/dev/null | sed "s|^|$dataset	|"
+done
 printf "=users\n"
 getent passwd
 printf "=groups\n"

@@ -27,7 +27,7 @@ def survey_bases(job: Job, pool_guid: int, reader: Reader) -> tuple[IncrementBas
     pipeline = source_pipeline(job)
     listed = reader.read(pipeline)
     if not listed.well:
-        raise explain(pipeline_failure(pipeline, listed))
+        raise explain(pipeline_failure(pipeline, listed, reader.ssh_options))
     return understand("zfs", pipeline.stages[0], listed.stdout, lambda text: parse_bases(text, job, pool_guid))
 
 

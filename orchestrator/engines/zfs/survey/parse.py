@@ -9,9 +9,13 @@ from orchestrator.domain.place import Location
 from orchestrator.engines.zfs.model import (
     FLAGS,
     PLACEHOLDER,
+    RECEIVE_MARK,
+    WAITS,
     Bookmark,
+    ChangedEntry,
     Dataset,
     DatasetType,
+    ReceiveProcess,
     SendFlags,
     SideSurvey,
     Snapshot,
@@ -23,6 +27,10 @@ from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, parse_
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 ABSENT = "ABSENT"  # instead of a pool's health: there is no such pool
 _ON, _OWN = "on", "local"
+# Of each property that can weaken a copy, or burden its pool, the values that do not. Source: zfsprops(7).
+_STRONG = ("on", "fletcher4", "sha256", "sha512", "skein", "edonr", "blake3")
+_EXPOSING = (("readonly", "off"), ("canmount", "on"))
+_HARMLESS = {"checksum": _STRONG, "copies": ("1",), "dedup": ("off",), "sync": ("standard",), "zoned": ("off", "-")}
 _ABSURD = 1 << 60  # a larger estimate is a known error of `zfs send -n` (openzfs 1067, 16691)
 _NUMBER = re.compile(r"-?\d+")
 
@@ -81,6 +89,7 @@ class _ListingReader:
 
     def __init__(self) -> None:
         self._part = ""
+        self._before = ""  # the first line of text before the answer
         self._here: list[str] = []
         self._pool: list[str] = []
         self._wire: list[str] = []
@@ -101,11 +110,15 @@ class _ListingReader:
         elif self._part == "=above":
             name, available, encryption = _fields(line, 3)
             self._above[name] = (parse_number(available), encryption not in ("off", "-"))
-        else:
+        elif self._part:
             raise UnreadableListing(f"not as zfs prints it: {line!r}")
+        elif not self._before:
+            self._before = line
 
     def _open(self, line: str) -> None:
         self._part, *rest = line.split(" ", 4)
+        if self._before and self._part == "=here":
+            raise UnreadableListing(f"a login there prints text of its own before every answer, {self._before!r}")
         self._seen.add(self._part)
         if self._part == "=here":
             self._here = rest
@@ -132,6 +145,8 @@ class _ListingReader:
             self._created[int(guid)] = datetime.fromtimestamp(int(created[0]), UTC)
 
     def look(self) -> SideListing:
+        if self._before:
+            raise UnreadableListing(f"not as zfs prints it: {self._before!r}")
         if len(self._here) != 4 or len(self._pool) != 2:
             raise UnreadableListing("the look ended before it said anything")
         user, sudo, mbuffer, version = self._here
@@ -211,13 +226,24 @@ def _dataset(
         partial=token is not None or value.get("inconsistent") == "1",
         written=int(written) if written else None, mounted=value.get("mounted") == "yes",
         flags=_own_flags(told), placeholder=marked and not whole, bare=marked and bool(whole),
-        used=parse_number(value.get("used") or "-"),
+        waits=told.get(WAITS) == (_ON, _OWN),
+        used=parse_number(value.get("used") or "-"), burdens=_burdens(told),
+        exposed=tuple(f"{name}={bad}" for name, bad in _EXPOSING if value.get(name) == bad),
     )  # fmt: skip
 
 
 def _own_flags(told: Mapping[str, tuple[str, str]]) -> SendFlags | None:
     text, source = told.get(FLAGS, ("", ""))
     return parse_flags(text) if source == _OWN else None
+
+
+def _burdens(told: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Return the properties, set on the dataset itself, that its copy is better without. Inherited ones are never sent."""
+    return {
+        name: told[name][0]
+        for name, harmless in _HARMLESS.items()
+        if name in told and told[name][1] in (_OWN, "received") and told[name][0] not in harmless
+    }
 
 
 def find_holds(datasets: Mapping[str, Dataset], target_id: ReplicationTargetId) -> dict[str, tuple[str, ...]]:
@@ -230,13 +256,13 @@ def find_holds(datasets: Mapping[str, Dataset], target_id: ReplicationTargetId) 
     return {name: names for name, names in held.items() if names}
 
 
-def parse_receiving(lines: Iterable[str], root: str) -> dict[str, int]:
-    """Parse the processes that receive at or below the root: the pid by the dataset's name below it."""
-    found: dict[str, int] = {}
+def parse_receiving(lines: Iterable[str], root: str) -> dict[str, ReceiveProcess]:
+    """Parse the processes that receive at or below the root, by the dataset's name below it."""
+    found: dict[str, ReceiveProcess] = {}
     for pid, argv in _processes(lines):
-        ours = len(argv) > 2 and argv[0].rpartition("/")[2] == "zfs" and argv[1] in ("receive", "recv")
-        if ours and f"{argv[-1]}/".startswith(f"{root}/"):
-            found[argv[-1][len(root) + 1 :]] = pid
+        receives = len(argv) > 2 and argv[0].rpartition("/")[2] == "zfs" and argv[1] in ("receive", "recv")
+        if receives and f"{argv[-1]}/".startswith(f"{root}/"):
+            found[argv[-1][len(root) + 1 :]] = ReceiveProcess(pid=pid, ours=RECEIVE_MARK in argv)
     return found
 
 
@@ -249,6 +275,39 @@ def _processes(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         else:
             argv.append(line)
     yield pid, argv
+
+
+_ESCAPED = re.compile(rb"\\0?([0-7]{3})")
+
+
+def parse_changes(lines: Iterable[bytes]) -> dict[str, tuple[ChangedEntry, ...]]:
+    """Parse changed entries by full name of the dataset; one whose listing is cut short is left out. Raises: ValueError."""
+    found: dict[str, tuple[ChangedEntry, ...]] = {}
+    dataset, folder, entries = "", "", list[ChangedEntry]()
+    for line in lines:
+        text = line.decode("utf-8", "surrogateescape")
+        if text.startswith("=dataset "):
+            dataset, folder, entries = text.removeprefix("=dataset "), "", []
+        elif text.startswith("=at "):
+            folder = _unescape(text.removeprefix("=at ")).rstrip("/")
+        elif text == "=end":
+            found[dataset] = tuple(entries)
+        elif text:
+            how, kind, path, *_ = _fields(text, 3)
+            entries.append(ChangedEntry(how=how, folder=kind == "/", path=_below(_unescape(path), folder)))
+    return found
+
+
+def _unescape(text: str) -> str:
+    """Return a path without octal escapes. Source: proc(5), mounts; openzfs, lib/libzfs/libzfs_diff.c, stream_bytes."""
+    raw = text.encode("utf-8", "surrogateescape")
+    return _ESCAPED.sub(lambda found: bytes([int(found[1], 8) & 0xFF]), raw).decode("utf-8", "surrogateescape")
+
+
+def _below(path: str, folder: str) -> str:
+    if not f"{path}/".startswith(f"{folder}/"):
+        raise UnreadableListing(f"not below {folder!r}: {path!r}")
+    return path[len(folder) + 1 :].rstrip("/")
 
 
 def parse_sizes(lines: Iterable[str]) -> list[int | None]:

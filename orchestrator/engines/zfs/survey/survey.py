@@ -1,11 +1,12 @@
 """Survey of both sides at once, with one login and two listings each, for any number of datasets."""
 
 from collections.abc import Callable
+from functools import partial
 from threading import Thread
 from typing import TypeVar
 
 from orchestrator.domain.answers import understand
-from orchestrator.domain.errors import BaseGone, Evidence, OutsideError
+from orchestrator.domain.errors import BaseGone, Evidence, OrchestratorError, OutsideError, Stopped
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
@@ -14,7 +15,7 @@ from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.errors.explain import explain
-from orchestrator.engines.zfs.model import SideSurvey, ZfsSurvey
+from orchestrator.engines.zfs.model import ChangedEntry, Dataset, DatasetType, ReceiveProcess, SideSurvey, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, replication_target_id
 from orchestrator.engines.zfs.survey import parse
@@ -46,6 +47,7 @@ def survey(job: Job, request: RunRequest, reader: Reader, *, whole: bool = False
     )
     if brief and not newest_is_enough(source, target):
         target, _ = look.at(root, target=True, above=above)
+    changes = _survey_changes(source, target, reader)
     cut = any(dataset.partial for dataset in target.datasets.values())
     tokens = {dataset.token for dataset in target.datasets.values() if dataset.token}
     return ZfsSurvey(
@@ -56,7 +58,44 @@ def survey(job: Job, request: RunRequest, reader: Reader, *, whole: bool = False
         held=parse.find_holds(source.datasets, replication_target_id(target.pool_guid, root)),
         held_older=parse.find_holds(source.datasets, ReplicationTargetId(pool=target.pool_guid)),
         created=seen.created,
+        changes=changes,
     )
+
+
+def _survey_changes(source: SideSurvey, target: SideSurvey, reader: Reader) -> dict[str, tuple[ChangedEntry, ...]]:
+    """Return what was changed in copies since their newest snapshot, where something is to be sent onto that one.
+
+    Nothing where it cannot be seen: such a copy is refused.
+    """
+    written = {
+        target.full(name): name
+        for name, there in target.datasets.items()
+        if _is_written_over(source.datasets.get(name), there)
+    }
+    found: dict[str, tuple[ChangedEntry, ...]] = {}
+    if not (written and target.programs):  # only root mounts
+        return found
+    marks = ((f"{whole}{newest.mark}",) for whole, name in written.items() if (newest := target.datasets[name].newest))
+    for batch in commands.batch_arguments(marks):
+        command = commands.changes_command(batch, target)
+        try:
+            result = run_read_command(reader, command)
+            seen = parse_result(command, result, partial(parse.parse_changes, result.stdout.splitlines()))
+        except Stopped:
+            raise
+        except OrchestratorError:
+            continue
+        found |= {written[whole]: entries for whole, entries in seen.items() if whole in written}
+    return found
+
+
+def _is_written_over(source: Dataset | None, there: Dataset) -> bool:
+    if not there.written or there.kind is not DatasetType.FILESYSTEM or source is None or source.newest is None:
+        return False
+    newest = there.newest
+    if newest is None or source.newest.guid == newest.guid:
+        return False
+    return newest.guid in {one.guid for one in source.snapshots} | {one.guid for one in source.bookmarks}
 
 
 def survey_copy(job: Job, reader: Reader) -> ZfsSurvey:
@@ -109,8 +148,8 @@ class _Surveyor:
 
         return parse_result(command, result, read)
 
-    def receiving(self, root: Location) -> dict[str, int]:
-        """Return the datasets that receive there now, with the pid of the process."""
+    def receiving(self, root: Location) -> dict[str, ReceiveProcess]:
+        """Return the datasets that receive there now, with their processes."""
         command = commands.receiving_command(root.host)
         result = run_read_command(self._reader, command)
         lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()

@@ -27,7 +27,7 @@ def survey_readable_datasets(job: Job, reader: Reader) -> tuple[ReadableDataset,
     pipeline = listing_pipeline(job)
     listed = reader.read(pipeline)
     if not listed.well:
-        raise explain(pipeline_failure(pipeline, listed))
+        raise explain(pipeline_failure(pipeline, listed, reader.ssh_options))
     return understand("zfs", pipeline.stages[0], listed.stdout, lambda text: parse_readable_datasets(text, job))
 
 

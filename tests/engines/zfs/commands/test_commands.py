@@ -64,24 +64,24 @@ def test_sends_word_for_word() -> None:
 def test_receives_word_for_word() -> None:
     first = commands.receive_arguments("v/x", DatasetType.FILESYSTEM, first=True, properties=True, flags=FLAGS)
     assert " ".join(first) == (
-        "receive -s -u -o readonly=on -o quota=none -o refquota=none -o reservation=none -o refreservation=none "
+        "receive -s -u -x poolferry:receive -o readonly=on -o quota=none -o refquota=none -o reservation=none -o refreservation=none "
         "-o canmount=noauto -o poolferry:flags=Lce -x mountpoint -x sharenfs -x sharesmb v/x"
     )
     volume = commands.receive_arguments("v/x", DatasetType.VOLUME, first=True, properties=True, flags=FLAGS)
     assert " ".join(volume) == (
-        "receive -s -u -o readonly=on -o reservation=none -o refreservation=none -o poolferry:flags=Lce v/x"
+        "receive -s -u -x poolferry:receive -o readonly=on -o reservation=none -o refreservation=none -o poolferry:flags=Lce v/x"
     )
     bare = commands.receive_arguments("v/x", DatasetType.FILESYSTEM, first=False, properties=False, flags=FLAGS)
-    assert bare == ("receive", "-s", "-u", "v/x")
+    assert bare == ("receive", "-s", "-u", "-x", "poolferry:receive", "v/x")
     clone = commands.receive_arguments(
         "v/x", DatasetType.VOLUME, first=True, properties=False, flags=None, origin="v/o@a", onto_placeholder=True
     )
     assert " ".join(clone) == (
-        "receive -s -u -F -o readonly=on -o reservation=none -o refreservation=none -o origin=v/o@a v/x"
+        "receive -s -u -F -x poolferry:receive -o readonly=on -o reservation=none -o refreservation=none -o origin=v/o@a v/x"
     )
     later = commands.receive_arguments("v/x", DatasetType.FILESYSTEM, first=False, properties=True, flags=FLAGS)
     assert " ".join(later) == (
-        "receive -s -u -x mountpoint -x sharenfs -x sharesmb -x quota -x refquota -x reservation -x refreservation v/x"
+        "receive -s -u -x poolferry:receive -x mountpoint -x sharenfs -x sharesmb -x quota -x refquota -x reservation -x refreservation v/x"
     )
 
 
@@ -90,7 +90,7 @@ def test_what_is_protected_is_excluded_once_and_only_where_it_fits(kind: Dataset
     protect = ("compression", "quota", "readonly", "recordsize", "user:mark", "compression")
     words = commands.receive_arguments("v/x", kind, first=True, properties=True, flags=None, protect=protect)
     given = [after for word, after in pairwise(words) if word == "-x"]
-    fits_all = ["compression", "user:mark"]
+    fits_all = ["compression", "user:mark", "poolferry:receive"]
     assert sorted(given) == sorted(
         [*fits_all, "mountpoint", "sharenfs", "sharesmb", "recordsize"]
         if kind is DatasetType.FILESYSTEM else fits_all

@@ -17,6 +17,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
+from orchestrator.engines.zfs.model import ChangedEntry, ReceiveProcess
 from orchestrator.engines.zfs.survey import parse
 from tests.engines.zfs.script_runner import run
 from tests.engines.zfs.sides import HOST, SOURCE, side
@@ -177,7 +178,7 @@ esac
 
 
 def test_bookmarks_one_by_one_name_the_one_that_fails(tmp_path: Path) -> None:
-    marks = tuple(("t", f"b{n}", f"m{n}") for n in range(20))
+    marks = tuple(("t", f"@b{n}", f"m{n}") for n in range(20))
     (command,) = commands.bookmark_commands(marks, side(SOURCE, programs=False))
     done = run(command, tmp_path, {"zfs": ONE_FAILS})
     assert (done.returncode, done.stderr) == (1, "cannot open 't@b7': dataset does not exist\n")
@@ -254,7 +255,7 @@ def _ignores(pid: int) -> bool:
 
 def test_who_receives_is_found(tmp_path: Path) -> None:
     with (
-        receiving(tmp_path / "a", "receive", "-s", "v/copies/photos/a b") as below,
+        receiving(tmp_path / "a", "receive", "-s", "-x", "poolferry:receive", "v/copies/photos/a b") as below,
         receiving(tmp_path / "b", "recv", "v/copies/photos") as root,
         receiving(tmp_path / "c", "receive", "v/copies/photos2"),
         receiving(tmp_path / "d", "send", "receive", "v/copies/photos"),
@@ -262,7 +263,10 @@ def test_who_receives_is_found(tmp_path: Path) -> None:
         done = run(commands.receiving_command(None), tmp_path, {})
         assert done.returncode == 0
         found = parse.parse_receiving(done.stdout.splitlines(), "v/copies/photos")
-        assert found == {"a b": below.pid, "": root.pid}
+        assert found == {
+            "a b": ReceiveProcess(pid=below.pid, ours=True),
+            "": ReceiveProcess(pid=root.pid, ours=False),
+        }
     done = run(commands.receiving_command(None), tmp_path, {})
     assert parse.parse_receiving(done.stdout.splitlines(), "v/copies/photos") == {}
 
@@ -386,3 +390,20 @@ def test_what_was_promised_and_is_not_there_is_no_failure_of_the_look(said: str,
     assert (done.returncode, done.stdout) == (code, "v/x\tprevsnap\tv/x@b\n")
     assert (done.stderr.strip() == "") == (code == 0)
     assert parse.parse_property_listing(done.stdout.encode().splitlines()) == {("v/x", "prevsnap"): "v/x@b"}
+
+
+def test_changes_are_listed_whole_or_without_an_end(tmp_path: Path) -> None:
+    """What is not mounted is mounted for the look; more lines than wanted, and a failure, have no end."""
+    programs = {
+        "unshare": 'shift 3; exec "$@"', "mount": f'echo "$*" >>{tmp_path}/mounts', "umount": f'echo "$*" >>{tmp_path}/umounts',
+        "zfs": 'case $3 in *bad@*) exit 1;; *many@*) yes "M\tF\t/mnt/x";; *) printf "M\tF\t/mnt/x\n";; esac',
+    }  # fmt: skip
+    command = commands.changes_command(("v/a b@s", "v/bad@s", "v/many@s"), side(SOURCE))
+    done = run(command, tmp_path, programs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert parse.parse_changes(done.stdout.encode().split(b"\n")) == {
+        "v/a b": (ChangedEntry(how="M", folder=False, path="x"),)
+    }
+    assert done.stdout.count("\n") < commands.MOST_CHANGES + 20
+    assert "ro,nosuid,nodev,noexec" in (tmp_path / "mounts").read_text().replace("ro,zfsutil", "ro")
+    assert (tmp_path / "umounts").read_text() == "/mnt\n" * 3

@@ -230,7 +230,7 @@ def test_a_name_in_quotes_means_nothing(name: str) -> None:
 @pytest.mark.parametrize(
     ("reason", "kind", "says"),
     [
-        (StopReason.STALLED, Stalled, "nothing moved"), (StopReason.TIMED_OUT, Stalled, "zfs did not answer"),
+        (StopReason.STALLED, Stalled, "nothing moved"), (StopReason.TIMED_OUT, Stalled, "zfs on root@backup did not answer"),
         (StopReason.FLOODED, UnreadableAnswer, "zfs on root@backup said more than an answer may hold"), (StopReason.STOPPED, Stopped, "the run was asked"),
         (StopReason.LET_GO, Stopped, "the run was asked"),
     ],

@@ -256,3 +256,27 @@ def test_the_look_is_a_sound_script_that_only_reads(shell: str) -> None:
     command = holds_command(TANK)
     assert command.effect is Effect.READS
     subprocess.run([shell, "-n", "-c", command.argv[2]], check=True)
+
+
+def test_a_pool_with_a_new_guid_keeps_the_bookmark_that_its_copy_continues_from() -> None:
+    """As after `zpool reguid`: no name tells the guid of today, and the source may hold nothing else of the chain."""
+
+    def judged_with(*found: HoldOrBookmark, guids: dict[str, frozenset[int]]) -> list[str | None]:
+        survey = seen(*found)
+        tank, vault = survey.pools
+        survey = replace(survey, pools=(tank, replace(vault, guids=guids)))
+        return [pin.job for pin in judge_pins((job(),), survey, NOW).pins]
+
+    held = {"vault/copies/photos/a": frozenset({1, 2})}
+    assert judged_with(cursor("tank/photos/a", LOST), guids=held) == ["photos"]
+    assert judged_with(cursor("tank/photos/a", LOST, guid=3), guids=held) == [None]
+    assert judged_with(cursor("tank/photos", LOST), guids=held) == [None]
+    assert judged_with(cursor("tank/photos/a", LOST, "copies/elsewhere"), guids=held) == [None]
+    both = (cursor("tank/photos/a", LOST), cursor("tank/photos/a", VAULT))
+    assert judged_with(*both, guids=held) == [None, "photos"], "the newer name replaces it"
+
+
+def test_guids_are_read_by_dataset() -> None:
+    said = b"=user 0\n=pools\n=guids\n11\tvault/a b@one\n12\tvault/a b@two\n13\tvault/c@one\n=end"
+    pool = parse_holds(said.split(b"\n"), Location(path="vault"), job())
+    assert pool.guids == {"vault/a b": {11, 12}, "vault/c": {13}}

@@ -1,12 +1,22 @@
 """A target that went its own way: what is said, what it takes to go on, and that nothing is lost without consent."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from orchestrator.domain.plan import Refusal
-from orchestrator.engines.zfs.model import ActionPlan, CreatePlaceholder, DatasetType, FullSend, RenameAside, Rollback
+from orchestrator.engines.zfs.model import (
+    ActionPlan,
+    ChangedEntry,
+    CreatePlaceholder,
+    DatasetType,
+    FullSend,
+    RenameAside,
+    Rollback,
+)
 from orchestrator.engines.zfs.plan.plan import decide_actions
+from orchestrator.engines.zfs.plan.steps import build_steps
 from tests.engines.zfs.model_run import Ferry, encrypt, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
@@ -282,3 +292,88 @@ def test_aside_is_no_cure_for_what_still_cannot_be_sent() -> None:
     decided = world.decide(requested("aside"))
     assert isinstance(decided, Refusal)
     assert "would be stored readable" in decided.why
+
+
+def test_a_volume_where_a_filesystem_should_be_is_renamed_as_volumes_are() -> None:
+    """`zfs rename -u` is for filesystems alone."""
+    world = ferry("a")
+    world.target.create(COPY, kind=DatasetType.VOLUME)
+    seen = world.survey()
+    decided = decide_actions(world.job, seen, requested("aside"))
+    assert isinstance(decided, ActionPlan)
+    made = build_steps(world.job, seen, decided, requested("aside"))
+    (line,) = (str(step.work) for stage in made for step in stage if step.action.startswith("rename"))
+    assert line == f"zfs rename {COPY} {ASIDE}"
+
+
+def test_a_name_that_is_too_long_on_the_target_is_refused_alone() -> None:
+    world = ferry("a")
+    long = "n" * (255 - len(f"{ROOT}/@bb"))
+    world.source.create(f"{ROOT}/{long}")
+    world.source.snapshot(f"{ROOT}/{long}", "bb")
+    decided = world.run()
+    assert isinstance(decided, ActionPlan)
+    assert world.newest_is_there()
+    (refusal,) = decided.refusals
+    assert refusal.why.endswith("characters, and zfs allows 255")
+    assert refusal.evidence == (f"{COPY}/{long}@bb",)
+
+
+def changed_tree(*changes: tuple[str, str], **options: Any) -> tuple[Ferry, ActionPlan | Refusal]:
+    """A copy with a child that was written to, as `zfs diff` shows it; a path that ends with / is a folder."""
+    world = ferry("a", **options)
+    for below in ("deep", "deep/kid"):
+        world.source.create(f"{ROOT}/{below}")
+        world.source.snapshot(f"{ROOT}/{below}", "k")
+    world.run()
+    world.source.snapshot(ROOT, "b")
+    world.target.write(COPY)
+    seen = replace(
+        world.survey(),
+        changes={"": tuple(ChangedEntry(how=how, folder=path[-1:] in ("/", ""), path=path.rstrip("/")) for how, path in changes)},
+    )  # fmt: skip
+    return world, decide_actions(world.job, seen, requested())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        (),
+        (("M", ""), ("-", "deep/"), ("+", "deep/")),
+        (("M", ""), ("+", "deep/"), ("M", "deep/"), ("+", "deep/kid/")),
+    ],
+    ids=["access times", "mountpoint", "mountpoint of a grandchild"],
+)
+def test_access_times_and_mountpoint_folders_alone_are_rolled_back_without_consent(
+    changes: tuple[tuple[str, str], ...],
+) -> None:
+    world, decided = changed_tree(*changes)
+    assert isinstance(decided, ActionPlan)
+    assert decided.refusals == ()
+    back = next(action for stage in decided.stages for action in stage if isinstance(action, Rollback))
+    assert back.dies == ("access times, and folders in which others are mounted, 1 B",)
+    world.carry_out(decided)
+    assert world.newest_is_there()
+
+
+@pytest.mark.parametrize(
+    ("changes", "listed"),
+    [
+        ((("M", ""),), ("M ./",)),  # its mode or owner: no folder in it was made
+        ((("M", ""), ("+", "deep/"), ("+", "deep/note")), ("+ deep/note",)),
+        ((("M", ""), ("+", "deep")), ("M ./", "+ deep")),  # a file where a child is to be mounted
+        ((("M", ""), ("+", "other/")), ("M ./", "+ other/")),
+        ((("R", "x"),), ("R x",)),
+    ],
+)
+def test_anything_else_is_refused_with_the_list(changes: tuple[tuple[str, str], ...], listed: tuple[str, ...]) -> None:
+    _, decided = changed_tree(*changes)
+    assert isinstance(decided, Refusal)
+    assert decided.why.startswith(f"{COPY} was written to since @a")
+    assert decided.evidence[-len(listed) :] == listed
+
+
+def test_many_changes_are_counted() -> None:
+    _, decided = changed_tree(*(("+", f"f{number}") for number in range(30)))
+    assert isinstance(decided, Refusal)
+    assert decided.evidence[-1] == "and 20 more changed entries"

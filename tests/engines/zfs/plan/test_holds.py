@@ -269,3 +269,20 @@ def test_what_a_refused_copy_may_still_need_stays() -> None:
     assert found.refusals
     assert world.source.holds == kept[0]
     assert set(kept[1]) <= set(world.source.nodes[f"{ROOT}/x"].bookmarks)
+
+
+def test_a_name_without_room_for_a_bookmark_is_sent_without_and_says_so() -> None:
+    world = ferry("a")
+    long = "n" * (200 - len("tank/photos/"))
+    world.source.create(f"tank/photos/{long}")
+    world.source.snapshot(f"tank/photos/{long}", "b")
+    longer = f"{long}{'n' * 10}"
+    world.source.create(f"tank/photos/{longer}")
+    world.source.snapshot(f"tank/photos/{longer}", "b")
+    decided = world.run()
+    assert isinstance(decided, ActionPlan)
+    assert world.newest_is_there(long)
+    assert world.newest_is_there(longer)
+    assert world.source.nodes[f"tank/photos/{long}"].bookmarks == ()
+    assert decided.warnings[0].startswith(f"2 datasets: tank/photos/{long}, ")
+    assert "keep the newest snapshot that both sides hold" in decided.warnings[0]

@@ -1,15 +1,19 @@
 """A source that was made anew is not taken for the one that was copied: restore comes first."""
 
+import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from orchestrator.domain.plan import Plan, Refusal
-from orchestrator.domain.source_identity import SOURCE_IDENTITY, parse_identity
+from orchestrator.domain.source_identity import LAST_RESTORE, SOURCE_IDENTITY, parse_identity, seen_restore_key
+from orchestrator.domain.source_state import SourceState, SourceStateRecord, next_source_state, parse_source_state
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.model import ActionPlan
+from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan.plan import decide_actions, plan
-from tests.engines.zfs.model_run import Ferry, ferry, requested
+from tests.engines.zfs.model_run import NOW, Ferry, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 
@@ -48,6 +52,7 @@ def test_a_pool_that_was_made_anew_is_restored_first(snapshots: tuple[str, ...],
         "restore it first: poolferry restore run photos --to tank/photos --aside (what is there now stays, under another name)"
     )
     assert (f"{COPY} holds 2 snapshots of what was there" in found.evidence) is target
+    assert (found.source, found.guard) == (SourceState.ANEW, None), "nobody is led to set the only good copy aside"
 
 
 def test_a_dataset_that_was_made_anew_may_begin_anew_on_request() -> None:
@@ -67,6 +72,7 @@ def test_a_source_that_is_gone_may_be_lost() -> None:
     found = decided(world, remembered)
     assert isinstance(found, Refusal), found
     assert "if it is lost, restore it first: poolferry restore run photos --to tank/photos;" in found.hint
+    assert found.source is SourceState.GONE
 
 
 def test_what_was_restored_or_imported_goes_on() -> None:
@@ -87,3 +93,59 @@ def test_another_source_or_none_is_no_sign(remembered: str) -> None:
     found = decided(world, {SOURCE_IDENTITY: remembered})
     assert isinstance(found, Refusal)
     assert "hold no snapshot in common" in found.why
+
+
+def test_a_kit_identifies_a_source_that_no_run_remembered() -> None:
+    world, remembered = copied("a")
+    known = parse_identity(remembered[SOURCE_IDENTITY])
+    assert known is not None
+    kit = {"source": ROOT, "datasets": {ROOT: {"guid": {"value": str(known.dataset)}}}}
+    told = {SOURCE_IDENTITY: ENGINE.identity_of_kit(json.dumps(kit))}
+    assert told == {SOURCE_IDENTITY: f"{known.dataset} 0 {ROOT}"}
+    made_anew(world, pool=True)
+    found = decided(world, told)
+    assert isinstance(found, Refusal)
+    assert (found.why, found.guard) == (f"{ROOT} was made anew since the last run, and is not what was copied", None)
+    assert not any("pool" in line for line in found.evidence), "a kit does not know the pool's guid"
+    assert ENGINE.identity_of_kit(json.dumps(kit | {"source": "tank/other"})) == ""
+
+
+def test_an_empty_source_whose_copy_holds_something_is_not_to_be_snapshotted() -> None:
+    world, _ = copied("a", "b")
+    made_anew(world, pool=True)
+    found = decided(world, {})
+    assert isinstance(found, Refusal)
+    assert found.why == f"there is no snapshot of {ROOT}, and its copy {COPY} holds 2 snapshots"
+    assert found.hint.startswith(
+        "if it is new and empty: restore it first: poolferry restore run photos --to tank/photos --aside"
+    )
+
+
+def test_a_target_that_holds_what_a_restored_older_copy_did_not_says_so() -> None:
+    """Another disk is newer than the one that the restore came from: what it has more may be the only copy."""
+    world, _ = copied("a", "b", "c")
+    for guid in [one.guid for one in world.source.node(ROOT).snapshots][1:]:
+        world.source.destroy_snapshot(ROOT, guid)
+        world.source.nodes[ROOT] = replace(world.source.node(ROOT), bookmarks=())
+    world.source.snapshot(ROOT, "new")
+    world.job = replace(world.job, options=replace(options_of(world.job), may_destroy=("rollback",)))
+    restored = "on 2026-03-01 12:00 UTC from poolferry-red/photos/photos"
+    facts = {LAST_RESTORE: restored}
+    found = decided(world, facts)
+    assert isinstance(found, Refusal), "consent to lose what the target has more was not given for this"
+    assert found.why == f"{COPY} holds 2 snapshots that the source lost: it was restored {restored}"
+    assert "zfs rollback" not in found.hint
+    assert "autosnap" not in str(found)
+    assert isinstance(decided(world, facts | {seen_restore_key("vault"): restored}), ActionPlan), "a run there since"
+    assert isinstance(decided(world, {}), ActionPlan)
+
+
+def test_a_state_that_lasts_keeps_its_first_instant() -> None:
+    first = SourceStateRecord(state=SourceState.ANEW, since=NOW, why="one", hint="x")
+    later = replace(first, since=NOW + timedelta(days=1), why="two")
+    kept = next_source_state(str(first), later)
+    assert (kept.since, kept.why) == (NOW, "two")
+    assert parse_source_state(str(kept)) == kept
+    restored = replace(later, state=SourceState.RESTORED)
+    assert next_source_state(str(first), restored) == restored
+    assert [parse_source_state(text) for text in ("", "x", "[1]", '["x", "y", "z", "a"]', "7")] == [None] * 5

@@ -329,6 +329,19 @@ def test_a_receive_of_another_program_is_not_ended() -> None:
     assert refusal.evidence[0].startswith("process 4711;")
 
 
+def test_a_receive_that_no_run_of_ours_began_is_not_ended_whatever_it_receives() -> None:
+    """Another program may send the same snapshots: its data flow, and ending it would cut them."""
+    world = cut_increment()
+    world.target.receiving[COPY] = 4711
+    world.target.strangers.add(4711)
+    refusal = world.decide()
+    assert isinstance(refusal, Refusal)
+    assert refusal.why == f"another program receives into {COPY}"
+    assert refusal.evidence == ("process 4711; no run of ours began it",)
+    assert "if it waits for a sender that is gone, end it: kill 4711" in refusal.hint
+    assert world.target.receiving == {COPY: 4711}
+
+
 def test_a_receive_outside_the_job_is_left_alone() -> None:
     world = ferry("a")
     world.run()

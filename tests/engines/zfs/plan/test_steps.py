@@ -84,7 +84,7 @@ def test_a_full_send_word_for_word() -> None:
     (step,) = build(FULL, current="a")
     assert lines(step) == [
         "zfs send -PLcep tank/photos@a", "mbuffer -q -s 128k -m 65536k",
-        f"zfs receive -s -u {FIRST} {ELSEWHERE} vault/copies/photos",
+        f"zfs receive -s -u -x poolferry:receive {FIRST} {ELSEWHERE} vault/copies/photos",
     ]  # fmt: skip
     assert step.proof == SnapshotPresent(dataset=COPY, guid=1, snapshot="a")
     assert (step.action, step.why, step.worker) == (
@@ -108,16 +108,16 @@ def test_increments_from_snapshots_bookmarks_and_origins() -> None:
         seen=seen,
     )
     assert lines(one)[0] == "zfs send -PLcep -i tank/photos@a tank/photos@b"
-    assert lines(one)[2] == f"zfs receive -s -u {ASIDE} vault/copies/photos"
+    assert lines(one)[2] == f"zfs receive -s -u -x poolferry:receive {ASIDE} vault/copies/photos"
     assert lines(all_between)[0] == "zfs send -PLcep -I tank/photos@a tank/photos@b"
     # zfs refuses -p from a bookmark on.
     assert lines(mark)[0] == "zfs send -PLce -i tank/photos/x#kept tank/photos/x@b"
-    assert lines(mark)[2] == "zfs receive -s -u vault/copies/photos/x"
+    assert lines(mark)[2] == "zfs receive -s -u -x poolferry:receive vault/copies/photos/x"
     # A clone's origin goes by the name that the target has for it.
     assert lines(clone)[0] == "zfs send -PLcep -i tank/photos@a tank/photos/x@c"
     assert (
         lines(clone)[2]
-        == f"zfs receive -s -u {FIRST} -o origin=vault/copies/photos@other {ELSEWHERE} vault/copies/photos/x"
+        == f"zfs receive -s -u -x poolferry:receive {FIRST} -o origin=vault/copies/photos@other {ELSEWHERE} vault/copies/photos/x"
     )
     assert [step.makes for step in (one, all_between, mark, clone)] == [None] * 4
 
@@ -170,14 +170,14 @@ def test_encrypted_datasets_bring_properties_only_raw() -> None:
     (bare,) = build(FULL, properties=False)
     assert lines(raw)[0] == "zfs send -PwLcep tank/photos@a"
     assert lines(plain)[0] == lines(bare)[0] == "zfs send -PLce tank/photos@a"
-    assert "-x" not in lines(plain)[2]
+    assert "-x mountpoint" not in lines(plain)[2]
 
 
 def test_a_volume_is_given_only_what_a_volume_has() -> None:
     seen = world(side(SOURCE, dataset("", A, kind=DatasetType.VOLUME)))
     (step,) = build(FULL, seen=seen, protect=("compression", "recordsize"))
     assert lines(step)[2] == (
-        "zfs receive -s -u -o readonly=on -o reservation=none -o refreservation=none -o poolferry:flags=Lce "
+        "zfs receive -s -u -x poolferry:receive -o readonly=on -o reservation=none -o refreservation=none -o poolferry:flags=Lce "
         "-x compression vault/copies/photos"
     )
 
@@ -193,7 +193,7 @@ def test_a_resumed_send(*, first: bool) -> None:
     action = ResumedSend(dataset="", token=token(), snapshot=B, first=first, why="it was cut")
     (step,) = build(action, current="b")
     assert lines(step)[0] == f"zfs send -P -t {LATER}"
-    assert lines(step)[2] == f"zfs receive -s -u {FIRST + ' ' if first else ''}vault/copies/photos"
+    assert lines(step)[2] == f"zfs receive -s -u -x poolferry:receive {FIRST + ' ' if first else ''}vault/copies/photos"
     assert (step.action, step.makes) == ("send tank/photos @b, the rest", "b")
 
 
@@ -216,7 +216,7 @@ def test_only_onto_our_placeholder_a_receive_is_forced_and_then_it_is_none_any_m
 def test_what_the_first_properties_clear_is_given_again(*, placeholder: bool) -> None:
     copy = dataset("", A, placeholder=placeholder, bare=not placeholder)
     (step,) = build(incremental(), seen=world(target=side(COPY, copy)))
-    assert lines(step)[2] == f"zfs receive -s -u {FIRST} {ELSEWHERE} vault/copies/photos"
+    assert lines(step)[2] == f"zfs receive -s -u -x poolferry:receive {FIRST} {ELSEWHERE} vault/copies/photos"
 
 
 def test_the_last_send_of_the_roots_newest_makes_the_point() -> None:
@@ -270,8 +270,8 @@ def test_cursors_are_kept_in_one_command_and_holds_in_another() -> None:
     ours = KEEPER
     assert [by_program.worker, hold.worker] == ["main", "main"]
     assert lines(by_program)[0].endswith(
-        f"tank tank/photos a poolferry_{ours}_{1:016x} tank/photos/x b poolferry_{ours}_{2:016x} "
-        f"tank/photos/x b poolferry_held_{ours}_{2:016x}"
+        f"tank tank/photos @a poolferry_{ours}_{1:016x} tank/photos/x @b poolferry_{ours}_{2:016x} "
+        f"tank/photos/x @b poolferry_held_{ours}_{2:016x}"
     )
     assert by_program.action == "remember 2 snapshots by bookmarks"
     assert "zfs program" in lines(by_program)[0]

@@ -13,9 +13,9 @@ from orchestrator.engines.zfs.survey.parse import UnreadableListing
 from tests.engines.zfs.sides import COPY, SOURCE, world
 
 TOLD = """=datasets
-tank\tfilesystem\t11\t98304\t-\t-
-tank/a b\tfilesystem\t12\t0\tLceb\t-
-tank/v\tvolume\t13\t5\tLce\ton
+tank\tfilesystem\t11\t98304\t-\t-\t-
+tank/a b\tfilesystem\t12\t0\tLceb\t-\t-
+tank/v\tvolume\t13\t5\tLce\t-\ton
 =snapshots
 tank/a b@one\t21\t1700000000
 tank/a b@two\t22\t1700000001

@@ -2,11 +2,12 @@
 
 import json
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 from orchestrator.domain.kit import KitContents
-from orchestrator.domain.place import Location
+from orchestrator.domain.place import Host, Location
 from orchestrator.engines.zfs.recovery import kit
 from orchestrator.engines.zfs.recovery import pool_layout as layout
 from orchestrator.engines.zfs.survey.parse import UnreadableListing
@@ -153,15 +154,56 @@ def test_the_page_tells_what_lies_above_and_where_keys_are_but_no_key() -> None:
         "zfs create -o 'mountpoint=/srv/d ata' -o keylocation=prompt -o encryption=aes-256-gcm -o keyformat=passphrase tank/data"
         in page
     )
-    assert "* `tank/data`: a passphrase key, from prompt: `zfs load-key -r tank/data`" in page
+    assert "* `tank/data`: a passphrase key, from prompt" in page
     assert "Nothing was encrypted." in made(datasets="tank\ttype\tfilesystem\t-\t-\n").recovery
-    assert " -F" not in page
+    assert page.count("-F") == 1, "into a pool's own dataset alone"
+
+
+def test_the_page_is_made_for_the_place_that_it_lies_at() -> None:
+    """A kit of today goes to the next disk of a set, too."""
+    red = made()
+    here = job(source=Location(path="tank/data/photos"))
+    on_blue = replace(here, target=replace(here.target, location=Location(path="poolferry-blue/photos/photos")))
+    blue = kit.kit_for_place(on_blue, red)
+    assert "zpool import -N poolferry-blue" in blue.recovery
+    assert "vault" not in blue.recovery
+    assert json.loads(blue.content)["copy"] == "poolferry-blue/photos/photos"
+    assert kit.kit_for_place(here, red) == red
+    far = replace(
+        on_blue,
+        target=replace(on_blue.target, location=Location(path="b/c", host=Host(name="nas", user="root", port=99))),
+    )
+    page = kit.kit_for_place(far, red).recovery
+    assert "far='ssh -p 99 root@nas'" in page
+    assert "zpool import -N" not in page
+
+
+def test_each_key_is_loaded_where_a_raw_stream_left_a_prompt() -> None:
+    rows = "".join(
+        f"{name}\t{kind}\t{value}\t-\t-\n"
+        for name, root, place in (
+            ("tank/data/photos", "tank/data/photos", "file:///k"), ("tank/data/photos/x", "tank/data/photos", "none"),
+            ("tank/data/photos/own", "tank/data/photos/own", "prompt"),
+        )
+        for kind, value in (("encryptionroot", root), ("keyformat", "raw"), ("keylocation", place))
+    )  # fmt: skip
+    page = kit.make_kit(
+        job(source=Location(path="tank/data/photos")), NOW, kit.parse_kit_survey(told(datasets=rows))
+    ).recovery
+    blocks = (part.partition("```")[0] for part in page.split("```sh\n")[1:])
+    (block,) = (part for part in blocks if "load-key" in part)
+    loads = [line.partition(" || ")[2] for line in block.splitlines()]
+    assert [line for line in loads if line] == [
+        "zfs load-key -L file:///k tank/data/photos", "zfs set keylocation=file:///k tank/data/photos",
+        "zfs load-key tank/data/photos/own", "zfs load-key -L file:///k tank/data/photos/x", "zfs change-key -i tank/data/photos/x",
+    ]  # fmt: skip
 
 
 def test_a_shell_understands_the_page() -> None:
     blocks = made().recovery.split("```sh\n")[1:]
     script = "\n".join(block.partition("```")[0] for block in blocks)
     assert script.count("zfs receive -u") == 3
+    assert all("(set -e\n" in block for block in blocks if block.startswith("("))
     assert subprocess.run(["sh", "-n"], input=script, text=True, capture_output=True, check=False).stderr == ""
 
 

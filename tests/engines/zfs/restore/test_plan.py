@@ -9,10 +9,12 @@ import pytest
 from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
-from orchestrator.domain.point import RestorePoint, Verdict
+from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.comparison import ComparisonPlan
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.model import ActionPlan, FullSend, HoldBases, IncrementalSend, Snapshot
+from orchestrator.engines.zfs.restore import plan as returning
+from orchestrator.engines.zfs.restore.model import Properties
 from orchestrator.engines.zfs.restore.plan import cut_to_point, is_original_place
 from tests.engines.zfs.model_run import Cut, Ferry, encrypt, ferry, requested
 from tests.engines.zfs.restore.builders import COPY, ROOT, WayBack, forward, way_back
@@ -263,7 +265,7 @@ def test_a_raw_copy_returns_without_properties() -> None:
     (line,) = [str(step.work) for step in planned(way_back(own)).steps if step.copies]
     assert line.startswith(f"zfs send -PwLce {COPY}@a | ")
     assert "poolferry:flags=wLceb" in line
-    assert " -x " not in line
+    assert " -x mountpoint" not in line
 
 
 def test_a_child_of_a_raw_copy_returns_raw() -> None:
@@ -348,6 +350,75 @@ def test_what_is_settled_and_in_use_again_is_not_judged_once_more() -> None:
     assert isinstance(found, ComparisonPlan)
     assert (found.findings, found.datasets, found.warnings) == ((), 1, ())
     there[ROOT] = replace(there[ROOT], written=1)
+    way.target.snapshot(ROOT, "of a timer")
     found = ENGINE.plan_restore_verification(way.seen(), requested())
     assert isinstance(found, ComparisonPlan)
-    assert [each.verdict for each in found.findings] == [Verdict.EDITED]
+    assert (found.findings, found.datasets) == ((), 1), "a mount below it makes a folder in it, and people use it"
+
+
+def waiting(way: WayBack, *names: str) -> None:
+    """All is whole; what has one of these names waits for its key, and the rest is in use."""
+    for name in way.target.below(ROOT):
+        waits = name[len(ROOT) + 1 :] in names
+        way.target.nodes[name] = replace(way.target.nodes[name], flags=None, waits=waits, written=0 if waits else 1)
+
+
+def test_the_same_command_goes_on_with_what_waits_and_leaves_the_rest_in_use() -> None:
+    way = way_back(forward("a", "b", below=("x", "y")))
+    way.run()
+    waiting(way, "x")
+    way.target.snapshot(ROOT, "of a timer")
+    way.target.destroy_snapshot(ROOT, way.target.nodes[ROOT].snapshots[1].guid)
+    home: Properties = {name: {} for name in ("", "x", "y")}
+    for allowed in ((), ("aside",)):
+        found = way.plan(requested(*allowed), home=home)
+        assert found.whole, found
+        assert isinstance(found.decision, Plan)
+        assert {line for step in found.decision.steps for line in str(step.work).split() if "tank/" in line} == {
+            f"{ROOT}/x"
+        }
+    way.target.nodes[f"{ROOT}/y"] = replace(way.target.nodes[f"{ROOT}/y"], snapshots=())
+    assert refused(way).why == f"{ROOT} is there; a restore overwrites nothing", "a dataset that is another one now"
+
+
+def test_a_run_goes_on_with_all_while_a_part_waits_for_its_key() -> None:
+    out = forward("a", below=("x", "y"))
+    way = way_back(out)
+    way.run()
+    back = Ferry(source=way.target, target=way.source, job=out.job)
+    found = back.decide()
+    assert isinstance(found, Refusal)
+    assert found.hint == f"finish that: poolferry restore run photos --to {ROOT}"
+    waiting(way, "x")
+    way.target.snapshot(f"{ROOT}/y", "new")
+    found = back.run()
+    assert isinstance(found, ActionPlan), found
+    assert back.newest_is_there("y")
+    assert found.warnings == (
+        f"{ROOT}/x: restored, and waits for a key or for its mountpoint: poolferry restore run photos --to {ROOT}",
+    )
+
+
+def test_said_again_after_a_good_restore_it_is_back_already() -> None:
+    way = way_back(forward("a", "b", below=("x",)))
+    way.run()
+    waiting(way)
+    for request in (requested(), requested("aside")):
+        found = returning.plan(replace(way.seen(), already=True), request).decision
+        assert isinstance(found, NothingToDo), found
+    assert isinstance(way.plan().decision, Refusal), "but what history knows nothing of is only there"
+    way.target.nodes.pop(f"{ROOT}/x")
+    assert isinstance(returning.plan(replace(way.seen(), already=True), requested()).decision, Refusal)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("none", "is not there"), ("x", "is not encrypted"), ("", "has its key loaded")]
+)
+def test_only_of_a_missing_key_it_can_be_said_that_it_is_lost(name: str, why: str) -> None:
+    out = forward("a", below=("x",))
+    way = way_back(out)
+    way.run()
+    encrypt(way.target, ROOT)
+    found = returning.plan(replace(way.seen(), lost=frozenset({name})), requested()).decision
+    assert isinstance(found, Refusal)
+    assert found.why.endswith(why), found

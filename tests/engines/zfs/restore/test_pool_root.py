@@ -55,7 +55,7 @@ def test_an_empty_one_is_taken_then_looked_at_again_and_only_then_received_into(
     forced = [str(step.work) for step in found.decision.steps if " -F " in str(step.work)]
     assert len(forced) == 1, "children are received as always"
     own = [str(step.work) for step in found.decision.steps if step.copies and step.worker == "tank"]
-    assert not any(" -x " in line or "send -PLceb" in line for line in own), (
+    assert not any(" -x mountpoint" in line or "send -PLceb" in line for line in own), (
         "first properties would clear its own, our marks too"
     )
     assert "poolferry:flags=Lceb" in own[0]

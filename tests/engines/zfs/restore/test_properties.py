@@ -177,12 +177,21 @@ def test_what_another_has_the_place_of_waits_with_all_below_it() -> None:
     found = settling.plan(seen(*there, copied={}, home=home, mounts=mounts))
     assert mounted(found) == []
     marks = [f"zfs inherit poolferry:{mark} tank/photos/z" for mark in ("placeholder", "flags")]
-    assert lines(found) == ["zfs inherit -S canmount tank/photos/z", *marks]
+    waiting = [
+        "zfs set poolferry:waits=on tank/photos tank/photos/x",
+        "zfs inherit poolferry:flags tank/photos/x tank/photos",
+    ]
+    assert lines(found) == ["zfs inherit -S canmount tank/photos/z", *waiting, *marks]
     assert isinstance(found, Plan)
     assert found.warnings == (
         "tank/photos is not mounted, as tank/photos_aside has /tank/photos: unmount that, and run the same command again",
     )
-    waits = settling.plan(seen(*there[:2], copied={}, home=home, mounts=mounts))
+    marked = [replace(one, flags=None, waits=True) for one in there[:2]]
+    assert settling.waiting_datasets(seen(*marked, copied={}, home=home, mounts=mounts)) == (
+        "tank/photos",
+        "tank/photos/x",
+    )
+    waits = settling.plan(seen(*marked, copied={}, home=home, mounts=mounts))
     assert isinstance(waits, NothingToDo)
     assert waits.warnings == found.warnings
 
@@ -197,7 +206,9 @@ def test_nothing_is_mounted_over_files_that_lie_there() -> None:
     assert isinstance(found, Plan)
     (warning,) = found.warnings
     assert warning.startswith("tank/photos/x is not mounted, as files lie in /etc/profile.d, which it would hide")
-    assert not any("poolferry" in line and "tank/photos/x" in line.split() for line in lines(found)), "its mark stays"
+    assert [line for line in lines(found) if "poolferry" in line and "tank/photos/x" in line.split()] == [
+        "zfs set poolferry:waits=on tank/photos/x", "zfs inherit poolferry:flags tank/photos/x",
+    ]  # fmt: skip
 
 
 def test_what_is_mounted_by_itself_already_is_fine() -> None:
@@ -217,7 +228,15 @@ def test_what_is_locked_is_not_mounted_nor_what_lies_below() -> None:
     found = settling.plan(seen(*there, copied={}, home=home))
     assert mounted(found) == []
     assert isinstance(found, Plan)
-    assert found.warnings == ("tank/photos is encrypted: zfs load-key -r tank/photos, then zfs mount -a",)
+    (warning,) = found.warnings
+    assert warning == (
+        "2 datasets of tank/photos: whole, and not in use before the key is loaded: tank/photos and 1 more: "
+        "zfs load-key tank/photos; then run the same command again; "
+        "if a key is lost for ever: the same command with --lost-key tank/photos"
+    )
+    assert settling.waiting_datasets(seen(*there, copied={}, home=home)) == (
+        "tank/photos", "tank/photos/open", "tank/photos/x",
+    )  # fmt: skip
 
 
 def test_a_place_that_only_held_others() -> None:
@@ -339,13 +358,53 @@ def test_what_had_the_key_of_its_parent_has_it_again() -> None:
 def test_keys_that_are_missing_are_waited_for() -> None:
     waits = keyed("", "x", root="77", x="77", loaded=False)
     found = settling.plan(waits)
-    assert not [line for line in lines(found) if "poolferry:flags" in line]
+    assert "zfs inherit poolferry:flags tank/photos/x" in lines(found), "it is whole: the runs of its job go on"
     assert isinstance(found, Plan)
     (warning,) = found.warnings
     assert warning == (
-        "1 dataset of tank/photos shared the key of what lies above, and shall again: "
-        "load all keys (zfs load-key -r tank/photos), then run the same command again"
+        "1 dataset of tank/photos: whole, and not in use before the key is loaded: tank/photos/x: "
+        'for each in tank/photos tank/photos/x; do zfs load-key "$each"; done; then run the same command again; '
+        "if a key is lost for ever: the same command with --lost-key tank/photos/x"
     )
+
+
+def test_a_key_in_a_file_is_named_for_what_shared_it() -> None:
+    """A raw stream left a prompt as the location of each."""
+    case = keyed("", "x", "y", loaded=False, keyformat="raw")
+    told = PropertyValue(value="file:///k e y", received=None, source="local")
+    home = {name: {**values, "keylocation": replace(told, value="prompt")} for name, values in case.home.items()}
+    home[""]["keylocation"] = told
+    case = replace(case, home=home, copied={"": {"keylocation": told}}, keyless=frozenset({"file:///k e y"}))
+    found = settling.plan(case)
+    assert isinstance(found, Plan)
+    (warning,) = found.warnings
+    assert warning == (
+        "2 datasets of tank/photos: whole, and not in use before the key is loaded: tank/photos/x and 1 more "
+        "(file:///k e y is not there: bring that back first): "
+        "for each in tank/photos tank/photos/x tank/photos/y; do zfs load-key -L 'file:///k e y' \"$each\"; done; "
+        "then run the same command again; if a key is lost for ever: the same command with --lost-key tank/photos/x"
+    )
+
+
+def test_nothing_waits_for_a_key_that_is_lost() -> None:
+    case = keyed("", "x", "own", "own/y", root="77", x="77", own="5", **{"own/y": "5"}, loaded=False)
+    home = {
+        name: {**told, "mountpoint": PropertyValue(value=f"/tank/photos/{name}", received=None, source="default")}
+        for name, told in case.home.items()
+    }
+    case = replace(case, home=home, lost=frozenset({"own"}))
+    assert settling.waiting_datasets(case) == ("tank/photos", "tank/photos/x")
+    datasets = {
+        name: replace(one, key_loaded=not name.startswith("own")) for name, one in case.world.target.datasets.items()
+    }
+    case = replace(case, world=replace(case.world, target=replace(case.world.target, datasets=datasets)))
+    found = settling.plan(case)
+    assert settling.waiting_datasets(case) == ()
+    assert mounted(found) == ["tank/photos", "tank/photos/x"]
+    assert not any("canmount" in line and "own" in line for line in lines(found)), "else each boot would complain"
+    assert isinstance(found, Plan)
+    assert [warning.partition(":")[0] for warning in found.warnings] == ["tank/photos/own", "tank/photos/own/y"]
+    assert "nothing is destroyed" in found.warnings[0]
 
 
 def test_what_lies_below_a_locked_one_waits_with_it() -> None:
@@ -356,7 +415,10 @@ def test_what_lies_below_a_locked_one_waits_with_it() -> None:
         for name, told in case.home.items()
     }
     found = lines(settling.plan(replace(case, home=home)))
-    assert found == ["zfs inherit -S canmount tank/photos"]
+    assert found == [
+        "zfs set poolferry:waits=on tank/photos tank/photos/own tank/photos/x",
+        "zfs inherit poolferry:flags tank/photos/x tank/photos/own tank/photos",
+    ]
 
 
 def test_of_keys_in_files_the_place_tells() -> None:
@@ -391,4 +453,4 @@ def test_what_the_source_remembered_for_its_targets_is_made_again_by_guid() -> N
     assert isinstance(found, Plan)
     made = [step.work for step in found.steps if step.action.startswith("remember")]
     assert len(made) == 1
-    assert str(made[0]).endswith(f"tank tank/photos a {ours}")
+    assert str(made[0]).endswith(f"tank tank/photos @a {ours}")

@@ -7,13 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.place import Location
-from orchestrator.engines.zfs.model import Bookmark, DatasetType, SendFlags, SideSurvey, Snapshot
+from orchestrator.engines.zfs.model import (
+    Bookmark,
+    ChangedEntry,
+    DatasetType,
+    ReceiveProcess,
+    SendFlags,
+    SideSurvey,
+    Snapshot,
+)
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, cursor_bookmark_name, hold_bookmark_name
 from orchestrator.engines.zfs.survey.parse import (
     DelegatedRights,
     UnreadableListing,
     find_holds,
     make_side,
+    parse_changes,
     parse_newest,
     parse_number,
     parse_points,
@@ -175,11 +184,14 @@ def test_held_snapshots_are_those_whose_bookmark_says_so() -> None:
 
 def test_who_receives() -> None:
     lines = (
-        "=process 10\n/sbin/zfs\nreceive\n-s\nvault/r/p/a b\n=process 11\nzfs\nrecv\nvault/r/p\n=process 12\nzfs\nsend\n"
+        "=process 10\n/sbin/zfs\nreceive\n-s\n-x\npoolferry:receive\nvault/r/p/a b\n=process 11\nzfs\nrecv\nvault/r/p\n=process 12\nzfs\nsend\n"
         "vault/r/p\n=process 13\nsudo\nzfs\nreceive\nvault/r/p\n=process 14\nzfs\nreceive\nvault/r/pp\n=process 15\n"
         "=process 16\ngrep\nreceive"
     ).splitlines()
-    assert parse_receiving(lines, "vault/r/p") == {"a b": 10, "": 11}
+    assert parse_receiving(lines, "vault/r/p") == {
+        "a b": ReceiveProcess(pid=10, ours=True),
+        "": ReceiveProcess(pid=11, ours=False),
+    }
     assert parse_receiving([], "vault/r/p") == {}
 
 
@@ -206,3 +218,31 @@ def test_rights_that_were_delegated_to_us() -> None:
         user="ferry", read_only=False, resumable="active", dataset="vault", rights=rights
     )
     assert parse_rights(["=readonly on"]).read_only
+
+
+def test_changes_are_read_below_their_folder_and_only_when_whole() -> None:
+    said = (
+        "=dataset v/c d\n=at /mnt/c\\040d\nM\t/\t/mnt/c\\0040d/\n+\t/\t/mnt/c\\0040d/kid\nR\tF\t/mnt/c\\0040d/a\t/mnt/c\\0040d/b\n"
+        "M\tF\t/mnt/c\\0040d/n\\0303\\0244\t(+1)\n=end\n=dataset v/cut\n=at /\nM\tF\t/x\n=dataset v/same\n=at /\n=end\n"
+    )
+    assert parse_changes(said.encode().split(b"\n")) == {
+        "v/c d": (
+            ChangedEntry(how="M", folder=True, path=""),
+            ChangedEntry(how="+", folder=True, path="kid"),
+            ChangedEntry(how="R", folder=False, path="a"),
+            ChangedEntry(how="M", folder=False, path="n\u00e4"),
+        ),
+        "v/same": (),
+    }
+    with pytest.raises(ValueError, match="not below"):
+        parse_changes([b"=dataset v", b"=at /mnt/a", b"M\tF\t/mnt/ab"])
+
+
+def test_text_of_a_login_is_named_as_what_it_is() -> None:
+    said = f"WELCOME to backup\n\n{HEAD}=datasets\n=absent\n=end\n".encode()
+    with pytest.raises(
+        UnreadableListing, match="a login there prints text of its own before every answer, 'WELCOME to"
+    ):
+        parse_survey(said.split(b"\n"))
+    with pytest.raises(UnreadableListing, match="not as zfs prints it: 'sh: no such'"):
+        parse_survey([b"sh: no such", b"thing"])

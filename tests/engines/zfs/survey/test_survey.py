@@ -21,7 +21,14 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline, Plan, Step
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.engines.zfs.model import ActionPlan, Dataset, FullSend, IncrementalSend, SnapshotPresent
+from orchestrator.engines.zfs.model import (
+    ActionPlan,
+    Dataset,
+    FullSend,
+    IncrementalSend,
+    ReceiveProcess,
+    SnapshotPresent,
+)
 from orchestrator.engines.zfs.plan import steps
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, hold_bookmark_name, replication_target_id
 from orchestrator.engines.zfs.survey.confirm import confirm_snapshots, estimate_sizes
@@ -89,11 +96,13 @@ def test_each_side_is_asked_only_what_it_is_needed_for() -> None:
     assert (source.stages[0].host, target.stages[0].host) == (None, HOST)
     assert words(source) == (
         "sudo", "tank", "tank/photos", "-d1", "-d0",
-        "type,guid,createtxg,origin,encryption,encryptionroot,keystatus,used,poolferry:flags",
+        "type,guid,createtxg,origin,encryption,encryptionroot,keystatus,used,checksum,copies,dedup,sync,zoned,poolferry:flags,poolferry:waits",
         "name,guid,createtxg,creation", "snapshot,bookmark", "no", "tank",
     )  # fmt: skip
     assert words(target)[3:5] == ("-d1", "-d0")
-    assert words(target)[5].endswith("mounted,available,poolferry:flags,poolferry:placeholder")
+    assert words(target)[5].endswith(
+        "mounted,readonly,canmount,available,poolferry:flags,poolferry:placeholder,poolferry:waits"
+    )
     assert words(target)[6:] == ("name,guid,createtxg", "snapshot", "yes", "vault", "vault/copies")
     requested = reader()
     survey(job(), ASKED, requested)
@@ -145,14 +154,14 @@ def test_only_a_cut_receive_is_worth_a_look_at_processes() -> None:
     requested = reader(HERE, cut, (holds("=process"), said))
     seen = survey(job(), ASKED, requested)
     assert len(requested.requested) == 3
-    assert seen.receiving == {"x": 7}
+    assert seen.receiving == {"x": ReceiveProcess(pid=7, ours=False)}
     assert seen.target.datasets["x"].partial
     assert seen.tokens[LATER] is not None
     broken = cut.replace(LATER, "1-0-0-00")
     assert survey(job(), ASKED, reader(HERE, broken, (holds("=process"), said))).tokens == {"1-0-0-00": None}
     unfinished = THERE.replace("=snapshots", rows(f"{COPY.path}/x", "inconsistent=1") + "=snapshots")
     seen = survey(job(), ASKED, reader(HERE, unfinished, (holds("=process"), said)))
-    assert (seen.tokens, seen.receiving) == ({}, {"x": 7})
+    assert (seen.tokens, seen.receiving) == ({}, {"x": ReceiveProcess(pid=7, ours=False)})
 
 
 def test_our_holds_show_by_the_bookmarks_beside_them() -> None:

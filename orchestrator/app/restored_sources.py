@@ -1,0 +1,37 @@
+"""What a finished restore means for all jobs of its source: none takes it for one that was made anew, and all know of it."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.run import Outcome
+from orchestrator.domain.source_identity import LAST_RESTORE, SOURCE_IDENTITY
+
+if TYPE_CHECKING:
+    from orchestrator.domain.run import RunReport
+    from orchestrator.history.store import History
+
+
+def note_restore(
+    history: "History", jobs: Iterable[Job], job: Job, to: Location, report: "RunReport", now: datetime
+) -> None:
+    """Remember a restore to its original place, for each job whose source is that place, lies in it, or holds it."""
+    if (
+        report.outcome not in (Outcome.DONE, Outcome.WAITING)
+        or to.path.startswith("/")
+        or " is back already" in report.why
+    ):
+        return
+    told = f"on {now:%Y-%m-%d %H:%M} UTC from {job.target.location}"
+    for each in jobs:
+        if _touches(each.source, to) and _touches(job.source, to):
+            history.remember(each.name, LAST_RESTORE, told)
+            if f"{each.source.path}/".startswith(f"{to.path}/"):
+                history.remember(each.name, SOURCE_IDENTITY, "")
+
+
+def _touches(source: Location, to: Location) -> bool:
+    one, other = f"{source.path}/", f"{to.path}/"
+    return source.host == to.host and (one.startswith(other) or other.startswith(one))

@@ -1,0 +1,89 @@
+"""The steps that write manifests: of a new point, or of a mirror, with the comparison with the source."""
+
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview, Step
+from orchestrator.domain.point import RestorePoint
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.rsync import commands
+from orchestrator.engines.rsync.model import MANIFEST, MIRROR, OURS, CountsEqual, RsyncSurvey
+from orchestrator.engines.rsync.options import options_of
+
+Stage = tuple[Step, ...]
+_HINT = (
+    "the target's user or filesystem cannot store them: write owners = false, modes = false, acls = false or xattrs = false in "
+    "[rsync], whichever may be lost, and run again, which continues; or copy to a target that can, as its root"
+)
+
+
+def is_all_damaged(world: RsyncSurvey) -> bool:
+    """Return True when nothing of the newest point may be believed: its manifest was forged."""
+    return b"" in world.target.damaged
+
+
+def record_manifest(
+    job: Job, world: RsyncSurvey, work: Location, name: str, base: RestorePoint | None, request: RunRequest
+) -> Stage:
+    """Return the stage that writes the new point's manifest; its check: the manifest matches rsync's list."""
+    recording = ManifestRecording(
+        tree=work,
+        manifest=job.target.location / MANIFEST,
+        point=name,
+        moved=request.notes,
+        linked=None if is_all_damaged(world) else base,
+        digest=job.verify.digest,
+        review=_review(job, world, work, request),
+    )
+    return (_manifest(recording, CountsEqual(tree=work)),)
+
+
+def _review(job: Job, world: RsyncSurvey, tree: Location, request: RunRequest) -> SourceReview:
+    """Return the comparison of the finished copy with the source."""
+    options, names = options_of(job), f"{request.notes}/again"
+    command = commands.settle_command(job, tree, world, names, anew=True)
+    return SourceReview(
+        source=job.source,
+        one_filesystem=options.one_file_system,
+        owners=options.owners and (options.numeric_ids or not (job.source.host or tree.host)),
+        modes=options.modes,
+        grain_ns=2 * 10**9 if world.target.coarse else 1,
+        parts=("a" if options.acls else "") + ("uo" if options.xattrs else ""),
+        links=options.hard_links,
+        mirror=not options.points,
+        again=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-again"),
+        names=names,
+        hint=_HINT,
+    )
+
+
+def _manifest(recording: ManifestRecording, proof: CountsEqual | None) -> Step:
+    return Step(
+        action="write the manifest",
+        why="each entry with its digest, so that the copy can be verified by itself",
+        worker="main",
+        work=recording,
+        expected=None,
+        proof=proof,
+    )
+
+
+def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
+    """Return the stage that writes the mirror's manifest. Without consent to delete, no count can be checked."""
+    root = job.target.location
+    manifest = root / MANIFEST
+    mirrored, linked = world.target.mirrored, None
+    if mirrored is not None and not is_all_damaged(world):  # an interrupted first copy has its marker, and no manifest
+        linked = RestorePoint(name=MIRROR, taken=mirrored, tree=root, manifest=manifest)
+    recording = ManifestRecording(
+        tree=root,
+        manifest=manifest,
+        point=MIRROR,
+        moved=request.notes,
+        linked=linked,
+        digest=job.verify.digest,
+        apart=(OURS.encode(),),
+        review=_review(job, world, root, request),
+    )
+    proof = CountsEqual(tree=root) if options_of(job).delete else None
+    return (replace(_manifest(recording, proof), makes=MIRROR),)

@@ -1,0 +1,103 @@
+r"""Access lists and extended attributes of an entry as one short text: a digest for each part that the entry has.
+
+`a`: access lists; `u`: attributes of users; `o`: capabilities and what else only root may set. "-" where there is none; an empty
+text says nothing of them. What a filesystem invents for itself (system.nfs4_acl, btrfs.…) is none of them.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+
+NO_ATTRIBUTES = "-"
+UNRECORDED = ""
+ALL_PARTS = "auo"
+_ACCESS_LISTS = (b"system.posix_acl_access", b"system.posix_acl_default")
+_PARTS = re.compile(r"([auo])([0-9a-f]+)")
+_NAMES = {"a": "access list", "u": "extended attributes", "o": "capabilities or attributes of root"}
+_OCTAL = re.compile(rb"\\([0-3][0-7]{2})")
+_BYTES = 12
+_FILE = b"# file: "
+
+
+def attribute_text(values: Mapping[bytes, bytes]) -> str:
+    """Return the text for these attributes, by name."""
+    parts: dict[str, list[bytes]] = {}
+    for name in sorted(values):
+        if part := _part(name):
+            parts.setdefault(part, []).append(b"%d %b %d %b" % (len(name), name, len(values[name]), values[name]))
+    if not parts:
+        return NO_ATTRIBUTES
+    return "".join(part + _digest(b"".join(parts[part])) for part in ALL_PARTS if part in parts)
+
+
+def _part(name: bytes) -> str:
+    if name in _ACCESS_LISTS:
+        return "a"
+    return {b"user": "u", b"security": "o", b"trusted": "o"}.get(name.partition(b".")[0], "")
+
+
+def _digest(text: bytes) -> str:
+    return blake2b(text, digest_size=_BYTES).hexdigest()
+
+
+def read_attributes(entry: int | bytes) -> str:
+    """Return the text for an open file, or for a path whose last part is not followed. Raises: OSError."""
+    follow = isinstance(entry, int)
+    names = os.listxattr(entry, follow_symlinks=follow)
+    if not names:
+        return NO_ATTRIBUTES
+    wanted = (os.fsencode(name) for name in names)
+    return attribute_text({name: os.getxattr(entry, name, follow_symlinks=follow) for name in wanted if _part(name)})
+
+
+def keep_parts(text: str, parts: str) -> str:
+    """Return the text with only these parts of it, by their letters."""
+    if text in (NO_ATTRIBUTES, UNRECORDED) or parts == ALL_PARTS:
+        return text
+    return "".join(part + digest for part, digest in _PARTS.findall(text) if part in parts) or NO_ATTRIBUTES
+
+
+def attribute_differences(expected: str, found: str, *, ignored: str = "") -> tuple[str, ...]:
+    """Return the differing parts, such as "another access list". `ignored`: letters of parts that are not compared."""
+    if expected == found or not expected or not found:
+        return ()
+    one, other = (dict(_PARTS.findall(text)) for text in (expected, found))
+    return tuple(
+        f"{'other' if part != 'a' else 'another'} {name}" if part in one and part in other
+        else f"{'no' if part in one else 'an unexpected'} {name}" if part == "a"
+        else f"{'no' if part in one else 'unexpected'} {name}"
+        for part, name in _NAMES.items() if part not in ignored and one.get(part) != other.get(part)
+    )  # fmt: skip
+
+
+def parse_attributes(lines: Iterable[bytes]) -> Iterator[bytes]:
+    r"""Yield for each file that getfattr's lines describe its path, `//` and the text. Raises: ValueError.
+
+    It writes a backslash, a newline and other odd bytes of a name as \ooo.
+    """
+    path: bytes | None = None
+    values: dict[bytes, bytes] = {}
+    for line in lines:
+        if line.startswith(_FILE):
+            path = _plain(line[len(_FILE) :])
+        elif not line:
+            if path is not None and values:
+                yield _record(path, values)
+            path, values = None, {}
+        elif path is None:
+            raise ValueError(f"an attribute of no file: {line[:200]!r}")
+        else:
+            name, _, value = line.partition(b"=")
+            values[_plain(name)] = bytes.fromhex(value.decode("ascii").removeprefix("0x"))
+    if path is not None and values:
+        yield _record(path, values)
+
+
+def _plain(name: bytes) -> bytes:
+    return _OCTAL.sub(lambda match: bytes((int(match[1], 8),)), name) if b"\\" in name else name
+
+
+def _record(path: bytes, values: Mapping[bytes, bytes]) -> bytes:
+    name = b"" if path in (b".", b"./.") else path.removeprefix(b"./")
+    return name + b"//" + attribute_text(values).encode()

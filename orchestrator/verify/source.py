@@ -1,0 +1,196 @@
+"""What the source says of its entries after a copy, beside what the copy holds."""
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.process.scripts import script_command
+from orchestrator.verify.attributes import (
+    NO_ATTRIBUTES,
+    UNRECORDED,
+    attribute_differences,
+    keep_parts,
+    parse_attributes,
+)
+from orchestrator.verify.entry import Tolerance, differences, parse_listing, split_records
+
+_FORMAT = r"%P//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\t%C@\0"
+_FEW = 1000
+_LINKS = 1_000_000  # names of files with several names that are remembered
+_BEHIND = b"\xff" * 4096
+_ABSENT = b"absent"
+_PIECE = 1 << 18
+
+
+def source_command(source: Location, *, one_filesystem: bool, attributes: bool) -> Command:
+    """Build the command that lists a source with the times of change and, where asked for, attributes."""
+    words = ("one-filesystem" if one_filesystem else "", "attributes" if attributes else "", _FORMAT)
+    return script_command("verify", "list-source.sh", source.path, *words, effect=Effect.READS, host=source.host)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """An entry of the copy that is not as the source's. `what`: the differences; empty for names that share a file too many."""
+
+    path: bytes
+    kind: str
+    what: tuple[str, ...]
+    told: bytes  # the source's record, to see whether it changes
+
+
+class SourceComparison:
+    """A comparison of the listing of a copy with its source's, entry by entry, both sorted.
+
+    `elapsed`: the seconds since the copy began. What the source changed meanwhile is no difference: the next run copies it.
+    `asked`: where the names are noted whose attributes the copy must be asked for, see `asked_names`.
+    """
+
+    def __init__(
+        self, tolerance: Tolerance, *, elapsed: Callable[[], float], skipped: frozenset[bytes], mirror: bool, links: bool,
+        parts: str, folder: str,
+    ) -> None:  # fmt: skip
+        self._tolerance, self._elapsed, self._skipped = tolerance, elapsed, skipped
+        self._mirror, self._links, self._parts = mirror, links, parts
+        self._inodes: dict[bytes, tuple[bytes, bytes]] = {}
+        self._asked = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # lives as long as the comparison
+        self._folder = folder
+        self.asked = 0
+        self.differences: list[Difference] = []
+        self.count = 0
+        self.attributes = False
+        self._began = 0.0
+
+    def begin(self, records: Iterator[bytes]) -> Iterator[bytes]:
+        """Take the time from the first record; yield those of entries. What is left then are attributes."""
+        self._began = float(next(records)) - self._elapsed()
+        return iter(lambda: next(records, b""), b"")
+
+    def read_attributes(self, records: Iterator[bytes]) -> Iterator[bytes]:
+        """Yield the records of attributes."""
+        first = next(records, None)
+        if first == _ABSENT or not self._parts:
+            return
+        self.attributes = True
+        if first is not None:
+            yield from parse_attributes(chain((first,), records))
+
+    def join(
+        self, listing: Iterable[bytes], source: Iterable[bytes], attributes: Iterable[bytes]
+    ) -> Iterator[tuple[bytes, str]]:
+        """Yield the copy's records, each with the text of its attributes as the source has them."""
+        theirs, texts = iter(source), iter(attributes)
+        other = next(theirs, _BEHIND)
+        text = next(texts, _BEHIND)
+        none = NO_ATTRIBUTES if self.attributes else UNRECORDED
+        for record in listing:
+            end = record.index(b"//") + 2
+            key = record[:end]
+            while other[:end] < key:
+                other = next(theirs, _BEHIND)
+            while text[:end] < key:
+                text = next(texts, _BEHIND)
+            there = other.startswith(key)
+            if there:
+                self._compare(record, other, end)
+            told = none
+            if text.startswith(key):
+                told = keep_parts(text[end:].decode("ascii"), self._parts)
+            if self.attributes and (told != none or not there):
+                self._ask(key, told if there else UNRECORDED, other if there else b"")
+            yield record, told
+
+    def _ask(self, key: bytes, told: str, other: bytes) -> None:
+        self.asked += 1
+        self._asked.write(b"%b%b\t%b\0" % (key, told.encode(), other))
+
+    def asked_names(self) -> Iterator[bytes]:
+        """Yield the names that have attributes, or of which the source knows nothing."""
+        for record in self._records():
+            yield record[: record.index(b"//")]
+
+    def _records(self) -> Iterator[bytes]:
+        self._asked.seek(0)
+        return split_records(iter(lambda: self._asked.read(_PIECE), b""))
+
+    def join_attributes(self, found: Iterable[bytes]) -> dict[bytes, str]:
+        """Compare attributes with those of the copy, sorted; return those of entries that are not as the source's."""
+        changed: dict[bytes, str] = {}
+        texts = iter(found)
+        text = next(texts, _BEHIND)
+        for record in self._records():
+            end = record.index(b"//") + 2
+            path, (expected, _, other) = record[: end - 2], record[end:].partition(b"\t")
+            while text[:end] < record[:end]:
+                text = next(texts, _BEHIND)
+            has = keep_parts(text[end:].decode("ascii"), self._parts) if text[:end] == record[:end] else NO_ATTRIBUTES
+            told = attribute_differences(expected.decode("ascii"), has)
+            if other and told and self._is_old(other, path):
+                kind = chr(other[end])
+                self._add(Difference(path=path, kind=kind, what=told, told=expected + b"\t" + other))
+            if has != expected.decode("ascii"):
+                changed[path] = has
+        return changed
+
+    def _is_old(self, other: bytes, path: bytes) -> bool:
+        """Return whether the source's entry is as it was when the copy began, and was copied at all."""
+        return float(other.rpartition(b"\t")[2]) < self._began and path not in self._skipped
+
+    def _compare(self, record: bytes, other: bytes, end: int) -> None:
+        *one, rest = record[end:].split(b"\t", 6)
+        *two, more = other[end:].split(b"\t", 6)
+        if one == two and one[0] == b"f":
+            if self._links and rest[:2] != b"1\t":
+                self._look_at_links(rest, more, other, end)
+            return
+        found = parse_listing(record)
+        if self._mirror and not found.path:
+            return
+        told = differences(parse_listing(other.rpartition(b"\t")[0]), found, self._tolerance)
+        if told and self._is_old(other, found.path):
+            self._add(Difference(path=found.path, kind=found.kind, what=told, told=other))
+
+    def _look_at_links(self, rest: bytes, more: bytes, other: bytes, end: int) -> None:
+        """Note a name that shares its file with another one, which the source has apart."""
+        inode, theirs = rest.split(b"\t", 2)[1], more.split(b"\t", 2)[1]
+        known = self._inodes.get(inode)
+        if known is None:
+            if len(self._inodes) < _LINKS:
+                self._inodes[inode] = (theirs, other[: end - 2])
+        elif known[0] != theirs and self._is_old(other, other[: end - 2]):
+            self._add(Difference(path=other[: end - 2], kind="f", what=(), told=other))
+
+    def _add(self, found: Difference) -> None:
+        self.count += 1
+        if len(self.differences) < _FEW:
+            self.differences.append(found)
+
+
+def lasting_differences(before: Iterable[Difference], now: Iterable[Difference]) -> tuple[Difference, ...]:
+    """Return the differences that a second copy of the same entries did not end, though the source stayed as it was."""
+    told = {each.path: each.told for each in before}
+    return tuple(each for each in now if told.get(each.path) == each.told)
+
+
+def describe_difference(entry: Difference) -> str:
+    """Return what is different, for a message."""
+    return "; ".join(entry.what) or "shares its file with another name, which it does not in the source"
+
+
+def attributes_command(tree: Location, *, whole: bool = False) -> Command:
+    """Build the command that prints the attributes of the entries that are named, NUL-terminated, on its input.
+
+    `whole`: of all entries of the tree.
+    """
+    words = ("all" if whole else "",)
+    return script_command("verify", "list-attributes.sh", tree.path, *words, effect=Effect.READS, host=tree.host)
+
+
+def parse_copy_attributes(records: Iterator[bytes]) -> Iterator[bytes] | None:
+    """Return the records of `attributes_command`; None where the machine has no getfattr."""
+    first = next(records, None)
+    if first == _ABSENT:
+        return None
+    return iter(()) if first is None else parse_attributes(chain((first,), records))

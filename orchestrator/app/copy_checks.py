@@ -93,7 +93,7 @@ def verify_jobs(
 
 
 def drill_jobs(
-    settings: Settings, names: Sequence[str], *, whole: bool, proves: bool, seed: int | None, hears: Hears = unheard
+    settings: Settings, names: Sequence[str], *, whole: bool, self_test: bool, seed: int | None, hears: Hears = unheard
 ) -> tuple[RestoreTestEnd, ...]:
     """Restore a sample of each job's newest point to scratch and compare it. `hears`: as in `verify_jobs`.
 
@@ -105,7 +105,7 @@ def drill_jobs(
     known = settings.configuration()
     jobs = tuple(known.job(name) for name in dict.fromkeys(names))
     _require_copies(jobs, "drill")
-    request = DrillRequest(whole=whole, proves=proves, seed=seed)
+    request = DrillRequest(whole=whole, self_test=self_test, seed=seed)
     ended, cured = list[DrillRunResult](), list["tuple[RepairSource, ...]"]()
     with _checking(settings, known, hears) as checks:
         for one in jobs:
@@ -127,7 +127,9 @@ def _require_copies(jobs: "Sequence[Job]", do: str) -> None:
 
 @contextlib.contextmanager
 def _checking(settings: Settings, known: "Configuration", hears: Hears) -> "Iterator[_Checks]":
-    with open_session(settings) as session, open_visits(settings, session, known) as visits:
+    from orchestrator.planners.identify_disk import VisitCause
+
+    with open_session(settings) as session, open_visits(settings, session, known, cause=VisitCause.RESTORE) as visits:
         yield _Checks(settings, known, session, visits, hears)
 
 

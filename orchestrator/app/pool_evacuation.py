@@ -262,7 +262,7 @@ class _CopySurveyor:
         if record is None or record.verified_at is None or record.sound is False:
             return (
                 newest,
-                f"its newest point {decision.current} is {'damaged' if record and record.verified_at else 'not proved'}",
+                f"its newest point {decision.current} is {'damaged' if record and record.verified_at else 'not verified'}",
             )
         return decision.current or newest, ""
 
@@ -295,10 +295,10 @@ class _CopySurveyor:
     def _told(self, job: Job, place: str, home: Guids) -> Guids:
         """Return the contents of a disk by history: points that were verified there, or older than a verified one."""
         records = [one for one in self._views.points(job.name) if one.place == place and one.sound is not False]
-        proved = [one.taken_at for one in records if one.verified_at is not None and one.taken_at is not None]
-        if not proved:
+        verified = [one.taken_at for one in records if one.verified_at is not None and one.taken_at is not None]
+        if not verified:
             return {}
-        points = [(one.name, one.taken_at) for one in records if one.taken_at and one.taken_at <= max(proved)]
+        points = [(one.name, one.taken_at) for one in records if one.taken_at and one.taken_at <= max(verified)]
         told = guids_from_history(self._pool, home, points)
         return {name: guids & home[name] for name, guids in told.items() if guids & home[name]}
 

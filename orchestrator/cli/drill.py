@@ -11,15 +11,16 @@ from orchestrator.cli.terminal.screen import Terminal, exit_code
 @click.command("drill", cls=CliCommand, section="restore", short_help="Restore a sample into scratch, and compare.")
 @click.argument("job", nargs=-1, required=True, shell_complete=complete_job_name)
 @click.option("--whole", is_flag=True, help="all of the newest point, no sample")
-@click.option(
-    "--prove", is_flag=True, help="damage what came back on purpose: it must be found; copies are not touched"
-)
+@click.option("--self-test", is_flag=True, help="damage what came back: it must be found; copies are not touched")
+@click.option("--prove", is_flag=True, hidden=True)  # the former name of --self-test, for one version
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="the same files as the drill with this seed")
 @pass_terminal
-def drill(terminal: Terminal, job: Sequence[str], *, whole: bool, prove: bool, seed: int | None) -> int:
+def drill(
+    terminal: Terminal, job: Sequence[str], *, whole: bool, self_test: bool, prove: bool, seed: int | None
+) -> int:
     """Restore a sample of a job's newest point into scratch, compare it with the manifest, and remove it again.
 
-    A drill that fails ends with 1, and status is failing until one ends well. --prove shows that a drill can fail.
+    A drill that fails ends with 1, and status is failing until one ends well. --self-test shows that a drill can fail.
     """
     from orchestrator.app.copy_checks import drill_jobs
     from orchestrator.views.copies import repair_source_lines, repair_source_values
@@ -29,7 +30,7 @@ def drill(terminal: Terminal, job: Sequence[str], *, whole: bool, prove: bool, s
         terminal,
         job,
         whole=whole,
-        proves=prove,
+        self_test=self_test or prove,
         seed=seed,
         hears=lambda hints: terminal.show(repair_source_lines(hints)),
     )

@@ -27,7 +27,7 @@ class DrillDataset:
 class DrillPlan:
     """Plan of one restore test. `of`: number of datasets with a snapshot to test; `left_out`: why some take no part.
 
-    `encrypted_steps`: how data that cannot be read without a key is tested; `proves`: a sentence that says what this verifies.
+    `encrypted_steps`: how data that cannot be read without a key is tested; `verifies`: a sentence that says what this verifies.
     `remarks`: other facts about the parts that a person should know.
     """
 
@@ -39,7 +39,7 @@ class DrillPlan:
     where: Location
     left_out: str = ""
     encrypted_steps: tuple[Step, ...] = ()
-    proves: str = ""
+    verifies: str = ""
     remarks: tuple[str, ...] = ()
 
 
@@ -56,7 +56,7 @@ class UserCheckResult:
 class DrillResult:
     """Result of one restore test.
 
-    `point` None: the test ended before it chose one. `whole`: all of it, no sample; `proves`: a scratch copy was damaged on
+    `point` None: the test ended before it chose one. `whole`: all of it, no sample; `self_test`: a scratch copy was damaged on
     purpose. `files` and `bytes` were restored, `of_files` and `of_bytes` are in the point; `restore_s`: duration of the
     restore.
     """
@@ -66,7 +66,7 @@ class DrillResult:
     outcome: Outcome
     why: str
     whole: bool
-    proves: bool
+    self_test: bool
     seed: int
     files: int = 0
     bytes: int = 0

@@ -10,7 +10,7 @@ OrchestratorError
 │  ├─ BaseGone · TokenStale                                                       NOW
 │  └─ Unexplained          output that no rule explains yet: verbatim             ONCE
 │     └─ UnreadableAnswer  an answer that ended well and is no answer             ONCE
-├─ ProofFailed             a step ended well, its effect is missing               ASK_A_HUMAN
+├─ VerificationFailed             a step ended well, its effect is missing               ASK_A_HUMAN
 │  └─ ManifestForged       a manifest that lacks this host's tag                  ASK_A_HUMAN
 ├─ LookAgain               a plan that only cleared the way is done                NOW
 ├─ PartlyRefused           some parts of a job were refused, the rest is done      ASK_A_HUMAN
@@ -165,11 +165,11 @@ class UnreadableAnswer(Unexplained):
     """An answer of a program that no parser understands: garbage, a flood, or a version that is not known yet."""
 
 
-class ProofFailed(OrchestratorError):
+class VerificationFailed(OrchestratorError):
     """A failed verification: a step ended well, but its expected effect is missing."""
 
 
-class ManifestForged(ProofFailed):
+class ManifestForged(VerificationFailed):
     """A manifest that this host wrote and somebody without its key changed: nothing it promises is believed."""
 
 

@@ -12,6 +12,8 @@ _FORMER = {
     "requested": "asked",
     "newest_verified": "newest_proved",
     "verified_at": "proved",
+    "confirmation": "proof",
+    "self_test": "proves",
     "worker": "lane",
 }
 

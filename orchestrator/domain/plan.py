@@ -67,7 +67,7 @@ def single_command(*argv: str, effect: Effect, host: Host | None = None) -> Pipe
     return Pipeline(stages=(Command(argv=argv, effect=effect, host=host),))
 
 
-class Proof(Protocol):
+class Confirmation(Protocol):
     """Expected effect of a step; each engine has its own values, and `confirm` checks them."""
 
     def __str__(self) -> str: ...
@@ -148,7 +148,7 @@ class Step:
     worker: str  # steps of one worker run in order, workers in parallel; they begin in the order of first mention
     work: Pipeline | ManifestRecording | TreeVerification
     expected: Bytes | None  # None: could not be known; never 0 for unknown
-    proof: Proof | None = None
+    confirmation: Confirmation | None = None
     makes: str | None = None  # the restore point that exists once this step is confirmed
     taken: datetime | None = None  # when the source was in the state of that point, where the plan knows
     removes: str | None = None  # the restore point that is gone once this step has begun

@@ -52,7 +52,7 @@ def step_value(step: Step) -> dict[str, Any]:
         "effect": step.effect.name.lower(),
         "commands": list(step_commands(step)),
         "expected_bytes": step.expected,
-        "proof": str(step.proof) if step.proof is not None else None,
+        "confirmation": str(step.confirmation) if step.confirmation is not None else None,
     }
 
 
@@ -86,7 +86,7 @@ def report_value(report: RunReport) -> dict[str, Any]:
                 "why": step.why,
                 "moved_bytes": step.moved_bytes,
                 "took_s": round(step.took_s, 3),
-                "confirmed": step.proved,
+                "confirmed": step.confirmed,
             }
             for step in report.steps
         ],

@@ -29,7 +29,7 @@ class DrillHistory:
         checked = drilled.checked
         self._database.change(
             "keep_drill", run=run, job=job, place=drilled.place, point=drilled.point, now=now, outcome=drilled.outcome,
-            why=drilled.why, whole=drilled.whole, proves=drilled.proves, seed=drilled.seed, files=drilled.files,
+            why=drilled.why, whole=drilled.whole, self_test=drilled.self_test, seed=drilled.seed, files=drilled.files,
             bytes=drilled.bytes, of_files=drilled.of_files, of_bytes=drilled.of_bytes, restore_s=drilled.restore_s,
             differences=encode_list(drilled.differences), check_argv=encode_list(checked.argv) if checked else None,
             check_exit=checked.exit if checked else None, check_output=tail_of_output(checked.output, _OUTPUT) if checked else None,
@@ -44,7 +44,7 @@ def _record(row: Row) -> DrillRecord:
         )
     plain = {name: row[name] for name in _PLAIN}
     drilled = DrillResult(
-        **plain, outcome=Outcome(row["outcome"]), whole=bool(row["whole"]), proves=bool(row["proves"]),
+        **plain, outcome=Outcome(row["outcome"]), whole=bool(row["whole"]), self_test=bool(row["proves"]),
         differences=decode_list(row["differences"]), checked=checked,
     )  # fmt: skip
     return DrillRecord(run=row["run"], job=row["job"], at=row["drilled_at"], drilled=drilled)

@@ -53,7 +53,7 @@ class RunTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """One step. `proved` None: it never ended. `moved` and `expected` None: unknown."""
+    """One step. `confirmed` None: it never ended. `moved` and `expected` None: unknown."""
 
     id: int
     attempt: int
@@ -66,7 +66,7 @@ class StepRecord:
     begun_at: datetime
     ended_at: datetime | None
     moved: int | None
-    proved: bool | None
+    confirmed: bool | None
     exits: tuple[int | None, ...]
     last_output: tuple[str, ...]
     error: str | None
@@ -165,6 +165,9 @@ class PointCounts:
     newest: str | None
     unsound: int
     whole_at: datetime | None
+
+
+NO_POINTS = PointCounts(number=0, newest=None, unsound=0, whole_at=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ def decide_drill(rules: DrillRules, past: Sequence[PastDrill], now: datetime) ->
     """
     if not rules.requested:
         return ""
-    told = [each for each in past if each.drilled.outcome in _TELLING_OUTCOMES and not each.drilled.proves]
+    told = [each for each in past if each.drilled.outcome in _TELLING_OUTCOMES and not each.drilled.self_test]
     if told and told[0].drilled.outcome is not Outcome.DONE:
         return "whole" if told[0].drilled.whole else "sample"
     well = [each for each in told if each.drilled.outcome is Outcome.DONE]

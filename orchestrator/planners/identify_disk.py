@@ -25,10 +25,10 @@ _ANOTHER = "plug it in again; if that does not help: in another port, or with an
 
 
 class DeviceState(StrEnum):
-    """Result of recognizing a device. TO_PROVE: by its identity an enrolled disk; its marker is not read yet."""
+    """Result of recognizing a device. TO_VERIFY: by its identity an enrolled disk; its marker is not read yet."""
 
     READY = "ours-ready"
-    TO_PROVE = "to-prove"
+    TO_VERIFY = "to-verify"
     FOREIGN = "foreign"
     BLANK = "blank"
     CLONE = "clone"
@@ -39,7 +39,7 @@ class DeviceState(StrEnum):
     REFORMATTED = "reformatted"
     READ_ONLY = "read-only"
     LOCKED = "locked"
-    NOT_PROVED = "not-proved"
+    NOT_VERIFIED = "not-verified"
     IN_USE = "in-use"
     SET_ASIDE = "set-aside"
     SILENT = "does-not-answer"
@@ -47,6 +47,8 @@ class DeviceState(StrEnum):
     TOO_NEW = "too-new"
     HELD = "pool-suspended"
     VISITED = "being-visited"
+    LEASED = "leased"
+    RELEASED = "safe-to-remove"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,17 @@ class IdentifiedDevice:
     disk: Disk | None
     says: str
     hint: str
+
+
+NOT_NOW = (DeviceState.VISITED, DeviceState.LEASED, DeviceState.RELEASED)  # nothing is wrong with the disk
+
+
+class VisitCause(StrEnum):
+    """Cause of a visit: udev, a timer or the daemon; a person's command; or one that only reads, such as a restore."""
+
+    AUTOMATIC = "automatic"
+    BY_HAND = "by-hand"
+    RESTORE = "restore"
 
 
 class VisitOutcome(StrEnum):
@@ -123,15 +136,8 @@ def identify_devices(
 
 
 def _ours(device: BlockDevice, disk: Disk, leaves: Sequence[BlockDevice], known: DiskRecord | None) -> IdentifiedDevice:
-    twins = [each for each in leaves if (each.uuid, each.sub) == (device.uuid, device.sub)]
-    if len(twins) > 1:
-        places = " and ".join(each.called for each in twins)
-        says = (
-            f"disk {disk.name} is there twice: {places}; one is a copy of the other, and nothing was written to either"
-        )
-        return _describe_device(
-            DeviceState.CLONE, device, disk, says, "unplug the copy; its sticker shows which one is the disk"
-        )
+    if told := identify_twins(device, disk, leaves):
+        return told
     if known is not None and known.standing is not DiskState.ACTIVE:
         says = f"disk {disk.name} was said to be {known.standing}, and is here; nothing was written to it"
         return _describe_device(
@@ -156,7 +162,23 @@ def _ours(device: BlockDevice, disk: Disk, leaves: Sequence[BlockDevice], known:
         return _describe_device(
             DeviceState.READ_ONLY, device, disk, says, "move the switch on the disk or its case, and plug it in again"
         )
-    return _describe_device(DeviceState.TO_PROVE, device, disk, f"disk {disk.called} is here ({device.path})", "")
+    return _describe_device(DeviceState.TO_VERIFY, device, disk, f"disk {disk.called} is here ({device.path})", "")
+
+
+def identify_twins(device: BlockDevice, disk: Disk, devices: Sequence[BlockDevice]) -> IdentifiedDevice | None:
+    """Report a disk that is there twice; None: it is there once. `devices`: all that hold something, none of ours above them."""
+    twins = [each for each in devices if (each.uuid, each.sub) == (device.uuid, device.sub)]
+    if len(twins) < 2:
+        return None
+    places = " and ".join(
+        f"{each.called} ({each.path})" if each.path not in each.called else each.called for each in twins
+    )
+    says = f"disk {disk.name} is there twice: {places}; one is a copy of the other, and nothing was written to either"
+    hint = (
+        f"unplug the copy: the disk's sticker shows which one is the disk, and `poolferry disks show {disk.name}` its serial; then: "
+        f"poolferry disks scan {disk.name}"
+    )
+    return _describe_device(DeviceState.CLONE, device, disk, says, hint)
 
 
 def identify_lost_disk(disk: Disk, *, hangs: bool) -> IdentifiedDevice:
@@ -243,7 +265,7 @@ def _doubt(disk: Disk, marker: DiskMarker, shown: Authenticity, *, known: bool) 
         other = marker.authentication.partition(":")[0][:8]
         says = f"the marker of disk {disk.name} has the tag of the key {other}, which is not on this machine; nothing was written to it"
         return (
-            DeviceState.NOT_PROVED,
+            DeviceState.NOT_VERIFIED,
             says,
             f"unplug it; if the state directory was lost, and this is the disk: {readopt}",
         )
@@ -251,7 +273,7 @@ def _doubt(disk: Disk, marker: DiskMarker, shown: Authenticity, *, known: bool) 
         says = (
             f"the marker of disk {disk.name} has no tag, and history does not know the disk; nothing was written to it"
         )
-        return DeviceState.NOT_PROVED, says, f"look what is on it; if it is the right one: {readopt}"
+        return DeviceState.NOT_VERIFIED, says, f"look what is on it; if it is the right one: {readopt}"
     return None
 
 
@@ -260,7 +282,7 @@ def _judge(disk: Disk, marker: DiskMarker | None, known: DiskRecord | None, owne
     nothing = "nothing was written to it"
     if marker is None:
         says = f"disk {disk.name} has the right identity, but no marker of ours on it; {nothing}"
-        return DeviceState.NOT_PROVED, says, f"look what happened to it; if it is the right one: {readopt}"
+        return DeviceState.NOT_VERIFIED, says, f"look what happened to it; if it is the right one: {readopt}"
     if marker.owner != owner:
         says = f'this is disk {marker.name} of the machine "{marker.host}"; {nothing}'
         return (
@@ -270,7 +292,11 @@ def _judge(disk: Disk, marker: DiskMarker | None, known: DiskRecord | None, owne
         )
     if (marker.name, marker.set) != (disk.name, disk.set) or (known is not None and marker.disk != known.disk):
         says = f"the marker on it says disk {marker.name} of the set {marker.set}, not {disk.name} of {disk.set}; {nothing}"
-        return DeviceState.NOT_PROVED, says, f"look at [disk.{disk.name}] in targets.toml; if that is right: {readopt}"
+        return (
+            DeviceState.NOT_VERIFIED,
+            says,
+            f"look at [disk.{disk.name}] in targets.toml; if that is right: {readopt}",
+        )
     if known is not None and marker.generation < known.written:
         behind = f"it is at visit {marker.generation}, and disk {disk.name} has had {known.written}"
         says = f"an older copy of disk {disk.name}: {behind}; {nothing}"

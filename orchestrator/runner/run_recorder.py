@@ -35,6 +35,8 @@ class RunRecorder:
         self.points: list[str] = []
         self.warnings: list[str] = []
         self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
+        self.copy_damaged = False  # the point from which this run restored data is damaged
+        self.left_out = list[str]()  # entries that this run could not read at the source
         self.forged = ""  # why the data restored by this run is not verified
         self._index = 0
         self._attempting = False
@@ -103,13 +105,15 @@ class RunRecorder:
         moved: int | None,
         took: float,
         error: OrchestratorError | None,
-        proved: bool,
+        confirmed: bool,
     ) -> int:
         """Record the end of a step; return its index in the report."""
         self.moved += moved or 0
-        self.steps.append(StepReport(action=step.action, why=step.why, moved_bytes=moved, took_s=took, proved=proved))
+        self.steps.append(
+            StepReport(action=step.action, why=step.why, moved_bytes=moved, took_s=took, confirmed=confirmed)
+        )
         self.tools.history.step_ended(
-            row, now=self.now, moved=moved, proved=proved, exits=result.exits if result else (),
+            row, now=self.now, moved=moved, confirmed=confirmed, exits=result.exits if result else (),
             last_output=result.last_output if result else (), error=str(error) if error else None,
         )  # fmt: skip
         return len(self.steps) - 1
@@ -118,7 +122,7 @@ class RunRecorder:
         """Record steps as confirmed after one check of all of them: (index in the report, row in history)."""
         with self.tools.history.together():
             for index, row in steps:
-                self.steps[index] = replace(self.steps[index], proved=True)
+                self.steps[index] = replace(self.steps[index], confirmed=True)
                 self.tools.history.step_confirmed(row)
 
     def say(self, text: str) -> None:
@@ -210,6 +214,11 @@ def close_notes(folder: str) -> None:
     for name in names:
         if name.startswith(_NOTE):
             os.rename(f"{folder}/{name}", f"{folder}/{_EARLIER}{last + 1:06d}-{name}")
+
+
+def is_earlier_note(path: str) -> bool:
+    """Return True for a note of an interrupted run or attempt."""
+    return os.path.basename(path).startswith(_EARLIER)
 
 
 def notes_in_order(folder: str) -> tuple[str, ...]:

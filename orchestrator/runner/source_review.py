@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from orchestrator.domain.answers import NOT_READ, unreadable
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview
@@ -118,10 +118,10 @@ def copy_again(comparison: SourceComparison, review: SourceReview, journal: RunR
 def require_equal(
     before: SourceComparison, now: SourceComparison, work: ManifestRecording, review: SourceReview
 ) -> None:
-    """Check that a second copy ended the differences. Raises: ProofFailed."""
+    """Check that a second copy ended the differences. Raises: VerificationFailed."""
     left = [each for each in lasting_differences(before.differences, now.differences) if each.what]
     if not left:
         return
     shown = "; ".join(f"{show_name(each.path) or '.'}: {describe_difference(each)}" for each in left[:_SHOWN])
     count = show_count(max(len(left), now.count if len(left) == len(now.differences) else 0), "entry", "entries")
-    raise ProofFailed(f"{count} in {work.tree} did not become as at the source: {shown}", hint=review.hint)
+    raise VerificationFailed(f"{count} in {work.tree} did not become as at the source: {shown}", hint=review.hint)

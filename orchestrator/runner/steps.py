@@ -202,7 +202,7 @@ class StepExecutor:
                 progress.ended(step)
             self._remember(step, how.error)
             if len(stage) > 1:  # a single step is recorded with its check
-                self._book(how, proved=how.error is None and step.proof is None)
+                self._book(how, confirmed=how.error is None and step.confirmation is None)
             return "on" if how.error is None else "all" if isinstance(how.error, HALTING_ERRORS) else "lane"
 
         lanes = StepScheduler(
@@ -210,7 +210,7 @@ class StepExecutor:
             together=self.journal.tools.history.together,
         )  # fmt: skip
         lanes.run(stage, self.parallel)
-        self._prove(ended)
+        self._confirm(ended)
         errors = [how.error for how in ended if how.error is not None]
         if errors:
             raise gravest_error(errors)
@@ -230,18 +230,20 @@ class StepExecutor:
             self.journal.failed.add(fact[0])
         self.journal.tools.history.remember(self.journal.job.name, *fact)
 
-    def _prove(self, ended: list["_StepEnd"]) -> None:
+    def _confirm(self, ended: list["_StepEnd"]) -> None:
         """Check that the expected results of successful steps are there, and record them."""
         well = [how for how in ended if how.error is None]
-        proofs = tuple(how.step.proof for how in well if how.step.proof is not None)
-        uncertain = tuple(how.step.proof for how in ended if how.error is not None and how.step.proof is not None)
+        confirmations = tuple(how.step.confirmation for how in well if how.step.confirmation is not None)
+        uncertain = tuple(
+            how.step.confirmation for how in ended if how.error is not None and how.step.confirmation is not None
+        )
         failure: OrchestratorError | None = None
-        if proofs:
+        if confirmations:
             try:
                 engine = self.journal.tools.engine
                 if implements(engine, Confirmer):
                     stage = StageResults(
-                        proofs=proofs, uncertain=uncertain, meters=tuple(self.meters), left_out=tuple(self.left_out),
+                        confirmations=confirmations, uncertain=uncertain, meters=tuple(self.meters), left_out=tuple(self.left_out),
                         recorded=self.recorded,
                     )  # fmt: skip
                     engine.confirm(stage, self.writer)
@@ -249,16 +251,16 @@ class StepExecutor:
                 failure = error
         if len(ended) == 1:
             ended[0].error = ended[0].error or failure
-            self._book(ended[0], proved=ended[0].error is None)
+            self._book(ended[0], confirmed=ended[0].error is None)
         elif failure is None:
-            self.journal.steps_confirmed([(how.index, how.row) for how in well if how.step.proof is not None])
+            self.journal.steps_confirmed([(how.index, how.row) for how in well if how.step.confirmation is not None])
         if failure is not None:
             raise failure
         self._book_points(well)
 
-    def _book(self, how: "_StepEnd", *, proved: bool) -> None:
+    def _book(self, how: "_StepEnd", *, confirmed: bool) -> None:
         how.index = self.journal.step_ended(
-            how.step, how.row, result=how.result, moved=how.moved, took=how.took, error=how.error, proved=proved
+            how.step, how.row, result=how.result, moved=how.moved, took=how.took, error=how.error, confirmed=confirmed
         )
         for warning in warnings_of(how.left_out):
             self.journal.warn(warning)
@@ -283,7 +285,7 @@ class StepExecutor:
             job.name, job.target.name, name, journal.run, entries=known.entries if known else None,
             bytes=known.bytes if known else None, taken=step.taken or own, now=journal.now,
         )  # fmt: skip
-        journal.tools.history.proved(job.name, job.target.name, name, journal.run, journal.now)
+        journal.tools.history.point_verified(job.name, job.target.name, name, journal.run, journal.now)
         journal.points.append(name)
 
     def _one(self, step: Step, progress: "_StageProgress") -> "_StepEnd":

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.verify.compare import join_sorted
 from orchestrator.verify.entry import UNREAD, ManifestEntry, differences, parse_listing, with_digest
@@ -21,7 +21,7 @@ class SortedListing:
     """A stream of one side's sorted records as entries with digests.
 
     `troubles`: why something could not be read, by its path; complete once the first entry is there.
-    Raises: ProofFailed for an incomplete listing; ValueError for data that is no listing.
+    Raises: VerificationFailed for an incomplete listing; ValueError for data that is no listing.
     """
 
     def __init__(self, records: Iterable[bytes]) -> None:
@@ -39,7 +39,7 @@ class SortedListing:
             self.entries += 1
             yield entry
         if not self._whole:
-            raise ProofFailed(
+            raise VerificationFailed(
                 "a listing broke off before its end: nothing is verified",
                 hint="verify again; look at the machine's /tmp",
             )

@@ -11,7 +11,7 @@ from typing import IO
 
 from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.authentication import AuthenticationKey, ManifestTag
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.verify.entry import Line, ManifestEntry, escape, leads_astray, line_of, parse_line, unescape
 from orchestrator.verify.manifest_lines import (
@@ -112,7 +112,7 @@ class _TaggedText:
 
 
 def read_tag(path: str, key: AuthenticationKey | None) -> ManifestTag:
-    """Return the tag of a manifest, after a look at all of it. Raises: ProofFailed when it is damaged · OSError."""
+    """Return the tag of a manifest, after a look at all of it. Raises: VerificationFailed when it is damaged · OSError."""
     lines = packed_lines(path)
     try:
         beginning = next(lines)
@@ -184,7 +184,7 @@ def rename_whole(old: str, new: str) -> None:
 def read_manifest(path: str, *, prefix: bytes = b"") -> tuple[ManifestHeader, Iterator[ManifestEntry]]:
     """Return the header, and the entries as they are read; `prefix`: only what lies there, as seen from there.
 
-    Raises: ProofFailed (also while the entries are read: a cut manifest shows at its end) · OSError.
+    Raises: VerificationFailed (also while the entries are read: a cut manifest shows at its end) · OSError.
     """
     try:
         lines = packed_lines(path)
@@ -201,7 +201,7 @@ def read_manifest(path: str, *, prefix: bytes = b"") -> tuple[ManifestHeader, It
 
 
 def read_names(path: str, *, prefix: bytes = b"") -> Iterator[bytes]:
-    """Yield only the paths, for a third of the work. Raises: ProofFailed (also at the end) · OSError."""
+    """Yield only the paths, for a third of the work. Raises: VerificationFailed (also at the end) · OSError."""
     last = b""
     inside = prefix + b"/"
     try:
@@ -242,9 +242,9 @@ def _entries(path: str, lines: Iterable[bytes], prefix: bytes) -> Iterator[Manif
         raise _failed(path, error) from error
 
 
-def _failed(path: str, error: Exception) -> ProofFailed:
+def _failed(path: str, error: Exception) -> VerificationFailed:
     why = str(error) if isinstance(error, ManifestDamaged) else f"{path}: the manifest is damaged: {error}"
-    return ProofFailed(
+    return VerificationFailed(
         why, hint="the copy itself may be sound: bring the manifest back from another place, if there is one"
     )
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.point import Finding, Verdict, VerificationResult
 from orchestrator.verify.entry import sort_key
 
@@ -38,17 +38,17 @@ class ResultCollector:
         return sum(size for _, _, size in self._sofar)
 
     def feed(self, worker: int, chunk: bytes) -> None:
-        """Process a piece of one worker's output, cut anywhere. Raises: ProofFailed for output that no worker writes."""
+        """Process a piece of one worker's output, cut anywhere. Raises: VerificationFailed for output that no worker writes."""
         *records, self._rests[worker] = (self._rests[worker] + chunk).split(b"\0")
         for record in records:
             self.take(worker, record)
 
     def take(self, worker: int, record: bytes) -> None:
-        """Process one record without its NUL. Raises: ProofFailed for output that no worker writes."""
+        """Process one record without its NUL. Raises: VerificationFailed for output that no worker writes."""
         try:
             self._take(worker, record)
         except ValueError as error:
-            raise ProofFailed(f"a reader wrote what cannot be understood: {record[:200]!r}") from error
+            raise VerificationFailed(f"a reader wrote what cannot be understood: {record[:200]!r}") from error
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Add findings from another source, such as a comparison of names."""
@@ -58,16 +58,18 @@ class ResultCollector:
     def reading(self, *, took_s: float, entries: int | None = None) -> VerificationResult:
         """Return the whole reading. `entries`: the number of entries that must have been judged.
 
-        Raises: ProofFailed when a worker has not finished.
+        Raises: VerificationFailed when a worker has not finished.
         """
         unfinished = self._ended.count(False)
         if unfinished:
-            raise ProofFailed(
+            raise VerificationFailed(
                 f"{unfinished} of {len(self._ended)} readers ended before their work did: nothing is verified",
                 hint="run verify again",
             )
         if entries is not None and entries != self.entries:
-            raise ProofFailed(f"{self.entries} entries were judged, and there should be {entries}: nothing is verified")
+            raise VerificationFailed(
+                f"{self.entries} entries were judged, and there should be {entries}: nothing is verified"
+            )
         counts = sum((found.counts for found in self._found), Counter[Verdict]())
         findings = sorted((f for found in self._found for f in found.first), key=lambda finding: sort_key(finding.path))
         return VerificationResult(
@@ -126,7 +128,7 @@ def _three(text: bytes) -> tuple[int, int, int]:
 
 
 def collect(outputs: Sequence[Iterable[bytes]], *, took_s: float, extra: Iterable[Finding] = ()) -> VerificationResult:
-    """Build the reading from the records of all workers, one iterable for each. Raises: ProofFailed."""
+    """Build the reading from the records of all workers, one iterable for each. Raises: VerificationFailed."""
     collector = ResultCollector(len(outputs))
     for worker, records in enumerate(outputs):
         for record in records:

@@ -21,8 +21,8 @@ def drill_result_value(drilled: DrillResult) -> dict[str, Any]:
     """Render the evidence of one restore test."""
     checked, whole = drilled.checked, estimate_whole(drilled)
     return {
-        "place": drilled.place, "point": drilled.point, "passed": drilled.outcome is Outcome.DONE and not drilled.proves,
-        "whole": drilled.whole, "proves": drilled.proves, "seed": drilled.seed, "files": drilled.files,
+        "place": drilled.place, "point": drilled.point, "passed": drilled.outcome is Outcome.DONE and not drilled.self_test,
+        "whole": drilled.whole, "self_test": drilled.self_test, "seed": drilled.seed, "files": drilled.files,
         "bytes": drilled.bytes, "of_files": drilled.of_files, "of_bytes": drilled.of_bytes,
         "restore_s": None if drilled.restore_s is None else round(drilled.restore_s, 3),
         "whole_restore_s": None if whole is None else round(whole, 1),
@@ -61,7 +61,7 @@ def newest_drill(records: Sequence[DrillRecord], place: str | None = None) -> Dr
 
     A test on purposely damaged data does not judge copies, nor does an interrupted one.
     """
-    told = [each for each in records if each.drilled.outcome in _TELLING_OUTCOMES and not each.drilled.proves]
+    told = [each for each in records if each.drilled.outcome in _TELLING_OUTCOMES and not each.drilled.self_test]
     by_place: dict[str, DrillRecord] = {}
     for each in told:
         if place in (None, each.drilled.place):

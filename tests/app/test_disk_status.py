@@ -51,7 +51,7 @@ class Disks:
             for job in jobs or self.jobs:
                 run = finish(history, Outcome.DONE, job, now=now)
                 history.point_current(job, name, f"{now:%Y-%m-%dT%H%M%SZ}", run, now)
-                history.proved(job, name, f"{now:%Y-%m-%dT%H%M%SZ}", run, now)
+                history.point_verified(job, name, f"{now:%Y-%m-%dT%H%M%SZ}", run, now)
 
 
 def known(name: str, identity: str, **more: Any) -> DiskRecord:

@@ -18,7 +18,7 @@ JOB = Job(
 
 def copy(job: str, *days: int, away: str = "", disk: str = "", sound: bool | None = None) -> CopyCandidate:
     at = [datetime(2026, 1, day, tzinfo=UTC) for day in days]
-    points = tuple(CandidatePoint(name=f"p{each.day}", taken=each, at=each, proved=True, sound=sound) for each in at)
+    points = tuple(CandidatePoint(name=f"p{each.day}", taken=each, at=each, verified=True, sound=sound) for each in at)
     return CopyCandidate(job=job, place=disk or job, points=points, away=away, disk=disk)
 
 

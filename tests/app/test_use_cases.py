@@ -76,7 +76,7 @@ def test_a_night_and_a_day(
     (verified,) = verify_jobs(settings, []).ends
     assert verified.verified.reading is not None
     assert verified.verified.reading.sound
-    (drilled,) = drill_jobs(settings, ["photos"], whole=True, proves=False, seed=None)
+    (drilled,) = drill_jobs(settings, ["photos"], whole=True, self_test=False, seed=None)
     assert drilled.end.drilled.outcome is DONE
     request = RestoreCommand(job="photos", to=str(tmp_path / "back"))
     assert choose_copy(settings, RestoreCommand(job="photos")).choice.copy is not None

@@ -98,7 +98,7 @@ def _fill(history: History, folder: Path) -> None:
             if number % 7 and number // JOBS % 50 == 0:
                 place, name = f"p{number % JOBS}", f"{at:%Y-%m-%dT%H%M%SZ}"
                 history.point_current(job, place, name, run, at)
-                history.proved(job, place, name, run, at)
+                history.point_verified(job, place, name, run, at)
 
 
 def _worked(pid: int) -> float:

@@ -83,11 +83,11 @@ def _run(history: History, job: str, at: datetime, *, points: bool) -> None:
             expected=1000,
             now=at,
         )
-        history.step_ended(row, now=at, moved=1000, proved=True, exits=(0,), last_output=("",), error=None)
+        history.step_ended(row, now=at, moved=1000, confirmed=True, exits=(0,), last_output=("",), error=None)
     made = (point_name(at),) if points else ()
     for name in made:
         history.point_made(job, job, name, run, entries=1000, bytes=1_000_000, taken=at, now=at)
-        history.proved(job, job, name, run, at)
+        history.point_verified(job, job, name, run, at)
     history.attempt_ended(run, 1, at, None, None)
     outcome = Outcome.DONE if points else Outcome.NOTHING
     report = RunReport(

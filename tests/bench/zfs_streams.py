@@ -153,5 +153,5 @@ def _rows(turn: Turn, what: str, bare: str, took: tuple[Seconds, Seconds, Second
         f"{whole}, {what}, to the same",
         (wholes, others),
         most=None,
-        note="start, looks, records, proof" + (", properties, mounts" if turn.back else ""),
+        note="start, looks, records, confirmation" + (", properties, mounts" if turn.back else ""),
     )

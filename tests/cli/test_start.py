@@ -58,6 +58,6 @@ def test_status_is_quick_with_many_runs(ferry: Ferry) -> None:
             run = begin(history, now=at)
             history.ended(run, report(run, outcome=Outcome.FAILED if number % 7 else Outcome.DONE), at)
         history.point_current("photos", "photos-copies", "2024-01-01T000000Z", run, now)
-        history.proved("photos", "photos-copies", "2024-01-01T000000Z", run, now)
+        history.point_verified("photos", "photos-copies", "2024-01-01T000000Z", run, now)
     assert took(ferry, "status", times=5) < 0.25
     assert ferry.run("status", "--json").value["jobs"][0]["last_run"]["run"] == 10_000

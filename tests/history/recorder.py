@@ -19,7 +19,7 @@ def main(path: str, job: str, count: int) -> None:
                     run, 1, 0, action="copy", why="new", worker="", commands=("x" * 3000,), expected=None, now=NOON
                 )
                 history.step_ended(
-                    step, now=NOON, moved=1, proved=True, exits=(0,), last_output=("y" * 9000,), error=None
+                    step, now=NOON, moved=1, confirmed=True, exits=(0,), last_output=("y" * 9000,), error=None
                 )
             print("stepped", run, flush=True)
             history.ended(run, report(run, job, Outcome.DONE), NOON)

@@ -72,7 +72,7 @@ def test_what_was_acknowledged_outlives_a_kill_at_any_moment(path: str) -> None:
         story = stories[int(number)]
         assert story is not None
         if word in ("stepped", "ended"):
-            assert story.attempts[0].steps[0].proved is True
+            assert story.attempts[0].steps[0].confirmed is True
         if word == "ended":
             assert story.run.outcome is Outcome.DONE
     for story in stories.values():  # what belongs together came together

@@ -10,7 +10,7 @@ from orchestrator.history.store import History, open_history
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DRILLED = DrillResult(
-    place="red", point="2026", outcome=Outcome.FAILED, why="a\udcffb is rotten", whole=True, proves=False, seed=2**62,
+    place="red", point="2026", outcome=Outcome.FAILED, why="a\udcffb is rotten", whole=True, self_test=False, seed=2**62,
     files=3, bytes=2**40, of_files=9, of_bytes=2**41, restore_s=1.5, differences=("a\udcffb: rotten", "c: missing"),
     checked=UserCheckResult(argv=("look", "\udcff"), exit=None, output="said\n"),
 )  # fmt: skip
@@ -26,7 +26,7 @@ def begun(history: History, job: str = "photos") -> int:
 def test_what_was_found_comes_back(tmp_path: Path) -> None:
     with open_history(str(tmp_path / "history")) as history:
         runs = [begun(history) for _ in range(3)]
-        bare = DrillResult(place="red", point=None, outcome=Outcome.DONE, why="", whole=False, proves=True, seed=0)
+        bare = DrillResult(place="red", point=None, outcome=Outcome.DONE, why="", whole=False, self_test=True, seed=0)
         history.drills.keep(runs[0], "photos", DRILLED, NOW)
         history.drills.keep(runs[1], "photos", bare, NOW + timedelta(days=1))
         history.drills.keep(begun(history, "music"), "music", replace(bare, seed=5), NOW)

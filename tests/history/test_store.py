@@ -36,7 +36,7 @@ def test_a_whole_run_comes_back_as_it_was_told(history: History) -> None:
         run, 1, 0, action="copy " + ODD, why="new", worker=ODD, commands=("rsync " + ODD,), expected=None, now=NOON
     )
     history.step_ended(
-        step, now=later(seconds=2), moved=7, proved=False, exits=(0, None, -13), last_output=(ODD, ""), error=ODD
+        step, now=later(seconds=2), moved=7, confirmed=False, exits=(0, None, -13), last_output=(ODD, ""), error=ODD
     )
     history.attempt_ended(run, 1, later(seconds=3), "it broke " + ODD, EVIDENCE)
     history.attempt_begun(run, 2, later(seconds=4))
@@ -62,7 +62,7 @@ def test_a_whole_run_comes_back_as_it_was_told(history: History) -> None:
     (done,) = first.steps
     assert (done.action, done.worker, done.commands, done.error) == ("copy " + ODD, ODD, ("rsync " + ODD,), ODD)
     assert (done.exits, done.last_output, done.moved, done.expected) == ((0, None, -13), (ODD, ""), 7, None)
-    assert done.proved is False
+    assert done.confirmed is False
     (said,), (hook,) = story.events, story.hooks
     assert (said.level, said.text, said.said_at) == ("warning", ODD, later(seconds=6))
     assert (hook.event, hook.argv, hook.exit, hook.took_s) == ("failed", ("/hooks/mail", ODD), None, 0.5)
@@ -161,7 +161,7 @@ def test_a_record_of_something_unknown_is_refused(history: History, action: str)
         "refused": lambda: history.refused(1, 1, "{}"),
         "ended": lambda: history.ended(2, report(2), NOON),
         "step_ended": lambda: history.step_ended(
-            9, now=NOON, moved=0, proved=True, exits=(), last_output=(), error=None
+            9, now=NOON, moved=0, confirmed=True, exits=(), last_output=(), error=None
         ),
         "step_begun": lambda: history.step_begun(
             1, 1, 0, action="", why="", worker="", commands=(), expected=None, now=NOON
@@ -193,11 +193,13 @@ def test_a_point_is_made_proved_confirmed_and_goes(history: History) -> None:
     made = only_point(history)
     assert (made.run, made.entries, made.bytes, made.taken_at, made.made_at) == (run, 5, 500, NOON, later(minutes=1))
     assert (made.verified_at, made.confirmed_at, made.sound, made.reading) == (None, None, None, None)
-    history.proved("photos", "backup", POINT, run, later(minutes=2))
+    history.point_verified("photos", "backup", POINT, run, later(minutes=2))
     history.point_current("photos", "backup", POINT, run, later(days=2))
-    history.point_current("photos", "backup", POINT, run, later(days=1))  # a clock set back takes nothing away
+    history.point_current(
+        "photos", "backup", POINT, run, later(days=1)
+    )  # the clock was wrong before: the later word counts
     there = only_point(history)
-    assert (there.verified_at, there.confirmed_at) == (later(minutes=2), later(days=2))
+    assert (there.verified_at, there.confirmed_at) == (later(minutes=2), later(days=1))
     history.point_gone("photos", "backup", POINT, later(days=3))
     assert history.views.points("photos") == ()
 
@@ -205,7 +207,7 @@ def test_a_point_is_made_proved_confirmed_and_goes(history: History) -> None:
 def test_a_point_made_again_after_it_went_is_another(history: History) -> None:
     run = begin(history)
     history.point_made("photos", "backup", POINT, run, entries=5, bytes=500, taken=NOON, now=NOON)
-    history.proved("photos", "backup", POINT, run, NOON)
+    history.point_verified("photos", "backup", POINT, run, NOON)
     history.verified("photos", "backup", POINT, reading=reading(rotten=1), now=NOON, scope=WHOLE)
     history.point_gone("photos", "backup", POINT, NOON)
     history.point_made("photos", "backup", POINT, run, entries=6, bytes=600, taken=NOON, now=NOON)
@@ -215,7 +217,7 @@ def test_a_point_made_again_after_it_went_is_another(history: History) -> None:
 
 def test_a_point_proved_before_it_is_told_as_made_stays_proved(history: History) -> None:
     run = begin(history)
-    history.proved("photos", "backup", POINT, run, NOON)
+    history.point_verified("photos", "backup", POINT, run, NOON)
     history.point_made("photos", "backup", POINT, run, entries=5, bytes=500, taken=NOON, now=NOON)
     assert (only_point(history).verified_at, only_point(history).entries) == (NOON, 5)
 
@@ -225,7 +227,7 @@ def test_what_a_place_holds_is_taken_as_it_is(history: History) -> None:
     names = ("2026-01-02T000000Z", "2026-01-03T000000Z", "by hand " + ODD)
     for name in ("2026-01-01T000000Z", "2026-01-02T000000Z"):
         history.point_made("photos", "backup", name, run, entries=1, bytes=1, taken=NOON, now=NOON)
-    history.proved("photos", "backup", "2026-01-01T000000Z", run, NOON)
+    history.point_verified("photos", "backup", "2026-01-01T000000Z", run, NOON)
     history.point_made("photos", "other", "2026-01-01T000000Z", run, entries=1, bytes=1, taken=NOON, now=NOON)
     history.points_seen("photos", "backup", dict.fromkeys(names), NOON)
     found = {point.name: point for point in history.views.points("photos") if point.place == "backup"}

@@ -96,7 +96,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> str:
             run = finish(history, Outcome.DONE if number % 11 else Outcome.FAILED, job, now=later(hours=number))
             told = {"entries": 1, "bytes": 1, "taken": later(hours=number), "now": later(hours=number)}
             history.point_made(job, "backup", str(number), run, **told)  # type: ignore[arg-type]
-            history.proved(job, "backup", str(number), run, later(hours=number))
+            history.point_verified(job, "backup", str(number), run, later(hours=number))
             if number < 9_900:
                 history.point_gone(job, "backup", str(number), later(hours=number))
     return path
@@ -118,22 +118,39 @@ def test_the_newest_copy_is_the_newest_proved_one_that_is_there(history: History
         history.point_made("photos", place, name, run, entries=1, bytes=1, taken=taken, now=later(days=day, hours=1))
 
     made("red", "a", 1)
-    assert history.views.health_facts("photos").copies == ()  # not proved
-    history.proved("photos", "red", "a", run, later(days=1, hours=2))
+    assert history.views.health_facts("photos").copies == ()  # not verified
+    history.point_verified("photos", "red", "a", run, later(days=1, hours=2))
     assert history.views.health_facts("photos").newest_copy == later(days=1)
     made("red", "b", 2)
     assert history.views.health_facts("photos").newest_copy == later(days=1)
-    history.proved("photos", "red", "b", run, later(days=2))
+    history.point_verified("photos", "red", "b", run, later(days=2))
     made("blue", "c", 1)
-    history.proved("photos", "blue", "c", run, later(days=2))
+    history.point_verified("photos", "blue", "c", run, later(days=2))
     history.point_current("photos", "blue", "c", run, later(days=5))
     found = [(copy.place, copy.name, copy.current_at) for copy in history.views.health_facts("photos").copies]
     assert found == [("blue", "c", later(days=5)), ("red", "b", later(days=2))]
     history.verified("photos", "blue", "c", reading=reading(rotten=1), now=later(days=6), scope=WHOLE)
-    assert history.views.health_facts("photos").newest_copy == later(days=2)  # a rotten copy is no proved one
+    assert history.views.health_facts("photos").newest_copy == later(days=2)  # a rotten copy is no verified one
     history.point_gone("photos", "red", "b", later(days=7))
     assert history.views.health_facts("photos").newest_copy == later(days=1)
     assert history.views.health_facts("mail").newest_copy is None
+
+
+def test_a_copy_that_a_wrong_clock_dated_counts_only_where_there_is_no_other(history: History) -> None:
+    run = begin(history)
+    for name, day in (("now", 1), ("ahead", 30)):
+        at = later(days=day)
+        history.point_made("photos", "red", name, run, entries=1, bytes=1, taken=at, now=at)
+        history.point_verified("photos", "red", name, run, at)
+    newest = [
+        [(copy.name, copy.current_at) for copy in history.views.health_facts("photos", latest=latest).copies]
+        for latest in (None, later(days=2), later(hours=1))
+    ]
+    ahead = [("ahead", later(days=30))]
+    assert newest == [ahead, [("now", later(days=1))], ahead]
+    history.point_current("photos", "red", "ahead", run, later(days=2))
+    facts = history.views.health_facts("photos", latest=later(days=3))
+    assert facts.newest_copy == later(days=2), "a run that found it current says when"
 
 
 def test_a_point_whose_instant_is_unknown_counts_once_it_is_confirmed(history: History) -> None:

@@ -1,4 +1,4 @@
-"""Forged proofs: who can write both a file and its line in the manifest, and does not have the host's key, is named."""
+"""Forged confirmations: who can write both a file and its line in the manifest, and does not have the host's key, is named."""
 
 import contextlib
 import json

@@ -172,9 +172,9 @@ def survey_datasets(said: bytes, **requested: Any) -> object:
 
 
 def confirm(said: bytes) -> object:
-    proof = SnapshotPresent(dataset=sides.COPY, snapshot="a", guid=1)
-    confirm_snapshots((proof,), reader(said))
-    return proof
+    confirmation = SnapshotPresent(dataset=sides.COPY, snapshot="a", guid=1)
+    confirm_snapshots((confirmation,), reader(said))
+    return confirmation
 
 
 def pins(said: bytes) -> object:

@@ -118,5 +118,5 @@ def do(hands: InGuest, stage: tuple[Step, ...]) -> None:
         result = hands.stream(step.work)
         if not result.well:
             raise ENGINE.explain(pipeline_failure(step.work, result, hands.ssh_options))
-    proofs = tuple(step.proof for step in stage if step.proof is not None)
-    ENGINE.confirm(StageResults(proofs=proofs), hands)
+    confirmations = tuple(step.confirmation for step in stage if step.confirmation is not None)
+    ENGINE.confirm(StageResults(confirmations=confirmations), hands)

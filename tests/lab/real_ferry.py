@@ -175,8 +175,8 @@ class RealFerry(Ferry):
             for stage in steps.build_steps(self.job, self._world, decided, self._wants):
                 for step in stage:
                     self._step(step, mishap(step))
-                proofs = tuple(step.proof for step in stage if step.proof is not None)
-                ENGINE.confirm(StageResults(proofs=proofs), self.hands)
+                confirmations = tuple(step.confirmation for step in stage if step.confirmation is not None)
+                ENGINE.confirm(StageResults(confirmations=confirmations), self.hands)
         finally:
             self._look()
 

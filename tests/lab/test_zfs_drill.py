@@ -69,7 +69,7 @@ def test_a_sample_is_compared_in_clones_and_can_fail(master: Machine) -> None:
     seen = told["drill"]
     assert (seen["passed"], seen["files"], seen["of_files"], seen["differences"]) == (True, 3, 5, []), seen
     assert "2 datasets, in clones" in told["why"]
-    told = drill(master, "--prove", "--seed", "4")
+    told = drill(master, "--self-test", "--seed", "4")
     assert told["outcome"] == "done", f"{told['why']} {told['evidence']}"
     assert "rotten" in {line.split(": ")[1] for line in told["drill"]["differences"]}
     assert left_behind(master) == ""
@@ -141,7 +141,7 @@ def test_what_is_encrypted_is_tried_as_it_lies_until_its_key_is_there(master: Ma
     assert (told["outcome"], told["drill"]["files"]) == ("done", 0), told
     assert "of 1 encrypted dataset without its key no file was seen" in told["why"]
     assert "a trial receive (poolferry drill photos --whole) verify all of it" in told["why"]
-    told = drill(master, "--prove")
+    told = drill(master, "--self-test")
     assert (told["outcome"], "without its key" in told["why"]) == ("refused", True), told
     told = drill(master, "--whole")
     assert told["outcome"] == "done", told
@@ -166,7 +166,7 @@ def test_a_source_without_the_snapshot_or_without_anything_and_the_owners_look(m
     assert told["drill"]["check"]["output"].split() == ["1", "b"], told["drill"]
     assert "5 files of point b (2 datasets, in clones) can be read" in told["why"]
     assert "by guid 2 snapshots of those are what the source had" in told["why"], "bookmarks tell it"
-    assert drill(master, "--prove")["outcome"] == "done", "what was damaged in a clone differs from the copy"
+    assert drill(master, "--self-test")["outcome"] == "done", "what was damaged in a clone differs from the copy"
     master.sh("zfs destroy -r tank/photos")
     told = drill(master)
     assert (told["outcome"], "by guid 2 snapshots of those are what the source had" in told["why"]) == ("done", True), (

@@ -7,9 +7,9 @@ from orchestrator.domain.errors import (
     OrchestratorError,
     OutsideError,
     PermissionDenied,
-    ProofFailed,
     TargetFull,
     TokenStale,
+    VerificationFailed,
 )
 from orchestrator.domain.job import PipeOptions
 from orchestrator.domain.place import Host, Location
@@ -261,10 +261,10 @@ def test_a_stream_that_was_passed_over_is_no_proof(master: Machine) -> None:
     guid = int(master.sh("zfs get -Hp -o value guid tank/photos@two").text)
     promise = SnapshotPresent(dataset=COPY, guid=guid, snapshot="two")
     if result.well:
-        with pytest.raises(ProofFailed, match="has no snapshot two with guid"):
+        with pytest.raises(VerificationFailed, match="has no snapshot two with guid"):
             confirm_snapshots((promise,), hands)
     other = SnapshotPresent(dataset=COPY, guid=int(guids(master, COPIED)["@one"]), snapshot="one")
-    with pytest.raises(ProofFailed, match="has two after one, from elsewhere"):
+    with pytest.raises(VerificationFailed, match="has two after one, from elsewhere"):
         confirm_snapshots((other,), hands)
 
 

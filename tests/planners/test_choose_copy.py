@@ -20,13 +20,13 @@ MIB = 1 << 20
 
 
 def held(
-    days: float, *, proved: bool = True, sound: bool | None = None, confirmed: float | None = None
+    days: float, *, verified: bool = True, sound: bool | None = None, confirmed: float | None = None
 ) -> CandidatePoint:
     """A point of so many days ago."""
     taken = NOW - timedelta(days=days)
     at = taken if confirmed is None else NOW - timedelta(days=confirmed)
     return CandidatePoint(
-        name=f"{taken:%Y-%m-%dT%H%M%SZ}", taken=taken, at=at, proved=proved, sound=sound, bytes=600 * MIB
+        name=f"{taken:%Y-%m-%dT%H%M%SZ}", taken=taken, at=at, verified=verified, sound=sound, bytes=600 * MIB
     )
 
 
@@ -46,10 +46,10 @@ def test_the_newest_of_all_places() -> None:
 
 def test_what_is_damaged_or_never_proved_is_passed_over() -> None:
     damaged = copy("a", held(3), held(1, sound=False))
-    unproved = copy("b", held(4), held(0.5, proved=False))
+    unproved = copy("b", held(4), held(0.5, verified=False))
     assert chosen(choose_copy([damaged, unproved])) == ("a", held(3).name)
     assert "is damaged" in choose_copy([copy("a", held(1, sound=False))]).why
-    assert "is not proved" in choose_copy([copy("a", held(1, proved=False))]).why
+    assert "is not verified" in choose_copy([copy("a", held(1, verified=False))]).why
 
 
 def test_what_is_away_is_told_and_not_taken() -> None:
@@ -108,7 +108,7 @@ def test_whom_to_fetch_for_a_file_that_is_damaged_everywhere_else() -> None:
     between = copy("red", held(20), held(8), disk="red", away="it is not plugged in")
     later = copy("blue", held(20), held(2), disk="blue", away="it is not plugged in")
     before = copy("old", held(20), disk="old", away="it is not plugged in")
-    bad = copy("bad", held(8, sound=False), held(7, proved=False), disk="bad", away="it is not plugged in")
+    bad = copy("bad", held(8, sound=False), held(7, verified=False), disk="bad", away="it is not plugged in")
     here = copy("here", held(8))
     host = copy("nas", held(7), away="the host did not answer")
     plugged = copy("green", held(9), disk="green")
@@ -128,3 +128,10 @@ def test_where_nothing_is_that_old_the_sentence_says_so() -> None:
     why = choose_copy([copy("a", held(1))], at=NOW - timedelta(days=9)).why
     assert why.startswith("no copy holds a verified and sound point as old as ")
     assert why.endswith("+00:00")
+
+
+def test_a_point_that_lacks_a_part_is_no_choice_and_says_what_it_lacks() -> None:
+    part = replace(held(1), missing=("tank/photos/docs",))
+    assert chosen(choose_copy([copy("disk", held(3), part)])) == ("disk", held(3).name), "a whole point is preferred"
+    nothing = choose_copy([copy("disk", part)])
+    assert (nothing.copy, f"{part.name} is not whole: it lacks tank/photos/docs" in nothing.why) == (None, True)

@@ -16,7 +16,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DAY = 86400
 BOTH = DrillRules(every=Seconds(7 * DAY), whole_every=Seconds(90 * DAY))
 WELL = DrillResult(
-    place="disk", point="p", outcome=Outcome.DONE, why="", whole=False, proves=False, seed=1, files=10, bytes=1000,
+    place="disk", point="p", outcome=Outcome.DONE, why="", whole=False, self_test=False, seed=1, files=10, bytes=1000,
     of_files=100, of_bytes=50_000, restore_s=2.0,
 )  # fmt: skip
 
@@ -46,8 +46,8 @@ CUT = {"outcome": Outcome.INTERRUPTED}
         (BOTH, [past(0.1, **FAILED, whole=True), past(1, whole=True)], "whole"),
         (DrillRules(every=Seconds(7 * DAY)), [past(0.1, **REFUSED), past(1)], "sample"),
         (DrillRules(every=Seconds(7 * DAY)), [past(0.1, **CUT), past(1)], ""),
-        (DrillRules(every=Seconds(7 * DAY)), [past(0.1, proves=True)], "sample"),
-        (DrillRules(every=Seconds(7 * DAY)), [past(0.1, proves=True, **FAILED), past(1)], ""),
+        (DrillRules(every=Seconds(7 * DAY)), [past(0.1, self_test=True)], "sample"),
+        (DrillRules(every=Seconds(7 * DAY)), [past(0.1, self_test=True, **FAILED), past(1)], ""),
         (DrillRules(every=Seconds(7 * DAY)), [past(-400)], "sample"),
     ],
 )

@@ -20,7 +20,7 @@ def one(found: tuple[IdentifiedDevice, ...]) -> IdentifiedDevice:
 
 def test_one_of_ours_is_still_to_be_proved() -> None:
     found = one(identify_devices([device()], [disk(note="red sticker")], [known()]))
-    assert (found.state, found.disk) == (DeviceState.TO_PROVE, disk(note="red sticker"))
+    assert (found.state, found.disk) == (DeviceState.TO_VERIFY, disk(note="red sticker"))
     assert found.says == "disk red (red sticker) is here (/dev/sdb)"
 
 
@@ -35,7 +35,7 @@ def test_an_inner_disk_that_is_not_ours_is_nobodys_business() -> None:
 
 
 def test_an_inner_disk_may_be_ours() -> None:
-    assert one(identify_devices([device(external=False)], [disk()], [])).state is DeviceState.TO_PROVE
+    assert one(identify_devices([device(external=False)], [disk()], [])).state is DeviceState.TO_VERIFY
 
 
 def test_a_whole_disk_counts_by_its_partitions_and_a_device_by_what_lies_below() -> None:
@@ -47,7 +47,7 @@ def test_a_whole_disk_counts_by_its_partitions_and_a_device_by_what_lies_below()
 
 def test_a_device_of_ours_that_lost_its_disk_is_no_copy_of_it() -> None:
     node = device("dm-0", path="/dev/mapper/poolferry-red", external=False)
-    assert [found.state for found in identify_devices([node, device("sdc")], [disk()], [])] == [DeviceState.TO_PROVE]
+    assert [found.state for found in identify_devices([node, device("sdc")], [disk()], [])] == [DeviceState.TO_VERIFY]
 
 
 def test_a_pool_that_lost_its_disk_is_told_until_the_disk_is_back() -> None:
@@ -57,7 +57,7 @@ def test_a_pool_that_lost_its_disk_is_told_until_the_disk_is_back() -> None:
     assert "the pool of disk red is still held, and its disk is gone" in told.says
     assert "plug disk red in again, in any port" in told.hint
     assert [found.state for found in identify_devices([device(uuid="17")], [pooled], [], held={"red": False})] == [
-        DeviceState.TO_PROVE
+        DeviceState.TO_VERIFY
     ]
 
 
@@ -92,7 +92,7 @@ def test_a_stranger_is_told_and_left_alone(found: BlockDevice, state: DeviceStat
 def test_a_serial_that_all_disks_of_a_case_tell_accuses_none() -> None:
     here, other = device("sdb"), device("sdc", uuid=BLUE_UUID)
     assert [found.state for found in identify_devices([here, other], [disk()], [known()])] == [
-        DeviceState.TO_PROVE,
+        DeviceState.TO_VERIFY,
         DeviceState.FOREIGN,
     ]
     assert (
@@ -107,7 +107,7 @@ def test_a_copy_beside_its_disk_shuts_both_out() -> None:
     assert "serial S1" in found[0].says
     assert "serial S2" in found[0].says
     pool = [device("sdb", kind="zfs_member", sub="1"), device("sdc", kind="zfs_member", sub="2")]
-    assert {each.state for each in identify_devices(pool, [disk()], [])} == {DeviceState.TO_PROVE}, (
+    assert {each.state for each in identify_devices(pool, [disk()], [])} == {DeviceState.TO_VERIFY}, (
         "two parts of one pool"
     )
 
@@ -117,7 +117,7 @@ def test_a_copy_beside_its_disk_shuts_both_out() -> None:
     [
         (device(read_only=True), known(), DeviceState.READ_ONLY, "can only be read"),
         (device(at=("/media/me/red",)), known(), DeviceState.IN_USE, "mounted at /media/me/red, by somebody else"),
-        (device(at=("/run/poolferry/disks/red",)), known(), DeviceState.TO_PROVE, "is here"),
+        (device(at=("/run/poolferry/disks/red",)), known(), DeviceState.TO_VERIFY, "is here"),
         (device(answers=False), known(), DeviceState.SILENT, "red"),
         (device(), known(standing=DiskState.LOST), DeviceState.SET_ASIDE, "was said to be lost"),
         (device(), known(standing=DiskState.RETIRED), DeviceState.SET_ASIDE, "was said to be retired"),
@@ -127,7 +127,7 @@ def test_one_of_ours_that_cannot_be_used(found: BlockDevice, remembered: object,
     told = one(identify_devices([found], [disk()], [remembered]))  # type: ignore[list-item]
     assert told.state is state
     assert says in told.says
-    assert told.hint or state is DeviceState.TO_PROVE
+    assert told.hint or state is DeviceState.TO_VERIFY
 
 
 MARKED = [
@@ -138,10 +138,10 @@ MARKED = [
     (marker(generation=4), known(), DeviceState.STALE, "it is at visit 4, and disk red has had 5"),
     (marker(generation=6), known(), DeviceState.NEWER, "it has had 6 visits, and history knows of 5"),
     (marker(owner="b" * 32, host="nas"), known(), DeviceState.ANOTHER_HOST, 'disk red of the machine "nas"'),
-    (None, known(), DeviceState.NOT_PROVED, "no marker of ours"),
-    (marker(name="blue"), known(), DeviceState.NOT_PROVED, "says disk blue of the set offsite, not red of offsite"),
-    (marker(set="home"), None, DeviceState.NOT_PROVED, "says disk red of the set home"),
-    (marker(disk="d2"), known(), DeviceState.NOT_PROVED, "says disk red"),
+    (None, known(), DeviceState.NOT_VERIFIED, "no marker of ours"),
+    (marker(name="blue"), known(), DeviceState.NOT_VERIFIED, "says disk blue of the set offsite, not red of offsite"),
+    (marker(set="home"), None, DeviceState.NOT_VERIFIED, "says disk red of the set home"),
+    (marker(disk="d2"), known(), DeviceState.NOT_VERIFIED, "says disk red"),
 ]
 
 
@@ -158,9 +158,9 @@ OTHER = AuthenticationKey(b"o" * 32, NOW)
 TAGS = [
     (marker(), known(), False, DeviceState.READY, ""),
     (marker(), known(), True, DeviceState.LOOK_ALIKE, "a disk that looks like red"),
-    (marker(), None, False, DeviceState.NOT_PROVED, "has no tag, and history does not know the disk"),
-    (tagged(marker(), OTHER), known(), False, DeviceState.NOT_PROVED, f"the tag of the key {OTHER.id}"),
-    (tagged(marker(), OTHER), None, False, DeviceState.NOT_PROVED, "which is not on this machine"),
+    (marker(), None, False, DeviceState.NOT_VERIFIED, "has no tag, and history does not know the disk"),
+    (tagged(marker(), OTHER), known(), False, DeviceState.NOT_VERIFIED, f"the tag of the key {OTHER.id}"),
+    (tagged(marker(), OTHER), None, False, DeviceState.NOT_VERIFIED, "which is not on this machine"),
     (tagged(marker(), OTHER), known(), True, DeviceState.LOOK_ALIKE, "does not have the tag of this host's key"),
     (tagged(marker()), None, False, DeviceState.READY, "it is the one"),
     (marker(authentication=f"{KEY.id}:"), known(), False, DeviceState.LOOK_ALIKE, "a disk that looks like red"),
@@ -170,7 +170,7 @@ TAGS = [
     (replace(tagged(marker()) or marker(), host="nas"), known(), True, DeviceState.LOOK_ALIKE, "looks like red"),
     (marker(generation=4), known(), True, DeviceState.STALE, "an older copy of disk red"),
     (marker(generation=4, authentication=f"{KEY.id}:0"), known(), True, DeviceState.LOOK_ALIKE, "looks like red"),
-    (marker(name="green"), None, False, DeviceState.NOT_PROVED, "says disk green"),
+    (marker(name="green"), None, False, DeviceState.NOT_VERIFIED, "says disk green"),
     (marker(owner="b" * 32, host="nas"), known(), True, DeviceState.ANOTHER_HOST, 'of the machine "nas"'),
 ]  # fmt: skip
 
@@ -224,7 +224,7 @@ DEVICES = st.lists(
 @given(DEVICES)
 def test_at_most_one_device_is_taken_for_a_disk(devices: list[BlockDevice]) -> None:
     found = identify_devices(devices, [disk()], [known()])
-    usable = [each for each in found if each.state is DeviceState.TO_PROVE]
+    usable = [each for each in found if each.state is DeviceState.TO_VERIFY]
     assert len(usable) <= 1
     for each in usable:
         assert each.device.uuid == RED_UUID

@@ -15,13 +15,13 @@ from orchestrator.domain.errors import (
     NotNow,
     OrchestratorError,
     OutsideError,
-    ProofFailed,
     Stalled,
     Stopped,
     StreamBroken,
     TargetFull,
     TokenStale,
     Unexplained,
+    VerificationFailed,
 )
 from orchestrator.domain.job import RetryRules
 from orchestrator.domain.units import Seconds
@@ -49,7 +49,7 @@ def waits(error: OrchestratorError, **changed: Any) -> float:
 
 @pytest.mark.parametrize(
     "error",
-    [DeclarationError(()), NotNow("busy"), Stopped("stop"), outside(TargetFull), ProofFailed("gone")],
+    [DeclarationError(()), NotNow("busy"), Stopped("stop"), outside(TargetFull), VerificationFailed("gone")],
     ids=lambda error: type(error).__name__,
 )
 def test_what_trying_cannot_help_ends_the_run(error: OrchestratorError) -> None:

@@ -155,10 +155,10 @@ class Confirms(Keeps):
 
 def test_what_a_failed_step_promised_is_confirmed_as_uncertain(history: History, tmp_path: Path) -> None:
     one, two = (SnapshotPresent(dataset=COPY, guid=guid, snapshot=f"s{guid}") for guid in (1, 2))
-    engine = Confirms(Plan(summary="", stages=((small(proof=one), small("false", proof=two)),)))
+    engine = Confirms(Plan(summary="", stages=((small(confirmation=one), small("false", confirmation=two)),)))
     made = journal(history, tmp_path)
     made.job, made.tools = job(), replace(made.tools, engine=engine)
     (tmp_path / "notes").mkdir()
     with pytest.raises(OrchestratorError, match="ended with 1"):
         execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
-    assert (engine.asked.proofs, engine.asked.uncertain) == ((one,), (two,))
+    assert (engine.asked.confirmations, engine.asked.uncertain) == ((one,), (two,))

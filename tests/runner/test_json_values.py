@@ -30,18 +30,18 @@ def test_a_plan_word_for_word() -> None:
     assert set(value) == {"decision", "summary", "resumes", "stages", "warnings", "refusals"}
     assert (value["decision"], value["resumes"], value["warnings"]) == ("plan", None, [])
     copy = value["stages"][1][0]
-    assert set(copy) == {"action", "why", "worker", "effect", "commands", "expected_bytes", "proof"}
+    assert set(copy) == {"action", "why", "worker", "effect", "commands", "expected_bytes", "confirmation"}
     assert (copy["action"], copy["worker"], copy["effect"], copy["expected_bytes"]) == (
         "copy /srv/photos",
         "main",
         "writes",
         4096,
     )
-    assert copy["proof"] is None
+    assert copy["confirmation"] is None
     assert copy["commands"][0].startswith("rsync ")
     assert copy["commands"][0].endswith("-- /srv/photos/ /backup/photos/.poolferry/work/ >> /notes/moved-0")
     last = value["stages"][-1][0]
-    assert last["proof"] == f"/backup/photos/points/{NAME} is there and latest"
+    assert last["confirmation"] == f"/backup/photos/points/{NAME} is there and latest"
     assert value["stages"][-2][0]["commands"] == [
         "(poolferry) list /backup/photos/.poolferry/work, write /backup/photos/.poolferry/manifest.gz"
     ]
@@ -81,7 +81,7 @@ def test_names_that_a_terminal_would_swallow_are_shown() -> None:
 
 
 def test_a_report_word_for_word() -> None:
-    step = StepReport(action="copy", why="first", moved_bytes=None, took_s=0.12345, proved=True)
+    step = StepReport(action="copy", why="first", moved_bytes=None, took_s=0.12345, confirmed=True)
     report = RunReport(
         run=7, job="photos", outcome=Outcome.NOTHING, why="equal", hint="", moved_bytes=0, took_s=1.98765, resumed=False,
         attempts=2, steps=(step,), points=(NAME,), warnings=("w",), evidence=("e",),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.point import Finding
 from orchestrator.verify.compare_sides import SortedListing, compare_sides
 
@@ -93,7 +93,7 @@ def test_a_volume_is_like_a_tree_of_one_file() -> None:
 @pytest.mark.parametrize("records", [(), (ROOT,), (ROOT, entry(b"a"))])
 def test_a_listing_that_broke_off_proves_nothing(records: tuple[bytes, ...]) -> None:
     for one, other in ((SortedListing(records), side()), (side(), SortedListing(records))):
-        with pytest.raises(ProofFailed):
+        with pytest.raises(VerificationFailed):
             found(one, other)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.domain.authentication import AuthenticationKey
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.verify import build
 from orchestrator.verify.build import DigestSpool, sorted_moves, sorted_records
 from orchestrator.verify.entry import ManifestEntry, sort_key
@@ -66,7 +66,7 @@ def repacked(path: str, old: bytes, new: bytes) -> None:
 def test_a_cut_file_is_refused(path: str, cut: int) -> None:
     write_manifest(path, HEADER, MANY)
     Path(path).write_bytes(Path(path).read_bytes()[:cut])
-    with pytest.raises(ProofFailed, match=r"cut short|damaged|not a manifest"):
+    with pytest.raises(VerificationFailed, match=r"cut short|damaged|not a manifest"):
         list(read_manifest(path)[1])
 
 
@@ -87,14 +87,14 @@ def test_a_cut_file_is_refused(path: str, cut: int) -> None:
 def test_a_torn_text_is_refused(path: str, old: bytes, new: bytes, why: str) -> None:
     write_manifest(path, HEADER, MANY)
     repacked(path, old, new)
-    with pytest.raises(ProofFailed, match=why):
+    with pytest.raises(VerificationFailed, match=why):
         list(read_manifest(path)[1])
 
 
 @pytest.mark.parametrize("what", [b"", b"no gzip at all", zlib.compress(b"x", wbits=31)])
 def test_what_is_no_manifest_is_refused(path: str, what: bytes) -> None:
     Path(path).write_bytes(what)
-    with pytest.raises(ProofFailed, match=r"not a manifest|damaged|cut short"):
+    with pytest.raises(VerificationFailed, match=r"not a manifest|damaged|cut short"):
         read_manifest(path)
 
 
@@ -103,7 +103,7 @@ def test_every_flipped_byte_is_noticed_or_changes_nothing(path: str) -> None:
     whole = Path(path).read_bytes()
     for at in range(10, len(whole), 7):
         Path(path).write_bytes(whole[:at] + bytes([whole[at] ^ 0x40]) + whole[at + 1 :])
-        with pytest.raises(ProofFailed):
+        with pytest.raises(VerificationFailed):
             list(read_manifest(path)[1])
 
 
@@ -111,7 +111,7 @@ def test_something_after_it_is_noticed(path: str) -> None:
     write_manifest(path, HEADER, MANY)
     with open(path, "ab") as file:
         file.write(b"x")
-    with pytest.raises(ProofFailed, match="follows"):
+    with pytest.raises(VerificationFailed, match="follows"):
         list(read_manifest(path)[1])
 
 
@@ -139,11 +139,11 @@ def test_names_alone_are_whole_in_order_or_refused(path: str) -> None:
     whole = Path(path).read_bytes()
     for damaged in (whole[: len(whole) // 2], whole + b"x", gzip.compress(FORMAT + b"\nno line\n")):
         Path(path).write_bytes(damaged)
-        with pytest.raises(ProofFailed):
+        with pytest.raises(VerificationFailed):
             list(read_names(path))
     lines = gzip.decompress(whole).split(b"\n")
     Path(path).write_bytes(gzip.compress(b"\n".join([*lines[:7], lines[8], lines[7], *lines[9:]])))
-    with pytest.raises(ProofFailed, match="out of order"):
+    with pytest.raises(VerificationFailed, match="out of order"):
         list(read_names(path))
 
 
@@ -221,7 +221,7 @@ def test_whatever_is_changed_the_tag_is_wrong(path: str, old: bytes, new: bytes)
 def test_a_torn_tag_is_damage(path: str, old: bytes, new: bytes) -> None:
     write_manifest(path, HEADER, MANY[:3], key=KEY)
     repacked(path, old, new)
-    with pytest.raises(ProofFailed, match=r"damaged|cut short"):
+    with pytest.raises(VerificationFailed, match=r"damaged|cut short"):
         list(read_manifest(path)[1])
 
 

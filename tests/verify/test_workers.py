@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.domain.point import Verdict
 from orchestrator.verify.build import draft_of
@@ -73,7 +73,7 @@ def test_a_killed_worker_proves_nothing(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         output, _ = process.communicate()
     assert process.returncode == -signal.SIGKILL
-    with pytest.raises(ProofFailed, match="1 of 1 readers"):
+    with pytest.raises(VerificationFailed, match="1 of 1 readers"):
         collect([output.split(b"\0")[:-1]], took_s=1)
 
 
@@ -83,7 +83,7 @@ def test_a_cut_manifest_proves_nothing(tree: Path, manifest: Path, cut: int) -> 
     for output, complaint, status in outputs(worker_pipelines(str(tree), str(manifest), workers=2)):
         assert status == 1
         assert b"cut short" in complaint
-        with pytest.raises(ProofFailed):
+        with pytest.raises(VerificationFailed):
             collect([output.split(b"\0")[:-1]], took_s=1)
 
 
@@ -109,7 +109,7 @@ def test_a_collector_takes_pieces_of_any_size_and_threads(tree: Path, manifest: 
         thread.join()
     assert collector.entries == 7
     assert collector.reading(took_s=2, entries=7).counts == ((Verdict.MISSING, 1), (Verdict.METADATA, 1))
-    with pytest.raises(ProofFailed, match="7 entries were judged, and there should be 8"):
+    with pytest.raises(VerificationFailed, match="7 entries were judged, and there should be 8"):
         collector.reading(took_s=2, entries=8)
 
 
@@ -121,7 +121,7 @@ def test_a_collector_takes_pieces_of_any_size_and_threads(tree: Path, manifest: 
     ],
 )  # fmt: skip
 def test_what_is_not_a_whole_report_proves_nothing(output: bytes) -> None:
-    with pytest.raises(ProofFailed):
+    with pytest.raises(VerificationFailed):
         _reading_of(output)
 
 

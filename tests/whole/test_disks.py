@@ -110,8 +110,8 @@ def test_an_older_copy_of_a_disk_is_turned_away(drawer: Drawer) -> None:
     [
         ({"owner": "b" * 32, "host": "nas"}, "another-host", 'of the machine "nas"'),
         ({"generation": 7}, "newer-than-we-know", "it has had 7 visits"),
-        ({"name": "green"}, "not-proved", "says disk green"),
-        ({}, "not-proved", "no marker of ours"),
+        ({"name": "green"}, "not-verified", "says disk green"),
+        ({}, "not-verified", "no marker of ours"),
     ],
 )
 def test_a_disk_that_is_not_proved_is_turned_away_until_it_is_readopted(

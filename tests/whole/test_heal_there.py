@@ -150,7 +150,7 @@ def test_the_disk_to_plug_in_is_named(house: House) -> None:
         for disk, days in (("red", 2), ("blue", 30)):
             name, taken = f"2026-01-{days:02}T000000Z", now - timedelta(days=days)
             history.points_seen("usb", disk, {name: taken}, taken)
-            history.proved("usb", disk, name, 1, taken)
+            history.point_verified("usb", disk, name, 1, taken)
     found = healed(house, "verify")
     assert set(found) == {"old"}, found
     assert found["old"]["says"] == (

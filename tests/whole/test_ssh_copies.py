@@ -82,7 +82,7 @@ def test_roots_with_hostile_names(house: House, sshd: Sshd, way: Way, root: byte
 
 
 def test_what_a_run_leaves_on_the_host(house: House, sshd: Sshd) -> None:
-    """Manifest and history travel with the data; points, proof and restore come from there."""
+    """Manifest and history travel with the data; points, confirmation and restore come from there."""
     fill(house.source)
     push(house, sshd)
     run = house.run()

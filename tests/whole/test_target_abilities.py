@@ -8,7 +8,7 @@ from tempfile import mkdtemp
 
 import pytest
 
-from tests.whole.house import House, facts
+from tests.whole.house import House, facts, family, kill, wait_until
 from tests.whole.sshd import Sshd
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
@@ -80,5 +80,31 @@ def test_a_check_of_the_system_names_programs_that_are_not_gnus(house: House, tm
         ran = house.run()
         assert "not GNU's" in ran["why"], ran
         assert f"-F {server.folder}/client" in str(ran["evidence"]), "the line works as it stands"
+    finally:
+        server.stop()
+
+
+def test_a_first_mirror_over_ssh_that_is_killed_has_its_manifest_after_the_next_run(
+    house: House, tmp_path: Path
+) -> None:
+    server = Sshd(tmp_path / "sshd")
+    server.start()
+    try:
+        for number in range(20):
+            house.write(f"small/{number}", "x")
+        house.write("large", os.urandom(3 << 20))
+        told = {"target": server.url(house.target), "rsync": {"points": False, "delete": True}}
+        house.job(**told, pipe={**server.pipe, "rate_limit": "500k"})
+        for moment in (".poolferry/target.json", "small/5"):
+            process = house.start()
+            wait_until((house.target / moment).exists)
+            for pid in (process.pid, *(pid for pid, _ in family(process.pid)), *server.sessions()):
+                kill(pid)
+            house.ended(process)
+        house.job(**told, pipe=server.pipe)
+        ran = house.run()
+        assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+        assert house.call("verify", "photos").code == 0
+        assert house.run().outcome == "nothing-to-do"
     finally:
         server.stop()

@@ -11,7 +11,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Proof
+from orchestrator.domain.plan import Confirmation, Decision
 from orchestrator.domain.point import RestorePoint
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
@@ -94,8 +94,8 @@ class StageResults:
     `uncertain`: what the failed steps promised. It may be there all the same, as a program can die after its work is done.
     """
 
-    proofs: tuple[Proof, ...]
-    uncertain: tuple[Proof, ...] = ()
+    confirmations: tuple[Confirmation, ...]
+    uncertain: tuple[Confirmation, ...] = ()
     meters: tuple[ProgressMeter, ...] = ()
     left_out: tuple[SkippedEntries, ...] = ()
     recorded: ManifestCounts | None = None

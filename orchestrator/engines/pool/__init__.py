@@ -66,9 +66,9 @@ class PoolEngine:
         return failures.explain(broken)
 
     def confirm(self, stage: StageResults, reader: Reader) -> None:
-        for proof in stage.proofs:
-            if isinstance(proof, ScrubState):
-                confirm_scrub(proof, reader)
+        for confirmation in stage.confirmations:
+            if isinstance(confirmation, ScrubState):
+                confirm_scrub(confirmation, reader)
 
 
 def _point(world: PoolSurvey) -> RestorePoint:

@@ -121,5 +121,5 @@ def _step(world: PoolSurvey, *, pause: bool, why: str) -> Step:
     going = world.status.scan is not None and world.status.scan.state == "paused"
     action = f"pause the scrub of {root}" if pause else f"go on with the scrub of {root}" if going else f"scrub {root}"
     work = Pipeline(stages=(commands.scrub_command(root, pause=pause),))
-    proof = ScrubState(root=root, since=world.at, paused=pause)
-    return Step(action=action, why=why, worker="main", work=work, expected=None, proof=proof)
+    confirmation = ScrubState(root=root, since=world.at, paused=pause)
+    return Step(action=action, why=why, worker="main", work=work, expected=None, confirmation=confirmation)

@@ -3,7 +3,7 @@
 from functools import partial
 
 from orchestrator.domain.answers import understand
-from orchestrator.domain.errors import NotNow, ProofFailed, SourceMissing
+from orchestrator.domain.errors import NotNow, SourceMissing, VerificationFailed
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
@@ -45,14 +45,16 @@ def _run(reader: Reader, command: Command) -> bytes:
     return result.stdout
 
 
-def confirm_scrub(proof: ScrubState, reader: Reader) -> None:
-    """Check that the scrub is as the step left it; on a small pool it may have ended already. Raises: ProofFailed."""
-    world = survey_pool(proof.root, reader)
+def confirm_scrub(confirmation: ScrubState, reader: Reader) -> None:
+    """Check that the scrub is as the step left it; on a small pool it may have ended already. Raises: VerificationFailed."""
+    world = survey_pool(confirmation.root, reader)
     scan = world.status.scan
     if scan is not None and scan.kind == "scrub":
-        if scan.state == ("paused" if proof.paused else "running"):
+        if scan.state == ("paused" if confirmation.paused else "running"):
             return
-        if scan.state == "finished" and scan.ended is not None and scan.ended >= proof.since:
+        if scan.state == "finished" and scan.ended is not None and scan.ended >= confirmation.since:
             return
     told = f"a {scan.kind} that is {scan.state}" if scan else "no scan"
-    raise ProofFailed(f"expected: {proof}; found: {told}", hint=f"see `zpool status {proof.root.path}`")
+    raise VerificationFailed(
+        f"expected: {confirmation}; found: {told}", hint=f"see `zpool status {confirmation.root.path}`"
+    )

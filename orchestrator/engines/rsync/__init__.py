@@ -1,10 +1,10 @@
 """rsync: trees of files, copied to dated restore points that share unchanged files, or to a plain mirror."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.domain.errors import OrchestratorError, ProofFailed
+from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step
@@ -66,6 +66,14 @@ class RsyncEngine:
     def newest(self, world: RsyncSurvey) -> RestorePoint | None:
         return world.points[-1] if world.points else None
 
+    def find_moved(self, job: Job, world: RsyncSurvey, reader: Reader) -> Mapping[bytes, int]:
+        from orchestrator.engines.rsync.moves import find_moved
+
+        return find_moved(job, world, reader)
+
+    def surveyed_points(self, job: Job, world: RsyncSurvey) -> tuple[RestorePoint, ...] | None:
+        return world.points if world.target.owner == job.name and options_of(job).points else None
+
     def ground(self, world: RsyncSurvey) -> tuple[str, bool]:
         return str(world.source.device), world.source.mounted
 
@@ -124,12 +132,12 @@ class RsyncEngine:
         return describe_space(world)
 
     def confirm(self, stage: StageResults, reader: Reader) -> None:
-        for proof in stage.proofs:
-            if isinstance(proof, CountsEqual) and stage.recorded is not None:
+        for confirmation in stage.confirmations:
+            if isinstance(confirmation, CountsEqual) and stage.recorded is not None:
                 own = tuple(meter for meter in stage.meters if isinstance(meter, RsyncMeter))
-                confirm_counts(proof, own, stage.left_out, stage.recorded)
-            if isinstance(proof, PointVisible):
-                _confirm_visible(proof, reader)
+                confirm_counts(confirmation, own, stage.left_out, stage.recorded)
+            if isinstance(confirmation, PointVisible):
+                _confirm_visible(confirmation, reader)
 
     def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
         return ((path, f"xxh128:{digest}" if digest else "") for path, digest in parse.parse_moved(lines))
@@ -149,6 +157,15 @@ class RsyncEngine:
             return point.tree / MIRROR_DAMAGED
         return Location(path=f"{point.tree.path}.damaged", host=point.tree.host)
 
+    def forget(self, tree: Location, paths: tuple[bytes, ...]) -> Pipeline:
+        return Pipeline(stages=(script_commands.discard_command(tree, paths),))
+
+    def discard(self, file: Location) -> Pipeline:
+        return Pipeline(stages=(script_commands.discard_note_command(file),))
+
+    def mend(self, job: Job, *, sound: RestorePoint, damaged: RestorePoint) -> Pipeline:
+        return Pipeline(stages=(script_commands.mend_point_command(job.target.location, sound.name, damaged.name),))
+
     def recovery(self, job: Job, made: datetime) -> str:
         from orchestrator.engines.rsync.recovery_page import recovery_page
 
@@ -161,11 +178,11 @@ class RsyncEngine:
         return Pipeline(stages=(script_commands.show_file_command(file),), keeps=local)
 
 
-def _confirm_visible(proof: PointVisible, reader: Reader) -> None:
-    answer = command_runner(reader)(script_commands.confirm_point_command(proof.root, proof.name))
+def _confirm_visible(confirmation: PointVisible, reader: Reader) -> None:
+    answer = command_runner(reader)(script_commands.confirm_point_command(confirmation.root, confirmation.name))
     if answer.strip() != b"there":
-        raise ProofFailed(
-            f"point {proof.name} is not to be seen after publishing",
+        raise VerificationFailed(
+            f"point {confirmation.name} is not to be seen after publishing",
             hint="look at the target's disk; the next run looks again",
         )
 

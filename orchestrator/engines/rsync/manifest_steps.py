@@ -18,7 +18,7 @@ _HINT = (
 
 
 def is_all_damaged(world: RsyncSurvey) -> bool:
-    """Return True when nothing of the newest point may be believed: its manifest was forged."""
+    """Return True when nothing of the newest point may be believed: its manifest is missing, damaged or forged."""
     return b"" in world.target.damaged
 
 
@@ -31,7 +31,7 @@ def record_manifest(
         manifest=job.target.location / MANIFEST,
         point=name,
         moved=request.notes,
-        linked=None if is_all_damaged(world) else base,
+        linked=base,
         digest=job.verify.digest,
         review=_review(job, world, work, request),
     )
@@ -57,14 +57,14 @@ def _review(job: Job, world: RsyncSurvey, tree: Location, request: RunRequest) -
     )
 
 
-def _manifest(recording: ManifestRecording, proof: CountsEqual | None) -> Step:
+def _manifest(recording: ManifestRecording, confirmation: CountsEqual | None) -> Step:
     return Step(
         action="write the manifest",
         why="each entry with its digest, so that the copy can be verified by itself",
         worker="main",
         work=recording,
         expected=None,
-        proof=proof,
+        confirmation=confirmation,
     )
 
 
@@ -85,5 +85,5 @@ def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
         apart=(OURS.encode(),),
         review=_review(job, world, root, request),
     )
-    proof = CountsEqual(tree=root) if options_of(job).delete else None
-    return (replace(_manifest(recording, proof), makes=MIRROR),)
+    confirmation = CountsEqual(tree=root) if options_of(job).delete else None
+    return (replace(_manifest(recording, confirmation), makes=MIRROR),)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from orchestrator.domain.answers import NOT_READ, parse_count, parse_json
-from orchestrator.domain.errors import OrchestratorError, ProofFailed
+from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME, parse_point_name
 from orchestrator.domain.place import Location
@@ -86,6 +86,7 @@ class TargetMarker:
 
 
 _FORMAT = 1
+_MARKER_KEYS = {"format", "job", "coarse"}
 _UNREADABLE = TargetMarker(job=f"(unreadable {MARKER})", coarse=False)
 
 
@@ -187,6 +188,9 @@ class DryRunReader:
             other=self.other,
             altered=tuple(self.altered),
             moving=stats.transferred_size,
+            files_now=stats.regular,
+            files_new=self.files_new,
+            files_gone=self.files_gone,
             folders={
                 top: FolderChanges(before=None, deleted=gone, changed=new) for top, (gone, new) in self.folders.items()
             },
@@ -305,17 +309,19 @@ def parse_marker(text: bytes) -> TargetMarker | None:
         return None
     try:
         value = parse_json(text)
-        job, written = value["job"], value.get("format", _FORMAT)
+        job, written, coarse = value["job"], value.get("format", _FORMAT), value.get("coarse", False)
     except NOT_READ:
         return _UNREADABLE
-    if not isinstance(job, str) or not JOB_NAME.fullmatch(job) or type(written) is not int:
+    if not isinstance(job, str) or not JOB_NAME.fullmatch(job) or type(written) is not int or written < 1:
         return _UNREADABLE
     if written > _FORMAT:
         raise OrchestratorError(
             f"{MARKER} says that a newer poolferry wrote these copies (format {written}; this one knows {_FORMAT})",
             hint="update poolferry on this machine; nothing was changed there",
         )
-    return TargetMarker(job=job, coarse=bool(value.get("coarse")))
+    if type(coarse) is not bool or not value.keys() <= _MARKER_KEYS:
+        return _UNREADABLE
+    return TargetMarker(job=job, coarse=coarse)
 
 
 def _entry(record: bytes) -> tuple[str, str, str]:
@@ -440,18 +446,21 @@ class RsyncMeter:
 
 
 def confirm_counts(
-    proof: CountsEqual, meters: tuple[RsyncMeter, ...], left_out: tuple[SkippedEntries, ...], recorded: ManifestCounts
+    confirmation: CountsEqual,
+    meters: tuple[RsyncMeter, ...],
+    left_out: tuple[SkippedEntries, ...],
+    recorded: ManifestCounts,
 ) -> None:
     """Check that the tree holds as many files as rsync's lists named, except those left out with a warning.
 
     A vanished file was listed and is not there; of unreadable entries, the manifest may list more than rsync did. Raises:
-    ProofFailed. Why no bytes: a source that shrank or grew while it was read makes them differ.
+    VerificationFailed. Why no bytes: a source that shrank or grew while it was read makes them differ.
     """
     if not meters:
         return
     accounts = [meter.stats for meter in meters]
     if None in accounts:  # rsync ends well even when its output cannot be written
-        raise ProofFailed(
+        raise VerificationFailed(
             "rsync ended without its closing summary, so it is not certain that all was copied",
             hint="see whether the state directory has space; the next run looks again and mends",
         )
@@ -459,7 +468,7 @@ def confirm_counts(
     vanished = sum(len(each.vanished) for each in left_out)
     unreadable = sum(len(each.unreadable) for each in left_out)
     if not files - vanished <= recorded.files <= files + unreadable:
-        raise ProofFailed(
-            f"{proof.tree} holds {recorded.files} files, and the source's list named {files}",
+        raise VerificationFailed(
+            f"{confirmation.tree} holds {recorded.files} files, and the source's list named {files}",
             hint="run again: it looks again and mends; if it comes back, check the target's filesystem",
         )

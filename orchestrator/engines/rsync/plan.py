@@ -61,6 +61,8 @@ def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
         found.append(
             f"{what} in {job.target.location} could be entered by other users of that machine; now only by the owner (0700)"
         )
+    if not world.points and world.changes and world.changes.entries_now == 0:
+        found.append(f"the source {job.source} is empty, and so is this first copy: is it mounted?")
     if world.reserved:
         shown = ", ".join(map(show_name, world.reserved[:_NAMED]))
         more = f" and {len(world.reserved) - _NAMED} more" if len(world.reserved) > _NAMED else ""
@@ -156,7 +158,7 @@ def copy_stages(
     After an interruption what is there is brought up to date first. Why first, and once: what a later stage links to a point is
     not looked at again, so that nothing is changed in place where its metadata changed at the source meanwhile.
     """
-    again = (_repair(job, world, work, request),) if world.target.damaged else ()
+    again = (_repair(job, world, work, request),) if _repairs(world, base) else ()
     if (
         base
         and world.changes
@@ -292,6 +294,18 @@ def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -
     )
 
 
+def _repairs(world: RsyncSurvey, base: RestorePoint | None) -> bool:
+    """Return True when damaged files must be copied over: else nothing is linked to the point in which they were found."""
+    return bool(world.target.damaged) and (base is not None and base.name == world.points[-1].name)
+
+
+def _base(world: RsyncSurvey) -> RestorePoint | None:
+    """Return the point to which unchanged files are linked: the newest one whose manifest can be believed."""
+    if not world.points or not is_all_damaged(world):
+        return world.points[-1] if world.points else None
+    return next((point for point in reversed(world.points[:-1]) if point.manifest and not point.damaged), None)
+
+
 def discard_partial_files(work: Location, stale: tuple[PartialFile, ...]) -> Stage:
     """Return the stage that removes partial files that have left the source: the copy may need their space."""
     command = script_commands.discard_command(work, tuple(half.lies for half in stale))
@@ -312,7 +326,7 @@ def publish_point(job: Job, name: str) -> Stage:
         "it is whole: one rename makes it visible",
         script_commands.publish_command(root, name, MANIFEST),
     )
-    return (replace(step, makes=name, proof=PointVisible(root=root, name=name)),)
+    return (replace(step, makes=name, confirmation=PointVisible(root=root, name=name)),)
 
 
 def name_latest(job: Job, name: str) -> Stage:
@@ -483,11 +497,11 @@ def _clearing(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
 def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     work = job.target.location / WORK
     name = _new_name(world, request)
-    base = world.points[-1] if world.points else None
+    base = _base(world)
     stages = (
         *_clearing(job, world),
         prepare_target(job, WORK),
-        *((unshare_tree(job),) if world.target.work and base else ()),
+        *((unshare_tree(job),) if world.target.work and world.points else ()),
         *_remainders(job, world, work, request),
         *copy_stages(job, world, work, base, request),
         sweep_partial_files(work),

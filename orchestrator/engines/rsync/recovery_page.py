@@ -65,7 +65,7 @@ _PAGE = """\
 # How to bring {source} back
 
 Made by poolferry for the job `{job}`, {made}. All that follows needs only rsync or cp. `poolferry restore run --from
-{place} --to FOLDER` does the same and proves it, and needs no configuration.
+{place} --to FOLDER` does the same and verifies it, and needs no configuration.
 
 Beside this page: `configuration.tar` (ours, as it was), `history.sqlite` (all runs). On a new machine
 `poolferry restore bootstrap {place}` takes both over. Keys, passwords and hooks are not among them.

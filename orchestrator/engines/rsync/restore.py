@@ -101,14 +101,14 @@ def _unfinished(marker: bytes, path: str) -> tuple[str, str] | None:
 def plan_restore(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
     """Plan a restore: prepare, copy, verify, end. The folder is marked, so the same command resumes later."""
     what = f"{show_name(wanted.path)} of point {wanted.point.name}" if wanted.path else f"point {wanted.point.name}"
-    proved = wanted.point.manifest is not None
+    verifiable = wanted.point.manifest is not None
     steps = (_folder_steps if seen.wanted == "folder" else _file_steps)(job, wanted, seen, aside or "", what)
     return Plan(
         summary=f"bring {what} back to {seen.to}",
-        stages=tuple((step,) for step in steps if proved or not isinstance(step.work, TreeVerification)),
+        stages=tuple((step,) for step in steps if verifiable or not isinstance(step.work, TreeVerification)),
         resumes="an unfinished restore of the same point" if seen.unfinished and not aside else None,
         warnings=()
-        if proved
+        if verifiable
         else (f"point {wanted.point.name} has no manifest, so what is restored cannot be verified",),
     )
 

@@ -245,6 +245,17 @@ def store_command(file: Location) -> Command:
     return _script("store.sh", file.path, effect=effect, host=file.host, with_functions="enter-room.sh")
 
 
+def discard_note_command(file: Location) -> Command:
+    """Build the command that removes a small file of ours."""
+    effect = Effect.WRITES
+    return _script("discard-note.sh", file.path, effect=effect, host=file.host, with_functions="enter-room.sh")
+
+
+def mend_point_command(root: Location, sound: str, damaged: str) -> Command:
+    """Build the command that writes files of one point, named on its input, into the same files of another."""
+    return _script("mend-point.sh", root.path, sound, damaged, effect=Effect.WRITES, host=root.host)
+
+
 def show_file_command(file: Location) -> Command:
     """Build the command that prints a file."""
     return Command(argv=("cat", "--", file.path), effect=Effect.READS, host=file.host)

@@ -13,12 +13,12 @@ from orchestrator.domain.errors import (
     OutsideError,
     PermissionDenied,
     ProgramMissing,
-    ProofFailed,
     SourceMissing,
     Stalled,
     Stopped,
     TargetFull,
     Unexplained,
+    VerificationFailed,
 )
 from orchestrator.domain.failure_table import LOGIN, NETWORK, FailureRow, find_failure, first_line, whole_lines
 from orchestrator.engines.sanoid.model import EXIT_NOT_TAKEN
@@ -125,7 +125,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     said = "\n".join(evidence.last_output)
     code = next((code for code in reversed(evidence.exits) if code), None)
     if code == EXIT_NOT_TAKEN:
-        return ProofFailed(
+        return VerificationFailed(
             f"sanoid ended well, and the snapshot is not there ({_line(said, 'was taken')})",
             hint="`sanoid --take-snapshots --verbose` there by hand shows more; is another sanoid at work on this dataset?",
         )

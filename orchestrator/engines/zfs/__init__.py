@@ -114,6 +114,11 @@ class ZfsEngine:
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return survey_points(job, reader)
 
+    def incomplete_points(self, job: Job, world: ZfsSurvey, reader: Reader) -> dict[str, tuple[str, ...]]:
+        from orchestrator.engines.zfs.survey.survey import incomplete_points
+
+        return incomplete_points(job, world.source, reader)
+
     def meter(self) -> ZfsMeter:
         return ZfsMeter()
 
@@ -126,7 +131,7 @@ class ZfsEngine:
     def confirm(self, stage: StageResults, reader: Reader) -> None:
         from orchestrator.engines.zfs.survey.confirm import confirm_snapshots
 
-        confirm_snapshots(stage.proofs, reader, uncertain=stage.uncertain)
+        confirm_snapshots(stage.confirmations, reader, uncertain=stage.uncertain)
 
     def survey_both(self, job: Job, run_request: RunRequest, reader: Reader, *, content: bool) -> Any:
         from orchestrator.engines.zfs.survey.survey import run_read_command

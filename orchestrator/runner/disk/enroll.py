@@ -201,7 +201,7 @@ def readopt_disk(disk: Disk, sets: Sequence[RotationSet], visit_context: VisitCo
     found = next((each for each in survey_disks(sets, visit_context) if each.disk == disk), None)
     if found is None:
         raise OrchestratorError(f"disk {disk.name} is not here", hint="plug it in")
-    if found.state not in (DeviceState.TO_PROVE, DeviceState.SET_ASIDE):
+    if found.state not in (DeviceState.TO_VERIFY, DeviceState.SET_ASIDE):
         return found
     with lock_visit(disk, visit_context.state):
         return _readopted(disk, found, visit_context)

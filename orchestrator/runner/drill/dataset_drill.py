@@ -4,7 +4,7 @@ import contextlib
 import os
 
 from orchestrator.domain.drill import DrillPlan
-from orchestrator.domain.errors import HostUnreachable, ProofFailed
+from orchestrator.domain.errors import HostUnreachable, VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.run import Outcome, RunReport
@@ -71,15 +71,17 @@ def _compare(
     if not chosen.pieces:
         why = f"the newest snapshots of {journal.job.target.location} hold no file"
         return evidence.refuse(Refusal(why=why, evidence=(), hint="look what the source holds"))
-    harmed = datasets.damage_files(drill_plan, chosen, journal, writer, notes) if evidence.drill_request.proves else ()
+    harmed = (
+        datasets.damage_files(drill_plan, chosen, journal, writer, notes) if evidence.drill_request.self_test else ()
+    )
     compared = datasets.compare_files(seen, drill_plan, chosen, journal, writer, notes)
     evidence.files, evidence.bytes = len(chosen.pieces), chosen.size
     evidence.restore_s = took if whole else compared.reading.took_s
-    if evidence.drill_request.proves:
-        return evidence.prove(harmed, compared.reading)
+    if evidence.drill_request.self_test:
+        return evidence.end_self_test(harmed, compared.reading)
     read, wanted = compared.reading.files_read, len(chosen.pieces)
     if compared.reading.sound and read != wanted:
-        raise ProofFailed(
+        raise VerificationFailed(
             f"{read} files were read, and there should be {wanted}: nothing is verified", hint="report this"
         )
     return _judge(
@@ -112,21 +114,21 @@ def _judge(evidence: DrillEvidence, drill_plan: DrillPlan, compared: ComparisonR
     how = "received again" if evidence.drill_request.whole else "in clones"
     seen = "can be read" if alone == many else "are as on the source"
     told = f"{evidence.told_files()} of point {point} ({of}, {how}) {seen}: {show_size(evidence.bytes)}"
-    remarks = "".join(f"; {remark}" for remark in (*drill_plan.remarks, drill_plan.proves) if remark)
+    remarks = "".join(f"; {remark}" for remark in (*drill_plan.remarks, drill_plan.verifies) if remark)
     took = show_duration(evidence.restore_s)
     return journal.ended(Outcome.DONE, f"{told} in {took}{user_check_text(evidence)}{evidence.estimate()}{remarks}")
 
 
 def _drill_encrypted(evidence: DrillEvidence, drill_plan: DrillPlan, took: float) -> RunReport:
     """Return the report when nothing can be read without a key: it states only what was tried."""
-    if evidence.drill_request.proves:
+    if evidence.drill_request.self_test:
         why = "no file of the copy can be read without its key, so none can be damaged on purpose"
         # Each dataset of a raw copy is its own encryption root (openzfs 15687).
         keys = f"zfs load-key -r {evidence.journal.job.target.location.path}, where the copy lies"
         return evidence.refuse(Refusal(why=why, evidence=(), hint=f"{keys}, and drill again"))
     evidence.restore_s = took
     return evidence.journal.ended(
-        Outcome.DONE, f"{drill_plan.proves} (point {drill_plan.point}, in {show_duration(took)})"
+        Outcome.DONE, f"{drill_plan.verifies} (point {drill_plan.point}, in {show_duration(took)})"
     )
 
 

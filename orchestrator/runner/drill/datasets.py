@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.domain.answers import parse_count
 from orchestrator.domain.drill import DrillDataset, DrillPlan
-from orchestrator.domain.errors import OrchestratorError, ProofFailed
+from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Pipeline, Plan, Step
 from orchestrator.engines.contract.drills import DatasetDriller
@@ -131,7 +131,7 @@ def _pieces(file: str) -> Iterator[SampleFile]:
                 size, _, path = record.partition(b"\t")
                 yield SampleFile(path=path, size=parse_count(size))
         except ValueError as error:
-            raise ProofFailed(
+            raise VerificationFailed(
                 f"the list of what came back cannot be read: {error}", hint="run the drill again"
             ) from error
 

@@ -89,7 +89,7 @@ def drill_job(job: Job, tools: RunContext, drill_request: DrillRequest, *, why: 
         report = journal.ended(Outcome.FAILED, f"the drill failed: {error}", hint=hint)
     drilled = evidence.evidence(report.outcome, report.why)
     tools.history.drills.keep(journal.run, job.name, drilled, journal.now)
-    if report.outcome in (Outcome.FAILED, Outcome.REFUSED) and not drill_request.proves:
+    if report.outcome in (Outcome.FAILED, Outcome.REFUSED) and not drill_request.self_test:
         call_hooks(report.outcome.value, journal, report)
     return DrillRunResult(report=report, drilled=drilled, findings=evidence.findings)
 
@@ -144,9 +144,9 @@ def _drill_tree(evidence: DrillEvidence, writer: Writer, tree: str, notes: str) 
         if isinstance(took, Refusal):
             return evidence.refuse(took)
         evidence.restore_s, evidence.files, evidence.bytes = took, len(lot.pieces), lot.size
-        if evidence.drill_request.proves:
+        if evidence.drill_request.self_test:
             harmed = trees.damage_files(lot, tree, evidence.seed)
-            return evidence.prove(harmed, trees.compare_files(lot, journal, writer, tree, notes))
+            return evidence.end_self_test(harmed, trees.compare_files(lot, journal, writer, tree, notes))
         reading = trees.compare_files(lot, journal, writer, tree, notes)
         if not reading.sound:
             evidence.note(reading.findings)  # an unreachable host from here on does not remove this finding

@@ -15,11 +15,11 @@ from orchestrator.runner.run_recorder import RunRecorder
 class DrillRequest:
     """The request for a restore test. `seed`: of the random choice.
 
-    `proves`: the scratch copy is damaged on purpose and the test must detect it.
+    `self_test`: the scratch copy is damaged on purpose and the test must detect it.
     """
 
     whole: bool = False
-    proves: bool = False
+    self_test: bool = False
     seed: int | None = None
 
 
@@ -43,7 +43,7 @@ class DrillEvidence:
         """Return the complete evidence."""
         return DrillResult(
             place=self.journal.job.target.name, point=self.point, outcome=outcome, why=why, whole=self.drill_request.whole,
-            proves=self.drill_request.proves, seed=self.seed, files=self.files, bytes=self.bytes, of_files=self.of_files,
+            self_test=self.drill_request.self_test, seed=self.seed, files=self.files, bytes=self.bytes, of_files=self.of_files,
             of_bytes=self.of_bytes, restore_s=self.restore_s, differences=self.differences, checked=self.checked,
         )  # fmt: skip
 
@@ -78,7 +78,7 @@ class DrillEvidence:
         """Return the report of a failed restore test."""
         return self.journal.ended(Outcome.FAILED, f"the drill failed: {why}", hint=hint, evidence=self.differences)
 
-    def prove(self, harmed: tuple[bytes, ...], reading: VerificationResult) -> RunReport:
+    def end_self_test(self, harmed: tuple[bytes, ...], reading: VerificationResult) -> RunReport:
         """Return the report on the deliberate damage: success only when all of it was found."""
         self.note(reading.findings)
         found = {each.path for each in reading.findings}

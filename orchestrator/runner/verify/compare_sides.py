@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.domain.answers import NOT_READ
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
@@ -136,14 +136,14 @@ class _ComparisonTally:
             self._of_point.add(finding)
 
     def compare(self, pair: SnapshotPair, folder: str) -> None:
-        """Compare the two listings of a pair. Raises: ProofFailed when a listing is incomplete."""
+        """Compare the two listings of a pair. Raises: VerificationFailed when a listing is incomplete."""
         source, target = (SortedListing(_sorted(output_file(step), folder)) for step in (pair.source, pair.target))
         try:
             for finding, at_source in compare_sides(source, target):
                 path = pair.name + (b"/" + finding.path if finding.path else b"")
                 (self._source.add if at_source else self._add)(replace(finding, path=path))
         except NOT_READ as error:
-            raise ProofFailed(f"the listings of {show_name(pair.name)} cannot be understood: {error}") from error
+            raise VerificationFailed(f"the listings of {show_name(pair.name)} cannot be understood: {error}") from error
         self._entries += target.entries
         self._files += target.files
         self._bytes += target.bytes
@@ -189,10 +189,10 @@ def _sorted(file: str, folder: str) -> Iterator[bytes]:
 
 
 def require_same(compared: ComparisonResult, journal: RunRecorder) -> None:
-    """Check that the comparison found no difference. Raises: ProofFailed, with the first findings."""
+    """Check that the comparison found no difference. Raises: VerificationFailed, with the first findings."""
     if not compared.reading.sound:
         told = f"{describe_counts(compared.reading)}: {describe_first_findings(compared.reading)}"
-        raise ProofFailed(f"the copy is not as the source: {told}", hint=_hint(journal.job, compared))
+        raise VerificationFailed(f"the copy is not as the source: {told}", hint=_hint(journal.job, compared))
 
 
 def comparison_report(journal: RunRecorder, compared: ComparisonResult, *, content: bool) -> RunReport:

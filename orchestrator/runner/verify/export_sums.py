@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 
-from orchestrator.domain.errors import OrchestratorError, ProofFailed
+from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
@@ -59,7 +59,7 @@ def export_sums(job: Job, tools: RunContext, *, point: str | None, to: str) -> E
 
 def _digests(point: RestorePoint, journal: RunRecorder, writer: Writer) -> Iterator[tuple[bytes, str]]:
     if point.manifest is None:
-        raise ProofFailed(f"point {point.name} has no manifest", hint="choose another point")
+        raise VerificationFailed(f"point {point.name} has no manifest", hint="choose another point")
     notes = f"{journal.tools.state}/notes/export-{journal.job.name}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
     manifest = fetch_file(point.manifest, journal, writer, notes)
@@ -68,7 +68,7 @@ def _digests(point: RestorePoint, journal: RunRecorder, writer: Writer) -> Itera
     if all(entry.digest.startswith("sha256:") for entry in entries if ":" in entry.digest):
         return ((entry.path, entry.digest) for entry in read_manifest(manifest)[1] if ":" in entry.digest)
     if point.tree.host is not None:
-        raise ProofFailed(
+        raise VerificationFailed(
             f"the digests of point {point.name} are no sha256, and its files lie on {point.tree.host}",
             hint='set digest = "sha256" in [verify] for points to come',
         )
@@ -78,7 +78,7 @@ def _digests(point: RestorePoint, journal: RunRecorder, writer: Writer) -> Itera
 def _read(
     point: RestorePoint, manifest: str, journal: RunRecorder, writer: Writer, notes: str
 ) -> Iterator[tuple[bytes, str]]:
-    """Read the point once for both digests. Raises: ProofFailed when it differs from its manifest."""
+    """Read the point once for both digests. Raises: VerificationFailed when it differs from its manifest."""
     workers = journal.job.verify.workers
     with DigestSpool(notes) as spool:
         collector = ResultCollector(workers, taken=spool.take)
@@ -86,7 +86,7 @@ def _read(
         run_workers(pipelines, collector, journal, writer)
         reading = collector.reading(took_s=0)
         if not reading.sound:
-            raise ProofFailed(
+            raise VerificationFailed(
                 f"point {point.name} does not match its manifest: {describe_counts(reading)}",
                 hint=f"poolferry verify {journal.job.name}",
             )

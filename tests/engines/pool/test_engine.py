@@ -1,4 +1,4 @@
-"""The engine's face: options that fit, proofs, errors, and clear words where there is no copy."""
+"""The engine's face: options that fit, confirmations, errors, and clear words where there is no copy."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -11,12 +11,12 @@ from orchestrator.domain.errors import (
     OutsideError,
     PermissionDenied,
     ProgramMissing,
-    ProofFailed,
     SourceMissing,
     Stalled,
     Stopped,
     Unexplained,
     UnreadableAnswer,
+    VerificationFailed,
 )
 from orchestrator.domain.job import Limit, VerifyRules
 from orchestrator.domain.place import Location
@@ -66,8 +66,8 @@ def test_half_an_answer_is_never_taken_for_a_whole_one(output: bytes) -> None:
 
 def test_a_scrub_is_proved_by_looking() -> None:
     def confirm(name: str, *, paused: bool = False, ago: float = 0) -> None:
-        proof = ScrubState(root=ROOT, since=SOUND_AT - timedelta(seconds=ago), paused=paused)
-        ENGINE.confirm(StageResults(proofs=(proof,)), reader(sample(name)))
+        confirmation = ScrubState(root=ROOT, since=SOUND_AT - timedelta(seconds=ago), paused=paused)
+        ENGINE.confirm(StageResults(confirmations=(confirmation,)), reader(sample(name)))
 
     confirm("sound-2.3", ago=DAY)  # it has ended meanwhile
     confirm("scrubbing-2.3")
@@ -78,7 +78,7 @@ def test_a_scrub_is_proved_by_looking() -> None:
         ("scrubbing-2.3", True),
         ("resilvering-2.3", False),
     ):
-        with pytest.raises(ProofFailed):
+        with pytest.raises(VerificationFailed):
             confirm(name, paused=paused)
 
 

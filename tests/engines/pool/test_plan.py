@@ -65,7 +65,7 @@ def test_a_scrub_is_started_when_one_is_due(last: PoolScan | None, why: str) -> 
     assert line(found) == "zpool scrub tank"
     assert isinstance(found, Plan)
     assert why in found.steps[0].why
-    assert found.steps[0].proof == ScrubState(root=ROOT, since=NOW, paused=False)
+    assert found.steps[0].confirmation == ScrubState(root=ROOT, since=NOW, paused=False)
     assert isinstance(decided(last, every=None), NothingToDo)
 
 

@@ -222,8 +222,10 @@ def test_damaged_files_are_copied_again_and_never_linked() -> None:
 def test_all_of_a_point_whose_manifest_was_forged_is_copied_again() -> None:
     found = planned(job(), world(replace(USED, damaged=(b"",))))
     assert "everything copied again" in found.summary
-    repair = next(step for step in found.steps if step.action == "copy everything again")
-    assert repair.needs == (("/notes/damaged", b"/**\0"),)
+    assert "--link-dest" not in str([step.work for step in found.steps]), "nothing is linked to it"
+    older = replace(point(), name="2026-11-01T000000Z", tree=ROOT / "points/2026-11-01T000000Z")
+    found = planned(job(), world(replace(USED, points=(older, point()), damaged=(b"",))))
+    assert f"--link-dest={older.tree.path}" in str([step.work for step in found.steps])
 
 
 LANES = ParallelCopies(
@@ -300,7 +302,7 @@ def test_a_mirror_with_consent() -> None:
     assert copy.effect is Effect.DESTROYS
     assert copy.why == "the mirror differs from the source"
     assert {"--delete-delay", "--exclude=/.poolferry"} <= set(str(copy.work).split())
-    assert (record.makes, str(record.proof)) == ("mirror", "/backup/photos holds what the source's list names")
+    assert (record.makes, str(record.confirmation)) == ("mirror", "/backup/photos holds what the source's list names")
 
 
 def test_a_mirror_without_consent_removes_nothing() -> None:
@@ -308,7 +310,7 @@ def test_a_mirror_without_consent_removes_nothing() -> None:
     assert {step.effect for step in found.steps} == {Effect.WRITES}
     assert found.steps[1].why == "the first copy"
     assert "--delete" not in str(found.steps[1].work)
-    assert found.steps[2].proof is None  # old files may stay, so numbers prove nothing
+    assert found.steps[2].confirmation is None  # old files may stay, so numbers prove nothing
 
 
 def test_a_mirror_without_consent_is_equal_whatever_stays_in_it() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.place import Location
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.engines.rsync.model import CountsEqual
@@ -73,7 +73,7 @@ def test_counts(meters: tuple[RsyncMeter, ...], left_out: tuple[SkippedEntries, 
     if well:
         confirm_counts(PROOF, meters, left_out, recorded(files))
         return
-    with pytest.raises(ProofFailed, match=f"/t holds {files} files, and the source's list named") as failure:
+    with pytest.raises(VerificationFailed, match=f"/t holds {files} files, and the source's list named") as failure:
         confirm_counts(PROOF, meters, left_out, recorded(files))
     assert failure.value.hint
 
@@ -81,7 +81,7 @@ def test_counts(meters: tuple[RsyncMeter, ...], left_out: tuple[SkippedEntries, 
 @pytest.mark.parametrize("left_out", [(), (UNREADABLE,)])
 def test_without_an_account_nothing_is_proved(left_out: tuple[SkippedEntries, ...]) -> None:
     """Tried: on a full disk rsync drops what it prints, and ends with 0."""
-    with pytest.raises(ProofFailed, match="without its closing summary") as failure:
+    with pytest.raises(VerificationFailed, match="without its closing summary") as failure:
         confirm_counts(PROOF, (meter(), meter(b"")), left_out, recorded(16))
     assert "space" in failure.value.hint
 

@@ -7,12 +7,12 @@ from orchestrator.domain.errors import (
     OutsideError,
     PermissionDenied,
     ProgramMissing,
-    ProofFailed,
     SourceMissing,
     Stalled,
     Stopped,
     TargetFull,
     Unexplained,
+    VerificationFailed,
 )
 from orchestrator.engines.sanoid.errors import explain
 from orchestrator.engines.sanoid.model import EXIT_NOT_TAKEN, EXIT_TOLD
@@ -76,7 +76,7 @@ def test_what_nobody_has_met_is_told_as_it_is() -> None:
 
 def test_a_snapshot_that_is_not_there_is_a_broken_promise() -> None:
     told = explain(failed("INFO: taking snapshots...\nno daily snapshot of tank/a was taken", EXIT_NOT_TAKEN))
-    assert isinstance(told, ProofFailed)
+    assert isinstance(told, VerificationFailed)
     assert "no daily snapshot of tank/a was taken" in told.why
 
 

@@ -80,7 +80,7 @@ def test_a_disk_is_remembered_by_its_identity() -> None:
 def copied(history: History, name: str, place: str, days: float) -> None:
     run = begin(history, name, now=NOW - timedelta(days=days))
     history.points_seen(name, place, {"2026-01-01T000000Z": NOW - timedelta(days=days)}, NOW)
-    history.proved(name, place, "2026-01-01T000000Z", run, NOW)
+    history.point_verified(name, place, "2026-01-01T000000Z", run, NOW)
 
 
 def test_a_disk_is_filled_as_of_the_oldest_of_its_jobs(history: History) -> None:

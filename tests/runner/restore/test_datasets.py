@@ -48,7 +48,7 @@ class Coming(ZfsEngine):
         self.findings = findings
         self.dataset_request: list[DatasetRestoreRequest] = []
         self.contents: list[bool] = []
-        self.proofs = 0
+        self.confirmations = 0
 
     def survey_dataset_restore(
         self, job: Job, dataset_request: DatasetRestoreRequest, requested: RunRequest, reader: Reader, *, content: bool
@@ -60,7 +60,7 @@ class Coming(ZfsEngine):
         return self.parts.pop(0) if len(self.parts) > 1 else self.parts[0]
 
     def plan_restore_verification(self, seen: Any, requested: RunRequest) -> ComparisonPlan | Refusal:
-        self.proofs += 1
+        self.confirmations += 1
         return ComparisonPlan(point="b", checked=3, datasets=2, findings=self.findings)
 
     def weigh(self, plan: Plan, reader: Reader) -> Plan:
@@ -105,7 +105,7 @@ def test_part_after_part_and_proved_once(tools: RunContext, tmp_path: Path) -> N
     assert report.outcome is Outcome.DONE, report
     assert [each.action for each in report.steps] == ["data", "quota", "mount"]
     assert report.why == "tank/photos is back: 3 snapshots of 2 datasets, as the copy by guid"
-    assert (report.warnings, engine.proofs, report.points) == (("mind", "a key"), 1, ())
+    assert (report.warnings, engine.confirmations, report.points) == (("mind", "a key"), 1, ())
     assert engine.contents == [False, False, False], "the look that finds all data there proves them too"
     assert tools.history.views.points("photos") == ()
 
@@ -129,10 +129,19 @@ def test_what_is_refused_and_what_waits(tools: RunContext) -> None:
     assert run_restore(JOB, refused, WISH).outcome is Outcome.REFUSED
     assert plan_restore(JOB, refused, WISH) == REFUSED
     waits = NothingToDo(why="all is there", current=None, warnings=("load the key",))
-    waiting, _ = told(tools, DatasetRestorePlan(decision=waits, whole=True))
+    waiting, _ = told(tools, DatasetRestorePlan(decision=waits, whole=True, waits=("tank/photos/x",)))
     report = run_restore(JOB, waiting, WISH)
-    assert (report.outcome, report.warnings) == (Outcome.DONE, ("load the key",))
-    assert report.why.endswith("with a part that waits")
+    assert (report.outcome, report.warnings, report.hint) == (Outcome.WAITING, ("load the key",), "load the key")
+    assert report.why.endswith(", except that tank/photos/x waits")
+    assert report.evidence == ("tank/photos/x",)
+
+
+def test_less_than_was_asked_for_is_not_done(tools: RunContext) -> None:
+    nothing = NothingToDo(why="all is there", current=None)
+    partial, _ = told(tools, DatasetRestorePlan(decision=nothing, whole=True, short=("tank/photos/x is as of @a",)))
+    report = run_restore(JOB, partial, WISH)
+    assert (report.outcome, report.evidence) == (Outcome.FAILED, ("tank/photos/x is as of @a",))
+    assert report.why.endswith("1 dataset of it as of an earlier point: the copy is partial")
 
 
 def test_a_part_that_is_left_out_is_no_end(tools: RunContext, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator import compose
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Effect, Refusal, Step, single_command
@@ -135,7 +135,7 @@ def test_a_rotten_file_is_named_with_its_snapshot(journal: RunRecorder, tmp_path
     assert "--aside" not in report.hint, "a damaged copy fits by its guids, so nothing would be sent"
     report = comparison_report(journal, replace(told, heals=()), content=True)
     assert report.hint.endswith("only another copy helps: `poolferry restore plan photos`")
-    with pytest.raises(ProofFailed, match="1 rotten"):
+    with pytest.raises(VerificationFailed, match="1 rotten"):
         require_same(told, journal)
 
 
@@ -195,7 +195,7 @@ def test_what_the_source_cannot_read_is_no_fault_of_the_copy(journal: RunRecorde
 @pytest.mark.parametrize("records", [b"", ROOT + FILE, GOOD[:-1], ROOT + b"what\0" + END])
 def test_a_listing_that_is_not_whole_proves_nothing(journal: RunRecorder, tmp_path: Path, records: bytes) -> None:
     for source, target in ((records, GOOD), (GOOD, records)):
-        with pytest.raises(ProofFailed):
+        with pytest.raises(VerificationFailed):
             compared(journal, comparison((pair(tmp_path, source, target),)))
         assert not (tmp_path / "source").exists()
     assert journal.tools.history.views.points("photos") == ()

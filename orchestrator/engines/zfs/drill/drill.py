@@ -74,7 +74,7 @@ def plan_drill(
         point=next((one.target.name for one in found if not one.dataset), found[0].target.name), parts=parts, of=len(found),
         make=tuple((step,) for step in (*(_containers(root, where) if made or whole else ()), *made)),
         drop=drop_step(root, where), where=root, left_out="volumes have no files" if left else "",
-        encrypted_steps=tried, proves=_proves(job, side, target_encrypts, whole=whole), remarks=tuple(_remarks(chosen, known)),
+        encrypted_steps=tried, verifies=_verified_by_it(job, side, target_encrypts, whole=whole), remarks=tuple(_remarks(chosen, known)),
     )  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def _first(found: list[DrillCandidate]) -> str:
     return f"{found[0].dataset}{found[0].target.mark}{more}"
 
 
-def _proves(job: Job, side: SideSurvey, target_encrypts: list[DrillCandidate], *, whole: bool) -> str:
+def _verified_by_it(job: Job, side: SideSurvey, target_encrypts: list[DrillCandidate], *, whole: bool) -> str:
     """Return a sentence on what the test of encrypted datasets verifies, and what it does not."""
     if not target_encrypts:
         return ""

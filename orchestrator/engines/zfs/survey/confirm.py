@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 
-from orchestrator.domain.errors import ProofFailed
+from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Command, Pipeline, Plan, Proof, Step
+from orchestrator.domain.plan import Command, Confirmation, Pipeline, Plan, Step
 from orchestrator.domain.units import Bytes, Seconds, show_count
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.model import Snapshot, SnapshotPresent
@@ -18,21 +18,27 @@ MOST_ESTIMATED = 50
 _NAMED = 5
 
 
-def confirm_snapshots(proofs: Iterable[Proof], reader: Reader, *, uncertain: Iterable[Proof] = ()) -> None:
-    """Check that all snapshots arrived, by guid, with one survey per host. Raises: ProofFailed naming the datasets.
+def confirm_snapshots(
+    confirmations: Iterable[Confirmation], reader: Reader, *, uncertain: Iterable[Confirmation] = ()
+) -> None:
+    """Check that all snapshots arrived, by guid, with one survey per host. Raises: VerificationFailed naming the datasets.
 
     The last one of a dataset must be its newest, or one of the `uncertain`, which were being sent after it.
     Why: `zfs receive` may end well and have skipped the stream; and it may be killed after it received all of one.
     """
     hosts: dict[Host | None, list[SnapshotPresent]] = {}
-    for proof in proofs:
-        if isinstance(proof, SnapshotPresent):
-            hosts.setdefault(proof.dataset.host, []).append(proof)
-    newer = frozenset((proof.dataset, proof.guid) for proof in uncertain if isinstance(proof, SnapshotPresent))
+    for confirmation in confirmations:
+        if isinstance(confirmation, SnapshotPresent):
+            hosts.setdefault(confirmation.dataset.host, []).append(confirmation)
+    newer = frozenset(
+        (confirmation.dataset, confirmation.guid)
+        for confirmation in uncertain
+        if isinstance(confirmation, SnapshotPresent)
+    )
     failed = [line for host, expected in hosts.items() for line in _judged(expected, newer, host, reader)]
     if failed:
         more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
-        raise ProofFailed(
+        raise VerificationFailed(
             f"{show_count(len(failed), 'copy', 'copies')} not as expected: {'; '.join(failed[:_NAMED])}{more}",
             hint="run again: it will plan again and retry; does something else write or take snapshots there?",
         )
@@ -43,14 +49,17 @@ def _judged(
 ) -> Iterable[str]:
     """Return the differences from the expected state; a snapshot not found by its name is searched for in its whole dataset."""
     told = _survey_properties(expected, host, reader)
-    last = {proof.dataset.path: proof for proof in expected}
+    last = {confirmation.dataset.path: confirmation for confirmation in expected}
     unclear = {
-        proof.dataset.path
-        for proof in expected
-        if told.get((_name(proof), "guid")) != str(proof.guid)
-        or (last[proof.dataset.path] is proof and told.get((proof.dataset.path, "prevsnap")) != _name(proof))
+        confirmation.dataset.path
+        for confirmation in expected
+        if told.get((_name(confirmation), "guid")) != str(confirmation.guid)
+        or (
+            last[confirmation.dataset.path] is confirmation
+            and told.get((confirmation.dataset.path, "prevsnap")) != _name(confirmation)
+        )
     }
-    left = [proof for proof in expected if proof.dataset.path in unclear]
+    left = [confirmation for confirmation in expected if confirmation.dataset.path in unclear]
     return _failed(left, newer, _find_snapshots(left, host, reader)) if left else ()
 
 
@@ -59,7 +68,9 @@ def _survey_properties(
 ) -> Mapping[tuple[str, str], str]:
     """Return properties of the expected datasets and snapshots only, as listing all of them takes long."""
     told: dict[tuple[str, str], str] = {}
-    names = dict.fromkeys(name for proof in expected for name in (proof.dataset.path, _name(proof)))
+    names = dict.fromkeys(
+        name for confirmation in expected for name in (confirmation.dataset.path, _name(confirmation))
+    )
     for batch in commands.batch_arguments((name,) for name in names):
         command = commands.confirm_command(batch, host)
         result = run_read_command(reader, command)
@@ -67,8 +78,8 @@ def _survey_properties(
     return told
 
 
-def _name(proof: SnapshotPresent) -> str:
-    return f"{proof.dataset.path}@{proof.snapshot}"
+def _name(confirmation: SnapshotPresent) -> str:
+    return f"{confirmation.dataset.path}@{confirmation.snapshot}"
 
 
 def _find_snapshots(
@@ -76,7 +87,7 @@ def _find_snapshots(
 ) -> Mapping[str, Sequence[Snapshot]]:
     seen: dict[str, Sequence[Snapshot]] = {}
     for batch in commands.batch_arguments(
-        (dataset,) for dataset in dict.fromkeys(proof.dataset.path for proof in expected)
+        (dataset,) for dataset in dict.fromkeys(confirmation.dataset.path for confirmation in expected)
     ):
         command = commands.newest_command(batch, host)
         result = run_read_command(reader, command)
@@ -87,19 +98,19 @@ def _find_snapshots(
 def _failed(
     expected: Sequence[SnapshotPresent], newer: Set[tuple[Location, int]], seen: Mapping[str, Sequence[Snapshot]]
 ) -> Iterable[str]:
-    last = {proof.dataset.path: proof for proof in expected}
-    for proof in expected:
-        there = seen.get(proof.dataset.path, ())
-        if all(snapshot.guid != proof.guid for snapshot in there):
-            yield f"{proof.dataset} has no snapshot {proof.snapshot} with guid {proof.guid}"
+    last = {confirmation.dataset.path: confirmation for confirmation in expected}
+    for confirmation in expected:
+        there = seen.get(confirmation.dataset.path, ())
+        if all(snapshot.guid != confirmation.guid for snapshot in there):
+            yield f"{confirmation.dataset} has no snapshot {confirmation.snapshot} with guid {confirmation.guid}"
             continue
         newest = there[-1]
         if (
-            last[proof.dataset.path] is proof
-            and newest.guid != proof.guid
-            and (proof.dataset, newest.guid) not in newer
+            last[confirmation.dataset.path] is confirmation
+            and newest.guid != confirmation.guid
+            and (confirmation.dataset, newest.guid) not in newer
         ):
-            yield f"{proof.dataset} has {newest.name} after {proof.snapshot}, from elsewhere"
+            yield f"{confirmation.dataset} has {newest.name} after {confirmation.snapshot}, from elsewhere"
 
 
 def estimate_sizes(plan: Plan, reader: Reader, *, patience: Seconds = PATIENCE) -> Plan:

@@ -114,7 +114,7 @@ def test_what_is_encrypted_is_cloned_with_its_key_and_read_as_it_lies_without() 
     (read,) = found.encrypted_steps
     assert str(read.work).endswith(f"sh {COPY.path}/locked@a {1 << 30}")
     assert (read.effect, "zfs send -w" in str(read.work)) == (Effect.READS, True)
-    assert found.proves == (
+    assert found.verifies == (
         "of 1 encrypted dataset without its key no file was seen: at most 1.0 GiB of each raw stream was read; only a scrub "
         "(zpool scrub vault) and a trial receive (poolferry drill photos --whole) verify all of it"
     )
@@ -136,7 +136,7 @@ def test_whole_encrypted_datasets_are_received_as_they_lie_with_a_look_for_the_g
     assert [stage[0].action for stage in found.make] == [
         f"make {name}, if it is not there" for name in ("tank/drill", "tank/drill/photos")
     ]
-    assert found.proves.startswith("2 encrypted datasets came as they lie, and their snapshots by guid; ")
+    assert found.verifies.startswith("2 encrypted datasets came as they lie, and their snapshots by guid; ")
 
 
 def test_what_the_source_has_no_more_is_held_against_what_was_recorded() -> None:

@@ -86,7 +86,7 @@ def test_a_full_send_word_for_word() -> None:
         "zfs send -PLcep tank/photos@a", "mbuffer -q -s 128k -m 65536k",
         f"zfs receive -s -u -x poolferry:receive {FIRST} {ELSEWHERE} vault/copies/photos",
     ]  # fmt: skip
-    assert step.proof == SnapshotPresent(dataset=COPY, guid=1, snapshot="a")
+    assert step.confirmation == SnapshotPresent(dataset=COPY, guid=1, snapshot="a")
     assert (step.action, step.why, step.worker) == (
         "send tank/photos @a, the whole",
         "nothing there",
@@ -141,7 +141,7 @@ def test_each_stage_runs_where_its_side_is(source: Location, place: Any, told: t
     (step,) = build(FULL, seen=seen, source=source, place=place)
     assert isinstance(step.work, Pipeline)
     assert tuple(stage.host for stage in step.work.stages) == told
-    assert step.proof is not None
+    assert step.confirmation is not None
     far = [line for line, stage in zip(lines(step), step.work.stages, strict=True) if stage.host]
     assert all("mbuffer -q" in line and "PATH=$PATH:" in line for line in far)
 
@@ -261,7 +261,7 @@ def test_small_deeds() -> None:
         "others lie below it",
     ]
     assert {abort.worker, end.worker, back.worker, aside.worker} == {"vault/copies/photos/x"}
-    assert not any(step.copies or step.proof for step in (abort, end, back, aside, place, above))
+    assert not any(step.copies or step.confirmation for step in (abort, end, back, aside, place, above))
 
 
 def test_cursors_are_kept_in_one_command_and_holds_in_another() -> None:

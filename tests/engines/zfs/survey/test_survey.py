@@ -14,8 +14,8 @@ from orchestrator.domain.errors import (
     OutsideError,
     PermissionDenied,
     ProgramMissing,
-    ProofFailed,
     UnreadableAnswer,
+    VerificationFailed,
 )
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline, Plan, Step
@@ -249,7 +249,7 @@ def test_points_are_the_roots_snapshots() -> None:
     assert ENGINE.points(job(), ScriptedExecutor([(holds("creation"), scripted_result())])) == ()
 
 
-def proof(name: str, guid: int, root: Location = COPY) -> SnapshotPresent:
+def confirmation(name: str, guid: int, root: Location = COPY) -> SnapshotPresent:
     return SnapshotPresent(dataset=Location(path=f"{root.path}{name}", host=root.host), guid=guid, snapshot=f"s{guid}")
 
 
@@ -263,17 +263,17 @@ TOLD = (
 
 
 def confirm(
-    *proofs: SnapshotPresent, uncertain: tuple[SnapshotPresent, ...] = (), told: str = TOLD, listed: str = LISTED
+    *confirmations: SnapshotPresent, uncertain: tuple[SnapshotPresent, ...] = (), told: str = TOLD, listed: str = LISTED
 ) -> ScriptedExecutor:
     requested = ScriptedExecutor(
         [(holds("prevsnap"), scripted_result(told.encode())), (lambda _: True, scripted_result(listed.encode()))]
     )
-    confirm_snapshots(proofs, requested, uncertain=uncertain)
+    confirm_snapshots(confirmations, requested, uncertain=uncertain)
     return requested
 
 
 def test_one_look_a_host_proves_all() -> None:
-    requested = confirm(proof("", 1), proof("", 2), proof("/x", 3), proof("", 2, FAR_COPY))
+    requested = confirm(confirmation("", 1), confirmation("", 2), confirmation("/x", 3), confirmation("", 2, FAR_COPY))
     names = (COPY.path, f"{COPY.path}@s1", f"{COPY.path}@s2", f"{COPY.path}/x", f"{COPY.path}/x@s3")
     assert [words(told) for told in requested.requested] == [names, (COPY.path, f"{COPY.path}@s2")]
     assert [told.stages[0].host for told in requested.requested] == [None, HOST]
@@ -283,51 +283,53 @@ def test_one_look_a_host_proves_all() -> None:
 def test_what_is_not_found_by_its_name_is_looked_for_by_its_guid() -> None:
     """A stream that was resumed may bring its snapshot under the name that it had when the stream was begun."""
     renamed = SnapshotPresent(dataset=COPY, guid=2, snapshot="new name")
-    requested = confirm(proof("/x", 3), renamed)
+    requested = confirm(confirmation("/x", 3), renamed)
     assert [words(told) for told in requested.requested[1:]] == [(COPY.path,)]
-    with pytest.raises(ProofFailed, match="has s2 after s1, from elsewhere"):
-        confirm(proof("", 1))
-    with pytest.raises(ProofFailed, match="has no snapshot s2 with guid 2"):
+    with pytest.raises(VerificationFailed, match="has s2 after s1, from elsewhere"):
+        confirm(confirmation("", 1))
+    with pytest.raises(VerificationFailed, match="has no snapshot s2 with guid 2"):
         confirm(
-            proof("", 2), told=TOLD.replace("s2\tguid\t2", "s2\tguid\t22"), listed=LISTED.replace("s2\t2", "s2\t22")
+            confirmation("", 2),
+            told=TOLD.replace("s2\tguid\t2", "s2\tguid\t22"),
+            listed=LISTED.replace("s2\t2", "s2\t22"),
         )
 
 
 def test_what_a_killed_receive_received_all_the_same_is_not_from_elsewhere() -> None:
     """By its guid: a name may be anybody's."""
-    confirm(proof("", 1), uncertain=(proof("", 2),))
-    for other in (proof("", 9), proof("/x", 2), proof("", 2, FAR_COPY)):
-        with pytest.raises(ProofFailed, match="has s2 after s1, from elsewhere"):
-            confirm(proof("", 1), uncertain=(other,))
+    confirm(confirmation("", 1), uncertain=(confirmation("", 2),))
+    for other in (confirmation("", 9), confirmation("/x", 2), confirmation("", 2, FAR_COPY)):
+        with pytest.raises(VerificationFailed, match="has s2 after s1, from elsewhere"):
+            confirm(confirmation("", 1), uncertain=(other,))
 
 
 @pytest.mark.parametrize(
-    ("proofs", "says"),
+    ("confirmations", "says"),
     [
-        ((proof("", 7),), r"1 copy not as expected: vault/copies/photos has no snapshot s7 with guid 7$"),
+        ((confirmation("", 7),), r"1 copy not as expected: vault/copies/photos has no snapshot s7 with guid 7$"),
         (
-            (proof("/y", 3), proof("/x", 4)),
+            (confirmation("/y", 3), confirmation("/x", 4)),
             "2 copies not as expected: .*/y has no snapshot s3.*; .*/x has no snapshot s4",
         ),
-        ((proof("", 1),), "vault/copies/photos has s2 after s1, from elsewhere"),
-        (tuple(proof(f"/z{number}", 1) for number in range(7)), "and 2 more$"),
+        ((confirmation("", 1),), "vault/copies/photos has s2 after s1, from elsewhere"),
+        (tuple(confirmation(f"/z{number}", 1) for number in range(7)), "and 2 more$"),
     ],
 )
-def test_what_did_not_arrive_is_named(proofs: tuple[SnapshotPresent, ...], says: str) -> None:
-    with pytest.raises(ProofFailed, match=says):
-        confirm(*proofs)
+def test_what_did_not_arrive_is_named(confirmations: tuple[SnapshotPresent, ...], says: str) -> None:
+    with pytest.raises(VerificationFailed, match=says):
+        confirm(*confirmations)
 
 
 def test_a_listing_that_fails_proves_nothing() -> None:
     gone = scripted_result(exits=(1,), words=f"cannot open '{COPY.path}': dataset does not exist")
     with pytest.raises(BaseGone):
-        confirm_snapshots((proof("", 1),), ScriptedExecutor([(lambda _: True, gone)]))
+        confirm_snapshots((confirmation("", 1),), ScriptedExecutor([(lambda _: True, gone)]))
 
 
 @pytest.mark.parametrize("listed", ["nonsense\n", f"{COPY.path}@s1\tx\t4\n"])
 def test_a_listing_that_cannot_be_read_proves_nothing(listed: str) -> None:
     with pytest.raises(UnreadableAnswer, match="cannot be read"):
-        confirm(proof("", 1), listed=listed)
+        confirm(confirmation("", 1), listed=listed)
     with pytest.raises(UnreadableAnswer, match="cannot be read"):
         survey_points(job(), ScriptedExecutor([(lambda _: True, scripted_result(listed.replace("\t4", "").encode()))]))
 
@@ -352,7 +354,7 @@ def test_sizes_are_asked_in_one_program_for_the_first_fifty() -> None:
 
 
 def _without(step: Step) -> tuple[Any, ...]:
-    return step.action, step.work, step.proof, step.worker
+    return step.action, step.work, step.confirmation, step.worker
 
 
 def test_nothing_to_weigh_asks_nothing() -> None:

@@ -19,7 +19,7 @@ _NOTHING = {"-", "none", "0", None}
 def read_kit(kit: str, pool: str) -> KitFacts:
     """Parse the facts that a pool's restore needs from a kit. Block sizes of old disks become the current one."""
     content = parse_kit_content(kit)
-    told = content["datasets"].get(pool, {}).get("guid")
+    told = content.get("datasets", {}).get(pool, {}).get("guid")
     words = content["create"]
     for small in ("ashift=9 ", "ashift=10 ", "ashift=11 "):
         words = words.replace(small, "ashift=12 ")
@@ -41,8 +41,9 @@ def parse_kit_content(kit: str) -> dict[str, Any]:
             "create": _one_command(content.get("create", "zpool create"), ("zpool", "create")),
             "above": [_one_command(line, ("zfs", "create")) for line in content.get("above", ())],
             "own": _one_command(content["own"], ("zfs", "create")) if content.get("own") else "",
-            "datasets": {name: _properties(own) for name, own in content.get("datasets", {}).items()},
         }
+        if "datasets" in content:
+            made["datasets"] = {name: _properties(own) for name, own in content["datasets"].items()}
         if "allowed" in content:
             allowed = content["allowed"].items()
             made["allowed"] = {name: [_one_command(each, ("zfs", "allow")) for each in told] for name, told in allowed}
@@ -103,7 +104,7 @@ def _guids(snapshots: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
 
 def compare_kits(before: str, now: str) -> tuple[str, ...]:
     """Return one line for each difference: datasets, their properties, snapshots by guid, accounts."""
-    then, today = parse_kit_content(before), parse_kit_content(now)
+    then, today = ({"datasets": {}, **parse_kit_content(kit)} for kit in (before, now))
     parts = (_datasets(then["datasets"], today["datasets"]), _snapshots(then, today), compare_delegations(then, today))
     return (*(line for part in parts for line in part), *changed_accounts(then, today))
 

@@ -102,7 +102,7 @@ def short_datasets(world: ZfsSurvey, until: RestorePoint | None, kit: str | None
 
 def _kit_datasets(kit: str | None) -> frozenset[str] | None:
     """Return the datasets of a kit by their names below its source; None: there is no such kit."""
-    told = json.loads(kit) if kit else {}  # from our own history
+    told = parse_kit_content(kit) if kit else {}
     if "datasets" not in told:
         return None
     root = parse_location(told["source"]).path

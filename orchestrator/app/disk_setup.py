@@ -208,7 +208,7 @@ def eject_disk(settings: Settings, name: str) -> LetGo:
     from orchestrator.domain.rotation import POOL_PREFIX
     from orchestrator.planners.identify_disk import identify_lost_disk
     from orchestrator.process.executor import Writer
-    from orchestrator.runner.disk.lease import DiskLeased, LeaseKind, end_lease_by_hand, end_request, find_lease
+    from orchestrator.runner.disk.lease import DiskLeased, LeasePurpose, end_lease_by_hand, end_request, find_lease
     from orchestrator.runner.disk.released import note_released
     from orchestrator.runner.locks import lock_visit
 
@@ -225,7 +225,7 @@ def eject_disk(settings: Settings, name: str) -> LetGo:
         raise OrchestratorError(f"disk {name} is not here" if not devices else f"disk {name} is there twice", hint="")
     with lock_visit(own, state):
         lease = find_lease(own, state, compose.now(), requests=False)
-        if lease is not None and lease.kind is LeaseKind.COMMAND:
+        if lease is not None and lease.kind is LeasePurpose.COMMAND:
             raise DiskLeased(lease)
         asleep = socket_of(devices[0].disk)
         medium.detach(own, writer)
@@ -249,7 +249,7 @@ def attach_disk(settings: Settings, name: str) -> "Mapping[str, str]":
     from orchestrator.app.session import open_session
     from orchestrator.domain.errors import NotNow, OrchestratorError
     from orchestrator.planners.identify_disk import NOT_NOW, DeviceState
-    from orchestrator.runner.disk.lease import LeaseKind, find_lease
+    from orchestrator.runner.disk.lease import LeasePurpose, find_lease
     from orchestrator.runner.disk.state import job_on_disk, jobs_of_set
     from orchestrator.runner.disk.visit import AttachedDisk, begin_visit
 
@@ -257,7 +257,7 @@ def attach_disk(settings: Settings, name: str) -> "Mapping[str, str]":
     rotation, own = find_disk(known, name)
     places = {job.name: str(job_on_disk(job, own).target.location) for job in jobs_of_set(rotation, known.jobs)}
     lease = find_lease(own, settings.where.state, compose.now(), requests=False)
-    if lease is not None and lease.kind is LeaseKind.BY_HAND:
+    if lease is not None and lease.kind is LeasePurpose.BY_HAND:
         return places
     with open_session(settings) as session:
         arrivals = PluggedInDisks(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.problem import Problem, ProblemKind, problem_hint, problem_sentence
+from orchestrator.domain.problem import Problem, ProblemType, problem_hint, problem_sentence
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.source_identity import SOURCE_STATE
 from orchestrator.domain.source_state import parse_source_state
@@ -89,8 +89,8 @@ def judge_job(
     running = goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None
     blamed = facts.last_failed or _failed_drill(job, views, at) or last
     problems = () if moved else views.problems.open_of(job.name, at[0] if at else None)
-    gravest = next((each for each in problems if each.kind is not ProblemKind.LEFT_OUT), None)
-    left_out = next((each for each in reversed(problems) if each.kind is ProblemKind.LEFT_OUT), None)
+    gravest = next((each for each in problems if each.kind is not ProblemType.LEFT_OUT), None)
+    left_out = next((each for each in reversed(problems) if each.kind is ProblemType.LEFT_OUT), None)
     known = HealthInput(
         first_begun=facts.first_begun,
         last=blamed.outcome if blamed else None,

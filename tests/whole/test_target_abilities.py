@@ -9,7 +9,7 @@ from tempfile import mkdtemp
 import pytest
 
 from tests.whole.house import House, facts, family, kill, wait_until
-from tests.whole.sshd import Sshd
+from tests.whole.sshd import Sshd, make_key
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 _PLAIN = "setpriv --reuid=1234 --regid=1234 --clear-groups"
@@ -106,5 +106,24 @@ def test_a_first_mirror_over_ssh_that_is_killed_has_its_manifest_after_the_next_
         assert (ran.outcome, ran["resumed"]) == ("done", True), ran
         assert house.call("verify", "photos").code == 0
         assert house.run().outcome == "nothing-to-do"
+    finally:
+        server.stop()
+
+
+def test_a_host_key_that_changed_has_a_hint_of_its_own(house: House, tmp_path: Path) -> None:
+    server = Sshd(tmp_path / "sshd")
+    make_key(tmp_path / "former")
+    known = server.folder / "known_hosts"
+    known.write_text(f"[127.0.0.1]:{server.port} {(tmp_path / 'former.pub').read_text()}")
+    server.start()
+    try:
+        house.write("file", "content")
+        ran = house.run(house.job(target=server.url(house.target), pipe=server.pipe))
+        assert "another one than before" in ran["why"], ran
+        assert "ssh-keygen -R HOST" in ran["hint"]
+        name = f"[127.0.0.1]:{server.port}"
+        subprocess.run(["ssh-keygen", "-q", "-R", name, "-f", known], check=True, capture_output=True)
+        server.know(server.port)
+        assert house.run().outcome == "done"
     finally:
         server.stop()

@@ -41,7 +41,7 @@ _NAMED = 5
 _SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are sent again, so that the rest is verified
 
 
-def close_rooms(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
+def close_folders(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     """Return the stage that closes our folders to other users.
 
     Why a work tree that others could enter is not resumed: they may have put a link or a file into it.
@@ -49,7 +49,7 @@ def close_rooms(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     if not world.target.open:
         return ()
     root, keeps = job.target.location, not options_of(job).points
-    command = script_commands.close_rooms_command(root, world.target.open, keeps_work=keeps)
+    command = script_commands.close_folders_command(root, world.target.open, keeps_work=keeps)
     return ((_small("close our folders to other users", "an older version left them open", command),),)
 
 
@@ -491,7 +491,7 @@ def _nothing(job: Job, world: RsyncSurvey) -> NothingToDo:
 
 
 def _clearing(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
-    return (*close_rooms(job, world), *((remove_litter(job, world.target.litter),) if world.target.litter else ()))
+    return (*close_folders(job, world), *((remove_litter(job, world.target.litter),) if world.target.litter else ()))
 
 
 def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:

@@ -64,10 +64,12 @@ def sizes_command(source: Location, paths: tuple[bytes, ...]) -> Command:
     return _script("sizes.sh", source.path, *names, effect=Effect.READS, host=source.host)
 
 
-def close_rooms_command(root: Location, rooms: tuple[str, ...], *, keeps_work: bool) -> Command:
+def close_folders_command(root: Location, rooms: tuple[str, ...], *, keeps_work: bool) -> Command:
     """Build the command that restricts these folders of ours below a target's root to their owner."""
     values = (root.path, "" if keeps_work else "work", *rooms)
-    return _script("close-rooms.sh", *values, effect=Effect.WRITES, host=root.host, with_functions="enter-room.sh")
+    return _script(
+        "close-folders.sh", *values, effect=Effect.WRITES, host=root.host, with_functions="enter-own-folder.sh"
+    )
 
 
 def prepare_command(root: Location, job: str, folders: tuple[str, ...], *, patience: int) -> Command:
@@ -76,7 +78,7 @@ def prepare_command(root: Location, job: str, folders: tuple[str, ...], *, patie
     `patience`: the longest wait, in seconds. `folders` are made in our own folder.
     """
     values = (root.path, job, str(patience), *folders)
-    return _script("prepare.sh", *values, effect=Effect.WRITES, host=root.host, with_functions="enter-room.sh")
+    return _script("prepare.sh", *values, effect=Effect.WRITES, host=root.host, with_functions="enter-own-folder.sh")
 
 
 def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length: int | None = None) -> Command:
@@ -136,7 +138,7 @@ def sweep_command(tree: Location, *, one_filesystem: bool = False) -> Command:
 def resume_mirror_command(root: Location) -> Command:
     """Build the command that prepares an unfinished mirror for the next copy."""
     effect = Effect.WRITES
-    return _script("resume-mirror.sh", root.path, effect=effect, host=root.host, with_functions="enter-room.sh")
+    return _script("resume-mirror.sh", root.path, effect=effect, host=root.host, with_functions="enter-own-folder.sh")
 
 
 def publish_command(root: Location, name: str, manifest: str) -> Command:
@@ -152,7 +154,7 @@ def remove_command(root: Location, names: tuple[str, ...]) -> Command:
 def end_mirror_command(root: Location) -> Command:
     """Build the command that syncs to disk, then removes the records of damage and of the unfinished mirror."""
     effect = Effect.WRITES
-    return _script("end-mirror.sh", root.path, effect=effect, host=root.host, with_functions="enter-room.sh")
+    return _script("end-mirror.sh", root.path, effect=effect, host=root.host, with_functions="enter-own-folder.sh")
 
 
 def name_latest_command(root: Location, name: str) -> Command:
@@ -167,7 +169,7 @@ def confirm_point_command(root: Location, name: str) -> Command:
 
 def restore_source_command(wanted: Location) -> Command:
     """Build the command that prints the kind of a path in a point: folder, file or absent."""
-    return _script("look-at-wanted.sh", wanted.path, effect=Effect.READS, host=wanted.host)
+    return _script("look-at-path.sh", wanted.path, effect=Effect.READS, host=wanted.host)
 
 
 def survey_destination_command(to: Location) -> Command:
@@ -208,10 +210,10 @@ def begin_file_command(to: Location, *, aside: str, marker: str) -> Command:
 
 def place_file_command(to: Location) -> Command:
     """Build the command that gives a restored file its place, and removes our own folder."""
-    return _marking("place-file.sh", file_room(to).path, to.path.rpartition("/")[2], host=to.host)
+    return _marking("place-file.sh", file_folder(to).path, to.path.rpartition("/")[2], host=to.host)
 
 
-def file_room(to: Location) -> Location:
+def file_folder(to: Location) -> Location:
     """Return our own folder in which a single file is restored before it gets its place."""
     folder, _, name = to.path.rpartition("/")
     return Location(path=f"{folder}/{PARTIAL}/{name}", host=to.host)
@@ -229,7 +231,7 @@ def _marking(name: str, *values: str, host: Host | None) -> Command:
         *values,
         effect=Effect.WRITES,
         host=host,
-        before=script(_ROOM, "enter-room.sh") + script(_ROOM, "enter-marked.sh"),
+        before=script(_ROOM, "enter-own-folder.sh") + script(_ROOM, "enter-marked.sh"),
     )
 
 
@@ -242,13 +244,13 @@ def end_restore_command(to: Location, filled: tuple[bytes, ...] = ()) -> Command
 def store_command(file: Location) -> Command:
     """Build the command that writes its input to a file, completely or not at all."""
     effect = Effect.WRITES
-    return _script("store.sh", file.path, effect=effect, host=file.host, with_functions="enter-room.sh")
+    return _script("store.sh", file.path, effect=effect, host=file.host, with_functions="enter-own-folder.sh")
 
 
 def discard_note_command(file: Location) -> Command:
     """Build the command that removes a small file of ours."""
     effect = Effect.WRITES
-    return _script("discard-note.sh", file.path, effect=effect, host=file.host, with_functions="enter-room.sh")
+    return _script("discard-note.sh", file.path, effect=effect, host=file.host, with_functions="enter-own-folder.sh")
 
 
 def mend_point_command(root: Location, sound: str, damaged: str) -> Command:

@@ -50,7 +50,7 @@ from orchestrator.planners.identify_disk import (
     verify_identity,
 )
 from orchestrator.process.executor import Writer
-from orchestrator.runner.disk.lease import DiskLeased, LeaseKind, find_lease, lease_by_hand, refuse_leased
+from orchestrator.runner.disk.lease import DiskLeased, LeasePurpose, find_lease, lease_by_hand, refuse_leased
 from orchestrator.runner.disk.released import (
     forget_released,
     is_released,
@@ -241,7 +241,7 @@ class AttachedDisk:
     def _ends(self, *, power_off: bool) -> VisitResult:
         visit_context, book = self._visit, self._visit.history.disks
         wanted = find_lease(self.disk, visit_context.state, visit_context.clock())
-        if wanted is not None and wanted.kind is LeaseKind.REQUESTED and power_off:
+        if wanted is not None and wanted.kind is LeasePurpose.REQUESTED and power_off:
             visit_context.say(f"{wanted.says}; {wanted.hint}")
             power_off = False
         ended = self._released(power_off=power_off)

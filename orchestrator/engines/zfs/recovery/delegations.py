@@ -1,4 +1,4 @@
-"""What no stream brings: rights that `zfs allow` delegated, holds of users, and their bookmarks; each with the command that makes it again."""
+"""Data that no stream brings: rights that `zfs allow` delegated, holds of users, and their bookmarks; each with the command that makes it again."""
 
 import re
 import shlex

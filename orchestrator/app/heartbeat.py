@@ -24,6 +24,7 @@ AFTER = 3.0
 _ENDS = {
     Outcome.DONE: NoticeType.SUCCESS,
     Outcome.NOTHING: NoticeType.SUCCESS,
+    Outcome.INCOMPLETE: NoticeType.FAIL,
     Outcome.FAILED: NoticeType.FAIL,
     Outcome.REFUSED: NoticeType.FAIL,
     Outcome.INTERRUPTED: NoticeType.FAIL,

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
+from orchestrator.domain.problem import Problem, ProblemType, problem_hint, problem_sentence
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.source_identity import SOURCE_STATE
 from orchestrator.domain.source_state import parse_source_state
-from orchestrator.history.values import HealthFacts, RunRecord
+from orchestrator.history.values import NO_POINTS, HealthFacts, RunRecord
 from orchestrator.history.views import HistoryReader
-from orchestrator.planners.health import CopyHealth, HealthInput, judge_health
+from orchestrator.planners.health import CLOCKS_DIFFER, CopyHealth, HealthInput, JobState, judge_health
 from orchestrator.views.drills import newest_drill
 from orchestrator.views.status import JobStatus, Overview
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _LOOKED_AT = (1, 50)  # runs: the newest nearly always has the outcome, and reading fifty of each job takes time
 
 _DRILLS = 20
+_WITH_HINT = (JobState.LATE, JobState.FAILING, JobState.INCOMPLETE, JobState.WAITING)
 _DECIDES_NOTHING = (Outcome.WAITING, Outcome.INTERRUPTED)
 
 Alive = Callable[[int, int, str], bool]
@@ -34,7 +36,8 @@ Pauses = Mapping[str, "JobPause"]
 class JobHealth:
     """A job's health at its target, and the runs that decide it. `running`: the run in progress.
 
-    `blamed`: the failure that no good run has followed, else the newest run that ended, which is `last`.
+    `blamed`: the failure that no good run has followed, else the newest run that ended, which is `last`. `problems`: those of
+    the copies, that no run ended; `hint`: what helps; `moved`: where the place was when it was last used, if it is elsewhere now.
     """
 
     health: CopyHealth
@@ -42,6 +45,9 @@ class JobHealth:
     last: RunRecord | None
     blamed: RunRecord | None
     running: RunRecord | None
+    problems: tuple[Problem, ...]
+    hint: str
+    moved: str
 
 
 def lasting_run(run: RunRecord | None, job: Job, views: HistoryReader) -> RunRecord | None:
@@ -70,13 +76,21 @@ def judge_job(
     # Any disk of a rotation set holds a copy that counts.
     at = None if job.target.rotates else (job.target.name, str(job.target.location))
     for limit in _LOOKED_AT:
-        facts = views.health_facts(job.name, limit=limit, at=at)
+        facts = views.health_facts(job.name, limit=limit, at=at, latest=now + CLOCKS_DIFFER)
         last = next((run for run in facts.last if run.outcome and run.kind in (RunType.RUN, RunType.VERIFY)), None)
         if last or len(facts.last) < limit:
             break
+    if last and last.outcome is Outcome.WAITING and _ended_well_since(last, facts.last_well):
+        last = facts.last_well  # it waited for a run that has ended well since, such as one that held the lock
+    moved = "" if job.target.rotates else _moved_from(job, views)
+    if moved:
+        facts = replace(facts, copies=())
     goes = facts.going_on
     running = goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None
     blamed = facts.last_failed or _failed_drill(job, views, at) or last
+    problems = () if moved else views.problems.open_of(job.name, at[0] if at else None)
+    gravest = next((each for each in problems if each.kind is not ProblemType.LEFT_OUT), None)
+    left_out = next((each for each in reversed(problems) if each.kind is ProblemType.LEFT_OUT), None)
     known = HealthInput(
         first_begun=facts.first_begun,
         last=blamed.outcome if blamed else None,
@@ -89,9 +103,32 @@ def judge_job(
         awake=awake,
         copies=job.copies,
         paused=_rests(pause, now) if pause else "",
+        problem=problem_sentence(gravest) if gravest else "",
+        left_out=problem_sentence(left_out) if left_out else "",
     )
     health = judge_health(known, now=now, late_after=job.late_after)
-    return JobHealth(health=health, facts=facts, last=last, blamed=blamed, running=running)
+    if moved:
+        health = replace(
+            health, why=f"{health.why}; {job.target.name} was {moved} at the last run, and its copies lie there"
+        )
+    hint = (blamed.hint or "") if blamed and health.state in _WITH_HINT else ""
+    chosen = None if known.last in (Outcome.FAILED, Outcome.REFUSED) else gravest or left_out
+    if chosen and health.state in _WITH_HINT:
+        hint = problem_hint(chosen, newest=views.point_counts(job.name).newest)
+    return JobHealth(
+        health=health, facts=facts, last=last, blamed=blamed, running=running, problems=problems, hint=hint, moved=moved
+    )
+
+
+def _moved_from(job: Job, views: HistoryReader) -> str:
+    """Return where the job's place was at its last run, if it lies elsewhere now: what is known lies there."""
+    used = views.memory(job.name).get("target-used")
+    return "" if used in (None, str(job.target.location)) else str(used)
+
+
+def _ended_well_since(waited: RunRecord, well: RunRecord | None) -> bool:
+    """Return True when a run ended well after another one had ended, though it began before."""
+    return bool(well and well.ended_at and waited.ended_at and well.ended_at >= waited.ended_at)
 
 
 def _failed_drill(job: Job, views: HistoryReader, at: tuple[str, str] | None) -> RunRecord | None:
@@ -136,7 +173,9 @@ def _job_status(job: Job, views: HistoryReader, *, now: datetime, alive: Alive, 
         last=found.last,
         blamed=found.blamed,
         running=found.running,
-        points=views.point_counts(job.name),
+        points=NO_POINTS if found.moved else views.point_counts(job.name),
+        problems=found.problems,
+        hint=found.hint,
         drills=views.drills.of(job.name, limit=_DRILLS),
     )
 
@@ -156,7 +195,9 @@ def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Ov
         if aimed:
             from orchestrator.app.disk_report import report_sets
 
-            sets = report_sets([each for each in known.sets if each.name in aimed], known.jobs, views, now)
+            sets = report_sets(
+                [each for each in known.sets if each.name in aimed], known.jobs, views, now, state=settings.where.state
+            )
     return Overview(
         jobs=tuple(found), coming=coming, sets=sets, rotates=bool(aimed), scheduled=any(one.schedule for one in jobs)
     )

@@ -10,19 +10,20 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
 from orchestrator import compose
-from orchestrator.app.job_status import Pauses, judge_job, lasting_run
+from orchestrator.app.job_status import JobHealth, Pauses, judge_job, lasting_run
 from orchestrator.app.notify_queue import DeliveryContext, Say, deliver_messages, host_name, make_sender_context
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.machine import DAYS, MachineConfig, has_subscribers
 from orchestrator.domain.notice import Channel, Message, MessageChannel, NoticeType, PingChannel
+from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds
 from orchestrator.history.notification_queue import NotificationQueue, NotifiedRecord
 from orchestrator.history.store import History
 from orchestrator.history.views import HistoryReader
 from orchestrator.planners import notifications as noticing
-from orchestrator.planners.health import JobState
+from orchestrator.planners.health import BAD, JobState
 from orchestrator.planners.notifications import ChannelMemory, CopyStatus, Notice, Trouble
 from orchestrator.views.notification_text import WeekSummary, digest_message, notices_message, ping_message
 
@@ -95,7 +96,7 @@ def _decisions(
     """Return all writes, messages included, and the notices for the `late` hooks."""
     pauses = views.due_runs.pauses()
     seen = tuple(survey_copy_status(job, views, now=now, pauses=pauses, awake=context.awake) for job in context.jobs)
-    bad = {each.job for each in seen if each.state in (JobState.LATE, JobState.FAILING)}
+    bad = {each.job for each in seen if each.state in BAD}
     writes: list[Write] = []
     for channel in context.machine.notice:
         ours = tuple(each for each in seen if not channel.jobs or each.job in channel.jobs)
@@ -130,17 +131,26 @@ def survey_copy_status(
 ) -> CopyStatus:
     """Return the state of a job's copy at its target."""
     found = judge_job(job, views, now=now, alive=compose.is_process_alive, pauses=pauses, awake=awake)
-    last, health, named = found.blamed, found.health, lasting_run(found.blamed, job, views)
+    health, named = found.health, lasting_run(found.blamed, job, views)
     return CopyStatus(
         job=job.name,
         target=job.target.name,
         state=health.state,
         why=health.why,
-        cause=noticing.trouble_cause(health.state, last.outcome if last else None, (last.why or "") if last else ""),
+        cause=_cause(found),
         passing=health.passing,
-        hint=(last.hint or "") if last and health.state in (JobState.FAILING, JobState.LATE, JobState.WAITING) else "",
+        hint=found.hint,
         run=named.id if named else None,
     )
+
+
+def _cause(found: JobHealth) -> str:
+    """Return the key by which two problems are the same: the kind of what is wrong with the copies, or how the last run ended."""
+    last = found.blamed
+    failed = last is not None and last.outcome in (Outcome.FAILED, Outcome.REFUSED)
+    if found.problems and not failed and found.health.state in (JobState.FAILING, JobState.INCOMPLETE):
+        return f"{found.problems[0].kind}"
+    return noticing.trouble_cause(found.health.state, last.outcome if last else None, (last.why or "") if last else "")
 
 
 def _changes(
@@ -211,7 +221,7 @@ def _left_plugged_in(jobs: Sequence[Job], views: HistoryReader) -> list[str]:
 
 def _week(job: str, views: HistoryReader, now: datetime) -> WeekSummary:
     runs = [run for run in views.runs(job, 1000) if run.begun_at > now - timedelta(days=7) and run.outcome]
-    well = sum(run.outcome in ("done", "nothing-to-do") for run in runs)
+    well = sum(run.outcome in ("done", "nothing-to-do", "incomplete") for run in runs)
     badly = sum(run.outcome in ("failed", "refused", "interrupted") for run in runs)
     return WeekSummary(well=well, badly=badly, moved_bytes=sum(run.moved_bytes or 0 for run in runs))
 
@@ -232,7 +242,7 @@ def _protection(
     """
     if channel.of != "protected":
         return []
-    bad = [each for each in seen if each.state in (JobState.LATE, JobState.FAILING) and not each.passing]
+    bad = [each for each in seen if each.state in BAD and not each.passing]
     if not bad and any(each.state is JobState.NEW for each in seen):
         return []
     kind = NoticeType.UNPROTECTED if bad else NoticeType.PROTECTED

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.drill import DrillRecord
     from orchestrator.domain.job import Job
     from orchestrator.domain.kit import KitContents
+    from orchestrator.domain.problem import Problem
     from orchestrator.history.values import PointRecord, RunDetails, RunRecord
 
 
@@ -28,10 +29,12 @@ class Story:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointList:
-    """Restore points by job."""
+    """Restore points by job. `used`: by job, where its place was when it was last used; `problems`: of its copies, ended ones too."""
 
     jobs: "tuple[Job, ...]"
     known: "Mapping[str, Sequence[PointRecord]]"
+    used: "Mapping[str, str]"
+    problems: "Mapping[str, Sequence[Problem]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +70,18 @@ def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> Poin
     if look:
         _look(settings, jobs)
     with settings.views() as views:
-        return PointList(jobs=jobs, known={one.name: views.points(one.name) for one in jobs})
+        return PointList(
+            jobs=jobs,
+            known={one.name: views.points(one.name) for one in jobs},
+            used={one.name: views.memory(one.name).get("target-used", str(one.target.location)) for one in jobs},
+            problems={one.name: views.problems.of(one.name) for one in jobs},
+        )
 
 
 def _look(settings: Settings, jobs: "Sequence[Job]") -> None:
     """Read from each target which points it holds, and record them in history."""
+    from orchestrator.engines.contract.copies import PointLister
+    from orchestrator.engines.contract.engine import implements
     from orchestrator.engines.registry import load_engine
 
     with compose.open_history(settings.where) as remembered:
@@ -79,8 +89,11 @@ def _look(settings: Settings, jobs: "Sequence[Job]") -> None:
             if one.target.rotates:
                 raise compose.explain_missing_disk(one)
             with compose.make_reader(one, compose.make_stop_request(None), settings.log) as reader:
-                points = {point.name: point.taken for point in load_engine(one.engine).points(one, reader)}
-            remembered.points_seen(one.name, one.target.name, points, compose.now())
+                engine = load_engine(one.engine)
+                points = {point.name: point.taken for point in engine.points(one, reader)}
+            moved = remembered.recall(one.name, "target-used") not in (None, str(one.target.location))
+            lost = implements(engine, PointLister) and not moved
+            remembered.points_seen(one.name, one.target.name, points, compose.now(), lost=lost)
 
 
 def find_recovery_kit(settings: Settings, name: str) -> RecoveryKit:

@@ -1,4 +1,4 @@
-"""What a finished restore means for all jobs of its source: none takes it for one that was made anew, and all know of it."""
+"""The meaning of a finished restore for all jobs of its source: none takes it for one that was made anew, and all know of it."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
-from orchestrator.domain.run import Outcome
 from orchestrator.domain.source_identity import LAST_RESTORE, SOURCE_IDENTITY
 
 if TYPE_CHECKING:
@@ -18,11 +17,8 @@ def note_restore(
     history: "History", jobs: Iterable[Job], job: Job, to: Location, report: "RunReport", now: datetime
 ) -> None:
     """Remember a restore to its original place, for each job whose source is that place, lies in it, or holds it."""
-    if (
-        report.outcome not in (Outcome.DONE, Outcome.WAITING)
-        or to.path.startswith("/")
-        or " is back already" in report.why
-    ):
+    # A restore that brought less than was asked for brought something, too.
+    if not report.why.startswith(f"{to} is back") or " is back already" in report.why or to.path.startswith("/"):
         return
     told = f"on {now:%Y-%m-%d %H:%M} UTC from {job.target.location}"
     for each in jobs:

@@ -25,13 +25,15 @@ class DatasetRestoreRequest:
 class DatasetRestorePlan:
     """Next part of a restore. `whole`: all data is there, only to be verified; `then`: the known later steps.
 
-    `waits`: the datasets that are whole and wait for a key or for their mountpoint.
+    `waits`: the datasets that are whole and wait for a key or for their mountpoint; `short`: lines for datasets that are older
+    than was asked for, as the copy does not hold the point of them.
     """
 
     decision: Decision
     whole: bool = False
     then: tuple[tuple[Step, ...], ...] = ()
     waits: tuple[str, ...] = ()
+    short: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ class PastRun:
     @property
     def well(self) -> bool:
         """Return True when the run ended well."""
-        return self.outcome in (Outcome.DONE, Outcome.NOTHING)
+        return self.outcome is not None and self.outcome.well
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

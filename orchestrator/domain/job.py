@@ -87,7 +87,7 @@ class DrillRules:
 DIGESTS = ("xxh128", "blake3", "sha256")
 TRANSPORTS = ("ssh", "mbuffer")
 EVENTS = (
-    "before", "done", "nothing-to-do", "waiting", "refused", "failed", "interrupted",
+    "before", "done", "incomplete", "nothing-to-do", "waiting", "refused", "failed", "interrupted",
     "late", "disk-arrived", "disk-safe", "disk-overdue",
 )  # fmt: skip
 
@@ -98,10 +98,12 @@ class Limit:
 
     number: float
     percent: bool
+    least: int = 0  # so few are never too many; a default knows nothing of a small tree
+    adapts: bool = False  # what was usual in the last runs is not too much
 
     def exceeded(self, count: int, of: int) -> bool:
         """Return True when `count` of `of` is above the limit."""
-        return count > (self.number * of / 100 if self.percent else self.number)
+        return count > self.least and count > (self.number * of / 100 if self.percent else self.number)
 
     def __str__(self) -> str:
         return f"{self.number:g}%" if self.percent else f"{self.number:g}"
@@ -201,7 +203,10 @@ class GuardLimits:
         example="30%",
     )
     max_changed: Limit | None = config_key(
-        "files changed since the newest point", default=None, parse=parse_limit, example="60%"
+        "files changed since the newest point",
+        default=Limit(number=50, percent=True, least=20, adapts=True),
+        parse=parse_limit,
+        example="60%",
     )
     max_deleted_per_folder: Limit | None = config_key(
         "the same, for each top folder by itself", default=None, parse=parse_limit, example="90%"

@@ -71,11 +71,12 @@ class VerifyJobResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderChanges:
-    """Changes in one top folder: its number of entries before, and how many of them are gone or changed."""
+    """Changes in one top folder: its number of entries before, and how many of them are gone, changed, or elsewhere now."""
 
     before: int | None
     deleted: int
     changed: int
+    moved: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +85,10 @@ class Changes:
 
     `entries_before`, `files_before`: in the newest point; None when there is none. `other`: entries of which only mode, owner,
     times of links or similar data differ. `altered`: the files among them, as far as they are named. `moving`: bytes of the
-    files to move. `device_…`: the filesystem that holds the source, identified the same way in both surveys. Why: a device
-    number of btrfs, ZFS or NFS may change with each mount, so for those it must be something more stable, or None.
+    files to move. `files_now`, `files_new`, `files_gone`: regular files in the source, and how many of them are new or gone.
+    `moved`: entries among the deleted ones that lie at another path now. `device_…`: the filesystem that holds the source,
+    identified the same way in both surveys. Why: a device number of btrfs, ZFS or NFS may change with each mount, so for those
+    it must be something more stable, or None.
     """
 
     entries_before: int | None
@@ -97,6 +100,10 @@ class Changes:
     other: int = 0
     altered: tuple[bytes, ...] = ()
     moving: int | None = None
+    files_now: int | None = None
+    files_new: int = 0
+    files_gone: int = 0
+    moved: int = 0
     folders: Mapping[bytes, FolderChanges] = field(default_factory=dict)
     deleted_examples: tuple[bytes, ...] = ()
     changed_examples: tuple[bytes, ...] = ()

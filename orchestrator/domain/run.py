@@ -18,9 +18,10 @@ class RunType(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Outcome of a run."""
+    """Outcome of a run. INCOMPLETE: a copy was made and verified, without files that could not be read at the source."""
 
     DONE = "done"
+    INCOMPLETE = "incomplete"
     NOTHING = "nothing-to-do"
     REFUSED = "refused"
     WAITING = "waiting"
@@ -29,12 +30,12 @@ class Outcome(StrEnum):
 
     @property
     def well(self) -> bool:
-        """Return True when the run ended well."""
-        return self in (Outcome.DONE, Outcome.NOTHING)
+        """Return True when the run made a copy, or found that it has one."""
+        return self in (Outcome.DONE, Outcome.NOTHING, Outcome.INCOMPLETE)
 
 
 EXIT_CODES = {
-    Outcome.DONE: 0, Outcome.NOTHING: 0, Outcome.FAILED: 1, Outcome.REFUSED: 3, Outcome.WAITING: 75, Outcome.INTERRUPTED: 1,
+    Outcome.DONE: 0, Outcome.NOTHING: 0, Outcome.INCOMPLETE: 5, Outcome.FAILED: 1, Outcome.REFUSED: 3, Outcome.WAITING: 75, Outcome.INTERRUPTED: 1,
 }  # fmt: skip
 
 
@@ -66,3 +67,11 @@ class RunReport:
     points: tuple[str, ...]
     warnings: tuple[str, ...]
     evidence: tuple[str, ...] = ()
+
+
+def unrecorded_wait(job: str, why: str, hint: str) -> RunReport:
+    """Return the report of a run that did not begin, as something else has the disk; history knows nothing of it: run 0."""
+    return RunReport(
+        run=0, job=job, outcome=Outcome.WAITING, why=why, hint=hint, moved_bytes=0, took_s=0.0, resumed=False, attempts=0, steps=(), points=(),
+        warnings=(),
+    )  # fmt: skip

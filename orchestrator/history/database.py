@@ -50,9 +50,30 @@ def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         if not os.path.lexists(path):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        cut = os.path.lexists(f"{path}-journal") and os.path.getsize(f"{path}-journal") > 0
     except OSError as error:
         raise out_of_reach(path=path, words=str(error)) from error
-    return _opened(path, wait_s, writes=True)
+    connection = _opened(path, wait_s, writes=True)
+    if cut:  # a write was going on, or was cut: by a crash that may have torn pages, too
+        try:
+            check_pages(connection, path, whole=False)
+        except HistoryError:
+            connection.close()
+            raise
+    return connection
+
+
+def check_pages(connection: sqlite3.Connection, path: str, *, whole: bool) -> None:
+    """Look through all pages of the file; `whole`: also whether indexes and tables agree. Raises: HistoryError."""
+    try:
+        found = connection.execute(f"PRAGMA {'integrity_check' if whole else 'quick_check'}(1)").fetchone()[0]
+    except sqlite3.Error as error:
+        raise explain(name=getattr(error, "sqlite_errorname", ""), words=str(error), path=path) from error
+    except UnicodeError as error:
+        raise explain(name="SQLITE_CORRUPT", words=str(error), path=path) from error
+    if found != "ok":
+        words = " ".join(str(found).split())[:200]
+        raise explain(name="SQLITE_CORRUPT", words=words, path=path)
 
 
 def _close(folder: str) -> None:
@@ -233,6 +254,11 @@ class Database:
         """Close the file; an unfinished transaction is rolled back."""
         with self._lock:
             self._connection.close()
+
+    def check(self, *, whole: bool) -> None:
+        """Look through all pages. Raises: HistoryError when the file is damaged."""
+        with self._lock:
+            check_pages(self._connection, self.path, whole=whole)
 
     @contextmanager
     def together(self, kind: str = "IMMEDIATE") -> Iterator[None]:

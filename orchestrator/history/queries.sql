@@ -96,11 +96,14 @@ INSERT INTO points (job, place, name, taken_at, known_at) VALUES (:job, :place, 
 ON CONFLICT (job, place, name) DO UPDATE SET gone_at = NULL, taken_at = coalesce(taken_at, excluded.taken_at);
 
 -- name: confirm_point
-UPDATE points SET confirmed_at = max(coalesce(confirmed_at, :now), :now), confirmed_by = :run
+UPDATE points SET confirmed_at = :now, confirmed_by = :run
 WHERE job = :job AND place = :place AND name = :name;
 
 -- name: prove_point
 UPDATE points SET proved_at = :now, run = coalesce(run, :run) WHERE job = :job AND place = :place AND name = :name;
+
+-- name: doubt_point
+UPDATE points SET proved_at = NULL, confirmed_at = NULL WHERE job = :job AND place = :place AND name = :name;
 
 -- name: lose_point
 UPDATE points SET gone_at = :now WHERE job = :job AND place = :place AND name = :name AND gone_at IS NULL;
@@ -192,9 +195,12 @@ FROM points INDEXED BY points_there WHERE gone_at IS NULL AND job = :job;
 -- name: findings
 SELECT path, verdict, detail FROM findings WHERE reading = :reading ORDER BY number;
 
--- The newest instant at which a place held a verified copy; `name` is the point that gave it.
+-- The newest instant at which a place held a verified copy; `name` is the point that gave it. An instant after :latest, which a
+-- wrong clock gave, counts only where there is no other: the others are raised by more than any instant has.
 -- name: newest_copies
-SELECT place, name, max(coalesce(confirmed_at, taken_at, made_at)) AS current_at
+SELECT place, name, max(
+    coalesce(confirmed_at, taken_at, made_at) + iif(coalesce(confirmed_at, taken_at, made_at) <= :latest, 1 << 62, 0)
+) % (1 << 62) AS current_at
 FROM points INDEXED BY points_there
 WHERE job = :job AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
 GROUP BY place;
@@ -213,7 +219,7 @@ SELECT begun_at FROM runs WHERE job = :job ORDER BY id LIMIT 1;
 SELECT begun_at FROM runs WHERE job = :job AND target = :target ORDER BY id LIMIT 1;
 
 -- name: last_well
-SELECT * FROM runs WHERE job = :job AND outcome IN ('done', 'nothing-to-do') AND kind = 'run' ORDER BY id DESC LIMIT 1;
+SELECT * FROM runs WHERE job = :job AND outcome IN ('done', 'nothing-to-do', 'incomplete') AND kind = 'run' ORDER BY id DESC LIMIT 1;
 
 -- name: badly_since
 SELECT count(*) AS number FROM runs
@@ -454,3 +460,25 @@ UPDATE rebuilds SET ended_at = :now WHERE id = :rebuild AND ended_at IS NULL;
 
 -- name: open_rebuild
 SELECT id, begun_at, top_guid, lost, kits FROM rebuilds WHERE pool = :pool AND ended_at IS NULL ORDER BY id DESC LIMIT 1;
+
+-- Problems --------------------------------------------------------------------------------------------------------
+
+-- name: open_problems
+SELECT * FROM problems INDEXED BY problems_open WHERE job = :job AND ended_at IS NULL;
+
+-- name: problems_of_job
+SELECT * FROM problems WHERE job = :job ORDER BY id;
+
+-- name: open_problem
+INSERT INTO problems (job, place, kind, point, why, paths, number, since_at, tried)
+VALUES (:job, :place, :kind, :point, :why, :paths, :number, :now, :tried)
+ON CONFLICT (job, place, kind, point) WHERE ended_at IS NULL DO UPDATE SET
+    why = excluded.why, paths = excluded.paths, number = excluded.number, tried = excluded.tried;
+
+-- name: end_problem
+UPDATE problems SET ended_at = :now, ended_by = :by
+WHERE job = :job AND place = :place AND kind = :kind AND (:point IS NULL OR point = :point) AND ended_at IS NULL;
+
+-- name: mend_point
+UPDATE points SET sound = iif(whole_at IS NULL, NULL, 1)
+WHERE job = :job AND place = :place AND name = :name AND sound = 0;

@@ -8,12 +8,13 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import POINT_NAME, parse_point_name
-from orchestrator.domain.point import VerificationResult
+from orchestrator.domain.point import Verdict, VerificationResult
+from orchestrator.domain.problem import ProblemType
 from orchestrator.domain.run import RunReport, RunType
 from orchestrator.history.database import Database, connect_writer, encode_evidence, encode_list, tail_of_output
 from orchestrator.history.failures import not_there
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
     from orchestrator.history.due_runs import DueRunWriter
     from orchestrator.history.kits import KitHistory
     from orchestrator.history.notification_queue import NotificationQueue
+    from orchestrator.history.problems import ProblemHistory
     from orchestrator.history.rebuilds import RebuildHistory
     from orchestrator.history.views import HistoryReader
 
 WHOLE = "whole"  # the scope of a reading of a whole point; any other value names a part
 MOST_FINDINGS = 1000  # per reading; the rest is only counted
+_CHECKED, _CHECK_EVERY = "history checked", timedelta(days=7)  # a small fact of no job
+_REMOVING = "points being removed from "  # before a place's name, a small fact of a job
 MOST_THINNED = 2000  # runs at once: 0.1 s
 MOST_OUTPUT = 64 * 1024  # bytes of a hook's output, as the contract of hooks says
 
@@ -78,6 +82,13 @@ class History:
         from orchestrator.history.kits import KitHistory
 
         return KitHistory(self._database)
+
+    @property
+    def problems(self) -> "ProblemHistory":
+        """Return the problems of copies on this same connection."""
+        from orchestrator.history.problems import ProblemHistory
+
+        return ProblemHistory(self._database)
 
     @property
     def rebuilds(self) -> "RebuildHistory":
@@ -146,6 +157,7 @@ class History:
         ]
         if not gone:
             return ()
+        self._database.check(whole=False)  # the last end was not clean
         with self.together():  # another process may heal at the same time
             return tuple(run for run in gone if self._database.change("heal_run", run=run, now=now))
 
@@ -282,32 +294,81 @@ class History:
             self._database.change("prove_point", job=job, place=place, name=point, run=run, now=now)
 
     def point_gone(self, job: str, place: str, name: str, now: datetime) -> None:
-        """Record that the point was removed."""
-        self._database.change("lose_point", job=job, place=place, name=name, now=now)
+        """Record that the point was removed; what was wrong with it is over."""
+        with self.together():
+            self._database.change("lose_point", job=job, place=place, name=name, now=now)
+            kinds = (ProblemType.DAMAGED, ProblemType.MANIFEST, ProblemType.LEFT_OUT)
+            self.problems.end(job, place, kinds, name, by="the point is gone", now=now)
 
-    def points_seen(self, job: str, place: str, points: Mapping[str, datetime | None], now: datetime) -> None:
+    def point_incomplete(self, job: str, place: str, name: str) -> None:
+        """Record that parts of a point are missing at the place: it is no verified copy, and not as new as the source."""
+        self._database.change("doubt_point", job=job, place=place, name=name)
+
+    def points_seen(
+        self, job: str, place: str, points: Mapping[str, datetime | None], now: datetime, *, lost: bool = False
+    ) -> None:
         """Record exactly these points at the place, by name with when each was taken: add unknown ones, remove vanished ones.
 
-        Writes nothing when the history knows them all. A listing that failed must not be passed as an empty one.
+        `lost`: what vanished is a loss, unless a removal of ours that was cut began with it: a problem until the points are back
+        or a person accepts it. Writes nothing when the history knows them all. A listing that failed must not be passed as an
+        empty one.
         """
-        known = {
-            str(row["name"]): not row["undated"] for row in self._database.rows("names_there", job=job, place=place)
-        }
+        known = self._names_there(job, place)
         new = [name for name, taken in points.items() if name not in known or (taken and not known[name])]
-        if not new and known.keys() == points.keys():
-            return
-        with self.together():
-            for name in sorted(new):
-                self._know(job, place, name, now, taken=points[name])
-            for name in sorted(known.keys() - points.keys()):
-                self.point_gone(job, place, name, now)
+        if new or known.keys() != points.keys():
+            with self.together():
+                for name in sorted(new):
+                    self._know(job, place, name, now, taken=points[name])
+                vanished = sorted(known.keys() - points.keys())
+                if lost:
+                    self._lost(job, place, vanished, now)
+                for name in vanished:
+                    self.point_gone(job, place, name, now)
+        if new:
+            self._found_again(job, place, points, now)
+
+    def point_names(self, job: str, place: str) -> set[str]:
+        """Return the names of the points that history knows at a place."""
+        return set(self._names_there(job, place))
+
+    def _names_there(self, job: str, place: str) -> dict[str, bool]:
+        """Return the points at a place, by name with whether it is known when each was taken."""
+        rows = self._database.rows("names_there", job=job, place=place)
+        return {str(row["name"]): not row["undated"] for row in rows}
+
+    def removing(self, job: str, place: str, names: Sequence[str]) -> None:
+        """Record before a removal which points it removes: if it is cut, they are no loss."""
+        self.remember(job, _REMOVING + place, json.dumps(sorted(names)))
+
+    def _lost(self, job: str, place: str, vanished: Sequence[str], now: datetime) -> None:
+        ours = json.loads(self.recall(job, _REMOVING + place) or "[]")
+        gone = [name for name in vanished if name not in ours]
+        if gone:
+            before = [each for each in self.problems.open_of(job, place) if each.kind is ProblemType.POINTS_GONE]
+            names = sorted({*gone, *(path for each in before for path in each.paths)})
+            self.problems.open(
+                job, place, ProblemType.POINTS_GONE, "", why="they vanished", paths=names, count=len(names), now=now
+            )
+
+    def _found_again(self, job: str, place: str, points: Mapping[str, datetime | None], now: datetime) -> None:
+        for each in self.problems.open_of(job, place):
+            if each.kind is not ProblemType.POINTS_GONE:
+                continue
+            still = [name for name in each.paths if name not in points]
+            if not still and each.count <= len(each.paths):
+                self.problems.end(job, place, (each.kind,), "", by="the points are back", now=now)
+            elif len(still) < len(each.paths):
+                left = each.count - len(each.paths) + len(still)
+                self.problems.open(job, place, each.kind, "", why=each.why, paths=still, count=left, now=now)
 
     def verified(
-        self, job: str, place: str, point: str, *, reading: VerificationResult, now: datetime, scope: str
-    ) -> None:
+        self, job: str, place: str, point: str, *, reading: VerificationResult, now: datetime, scope: str,
+        forged: bool = False,
+    ) -> None:  # fmt: skip
         """Record that the point was read again, all of it if `scope` is WHOLE.
 
-        Any difference from the manifest makes it unsound; only a good reading of the whole makes it sound again.
+        Any difference from the manifest makes it unsound, and is a problem; only a good reading of the whole ends that.
+        `forged`: the manifest itself is what is wrong.
         """
         kept = reading.findings[:MOST_FINDINGS]
         left_out = sum(count for _, count in reading.counts) - len(kept)
@@ -331,6 +392,36 @@ class History:
                 path = found.path.decode("utf-8", "surrogateescape")
                 about = {"path": path, "verdict": found.verdict, "detail": found.detail}
                 self._database.change("keep_finding", reading=row, number=index, **about)
+            self._judge_problems(job, place, point, reading, now, whole=scope == WHOLE, forged=forged)
+
+    def _judge_problems(
+        self, job: str, place: str, point: str, reading: VerificationResult, now: datetime, *, whole: bool, forged: bool
+    ) -> None:
+        """Open or end the problems of a point that was read."""
+        kind = ProblemType.MANIFEST if forged else ProblemType.DAMAGED
+        if reading.sound:
+            if whole:
+                kinds = (ProblemType.DAMAGED, ProblemType.MANIFEST)
+                self.problems.end(job, place, kinds, point, by="all of it was read, and is sound", now=now)
+            return
+        bad = [found for found in reading.findings if found.verdict is not Verdict.UNPROVED]
+        count = sum(number for verdict, number in reading.counts if verdict is not Verdict.UNPROVED)
+        why = ", ".join(f"{number} {verdict.value}" for verdict, number in reading.counts if number)
+        paths = {found.path.decode("utf-8", "surrogateescape") for found in bad}
+        if not whole:  # a part tells nothing of what else is damaged
+            for each in self.problems.open_of(job, place):
+                if (each.kind, each.point) == (kind, point):
+                    more = len(paths - set(each.paths))
+                    paths, count, why = paths | set(each.paths), each.count + more, each.why
+        if forged:
+            why = bad[0].detail if bad else why
+        self.problems.open(job, place, kind, point, why=why, paths=sorted(paths), count=max(count, len(paths)), now=now)
+
+    def mended(self, job: str, place: str, point: str, now: datetime) -> None:
+        """Record that all that a whole reading found damaged in the point was mended and read again."""
+        with self.together():
+            self._database.change("mend_point", job=job, place=place, name=point)
+            self.problems.end(job, place, (ProblemType.DAMAGED,), point, by="it was mended, and read again", now=now)
 
     def _know(self, job: str, place: str, name: str, now: datetime, *, taken: datetime | None = None) -> int:
         """Return the row of an existing point, created if it is new to us; its name may give its time."""
@@ -366,6 +457,13 @@ class History:
         """Return the fact stored under this key; None when there is none."""
         row = self._database.first("recall", job=job, key=key)
         return None if row is None else str(row["value"])
+
+    def check_when_due(self, now: datetime) -> None:
+        """Look through the whole file when that was not done for a week. Raises: HistoryError when it is damaged."""
+        last = self.recall("", _CHECKED)
+        if last is None or not timedelta(0) <= now - datetime.fromisoformat(last) < _CHECK_EVERY:
+            self._database.check(whole=True)
+            self.remember("", _CHECKED, now.isoformat())
 
     def backup_to(self, path: str) -> None:
         """Write a consistent backup of the history to `path`, completely or not at all; others may record meanwhile."""

@@ -167,6 +167,9 @@ class PointCounts:
     whole_at: datetime | None
 
 
+NO_POINTS = PointCounts(number=0, newest=None, unsound=0, whole_at=None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmedCopy:
     """The newest verified copy at one place: the point `name` holds the source as it was at `current_at`."""

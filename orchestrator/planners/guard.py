@@ -4,12 +4,14 @@ Why: a source that is not mounted, was emptied or was encrypted looks like an or
 """
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import GuardLimits, Limit
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Changes, FolderChanges
+from orchestrator.planners.guard_memory import GuardMemory
 
 SOURCE_MOVED = "source-moved"
 SOURCE_EMPTY = "source-empty"
@@ -24,13 +26,22 @@ class _GuardAlarm:
     evidence: tuple[str, ...]
 
 
-def decide_guard(look: Changes, guard: GuardLimits, *, job: str, allowed: frozenset[str]) -> Refusal | None:
+def decide_guard(
+    look: Changes,
+    guard: GuardLimits,
+    *,
+    job: str,
+    allowed: frozenset[str],
+    memory: GuardMemory | None = None,
+    now: datetime | None = None,
+) -> Refusal | None:
     """Return a refusal when guards not in `allowed` find too much change; it names each of them, the most serious first.
 
     Why: where the number before is unknown, a percent limit is compared with the smallest possible number (entries that are
     gone plus entries known to remain): better one refusal too many.
     """
-    alarms = [alarm for alarm in _alarms(look, guard) if alarm.guard not in allowed]
+    known = memory or GuardMemory()
+    alarms = [alarm for alarm in _alarms(look, guard, known, now) if alarm.guard not in allowed]
     if not alarms:
         return None
     flags = " ".join(f"--allow {alarm.guard}" for alarm in alarms)
@@ -42,18 +53,36 @@ def decide_guard(look: Changes, guard: GuardLimits, *, job: str, allowed: frozen
     )
 
 
-def _alarms(look: Changes, guard: GuardLimits) -> Iterator[_GuardAlarm]:
+def _alarms(look: Changes, guard: GuardLimits, memory: GuardMemory, now: datetime | None) -> Iterator[_GuardAlarm]:
     yield from _moved(look)
     yield from _empty(look)
     gone, edited = _show("deleted", look.deleted_examples), _show("changed", look.changed_examples)
     entries = _EntryCount(before=look.entries_before, least=_least_before(look))
-    files = _EntryCount(before=look.files_before, least=look.changed)
-    yield from _over("max-deleted", guard.max_deleted, look.deleted, entries, "entries are gone", gone)
-    yield from _over("max-changed", guard.max_changed, look.changed, files, "files have changed", edited)
-    deleted = {name: (folder.deleted, folder) for name, folder in look.folders.items()}
+    replaced = memory.replaced(look)
+    # Where files became links, what rsync's counts say of the files before is wrong, and what a good run saw is right.
+    files = _EntryCount(before=memory.files if replaced else look.files_before, least=look.changed)
+    lost = tuple(_over("max-deleted", guard.max_deleted, look.deleted - look.moved, entries, "entries are gone", gone))
+    yield from lost or (_slow_loss(look, guard.max_deleted, memory, now, gone) if now else ())
+    limit, edits = guard.max_changed, look.changed + replaced
+    if not (limit and limit.adapts and memory.is_usual(edits / max(files.base, 1))):
+        what = "files have changed" + (f", {replaced} of them into links or other entries" if replaced else "")
+        yield from _over("max-changed", limit, edits, files, what, edited)
+    deleted = {name: (folder.deleted - folder.moved, folder) for name, folder in look.folders.items()}
     changed = {name: (folder.changed, folder) for name, folder in look.folders.items()}
     yield from _over_in("max-deleted-per-folder", guard.max_deleted_per_folder, deleted, "entries are gone", gone)
     yield from _over_in("max-changed-per-folder", guard.max_changed_per_folder, changed, "files have changed", edited)
+
+
+def _slow_loss(
+    look: Changes, limit: Limit | None, memory: GuardMemory, now: datetime, gone: tuple[str, ...]
+) -> Iterator[_GuardAlarm]:
+    """Yield an alarm when many small losses have become a large one. What comes and goes in turn is no loss."""
+    most, entries = memory.most_entries(now), look.entries_now
+    if limit is None or not limit.percent or entries is None or look.deleted <= look.created:
+        return
+    if limit.exceeded(most - entries, most):
+        why = f"{most - entries} of {most} entries are gone in the last 30 days, a part in each run; max-deleted is {limit}"
+        yield _GuardAlarm(guard="max-deleted", why=why, evidence=gone)
 
 
 def _moved(look: Changes) -> Iterator[_GuardAlarm]:

@@ -8,10 +8,11 @@
   before anything is late. A second failure in a row ends this. Nothing is passing without late-after, without a verified copy,
   when a copy was read again and found damaged, or after a refusal.
 
-A failure remains until a run ends well; a run that only waits, or was interrupted, does not end it.
+A failure remains until a run ends well; a run that only waits, or was interrupted, does not end it. A problem of the copies
+themselves (damage, points that vanished, files left out) remains until it is over itself: a good run does not end it.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from orchestrator.domain.fast_dataclass import dataclass
@@ -19,17 +20,22 @@ from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds, show_duration
 
 _HOUR = 3600
+CLOCKS_DIFFER = timedelta(hours=1)  # a copy dated further after now was made while a clock was wrong
 
 
 class JobState(StrEnum):
-    """State of a job's copy; only LATE and FAILING need a person."""
+    """State of a job's copy; only LATE, FAILING and INCOMPLETE need a person. INCOMPLETE: files could not be read."""
 
     NEW = "new"
     UP = "up"
     LATE = "late"
     FAILING = "failing"
+    INCOMPLETE = "incomplete"
     WAITING = "waiting"
     PAUSED = "paused"
+
+
+BAD = (JobState.LATE, JobState.FAILING, JobState.INCOMPLETE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +46,8 @@ class HealthInput:
     newest state of the source that a verified copy holds; a run that finds nothing to do renews it. `failures`: runs that ended
     badly since the last one that ended well. `running`: when the run that goes on began. `awake`: since when the machine is on
     again, if it was recently off or asleep. `paused`: why and until when; empty: not. `broken`: a copy was read again and
-    differs from its manifest. `copies` False: the job works on its source alone, and `newest_verified` is its last good run.
+    differs from its manifest. `copies` False: the job works on its source alone, and `newest_verified` is its last good run. `problem`:
+    the gravest of the copies themselves; `left_out`: the files that the newest copy lacks, as they could not be read.
     """
 
     first_begun: datetime | None
@@ -54,6 +61,8 @@ class HealthInput:
     broken: bool = False
     since: str = ""
     copies: bool = True
+    problem: str = ""
+    left_out: str = ""
 
     @property
     def newest(self) -> str:
@@ -108,7 +117,14 @@ def _made_up_for(facts: HealthInput, now: datetime, late_after: Seconds) -> str:
 
 def _may_pass(facts: HealthInput, age: Seconds | None, late_after: Seconds | None) -> str:
     """Return why a failing run needs no person yet; empty when it does."""
-    if late_after is None or age is None or facts.last is not Outcome.FAILED or facts.failures > 1 or facts.broken:
+    if (
+        late_after is None
+        or age is None
+        or facts.last is not Outcome.FAILED
+        or facts.failures > 1
+        or facts.broken
+        or facts.problem
+    ):
         return ""
     return "one run failed, and the next comes before the copy is late" if age < late_after / 2 else ""
 
@@ -131,6 +147,10 @@ def _by_last_run(facts: HealthInput, age: Seconds | None) -> tuple[JobState, str
     if facts.last in (Outcome.FAILED, Outcome.REFUSED):
         run = f"a run {told}; the one since is {facts.since}" if facts.since else f"the last run {told}"
         return JobState.FAILING, f"{run}; {copy}"
+    if facts.problem:
+        return JobState.FAILING, f"{facts.problem}; {copy}"
+    if facts.left_out:
+        return JobState.INCOMPLETE, f"{facts.left_out}; {copy}"
     if facts.last in (Outcome.WAITING, Outcome.INTERRUPTED):
         return JobState.WAITING, f"the last run is {told}; {copy}"
     if age is not None and not _is_misdated(age):
@@ -146,4 +166,4 @@ def _copy(facts: HealthInput, age: Seconds | None) -> str:
 
 def _is_misdated(age: Seconds) -> bool:
     """Return whether an instant is further after now than the clocks of two machines differ."""
-    return age < -_HOUR
+    return age < -CLOCKS_DIFFER.total_seconds()

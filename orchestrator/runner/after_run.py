@@ -11,6 +11,7 @@ from orchestrator.engines.contract.engine import implements
 from orchestrator.process.executor import Writer
 from orchestrator.runner.decide import decide_points, points_to_remove, protected_points
 from orchestrator.runner.locks import points_being_read
+from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, run_small
 from orchestrator.runner.steps import StepExecutor
 
@@ -25,7 +26,8 @@ def has_after_run(journal: RunRecorder, *, changed: bool) -> bool:
 
 def _asks_points(journal: RunRecorder, *, changed: bool) -> bool:
     job = journal.job
-    return changed or not job.keep.everything or job.verify.every is not None or journal.tools.engine.stays
+    often = changed or not job.keep.everything or job.verify.every is not None or journal.tools.engine.stays
+    return often or bool(journal.tools.history.problems.open_of(job.name, job.target.name))
 
 
 def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, changed: bool) -> bool:
@@ -37,9 +39,13 @@ def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, 
     points: tuple[RestorePoint, ...] | None = None
     if _asks_points(journal, changed=changed):
         points = tools.engine.points(job, writer)
-        tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
+        see_points(journal, points)
     if points and tools.engine.stays:  # there is no copy: such a job exists for the newest snapshot itself
         tools.history.point_verified(job.name, job.target.name, points[-1].name, journal.run, journal.now)
+    if points and tools.history.problems.open_of(job.name, job.target.name):
+        from orchestrator.runner.mend import mend_points
+
+        mend_points(journal, writer, points, notes=executor.notes, changed=changed)
     verified = bool(points) and is_verification_due(journal)
     if points and verified:
         _verify(journal, writer, executor, points[-1])
@@ -109,6 +115,7 @@ def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePo
     if not gone or not implements(engine, PointRemover):
         return False
     names = tuple(decision.point.name for decision in gone)
+    tools.history.removing(job.name, job.target.name, names)
     try:
         executor.do(engine.plan_removal(job, names, tuple(decision.reason for decision in gone)))
     except OrchestratorError as error:
@@ -119,8 +126,10 @@ def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePo
 def copy_history(journal: RunRecorder, writer: Writer, *, changed: bool = True) -> None:
     """Copy a consistent history, with the end of this run, to the target; a failure is only a warning.
 
-    `changed`: False for a run that found nothing to do; then the last copy tells the same, unless it failed or is gone.
+    `changed`: False for a run that found nothing to do; then the last copy tells the same, unless it failed or is gone. Raises:
+    HistoryError when the history is damaged: then the older copy on the target stays as it is.
     """
+    journal.tools.history.check_when_due(journal.now)
     job, history = journal.job, journal.tools.history
     missing = f"no history copy:{job.target.name}"
     try:

@@ -11,9 +11,10 @@ from orchestrator.domain.job import GuardLimits, Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal
 from orchestrator.domain.point import Changes, RestorePoint
-from orchestrator.engines.contract.copies import ChangeReporter, SizeEstimator
+from orchestrator.engines.contract.copies import ChangeReporter, MoveFinder, SizeEstimator
 from orchestrator.engines.contract.engine import Engine, RunRequest, implements
 from orchestrator.planners.guard import decide_guard
+from orchestrator.planners.guard_memory import GUARD_MEMORY, parse_guard_memory
 from orchestrator.planners.retention import RetentionDecision, decide_retention
 from orchestrator.process.executor import Reader, pipeline_failure
 from orchestrator.runner.context import tree_engine
@@ -84,14 +85,42 @@ def check_fit(job: Job, engine: Engine, world: Any, plan: Plan, request: RunRequ
 
 GROUND = "source-ground"
 USED = "target-used"
+_LOSSES = ("max-deleted", "max-deleted-per-folder")
 
 
-def decide_run(job: Job, engine: Engine, world: Any, request: RunRequest, folders: Mapping[bytes, int]) -> Decision:
-    """Return the decision of this run. Nothing has been written yet. `folders`: the result of `count_folders`."""
-    return _guard(job, engine, world, request, folders) or engine.plan(job, world, request)
+def no_moves() -> Mapping[bytes, int]:
+    """Return that no entry was moved."""
+    return {}
 
 
-def _guard(job: Job, engine: Engine, world: Any, request: RunRequest, folders: Mapping[bytes, int]) -> Refusal | None:
+def moves_finder(job: Job, engine: Engine, world: Any, reader: Reader) -> Callable[[], Mapping[bytes, int]]:
+    """Return a function that searches for moved entries, for a run that would be refused without it."""
+    return lambda: engine.find_moved(job, world, reader) if implements(engine, MoveFinder) else {}
+
+
+def decide_run(
+    job: Job,
+    engine: Engine,
+    world: Any,
+    request: RunRequest,
+    folders: Mapping[bytes, int],
+    moves: Callable[[], Mapping[bytes, int]] = no_moves,
+) -> Decision:
+    """Return the decision of this run. Nothing has been written yet.
+
+    `folders`: the result of `count_folders`; `moves`: of `moves_finder`.
+    """
+    return _guard(job, engine, world, request, folders, moves) or engine.plan(job, world, request)
+
+
+def _guard(
+    job: Job,
+    engine: Engine,
+    world: Any,
+    request: RunRequest,
+    folders: Mapping[bytes, int],
+    moves: Callable[[], Mapping[bytes, int]],
+) -> Refusal | None:
     changes = engine.changes(world) if implements(engine, ChangeReporter) else None
     if changes is None or not implements(engine, ChangeReporter):
         return None
@@ -102,7 +131,21 @@ def _guard(job: Job, engine: Engine, world: Any, request: RunRequest, folders: M
     moved = before is not None and before.endswith(" mounted") and not own
     if moved:
         changes = replace(changes, device_before=before, device_now=source_ground(device, own))
-    return decide_guard(changes, job.guard, job=job.name, allowed=request.allowed)
+    memory = parse_guard_memory(request.remembered.get(GUARD_MEMORY))
+
+    def decide(look: Changes) -> Refusal | None:
+        return decide_guard(look, job.guard, job=job.name, allowed=request.allowed, memory=memory, now=request.now)
+
+    refusal = decide(changes)
+    if refusal is not None and refusal.guard in _LOSSES and (found := moves()):
+        refusal = decide(with_moves(changes, found))
+    return refusal
+
+
+def with_moves(changes: Changes, found: Mapping[bytes, int]) -> Changes:
+    """Return the changes with the number of moved entries, in all and in each top folder."""
+    folders = {top: replace(each, moved=min(found.get(top, 0), each.deleted)) for top, each in changes.folders.items()}
+    return replace(changes, moved=min(sum(found.values()), changes.deleted), folders=folders)
 
 
 def with_sizes(plan: Plan, engine: Engine, reader: Reader) -> Plan:

@@ -15,6 +15,7 @@ from orchestrator.runner.decide import (
     count_folders,
     decide_points,
     decide_run,
+    moves_finder,
     points_to_remove,
     protected_points,
     retention_filter,
@@ -67,7 +68,9 @@ def plan_job(
         retain=retention_filter(job, now),
     )
     world = engine.survey(job, request, reader)
-    decision = decide_run(job, engine, world, request, count_folders(job, engine, world, reader))
+    decision = decide_run(
+        job, engine, world, request, count_folders(job, engine, world, reader), moves_finder(job, engine, world, reader)
+    )
     if isinstance(decision, Plan):
         decision = check_fit(job, engine, world, with_sizes(decision, engine, reader), request, reader)
     if job.keep.everything or engine.needs_datasets:  # sanoid prunes snapshots by its own decision

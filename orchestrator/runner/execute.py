@@ -1,17 +1,30 @@
 """The part of a run after the survey: guard, decide, act, confirm, follow-up work, report."""
 
+import contextlib
 from typing import Any, assert_never
 
-from orchestrator.domain.errors import LookAgain, PartlyRefused, TargetFull
+from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, TargetFull
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract.copies import ChangeReporter, Copier, SourceIdentifier
+from orchestrator.engines.contract.copies import ChangeReporter, Copier, PointLister, SourceIdentifier
 from orchestrator.engines.contract.engine import RunRequest, implements
+from orchestrator.planners.guard_memory import GUARD_MEMORY, next_guard_memory, parse_guard_memory
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import copy_history, finish_run, has_after_run
-from orchestrator.runner.decide import GROUND, USED, check_fit, count_folders, decide_run, source_ground, with_sizes
+from orchestrator.runner.decide import (
+    GROUND,
+    USED,
+    check_fit,
+    count_folders,
+    decide_run,
+    moves_finder,
+    source_ground,
+    with_sizes,
+)
+from orchestrator.runner.left_out import end_incomplete, end_left_out, unreadable_entries
+from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, close_notes, forget_notes
 from orchestrator.runner.steps import StepExecutor
 
@@ -22,15 +35,27 @@ _WEIGHED = 50
 def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: RunRequest) -> RunReport:
     """Carry out the decision after the survey, or report a refusal. Raises: OrchestratorError at a failed step."""
     engine = journal.tools.engine
-    decision = decide_run(journal.job, engine, world, request, count_folders(journal.job, engine, world, writer))
+    if implements(engine, PointLister) and (points := engine.surveyed_points(journal.job, world)) is not None:
+        see_points(journal, points)
+    folders, moves = count_folders(journal.job, engine, world, writer), moves_finder(journal.job, engine, world, writer)
+    decision = decide_run(journal.job, engine, world, request, folders, moves)
     match decision:
         case Refusal():
+            _note_incomplete(journal, writer, world)
             return _refuse(journal, decision)
         case NothingToDo():
             return _confirm(journal, writer, decision, world, request)
         case Plan():
             return _carry_out(journal, writer, decision, world, request)
     assert_never(decision)
+
+
+def _note_incomplete(journal: RunRecorder, writer: Writer, world: Any, *, doubtful: bool = True) -> None:
+    """Record which points at the target lack datasets. Why no error: the run's own result is what counts."""
+    from orchestrator.runner.incomplete_points import note_incomplete_points
+
+    with contextlib.suppress(OrchestratorError):
+        note_incomplete_points(journal, writer, world, doubtful=doubtful)
 
 
 def _refuse(journal: RunRecorder, refusal: Refusal) -> RunReport:
@@ -48,10 +73,12 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
     A run whose earlier attempt moved all, and was cut only then, ends as one that did it now.
     """
     job, history, changed = journal.job, journal.tools.history, journal.moved > 0
+    end_left_out(journal)
     follows, touched = bool(nothing.stages) or has_after_run(journal, changed=changed), bool(nothing.stages)
     with history.together():
         journal.decided(nothing)
         _remember(journal, world, request)
+        history.remember(job.name, USED, str(job.target.location))
         if nothing.current:
             history.point_current(job.name, job.target.name, nothing.current, journal.run, journal.now)
         report = None if follows or changed else journal.ended(Outcome.NOTHING, nothing.why)
@@ -80,18 +107,30 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     close_notes(request.notes)
     executor = StepExecutor(journal, writer, request.notes, parallel=plan.parallel)
     executor.count(plan)
-    _do(plan, executor, world)
+    try:
+        _do(plan, executor, world)
+    except OrchestratorError:
+        _note_incomplete(journal, writer, world)
+        raise
+    _note_incomplete(journal, writer, world, doubtful=bool(plan.refusals))
     if plan.again:
         raise LookAgain(f"{plan.summary}: done; another survey decides what comes next")
     _remember(journal, world, request)
     finish_run(journal, writer, executor, changed=True)
+    journal.tools.history.remember(journal.job.name, USED, str(journal.job.target.location))
     _refresh_kit(journal, writer)
     import shutil  # 6 ms that a run without changes saves
 
     shutil.rmtree(request.notes, ignore_errors=True)
     if plan.refusals:
         raise partial_refusal(plan.refusals)
-    report = journal.ended(Outcome.DONE, _done(journal, plan.summary))
+    unreadable = unreadable_entries(executor.left_out)
+    if unreadable and journal.points:
+        made = _done(journal, plan.summary)
+        report = end_incomplete(journal, unreadable, point=journal.points[-1], made=made)
+    else:
+        end_left_out(journal)
+        report = journal.ended(Outcome.DONE, _done(journal, plan.summary))
     copy_history(journal, writer)
     return report
 
@@ -157,10 +196,13 @@ def _remember(journal: RunRecorder, world: Any, request: RunRequest) -> None:
     job, tools = journal.job, journal.tools
     if implements(tools.engine, ChangeReporter):
         tools.history.remember(job.name, GROUND, source_ground(*tools.engine.ground(world)))
+        if (look := tools.engine.changes(world)) is not None:
+            before, allowed = parse_guard_memory(request.remembered.get(GUARD_MEMORY)), "max-deleted" in request.allowed
+            told = next_guard_memory(before, look, request.now, loss_allowed=allowed)
+            tools.history.remember(job.name, GUARD_MEMORY, told)
     if implements(tools.engine, SourceIdentifier):
         tools.history.remember(job.name, SOURCE_IDENTITY, tools.engine.identity(world))
         if any(request.remembered.get(key) for key in (SOURCE_STATE, RESTORED, LAST_RESTORE)):
             from orchestrator.runner.source_state import end_state
 
             end_state(journal, tools.engine, world, request.remembered)
-    tools.history.remember(job.name, USED, str(job.target.location))

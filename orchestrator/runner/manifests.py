@@ -4,6 +4,7 @@ A tag is made with this host's key when a manifest is written, and judged whenev
 place which key was in use since when, so that a removed tag is noticed.
 """
 
+import contextlib
 import json
 import os
 import threading
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import chain, islice
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from orchestrator.domain.answers import NOT_READ, unreadable
 from orchestrator.domain.authentication import (
@@ -21,7 +22,7 @@ from orchestrator.domain.authentication import (
     expected_key,
     judge_manifest,
 )
-from orchestrator.domain.errors import ManifestForged, VerificationFailed
+from orchestrator.domain.errors import LookAgain, ManifestForged, OrchestratorError, VerificationFailed
 from orchestrator.domain.names import POINT_NAME, parse_point_name, show_name
 from orchestrator.domain.place import FOUND, Location
 from orchestrator.domain.plan import ManifestRecording, Pipeline
@@ -31,7 +32,8 @@ from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import LONGEST_LISTING, PipelineFailed, Writer, pipeline_failure
-from orchestrator.runner.run_recorder import RunRecorder, fetch_file, notes_in_order, run_small
+from orchestrator.runner.problems import note_bad_manifest
+from orchestrator.runner.run_recorder import RunRecorder, fetch_file, is_earlier_note, notes_in_order, run_small
 from orchestrator.runner.source_review import (
     SourceListing,
     compare_attributes,
@@ -58,6 +60,7 @@ _T = TypeVar("_T")
 _READER_HINT = (
     "try again; if it comes back, look at the disk: the copy itself may be sound, and other points may be whole"
 )
+MOST_AT_ONCE = 500  # names in one command line
 _PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of its programs failed
 NEVER_COPIED = (b".~poolferry-partial~", b".poolferry-restoring.json")  # an older version copied them, at any path
 REMAINDERS = (b".~poolferry-partial~",)  # what rsync keeps of half-copied files: no part of any tree
@@ -153,7 +156,10 @@ class _ManifestBuilder:
 
 
 def _moved(folder: str, journal: RunRecorder, notes: str) -> Iterator[tuple[bytes, str]]:
-    """Return the notes of this run and of interrupted ones before it, in order of time, sorted by name."""
+    """Return the notes of this run and of interrupted ones before it, in order of time, sorted by name.
+
+    What an interrupted run wrote is read once more: since then it may have rotted, or never have reached the disk.
+    """
     moves = (move for path in notes_in_order(folder) for move in _read_moves(path, journal))
     return sorted_moves(moves, folder=notes)
 
@@ -165,7 +171,11 @@ def _sorted(records: Iterator[_T]) -> Iterator[_T]:
 
 def _read_moves(path: str, journal: RunRecorder) -> Iterator[tuple[bytes, str]]:
     with open(path, "rb") as lines:
-        yield from journal.tools.trees.moved(lines)
+        if not is_earlier_note(path):
+            yield from journal.tools.trees.moved(lines)
+            return
+        for name, digest in journal.tools.trees.moved(lines):
+            yield name, digest and UNKNOWN + digest
 
 
 def _linked(work: ManifestRecording, journal: RunRecorder, writer: Writer, notes: str) -> Iterator[ManifestEntry]:
@@ -210,10 +220,7 @@ def _fill_here(
         run_workers(pipelines, collector, journal, writer)
         bad = [found for found in collector.reading(took_s=0).findings if found.verdict is not Verdict.UNPROVED]
         if bad:
-            raise VerificationFailed(
-                f"what was copied reads otherwise: {show_name(bad[0].path)}: {bad[0].detail}",
-                hint="run again; if it comes back, look at the target's disk",
-            )
+            _copy_anew(work, [found.path for found in bad], bad[0].detail, journal, writer)
         yield from spool.numbered()
 
 
@@ -263,8 +270,25 @@ def _fill_there(
                 raise VerificationFailed(
                     f"the far side did not read {show_name(entry.path)}", hint="run again: it looks again"
                 )
+            if entry.digest not in (UNKNOWN, UNKNOWN + known[1]) and entry.digest.startswith(
+                f"{UNKNOWN}{work.digest}:"
+            ):
+                detail = f"{known[1]}, expected {entry.digest.removeprefix(UNKNOWN)}"
+                _copy_anew(work, [entry.path], detail, journal, writer)
             yield number, known[1]
             known = next(found, None)
+
+
+def _copy_anew(
+    work: ManifestRecording, paths: list[bytes], detail: str, journal: RunRecorder, writer: Writer
+) -> NoReturn:
+    """Remove files of a copy that read otherwise than they were written, so that another attempt copies them. Raises: LookAgain."""
+    run_small(journal.tools.trees.forget(work.tree, tuple(paths[:MOST_AT_ONCE])), journal, writer)
+    more = f" and {show_count(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
+    raise LookAgain(
+        f"what was copied reads otherwise: {show_name(paths[0])}: {detail}{more}; copied anew",
+        hint="run again; if it comes back, look at the target's disk",
+    )
 
 
 def digests_there(
@@ -362,7 +386,14 @@ def require_authentic(point: RestorePoint, manifest: str, journal: RunRecorder, 
 
     Raises: ManifestForged · OrchestratorError.
     """
-    judged = judge(point, manifest, journal)
+    try:
+        judged = judge(point, manifest, journal)
+    except VerificationFailed as error:
+        note_bad_manifest(journal, point, error.why)
+        with contextlib.suppress(OrchestratorError):  # such as a target that is read-only: history knows it
+            store_damage_note(point, [b""], journal, writer, notes)
+        hint = f"`poolferry run {journal.job.name}` makes a new point and links nothing to this one; {error.hint}"
+        raise VerificationFailed(error.why, hint=hint) from error
     if judged.shown is Authenticity.OTHER_KEY:
         journal.warn(judged.says)
     if judged.shown is Authenticity.FORGED:
@@ -395,16 +426,21 @@ def _note_forgery(
         entries=0, files_read=0, bytes_read=0, took_s=0, counts=((Verdict.EDITED, 1),), findings=(finding,)
     )
     tools, job = journal.tools, journal.job
-    tools.history.verified(job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=WHOLE)
+    tools.history.verified(
+        job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=WHOLE, forged=True
+    )
     store_damage_note(point, [b""], journal, writer, notes)  # the root's own name: everything below it
 
 
 def store_damage_note(
     point: RestorePoint, damaged: list[bytes], journal: RunRecorder, writer: Writer, notes: str
 ) -> None:
-    """Note the damaged entries beside a point, so that the next run copies them again and links none of them."""
+    """Note the damaged entries beside a point, so that the next run copies them again and links none of them; none: no note."""
     note = journal.tools.trees.damage_note(point)
     if note is None:
+        return
+    if not damaged:
+        run_small(journal.tools.trees.discard(note), journal, writer)
         return
     local = f"{notes}/damage-note"
     with open(local, "wb") as file:

@@ -35,6 +35,8 @@ class RunRecorder:
         self.points: list[str] = []
         self.warnings: list[str] = []
         self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
+        self.copy_damaged = False  # the point from which this run restored data is damaged
+        self.left_out = list[str]()  # entries that this run could not read at the source
         self.forged = ""  # why the data restored by this run is not verified
         self._index = 0
         self._attempting = False
@@ -212,6 +214,11 @@ def close_notes(folder: str) -> None:
     for name in names:
         if name.startswith(_NOTE):
             os.rename(f"{folder}/{name}", f"{folder}/{_EARLIER}{last + 1:06d}-{name}")
+
+
+def is_earlier_note(path: str) -> bool:
+    """Return True for a note of an interrupted run or attempt."""
+    return os.path.basename(path).startswith(_EARLIER)
 
 
 def notes_in_order(folder: str) -> tuple[str, ...]:

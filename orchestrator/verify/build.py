@@ -300,7 +300,7 @@ class _ManifestMerge:
         if old[2] == entry[2] and old[3] == entry[3] and old[1] == "f":
             linked = old[8] == entry[8]
             if fresh and (self._itself or not linked):
-                self._moved_again(entry, fresh, old)
+                self._moved_again(entry, fresh.removeprefix(UNKNOWN), old)
             elif linked:  # an interrupted copy reported another, former file of this name
                 digest = old[10].removeprefix(UNKNOWN) if ":" in old[10] else UNKNOWN
         if digest.startswith(self._algorithm):
@@ -308,7 +308,7 @@ class _ManifestMerge:
         self.unknown += 1
         self.unknown_bytes += entry.size
         if digest != UNKNOWN:
-            return with_digest(entry, UNKNOWN + digest)
+            return with_digest(entry, UNKNOWN + digest.removeprefix(UNKNOWN))
         if entry.nlink > 1 and len(self.wanted) < _INODES:
             self.wanted.add(entry.inode)
         return entry

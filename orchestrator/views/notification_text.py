@@ -15,7 +15,15 @@ from orchestrator.planners.notifications import CopyStatus, Notice
 from orchestrator.views.format import format_iso, indent, shorten
 
 _NAMED = 6
-_ORDER = (JobState.UP, JobState.LATE, JobState.FAILING, JobState.WAITING, JobState.PAUSED, JobState.NEW)
+_ORDER = (
+    JobState.UP,
+    JobState.LATE,
+    JobState.FAILING,
+    JobState.INCOMPLETE,
+    JobState.WAITING,
+    JobState.PAUSED,
+    JobState.NEW,
+)
 _ALWAYS = (JobState.UP, JobState.LATE, JobState.FAILING)
 _WELL = (
     "Rule: the end of a problem is reported once, when a verified copy is there again; of a problem that comes and goes "
@@ -88,10 +96,11 @@ def digest_message(
     ranks = {
         JobState.FAILING: 0,
         JobState.LATE: 1,
-        JobState.PAUSED: 2,
-        JobState.WAITING: 3,
-        JobState.NEW: 4,
-        JobState.UP: 5,
+        JobState.INCOMPLETE: 2,
+        JobState.PAUSED: 3,
+        JobState.WAITING: 4,
+        JobState.NEW: 5,
+        JobState.UP: 6,
     }
     lines = [line for row in sorted(rows, key=lambda row: (ranks[row[0].state], row[0].job)) for line in _row(*row)]
     rule = (

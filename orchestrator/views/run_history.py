@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.units import show_duration, show_size
@@ -13,6 +14,7 @@ from orchestrator.views.format import format_clock, format_iso, format_table, in
 
 if TYPE_CHECKING:  # few runs are restore tests
     from orchestrator.domain.drill import DrillRecord
+    from orchestrator.domain.problem import Problem
 
 
 def run_value(run: RunRecord) -> dict[str, Any]:
@@ -167,21 +169,40 @@ def _exit(code: int | None) -> str:
     return "none, it was ended" if code is None else str(code)
 
 
-PointsByJob = Mapping[str, Sequence[PointRecord]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointTable:
+    """Restore points by job. `used`: by job, where its place was when it was last used; `problems`: those of its copies."""
+
+    jobs: Sequence[Job]
+    known: Mapping[str, Sequence[PointRecord]]
+    used: Mapping[str, str]
+    problems: "Mapping[str, Sequence[Problem]]"
+
+    def left_out(self, point: PointRecord) -> int:
+        """Return how many entries the point lacks, as they could not be read."""
+        return max((each.count for each in self._of(point) if each.kind == "left-out"), default=0)
+
+    def has_bad_manifest(self, point: PointRecord) -> bool:
+        """Return True when the point's manifest is missing or cannot be believed, accepted or not."""
+        found = [each for each in self._of(point) if each.kind == "manifest"]
+        return bool(found) and (found[-1].ended is None or found[-1].ended_by == "accepted by a person")
+
+    def _of(self, point: PointRecord) -> "list[Problem]":
+        return [each for each in self.problems[point.job] if (each.place, each.point) == (point.place, point.name)]
 
 
-def points_value(jobs: Sequence[Job], known: PointsByJob) -> dict[str, Any]:
+def points_value(table: PointTable) -> dict[str, Any]:
     """Render the restore points for `points --json`."""
-    return {"points": [_point_value(job, point) for job in jobs for point in known[job.name]]}
+    return {"points": [_point_value(table, job, point) for job in table.jobs for point in table.known[job.name]]}
 
 
-def _point_value(job: Job, point: PointRecord) -> dict[str, Any]:
+def _point_value(table: PointTable, job: Job, point: PointRecord) -> dict[str, Any]:
     here = point.place == job.target.name
     return {
         "job": job.name,
         "point": point.name,
         "place": point.place,
-        "location": show_name(str(job.target.location)) if here else None,
+        "location": show_name(table.used[job.name]) if here else None,
         "taken": format_iso(point.taken_at),
         "run": point.run,
         "entries": point.entries,
@@ -190,29 +211,35 @@ def _point_value(job: Job, point: PointRecord) -> dict[str, Any]:
         "as_of": format_iso(point.confirmed_at or point.taken_at),
         "sound": point.sound,
         "verified": format_iso(point.whole_at),
+        "left_out": table.left_out(point),
+        "manifest": not table.has_bad_manifest(point),
     }
 
 
-def points_lines(jobs: Sequence[Job], known: PointsByJob, *, now: datetime) -> list[str]:
+def points_lines(table: PointTable, *, now: datetime) -> list[str]:
     """Render the table of restore points, job by job, oldest first."""
     head = ("JOB", "POINT", "TAKEN", "FILES AND FOLDERS", "SIZE", "VERIFIED", "READ AGAIN", "PLACE")
-    rows = [_point_row(job, point, now) for job in jobs for point in known[job.name]]
+    known = table.known
+    rows = [_point_row(table, job, point, now) for job in table.jobs for point in known[job.name]]
     cells = format_table(head, rows, right=frozenset({"FILES AND FOLDERS", "SIZE"})) if rows else []
-    none = [f"{job.name}: history knows of no point; --look asks the target" for job in jobs if not known[job.name]]
+    none = [
+        f"{job.name}: history knows of no point; --look asks the target" for job in table.jobs if not known[job.name]
+    ]
     return [*("  ".join(row).rstrip() for row in cells), *none]
 
 
-def _point_row(job: Job, point: PointRecord, now: datetime) -> tuple[str, ...]:
+def _point_row(table: PointTable, job: Job, point: PointRecord, now: datetime) -> tuple[str, ...]:
     verdict = {True: "sound", False: "DAMAGED", None: "never"}[point.sound]
     read = verdict if point.whole_at is None else f"{verdict} {format_clock(point.whole_at, now=now)}"
-    here = point.place == job.target.name
+    here, left_out = point.place == job.target.name, table.left_out(point)
+    lacks = f", without {left_out}" if left_out else ""
     return (
         job.name,
         point.name,
         format_clock(point.taken_at, now=now),
-        "" if point.entries is None else str(point.entries),
+        "" if point.entries is None else f"{point.entries}{lacks}",
         "" if point.bytes is None else show_size(point.bytes),
         "yes" if point.verified_at else "no",
-        read,
-        f"{point.place}, {show_name(str(job.target.location))}" if here else point.place,
+        "NO MANIFEST" if table.has_bad_manifest(point) else read,
+        f"{point.place}, {show_name(table.used[job.name])}" if here else point.place,
     )

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import make_printable, show_name
+from orchestrator.domain.problem import Problem, problem_hint, problem_sentence
 from orchestrator.domain.source_state import SourceState, SourceStateRecord
 from orchestrator.domain.units import show_duration
 from orchestrator.history.values import HealthFacts, PointCounts, RunRecord
-from orchestrator.planners.health import CopyHealth, JobState
+from orchestrator.planners.health import BAD, CopyHealth, JobState
 from orchestrator.views.drills import last_drill_value, newest_drill_line
 from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten
 
@@ -22,6 +23,7 @@ _COLOURS = {
     JobState.UP: "green",
     JobState.LATE: "red",
     JobState.FAILING: "red",
+    JobState.INCOMPLETE: "red",
     JobState.WAITING: "yellow",
     JobState.NEW: "dim",
     JobState.PAUSED: "dim",
@@ -60,13 +62,15 @@ class JobStatus:
     blamed: RunRecord | None
     running: RunRecord | None
     points: PointCounts
+    problems: tuple[Problem, ...] = ()
+    hint: str = ""
     drills: "tuple[DrillRecord, ...]" = ()
     source: SourceStateRecord | None = None
 
 
 def needs_attention(found: JobStatus) -> bool:
     """Return True when a job makes `status` exit with 4."""
-    return found.health.state in (JobState.LATE, JobState.FAILING)
+    return found.health.state in BAD
 
 
 def job_status_value(found: JobStatus, following: NextRun) -> dict[str, Any]:
@@ -87,10 +91,40 @@ def job_status_value(found: JobStatus, following: NextRun) -> dict[str, Any]:
         "failed_run": _last_value(found.facts.last_failed),
         "failures_in_a_row": found.facts.failures,
         "running": {"run": running.id, "since": format_iso(running.begun_at)} if running else None,
+        "hint": found.hint or None,
+        "problems": [_problem_value(found, each) for each in found.problems],
         "points": {"count": found.points.number, "newest": found.points.newest},
         "last_drill": last_drill_value(found.drills),
         "source_state": _source_value(found.source),
     }
+
+
+def _problem_value(found: JobStatus, problem: Problem) -> dict[str, Any]:
+    return {
+        "kind": problem.kind.value,
+        "place": problem.place,
+        "point": problem.point or None,
+        "since": format_iso(problem.since),
+        "why": problem_sentence(problem),
+        "hint": problem_hint(problem, newest=found.points.newest),
+        "count": problem.count,
+        "paths": [show_name(path) for path in problem.paths],
+    }
+
+
+def accepted_value(accepted: Sequence[Problem]) -> dict[str, Any]:
+    """Render the problems that a person accepted for programs."""
+    return {
+        "accepted": [
+            {"kind": each.kind.value, "place": each.place, "point": each.point or None, "why": problem_sentence(each)}
+            for each in accepted
+        ]
+    }
+
+
+def accepted_lines(accepted: Sequence[Problem]) -> list[str]:
+    """Render the problems that a person accepted."""
+    return [f"{each.job}: accepted: {problem_sentence(each)}" for each in accepted]
 
 
 def _source_value(found: SourceStateRecord | None) -> dict[str, Any] | None:
@@ -168,10 +202,19 @@ def _row(found: JobStatus, *, now: datetime) -> tuple[str, ...]:
 
 
 def _reasons(found: JobStatus) -> list[str]:
+    """Return why a job is not up, what helps, and what else is wrong with its copies."""
     if found.health.state is JobState.UP:
         return []
-    hint = found.blamed.hint if found.blamed and found.blamed.hint else ""
-    return [shorten(found.health.why, 300), *([f"what to do: {hint}"] if hint and needs_attention(found) else [])]
+    shown = shorten(found.health.why, 300)
+    lines = [shown, *([f"what to do: {found.hint}"] if found.hint and needs_attention(found) else [])]
+    for each in found.problems:
+        sentence = problem_sentence(each)
+        if sentence not in found.health.why:
+            lines += [
+                shorten(f"also: {sentence}", 300),
+                f"what to do: {problem_hint(each, newest=found.points.newest)}",
+            ]
+    return lines
 
 
 def next_run_value(found: NextRun) -> dict[str, Any]:

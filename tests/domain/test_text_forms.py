@@ -100,7 +100,7 @@ def test_work_of_our_own_is_shown_as_a_line() -> None:
 
 
 def test_how_runs_end_well() -> None:
-    assert [one for one in Outcome if one.well] == [Outcome.DONE, Outcome.NOTHING]
+    assert [one for one in Outcome if one.well] == [Outcome.DONE, Outcome.INCOMPLETE, Outcome.NOTHING]
 
 
 def test_what_is_no_schedule_is_refused() -> None:

@@ -115,7 +115,7 @@ def test_nothing_is_changed_by_a_name_before_its_folder_is_entered(file: Path) -
 VALUES = {
     ("resume-mirror.sh", '"$half"'): "from a pattern in a folder of ours that was entered",
     ("sweep.sh", '"$1"'): "from -execdir: ./ and the name, in the folder that find is in",
-    ("enter-room.sh", '"$probe"'): "from mktemp ./probe.XXXXXX",
+    ("enter-own-folder.sh", '"$probe"'): "from mktemp ./probe.XXXXXX",
 }
 
 

@@ -10,6 +10,9 @@ NAMES = (
     b"1", b"back\\slash", b"\\#012", b"a:b", b"#hash", b";semi", b"\x1b[31m", b"x" * 255, b".x.AbC123", b"~", b"host:1",
 )  # fmt: skip
 
+# Root without its power to read everything: a file of mode 000 is then unreadable to its owner too.
+WITHOUT_POWER = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
+
 
 def fill(folder: Path) -> None:
     """A small tree that holds every name as a file, a folder and a link's target."""

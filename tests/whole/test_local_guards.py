@@ -217,3 +217,80 @@ def test_a_guard_that_is_none_is_a_mistake_of_the_line(house: House) -> None:
         assert "no guard 'max-delted' for photos: expected one of max-changed, " in told["error"]
         assert house.call(command, "photos", "--aside").code == 2, "datasets alone are set aside"
     assert not house.points()
+
+
+def many(house: House, count: int = 60) -> None:
+    """A first copy of so many files, guarded by nothing but defaults."""
+    files(house, "docs", count)
+    assert house.run(house.job()).outcome == "done"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("harm", ["encrypted", "truncated", "links", "renamed and encrypted"])
+def test_a_night_of_ransomware_is_refused_by_default(house: House, harm: str) -> None:
+    many(house)
+    for number in range(36):
+        path = house.source / f"docs/{number}"
+        if harm == "truncated":
+            os.truncate(path, 0)
+            continue
+        path.unlink()
+        if harm == "links":
+            path.symlink_to("/dev/null")
+        else:
+            house.write(f"docs/{number}" + (".locked" if "renamed" in harm else ""), os.urandom(40))
+    ran = refused(house, "max-deleted" if "renamed" in harm else "max-changed")
+    assert "36 of 6" in ran["why"]
+    if harm == "links":
+        assert "36 of them into links" in ran["why"]
+
+
+@pytest.mark.slow
+def test_a_slow_loss_is_refused_by_default(house: House) -> None:
+    many(house)
+    shown: list[int] = []
+    for _ in range(2):
+        left = sorted((house.source / "docs").iterdir())
+        for path in left[: len(left) * 2 // 5]:
+            path.unlink()
+        shown.append(house.run().code)
+    assert shown == [0, 3]
+    ran = refused(house, "max-deleted")
+    assert "in the last 30 days" in ran["why"]
+    passes_once(house, "max-deleted")
+    for path in sorted((house.source / "docs").iterdir())[:8]:
+        path.unlink()
+    assert house.run().outcome == "done", "what was let pass is how it is now"
+
+
+@pytest.mark.slow
+def test_a_moved_folder_is_no_loss(house: House) -> None:
+    many(house)
+    (house.source / "docs").rename(house.source / "papers")
+    assert house.run().outcome == "done"
+    assert facts(house.source) == facts(house.point())
+    (house.source / "papers").rename(house.source / "again")
+    for path in sorted((house.source / "again").iterdir())[:40]:
+        path.unlink()
+    refused(house, "max-deleted")
+
+
+@pytest.mark.slow
+def test_what_changes_each_night_is_usual(house: House) -> None:
+    many(house)
+
+    def dump() -> None:
+        for number in range(60):
+            house.write(f"docs/{number}", os.urandom(50))
+
+    dump()
+    refused(house, "max-changed")
+    passes_once(house, "max-changed")
+    dump()
+    assert house.run().outcome == "done"
+
+
+def test_an_empty_first_copy_is_said(house: House) -> None:
+    ran = house.run(house.job())
+    assert ran.outcome == "done", ran
+    assert any("is empty" in warning for warning in ran["warnings"]), ran

@@ -168,11 +168,11 @@ class _Listener(Subscriber):
         )  # fmt: skip
 
 
-_WORST = (1, 3, 75, 0)
+_WORST = (1, 3, 5, 75, 0)
 
 
 def exit_code(outcomes: "Iterable[Outcome]") -> int:
-    """Return the exit code of several runs: failed has priority over refused, waiting and done."""
+    """Return the exit code of several runs: failed has priority over refused, incomplete, waiting and done."""
     from orchestrator.domain.run import EXIT_CODES
 
     codes = {EXIT_CODES[outcome] for outcome in outcomes}

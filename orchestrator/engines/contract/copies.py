@@ -1,6 +1,6 @@
 """Engines that copy: their reports before, during and after a copy; and the removal of points."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from orchestrator.domain.job import Job
@@ -39,6 +39,22 @@ class ChangeReporter(Protocol):
         ...
 
 
+class MoveFinder(Protocol):
+    """An engine that knows moved entries again, so that a renamed folder is not taken for a loss."""
+
+    def find_moved(self, job: Job, world: Any, reader: Reader) -> Mapping[bytes, int]:
+        """Return how many entries of the newest point lie elsewhere in the source now, by top folder."""
+        ...
+
+
+class PointLister(Protocol):
+    """An engine whose points nobody but us removes, and whose survey lists them: one that vanished is a loss."""
+
+    def surveyed_points(self, job: Job, world: Any) -> tuple[RestorePoint, ...] | None:
+        """Return the points that a survey found, oldest first; None where the survey says nothing about them."""
+        ...
+
+
 class SourceIdentifier(Protocol):
     """An engine that knows its source again, so that one that was made anew is not taken for the old one."""
 
@@ -52,6 +68,14 @@ class SourceIdentifier(Protocol):
 
     def waiting(self, world: Any) -> tuple[str, ...]:
         """Return the parts of the surveyed source that are restored and wait for a key or for their mountpoint."""
+        ...
+
+
+class CompletenessReporter(Protocol):
+    """An engine whose copies have parts, each with points of its own."""
+
+    def incomplete_points(self, job: Job, world: Any, reader: Reader) -> Mapping[str, tuple[str, ...]]:
+        """Return each point of the copy with the parts that lack it, though the surveyed source has it; none: it is whole."""
         ...
 
 

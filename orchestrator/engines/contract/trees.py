@@ -35,6 +35,14 @@ class TreeEngine(Protocol):
         """Return the file that records damaged entries of a point for the next survey; None: it needs no record."""
         ...
 
+    def forget(self, tree: Location, paths: tuple[bytes, ...]) -> Pipeline:
+        """Return the pipeline that removes files of an unfinished copy, so that the next one copies them."""
+        ...
+
+    def discard(self, file: Location) -> Pipeline:
+        """Return the pipeline that removes a small file of ours from the target."""
+        ...
+
     def recovery(self, job: Job, made: datetime) -> str:
         """Return the page that explains how to get files back without this program."""
         ...
@@ -45,4 +53,12 @@ class TreeEngine(Protocol):
 
     def fetch(self, file: Location, local: str) -> Pipeline:
         """Return the pipeline that copies a small file from the target to this machine."""
+        ...
+
+
+class PointMender(Protocol):
+    """An engine that can write sound bytes into the files of a damaged point."""
+
+    def mend(self, job: Job, *, sound: RestorePoint, damaged: RestorePoint) -> Pipeline:
+        """Return the pipeline that writes files of one point into another; it reads their paths, NUL-terminated."""
         ...

@@ -1,6 +1,6 @@
 """rsync: trees of files, copied to dated restore points that share unchanged files, or to a plain mirror."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,14 @@ class RsyncEngine:
 
     def newest(self, world: RsyncSurvey) -> RestorePoint | None:
         return world.points[-1] if world.points else None
+
+    def find_moved(self, job: Job, world: RsyncSurvey, reader: Reader) -> Mapping[bytes, int]:
+        from orchestrator.engines.rsync.moves import find_moved
+
+        return find_moved(job, world, reader)
+
+    def surveyed_points(self, job: Job, world: RsyncSurvey) -> tuple[RestorePoint, ...] | None:
+        return world.points if world.target.owner == job.name and options_of(job).points else None
 
     def ground(self, world: RsyncSurvey) -> tuple[str, bool]:
         return str(world.source.device), world.source.mounted
@@ -148,6 +156,15 @@ class RsyncEngine:
         if point.name == MIRROR:
             return point.tree / MIRROR_DAMAGED
         return Location(path=f"{point.tree.path}.damaged", host=point.tree.host)
+
+    def forget(self, tree: Location, paths: tuple[bytes, ...]) -> Pipeline:
+        return Pipeline(stages=(script_commands.discard_command(tree, paths),))
+
+    def discard(self, file: Location) -> Pipeline:
+        return Pipeline(stages=(script_commands.discard_note_command(file),))
+
+    def mend(self, job: Job, *, sound: RestorePoint, damaged: RestorePoint) -> Pipeline:
+        return Pipeline(stages=(script_commands.mend_point_command(job.target.location, sound.name, damaged.name),))
 
     def recovery(self, job: Job, made: datetime) -> str:
         from orchestrator.engines.rsync.recovery_page import recovery_page

@@ -18,7 +18,7 @@ _HINT = (
 
 
 def is_all_damaged(world: RsyncSurvey) -> bool:
-    """Return True when nothing of the newest point may be believed: its manifest was forged."""
+    """Return True when nothing of the newest point may be believed: its manifest is missing, damaged or forged."""
     return b"" in world.target.damaged
 
 
@@ -31,7 +31,7 @@ def record_manifest(
         manifest=job.target.location / MANIFEST,
         point=name,
         moved=request.notes,
-        linked=None if is_all_damaged(world) else base,
+        linked=base,
         digest=job.verify.digest,
         review=_review(job, world, work, request),
     )

@@ -107,6 +107,7 @@ class RsyncSurvey:
     unread: bool = False  # the survey could not read everything, so an equal result is uncertain
     holes: bool | None = None  # whether files of the source have holes; None: unknown
     parallel_copies: "ParallelCopies | Refusal | None" = None  # None: the job requests none
+    noted: bool = True  # our notes say what an interrupted copy wrote
     reserved: tuple[bytes, ...] = ()  # paths of the source with a name of ours, if a listing found some
 
     @property

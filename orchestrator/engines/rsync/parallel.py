@@ -187,6 +187,7 @@ class TreeSplitter:
         self._folders = {b"": self._root}
         self._linked: dict[int, _HardLinkedFile] = {}
         self._room = most
+        self.files = 0
 
     def add(self, path: bytes, kind: bytes, size: int, inode: int, nlink: int) -> None:
         """Add one entry. `size` counts once per inode. Raises: ValueError when the memory cannot hold more."""
@@ -198,6 +199,7 @@ class TreeSplitter:
             if path != ROOT:
                 self._folder(path)
             return
+        self.files += kind == b"f"
         folder = self._folders.get(above) or self._folder(above)
         if nlink > 1:
             self._link(folder, path, size, inode)

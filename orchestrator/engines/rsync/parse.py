@@ -87,6 +87,7 @@ class TargetMarker:
 
 
 _FORMAT = 1
+_MARKER_KEYS = {"format", "job", "coarse"}
 _UNREADABLE = TargetMarker(job=f"(unreadable {MARKER})", coarse=False)
 
 
@@ -188,6 +189,9 @@ class DryRunReader:
             other=self.other,
             altered=tuple(self.altered),
             moving=stats.transferred_size,
+            files_now=stats.regular,
+            files_new=self.files_new,
+            files_gone=self.files_gone,
             folders={
                 top: FolderChanges(before=None, deleted=gone, changed=new) for top, (gone, new) in self.folders.items()
             },
@@ -332,17 +336,19 @@ def parse_marker(text: bytes) -> TargetMarker | None:
         return None
     try:
         value = parse_json(text)
-        job, written = value["job"], value.get("format", _FORMAT)
+        job, written, coarse = value["job"], value.get("format", _FORMAT), value.get("coarse", False)
     except NOT_READ:
         return _UNREADABLE
-    if not isinstance(job, str) or not JOB_NAME.fullmatch(job) or type(written) is not int:
+    if not isinstance(job, str) or not JOB_NAME.fullmatch(job) or type(written) is not int or written < 1:
         return _UNREADABLE
     if written > _FORMAT:
         raise OrchestratorError(
             f"{MARKER} says that a newer poolferry wrote these copies (format {written}; this one knows {_FORMAT})",
             hint="update poolferry on this machine; nothing was changed there",
         )
-    return TargetMarker(job=job, coarse=bool(value.get("coarse")))
+    if type(coarse) is not bool or not value.keys() <= _MARKER_KEYS:
+        return _UNREADABLE
+    return TargetMarker(job=job, coarse=coarse)
 
 
 def _entry(record: bytes) -> tuple[str, str, str]:

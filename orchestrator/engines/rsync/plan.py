@@ -42,7 +42,7 @@ _NAMED = 5
 _SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are sent again, so that the rest is verified
 
 
-def close_rooms(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
+def close_folders(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     """Return the stage that closes our folders to other users.
 
     Why a work tree that others could enter is not resumed: they may have put a link or a file into it.
@@ -50,16 +50,9 @@ def close_rooms(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     if not world.target.open:
         return ()
     root, keeps = job.target.location, not options_of(job).points
-    command = script_commands.close_rooms_command(root, world.target.open, keeps_work=keeps)
-    return (
-        (
-            _small(
-                "close our folders to other users",
-                "what others may enter or exchange could lead root elsewhere",
-                command,
-            ),
-        ),
-    )
+    command = script_commands.close_folders_command(root, world.target.open, keeps_work=keeps)
+    why = "what others may enter or exchange could lead root elsewhere"
+    return ((_small("close our folders to other users", why, command),),)
 
 
 def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
@@ -74,6 +67,8 @@ def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
         found.append(
             f"{what} in {job.target.location} could be entered by other users of that machine; now only by the owner (0700)"
         )
+    if not world.points and world.changes and world.changes.entries_now == 0:
+        found.append(f"the source {job.source} is empty, and so is this first copy: is it mounted?")
     if world.reserved:
         shown = ", ".join(map(show_name, world.reserved[:_NAMED]))
         more = f" and {len(world.reserved) - _NAMED} more" if len(world.reserved) > _NAMED else ""
@@ -171,7 +166,7 @@ def copy_stages(
     After an interruption what is there is brought up to date first. Why first, and once: what a later stage links to a point is
     not looked at again, so that nothing is changed in place where its metadata changed at the source meanwhile.
     """
-    again = (_repair(job, world, work, request),) if world.target.damaged else ()
+    again = (_repair(job, world, work, request),) if _repairs(world, base) else ()
     if (
         base
         and world.changes
@@ -305,6 +300,18 @@ def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -
             needs=((names, commands.path_filter(world.target.damaged)),),
         ),
     )
+
+
+def _repairs(world: RsyncSurvey, base: RestorePoint | None) -> bool:
+    """Return True when damaged files must be copied over: else nothing is linked to the point in which they were found."""
+    return bool(world.target.damaged) and (base is not None and base.name == world.points[-1].name)
+
+
+def _base(world: RsyncSurvey) -> RestorePoint | None:
+    """Return the point to which unchanged files are linked: the newest one whose manifest can be believed."""
+    if not world.points or not is_all_damaged(world):
+        return world.points[-1] if world.points else None
+    return next((point for point in reversed(world.points[:-1]) if point.manifest and not point.damaged), None)
 
 
 def discard_partial_files(work: Location, stale: tuple[PartialFile, ...]) -> Stage:
@@ -492,17 +499,17 @@ def _nothing(job: Job, world: RsyncSurvey) -> NothingToDo:
 
 
 def _clearing(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
-    return (*close_rooms(job, world), *((remove_litter(job, world.target.litter),) if world.target.litter else ()))
+    return (*close_folders(job, world), *((remove_litter(job, world.target.litter),) if world.target.litter else ()))
 
 
 def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     work = job.target.location / WORK
     name = _new_name(world, request)
-    base = world.points[-1] if world.points else None
+    base = _base(world)
     stages = (
         *_clearing(job, world),
         prepare_target(job, WORK),
-        *((unshare_tree(job),) if world.target.work and base else ()),
+        *((unshare_tree(job),) if world.target.work and world.points else ()),
         *_remainders(job, world, work, request),
         *copy_stages(job, world, work, base, request),
         sweep_partial_files(work),

@@ -150,7 +150,7 @@ def _folder_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, asi
 def _file_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside: str, what: str) -> tuple[Step, ...]:
     """Return the steps of a single file: it is written in a folder of ours, and then gets its place."""
     tree, to = _below(wanted), seen.to
-    room = script_commands.file_room(to)
+    room = script_commands.file_folder(to)
     return (
         _prepare(aside, script_commands.begin_file_command(to, aside=aside, marker=_marker(job, wanted, ()))),
         _copy(what, to, "asked for", commands.restore_command(tree, room, job, folder=False)),

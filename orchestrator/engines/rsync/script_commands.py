@@ -27,7 +27,7 @@ def _inside(name: str, *values: str, host: Host | None, effect: Effect = Effect.
 @functools.cache
 def _functions() -> str:
     """Return the functions by which scripts enter folders."""
-    return "".join(script(_ROOM, name) for name in ("enter-place.sh", "enter-room.sh", "enter-folder.sh"))
+    return "".join(script(_ROOM, name) for name in ("enter-place.sh", "enter-own-folder.sh", "enter-folder.sh"))
 
 
 def survey_tools_command(host: Host | None) -> Command:
@@ -84,10 +84,10 @@ def sizes_command(source: Location, paths: tuple[bytes, ...]) -> Command:
     return _script("sizes.sh", source.path, *names, effect=Effect.READS, host=source.host)
 
 
-def close_rooms_command(root: Location, rooms: tuple[str, ...], *, keeps_work: bool) -> Command:
+def close_folders_command(root: Location, rooms: tuple[str, ...], *, keeps_work: bool) -> Command:
     """Build the command that restricts these folders of ours below a target's root to their owner."""
     values = (root.path, "" if keeps_work else "work", *rooms)
-    return _inside("close-rooms.sh", *values, host=root.host)
+    return _inside("close-folders.sh", *values, host=root.host)
 
 
 def prepare_command(root: Location, job: str, folders: tuple[str, ...], *, patience: int) -> Command:
@@ -179,7 +179,7 @@ def confirm_point_command(root: Location, name: str) -> Command:
 
 def restore_source_command(tree: Location, path: bytes) -> Command:
     """Build the command that prints the kind of a path in a point: folder, file or absent."""
-    return _inside("look-at-wanted.sh", tree.path, path_argument(path), effect=Effect.READS, host=tree.host)
+    return _inside("look-at-path.sh", tree.path, path_argument(path), effect=Effect.READS, host=tree.host)
 
 
 def survey_destination_command(to: Location) -> Command:
@@ -220,10 +220,10 @@ def begin_file_command(to: Location, *, aside: str, marker: str) -> Command:
 
 def place_file_command(to: Location) -> Command:
     """Build the command that gives a restored file its place, and removes our own folder."""
-    return _marking("place-file.sh", file_room(to).path, to.path.rpartition("/")[2], host=to.host)
+    return _marking("place-file.sh", file_folder(to).path, to.path.rpartition("/")[2], host=to.host)
 
 
-def file_room(to: Location) -> Location:
+def file_folder(to: Location) -> Location:
     """Return our own folder in which a single file is restored before it gets its place."""
     folder, _, name = to.path.rpartition("/")
     return Location(path=f"{folder}/{PARTIAL}/{name}", host=to.host)
@@ -259,6 +259,16 @@ def end_restore_command(to: Location, filled: tuple[bytes, ...] = ()) -> Command
 def store_command(file: Location) -> Command:
     """Build the command that writes its input to a file, completely or not at all."""
     return _inside("store.sh", file.path, host=file.host)
+
+
+def discard_note_command(file: Location) -> Command:
+    """Build the command that removes a small file of ours."""
+    return _inside("discard-note.sh", file.path, host=file.host)
+
+
+def mend_point_command(root: Location, sound: str, damaged: str) -> Command:
+    """Build the command that writes files of one point, named on its input, into the same files of another."""
+    return _inside("mend-point.sh", root.path, sound, damaged, host=root.host)
 
 
 def show_file_command(file: Location) -> Command:

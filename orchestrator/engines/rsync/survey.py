@@ -122,8 +122,13 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
         changes = replace(changes, entries_before=None, files_before=None)
     return RsyncSurvey(
         here=here, there=there, source=source, target=target, changes=changes, unread=unread, parallel_copies=parallel_copies, holes=holes,
-        reserved=reserved,
+        reserved=reserved, noted=not target.work or _are_notes_there(request.notes),
     )  # fmt: skip
+
+
+def _are_notes_there(folder: str) -> bool:
+    """Return True when an interrupted copy left notes: else what it wrote is compared with the source by its bytes."""
+    return any(name.startswith(("moved-", "earlier-")) for name in os.listdir(folder))
 
 
 def _look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
@@ -213,6 +218,8 @@ def _target_survey(job: Job, run: Callable[[Command], bytes], text: bytes) -> Ta
     elif seen.points and seen.points[-1].damaged:
         note = root / f"points/{seen.points[-1].name}.damaged"
     damaged = ask(run, script_commands.show_file_command(note), _parse_names) if note else ()
+    if points and seen.points and seen.points[-1].manifest is None:
+        damaged = (b"",)  # nothing in it can be verified, so nothing is linked to it
     return replace(seen, half=half, damaged=damaged)
 
 
@@ -328,7 +335,14 @@ def _first_copy(listed: "TreeSplitter") -> Changes:
     """Return the changes of a first copy: it copies everything."""
     entries, size = listed.totals()
     return Changes(
-        entries_before=None, files_before=None, entries_now=entries, deleted=0, changed=0, created=entries, moving=size
+        entries_before=None,
+        files_before=None,
+        entries_now=entries,
+        deleted=0,
+        changed=0,
+        created=entries,
+        moving=size,
+        files_now=listed.files,
     )
 
 

@@ -14,6 +14,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import file_restorer
 from orchestrator.runner.drill.scratch_dir import refuse_space
 from orchestrator.runner.manifests import require_authentic
+from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file
 from orchestrator.runner.steps import StepExecutor
 from orchestrator.runner.verify.read_files import read_part, read_tree
@@ -42,7 +43,7 @@ def choose_files(journal: RunRecorder, writer: Writer, notes: str, *, whole: boo
     """Choose files of the newest point with a manifest. Raises: OrchestratorError."""
     job, tools = journal.job, journal.tools
     points = tools.engine.points(job, writer)
-    tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
+    see_points(journal, points)
     point = next((each for each in reversed(points) if each.manifest is not None), None)
     if point is None or point.manifest is None:
         why = "there is no restore point with a manifest, so nothing that is restored could be verified"

@@ -21,6 +21,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.decide import with_sizes
 from orchestrator.runner.execute import partial_refusal
+from orchestrator.runner.incomplete_points import missing_parts
 from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.source_state import remember_state
@@ -53,7 +54,12 @@ def plan_dataset_restore(
     if isinstance(found.decision, Refusal):
         return found.decision
     plan = with_sizes(_with_rest(found.decision, found), tools.engine, writer)
-    return replace(plan, warnings=(*plan.warnings, *_owners(tools, restore_request, dataset_request, writer)))
+    lacks = tuple(
+        f"{name} is not at that point of this copy: it comes back older, or not at all; `poolferry restore plan {job.name}` lists "
+        "whole points and other copies"
+        for name in (() if found.short else lacking_datasets(job, tools, dataset_request))
+    )
+    return replace(plan, warnings=(*plan.warnings, *lacks, *_owners(tools, restore_request, dataset_request, writer)))
 
 
 def _owners(
@@ -93,7 +99,7 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
                 return _refused(journal, refusal)
             case NothingToDo() as nothing:
                 _tell_lost(journal, writer, dataset_request, restore_request)
-                return _done(journal, dataset_request, nothing, verified, found.waits)
+                return _done(journal, dataset_request, nothing, verified, found)
             case Plan() as plan:
                 if look == 0 and dataset_request.to == job.source:
                     why, hint = f"{job.source} is being restored", f"poolferry restore run {job.name} --to {job.source}"
@@ -101,7 +107,7 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
                 _do(journal, writer, plan, found if look == 0 else None, run_request)
                 if not plan.again:
                     _tell_lost(journal, writer, dataset_request, restore_request)
-                    return _done(journal, dataset_request, plan, verified, found.waits)
+                    return _done(journal, dataset_request, plan, verified, found)
     hint = f"look who else changes {dataset_request.to}, then run the same command again: it continues"
     raise VerificationFailed(f"after {_LOOKS} looks there is still something left to be done", hint=hint)
 
@@ -186,7 +192,7 @@ def _done(
     dataset_request: DatasetRestoreRequest,
     last: Plan | NothingToDo,
     verified: ComparisonResult | None,
-    waits: tuple[str, ...],
+    found: DatasetRestorePlan,
 ) -> RunReport:
     """Report the end. What waits for a person is neither a failure nor done: the run waits, and all else is in use."""
     for warning in last.warnings:
@@ -201,18 +207,44 @@ def _done(
         )
         held = f": {show_count(checked, 'snapshot')} of {show_count(datasets, 'dataset')}, as the copy by guid{read}"
     moved = f", {show_size(journal.moved)} moved" if journal.moved else ""
-    to, history = dataset_request.to, journal.tools.history
+    to, history, waits = dataset_request.to, journal.tools.history, found.waits
     if to == journal.job.source:  # what was restored is no longer taken for one that was made anew
         history.remember(journal.job.name, SOURCE_IDENTITY, "")
         _remember_end(journal, waits, last)
     if waits:
         why = f"{to} is back{held}{moved}, except that {_few(waits)} {'waits' if len(waits) == 1 else 'wait'}"
-        return journal.ended(Outcome.WAITING, why, hint=last.warnings[0] if last.warnings else "", evidence=waits)
+        return journal.ended(
+            Outcome.WAITING, why, hint=last.warnings[0] if last.warnings else "", evidence=(*waits, *found.short)
+        )
+    if found.short:
+        why = f"{to} is back{held}{moved}, but {show_count(len(found.short), 'dataset')} of it as of an earlier point: the copy is partial"
+        hint = f"`poolferry restore plan {journal.job.name}` names the other copies; what came back stays, and nothing is lost by it"
+        return journal.ended(Outcome.FAILED, why, hint=hint, evidence=found.short)
+    if lacking := lacking_datasets(journal.job, journal.tools, dataset_request):
+        count = show_count(len(lacking), "dataset")
+        why = f"less came back than was asked for: {count} of the source lack the point; all else of {to} is back{held}{moved}"
+        hint = f"`poolferry restore plan {journal.job.name}` lists whole points and other copies: bring the rest back from one of those"
+        return journal.ended(
+            Outcome.FAILED, why, hint=hint, evidence=tuple(f"{name} is not at that point" for name in lacking)
+        )
     already = (
         isinstance(last, NothingToDo) and verified is None and history.recall(journal.job.name, RESTORED) == str(to)
     )
     history.remember(journal.job.name, RESTORED, str(to))
     return journal.ended(Outcome.DONE, f"{to} is back{' already' if already else ''}{held}{moved}")
+
+
+def lacking_datasets(job: Job, tools: RunContext, dataset_request: DatasetRestoreRequest) -> tuple[str, ...]:
+    """Return the datasets of the source that the requested point lacks at this place, as far as history knows."""
+    place = job.target.name
+    if dataset_request.until is not None:
+        name = dataset_request.until.name
+    else:
+        known = (point for point in tools.history.views.points(job.name) if point.place == place)
+        name = max(((point.taken_at, point.name) for point in known if point.taken_at), default=(None, ""))[1]
+    lacking = missing_parts(tools.history.memory(job.name), place, name)
+    below = f"{job.source.path}/{dataset_request.below}".rstrip("/")
+    return tuple(each for each in lacking if f"{each}/".startswith(f"{below}/"))
 
 
 def _remember_end(journal: RunRecorder, waits: tuple[str, ...], last: Plan | NothingToDo) -> None:

@@ -14,7 +14,7 @@ from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import show_name
-from orchestrator.domain.place import Location, leads_to_mount
+from orchestrator.domain.place import FOUND, Location, leads_to_mount
 from orchestrator.domain.plan import Pipeline, TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.history.store import WHOLE
@@ -24,10 +24,12 @@ from orchestrator.runner.manifests import (
     REMAINDERS,
     digests_there,
     forgery_sentence,
+    is_own_note,
     require_authentic,
     run_workers,
     store_damage_note,
 )
+from orchestrator.runner.problems import note_bad_manifest, note_shared_damage
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
 from orchestrator.verify.attributes import NO_ATTRIBUTES
 from orchestrator.verify.build import sorted_moves, sorted_records
@@ -47,9 +49,10 @@ DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, notes: str) -> VerificationResult:
     """Read the whole tree, record the verdict, and note damage beside a point. Raises: OrchestratorError."""
     if work.point.manifest is None:
+        note_bad_manifest(journal, work.point, "its manifest is missing")
         raise VerificationFailed(
             f"point {work.point.name} has no manifest, so nothing in it can be verified",
-            hint="the next run makes a point with one",
+            hint=f"`poolferry run {journal.job.name}` makes a new point with one, if this is the newest; or choose another --point",
         )
     began = journal.tools.monotonic()
     fetched = f"{notes}/fetched.gz"
@@ -62,6 +65,8 @@ def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, no
     else:
         require_authentic(work.point, manifest, journal, writer, notes)
     reading = replace(read_tree(work, manifest, journal, writer, notes), took_s=journal.tools.monotonic() - began)
+    if work.restored and not reading.sound:
+        journal.copy_damaged = _is_copy_damaged(work, reading, manifest, journal, writer, notes)
     if not work.restored:
         _note_verdict(work.point, reading, manifest, journal, writer, notes)
     return reading
@@ -140,6 +145,31 @@ def read_part(
     return reading
 
 
+def read_quietly(
+    work: TreeVerification, manifest: str, journal: RunRecorder, writer: Writer, notes: str
+) -> VerificationResult:
+    """Read the entries that a manifest of a part names, and record nothing."""
+    os.makedirs(notes, exist_ok=True)
+    return (_here if work.tree.host is None else _there)(work, manifest, journal, writer, notes, others=True)
+
+
+def _is_copy_damaged(
+    work: TreeVerification, reading: VerificationResult, manifest: str, journal: RunRecorder, writer: Writer, notes: str
+) -> bool:
+    """Read what came back wrong in the point itself, and record its damage; return True when there is some."""
+    point = work.point
+    if point.manifest is None or is_own_note(point.manifest, journal) or journal.job.target.name == FOUND:
+        return False
+    front = work.prefix + b"/" if work.prefix else b""
+    wanted = {front + found.path for found in reading.findings if found.verdict in DAMAGE} | {work.prefix}
+    header, entries = read_manifest(manifest)
+    part = f"{notes}/part.gz"
+    os.makedirs(f"{notes}/copy/newest", exist_ok=True)
+    write_manifest(part, header, [entry for entry in entries if entry.path in wanted and entry.kind == "f"])
+    own = TreeVerification(point=point, tree=point.tree, apart=point.apart, workers=work.workers)
+    return not read_part(own, part, journal, writer, f"{notes}/copy").sound
+
+
 def _alone(work: TreeVerification, manifest: str, notes: str) -> tuple[TreeVerification, str]:
     """Return the same for a single file: its folder as the tree, and a manifest that names only it."""
     folder, _, name = work.tree.path.rpartition("/")
@@ -164,13 +194,24 @@ def require_sound(reading: VerificationResult, work: TreeVerification, journal: 
     if reading.sound:
         return
     hint = (
-        "run the command again: it continues and repairs"
+        _restore_hint(work, journal)
         if work.restored
         else f"the next run of {journal.job.name} copies damaged files again; look at the disk's health (smartctl -a)"
     )
     raise VerificationFailed(
         f"{work.tree} does not match its manifest: {describe_counts(reading)}: {describe_first_findings(reading)}",
         hint=hint,
+    )
+
+
+def _restore_hint(work: TreeVerification, journal: RunRecorder) -> str:
+    """Return what helps after a restore that does not match its manifest."""
+    if not journal.copy_damaged:
+        return "run the command again: it continues and repairs"
+    job, point = journal.job.name, work.point.name
+    return (
+        f"the copy itself is damaged in point {point}: restore an earlier --point, or copy these files from another place that "
+        f"`poolferry verify {job} --point {point}` names; where the source still has them, `poolferry run {job}` mends the copy"
     )
 
 
@@ -341,11 +382,14 @@ def _note_verdict(
     if (not damaged and not point.damaged) or (scope == PART and point.damaged):
         return  # a complete reading has noted more
     store_damage_note(point, damaged, journal, writer, notes)
+    if not damaged:
+        return
     newest = tools.engine.points(job, writer)[-1]
-    if damaged and newest.name != point.name and newest.manifest is not None:
+    if newest.name != point.name and newest.manifest is not None:
         shared = _shared(damaged, manifest, newest.manifest, journal, writer, notes)
         if shared:
             store_damage_note(newest, shared, journal, writer, notes)
+            note_shared_damage(journal, newest, point, shared)
 
 
 def _shared(

@@ -18,6 +18,7 @@ from orchestrator.runner.after_run import is_verification_due
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
+from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence, fetch_file
 from orchestrator.runner.verify.compare_sides import compare_copy, comparison_report
 from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, read_tree, verify_tree
@@ -51,7 +52,7 @@ def verify_job(
 def _verify(journal: RunRecorder, writer: Writer, name: str | None, against_source: bool) -> VerifyJobResult:
     job, tools = journal.job, journal.tools
     points = tools.engine.points(job, writer)
-    tools.history.points_seen(job.name, job.target.name, {point.name: point.taken for point in points}, journal.now)
+    see_points(journal, points)
     chosen = choose_point(points, point=name, at=None)
     if isinstance(chosen, Refusal):
         return VerifyJobResult(
@@ -133,7 +134,8 @@ def _judge(
         )
     damaged = any(found.verdict in DAMAGE for found in reading.findings)
     hint = (
-        f"`poolferry run {journal.job.name}` copies damaged files again from the source; look at the disk's health (smartctl -a)"
+        f"`poolferry run {journal.job.name}` copies damaged files again from the source, and says what it cannot mend; look at the "
+        "disk's health (smartctl -a)"
         if damaged
         else "the copy was changed; its bytes are sound"
     )

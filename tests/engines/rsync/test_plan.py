@@ -222,8 +222,10 @@ def test_damaged_files_are_copied_again_and_never_linked() -> None:
 def test_all_of_a_point_whose_manifest_was_forged_is_copied_again() -> None:
     found = planned(job(), world(replace(USED, damaged=(b"",))))
     assert "everything copied again" in found.summary
-    repair = next(step for step in found.steps if step.action == "copy everything again")
-    assert repair.needs == (("/notes/damaged", b"/**\0"),)
+    assert "--link-dest" not in str([step.work for step in found.steps]), "nothing is linked to it"
+    older = replace(point(), name="2026-11-01T000000Z", tree=ROOT / "points/2026-11-01T000000Z")
+    found = planned(job(), world(replace(USED, points=(older, point()), damaged=(b"",))))
+    assert f"--link-dest={older.tree.path}" in str([step.work for step in found.steps])
 
 
 LANES = ParallelCopies(

@@ -34,7 +34,7 @@ class DatasetRestoreSurvey:
     contents were requested. `cursors`: the source's bookmarks for its targets, from its last recovery kit. `inside`: files in a
     pool's own dataset, where that is the destination; None: unknown. `lost`: datasets whose keys a person said to be lost;
     `keyless`: locations of keys that hold no file now; `already`: history knows that a restore to here ended well, and of no run
-    since.
+    since. `short`: datasets that come back as of an earlier snapshot than the one that was asked for.
     """
 
     job: Job
@@ -51,6 +51,7 @@ class DatasetRestoreSurvey:
     lost: frozenset[str] = frozenset()
     keyless: frozenset[str] = frozenset()
     already: bool = False
+    short: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_incomplete(dataset: Dataset) -> bool:

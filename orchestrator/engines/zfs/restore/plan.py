@@ -4,7 +4,6 @@ The destination is free, or holds the remains of an earlier restore; nothing is 
 is neither mounted nor writable before it is complete: `properties` then plans the remaining actions.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
@@ -12,7 +11,7 @@ from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetResto
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job, KeepRules
 from orchestrator.domain.names import point_name
-from orchestrator.domain.place import Location, Place
+from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import show_count, show_size
@@ -25,6 +24,7 @@ from orchestrator.engines.zfs.plan.context import parent_dataset
 from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark
 from orchestrator.engines.zfs.plan.increments import find_common_snapshot
 from orchestrator.engines.zfs.plan.plan import decide_actions
+from orchestrator.engines.zfs.recovery.kit_diff import parse_kit_content
 from orchestrator.engines.zfs.restore.model import (
     Cursor,
     DatasetRestoreSurvey,
@@ -63,7 +63,7 @@ def cursors_to_restore(job: Job, dataset_request: DatasetRestoreRequest) -> tupl
     if dataset_request.kit is None or not is_original_place(job, dataset_request):
         return ()
     found: list[Cursor] = []
-    for whole, guid, *_ in json.loads(dataset_request.kit).get("bookmarks", ()):
+    for whole, guid, *_ in parse_kit_content(dataset_request.kit)["bookmarks"]:
         dataset, _, mark = whole.partition("#")
         if parse_cursor_bookmark(mark) is not None and f"{dataset}/".startswith(f"{dataset_request.to.path}/"):
             found.append((dataset[len(dataset_request.to.path) + 1 :], mark, int(guid)))
@@ -77,6 +77,36 @@ def cut_to_point(world: ZfsSurvey, until: RestorePoint | None) -> tuple[ZfsSurve
     bare = tuple(sorted(name for name, one in world.source.datasets.items() if not one.snapshots and name not in kept))
     source = replace(world.source, datasets={name: one for name, one in cut.items() if name in kept})
     return replace(world, source=source), bare
+
+
+def short_datasets(world: ZfsSurvey, until: RestorePoint | None, kit: str | None) -> dict[str, str]:
+    """Return the datasets of a copy that come back as of an earlier snapshot than the root, each with that snapshot's name.
+
+    `world`: up to the point. A dataset counts that follows the root's snapshots, and lacks the one that is restored; not one
+    that the newest kit knows no more, as the source had destroyed it.
+    """
+    datasets = world.source.datasets
+    root = datasets.get("")
+    point = until.name if until else root.newest.name if root and root.newest else ""
+    if root is None or not any(one.name == point for one in root.snapshots):
+        return {}
+    names = {one.name for one in root.snapshots}
+    known = _kit_datasets(kit)
+    return {
+        name: one.newest.name
+        for name, one in sorted(datasets.items())
+        if name and one.newest and one.newest.name in names and one.newest.name != point
+        and not any(each.name == point for each in one.snapshots) and (known is None or name in known)
+    }  # fmt: skip
+
+
+def _kit_datasets(kit: str | None) -> frozenset[str] | None:
+    """Return the datasets of a kit by their names below its source; None: there is no such kit."""
+    told = parse_kit_content(kit) if kit else {}
+    if "datasets" not in told:
+        return None
+    root = parse_location(told["source"]).path
+    return frozenset(name[len(root) + 1 :] for name in told["datasets"] if f"{name}/".startswith(f"{root}/"))
 
 
 def _with_parents(name: str) -> Iterator[str]:
@@ -142,8 +172,15 @@ def _bring(seen: DatasetRestoreSurvey, aside: tuple[RenameAside, ...], run_reque
     from orchestrator.engines.zfs.restore import properties as settling
 
     if not aside and not decided.stages:
-        return DatasetRestorePlan(decision=settling.plan(seen), whole=True, waits=settling.waiting_datasets(seen))
+        return DatasetRestorePlan(
+            decision=settling.plan(seen), whole=True, waits=settling.waiting_datasets(seen), short=_short(seen)
+        )
     return DatasetRestorePlan(decision=_carry(seen, decided, aside, run_request), then=settling.foresee_steps(seen))
+
+
+def _short(seen: DatasetRestoreSurvey) -> tuple[str, ...]:
+    side = seen.world.target
+    return tuple(f"{side.full(name)} is as of @{mark}" for name, mark in seen.short.items() if name in side.datasets)
 
 
 def _carry(
@@ -155,11 +192,15 @@ def _carry(
     gaps = tuple(
         f"{world.source.full(name)} holds no snapshot, so it does not come back" for name in seen.bare[:_SHOWN]
     )
+    late = tuple(
+        f"{world.source.full(name)} does not hold the point, so it comes back as of @{mark}"
+        for name, mark in seen.short.items()
+    )
     return Plan(
         summary=f"to {world.target.root}: {telling.summary_of(decided)}",
         stages=tuple(tuple(replace(step, makes=None) for step in stage) for stage in made),
         resumes=decided.resumes,
-        warnings=(*decided.warnings, *gaps),
+        warnings=(*decided.warnings, *gaps, *late),
         again=True,
         parallel=options_of(seen.job).parallel,
         refusals=decided.refusals,
@@ -186,7 +227,8 @@ def _clear(
         why = f"{target.root} is there; a restore overwrites nothing"
         return Refusal(why=why, evidence=_evidence(target, there), hint=hint)
     free = replace(seen.world, target=replace(target, datasets={}), tokens={}, receiving={})
-    action = RenameAside(dataset="", to=to, why="its name is needed; it keeps all its data, under another name")
+    why = "its name is needed; it keeps all its data, under another name"
+    action = RenameAside(dataset="", to=to, why=why, kind=there.kind)
     return replace(seen, world=free, home={}), (action,)
 
 
@@ -288,14 +330,14 @@ def _refuse_lost(seen: DatasetRestoreSurvey) -> Refusal | None:
 
 
 def unverified_part(seen: DatasetRestoreSurvey) -> ZfsSurvey:
-    """Return the world without the finished datasets: in use again, and verified before."""
+    """Return the world without the finished datasets, which are in use again, and were verified before; the root always stays."""
     seen = as_it_came(seen)
     source, target = seen.world.source, seen.world.target
     there = target.datasets
     left = {
         name: one
         for name, one in source.datasets.items()
-        if name not in there or is_restored_by_us(there[name]) or there[name].placeholder
+        if not name or name not in there or is_restored_by_us(there[name]) or there[name].placeholder
     }
     arrived = {name: one for name, one in there.items() if name in left}
     return replace(seen.world, source=replace(source, datasets=left), target=replace(target, datasets=arrived))

@@ -1,6 +1,5 @@
 """Surveys of a copy and of its destination: the same as for a run, and all properties of both."""
 
-import json
 from collections.abc import Iterable
 
 from orchestrator.domain.dataset_restore import DatasetRestoreRequest
@@ -13,10 +12,17 @@ from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
 from orchestrator.engines.zfs.model import ZfsSurvey
+from orchestrator.engines.zfs.recovery.kit_diff import parse_kit_content
 from orchestrator.engines.zfs.restore import pool_root as rooting
 from orchestrator.engines.zfs.restore import uid_map as owners
 from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, PropertyValue
-from orchestrator.engines.zfs.restore.plan import cursors_to_restore, cut_to_point, is_original_place, make_restore_job
+from orchestrator.engines.zfs.restore.plan import (
+    cursors_to_restore,
+    cut_to_point,
+    is_original_place,
+    make_restore_job,
+    short_datasets,
+)
 from orchestrator.engines.zfs.survey.parse import UnreadableListing, mountpoint_without_altroot
 from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command, side_by_side, survey
 from orchestrator.engines.zfs.verify.checksum import ChecksumSupport, checksum_support_command, parse_checksum_support
@@ -44,13 +50,14 @@ def survey_dataset_restore(
     back = make_restore_job(job, dataset_request)
     world = replace(survey(back, run_request, reader, whole=True), returning=job.target.location.path)
     world, bare = cut_to_point(world, dataset_request.until)
+    short = {} if dataset_request.below else short_datasets(world, dataset_request.until, dataset_request.kit)
     source, target = world.source.root, world.target.root
     copied, home = side_by_side(lambda: _properties(source, reader), lambda: _properties(target, reader))
     return DatasetRestoreSurvey(
         job=back, world=world, homeward=is_original_place(job, dataset_request), copied=copied.properties, home=home.properties,
         mounts=home.mounts, occupied=home.occupied, bare=bare,
         able=(_able(source, reader), _able(target, reader)) if content else None, cursors=cursors_to_restore(job, dataset_request),
-        inside=_inside(world, reader), lost=_below_root(target, dataset_request.lost_keys), keyless=home.keyless,
+        short=short, inside=_inside(world, reader), lost=_below_root(target, dataset_request.lost_keys), keyless=home.keyless,
         already=run_request.remembered.get(RESTORED) == str(target),
     )  # fmt: skip
 
@@ -60,7 +67,7 @@ def survey_owners(kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
 
     Raises: OrchestratorError.
     """
-    then = json.loads(kit)  # from our own history
+    then = parse_kit_content(kit)
     if not then.get("users") and not then.get("groups"):
         return ()
     return owners.owner_warnings(

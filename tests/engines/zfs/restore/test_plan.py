@@ -1,5 +1,6 @@
 """A copy comes back: all of it, by guid, cut wherever one likes; onto nothing that others made; and chains go on from it."""
 
+import json
 import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,10 +13,11 @@ from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.comparison import ComparisonPlan
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.engines.zfs.model import ActionPlan, FullSend, HoldBases, IncrementalSend, Snapshot
+from orchestrator.engines.zfs.model import ActionPlan, DatasetType, FullSend, HoldBases, IncrementalSend, Snapshot
+from orchestrator.engines.zfs.plan.plan import plan as planned_run
 from orchestrator.engines.zfs.restore import plan as returning
 from orchestrator.engines.zfs.restore.model import Properties
-from orchestrator.engines.zfs.restore.plan import cut_to_point, is_original_place
+from orchestrator.engines.zfs.restore.plan import cut_to_point, is_original_place, short_datasets
 from tests.engines.zfs.model_run import Cut, Ferry, encrypt, ferry, requested
 from tests.engines.zfs.restore.builders import COPY, ROOT, WayBack, forward, way_back
 from tests.engines.zfs.sides import dataset, side
@@ -189,6 +191,13 @@ def test_the_very_copy_of_the_same_data_is_not_taken_for_an_unfinished_restore()
     there.run()
     assert str(way.target.nodes[ROOT].flags) == "Lce"
     assert refused(way).why == "tank/photos is there; a restore overwrites nothing"
+
+
+def test_a_volume_in_the_way_is_renamed_as_volumes_are() -> None:
+    way = way_back(forward("a"))
+    way.target.create(ROOT, kind=DatasetType.VOLUME)
+    told = [str(step.work) for step in planned(way, "aside").steps]
+    assert told[0] == "zfs rename tank/photos tank/photos_aside_2026-03-04T050607Z"
 
 
 def test_what_an_earlier_restore_left_goes_on_with_aside_too() -> None:
@@ -374,6 +383,9 @@ def test_the_same_command_goes_on_with_what_waits_and_leaves_the_rest_in_use() -
         found = way.plan(requested(*allowed), home=home)
         assert found.whole, found
         assert isinstance(found.decision, Plan)
+        verified = ENGINE.plan_restore_verification(way.seen(home=home), requested())
+        assert isinstance(verified, ComparisonPlan), verified
+        assert (verified.findings, verified.datasets) == ((), 2), "the root, for its name, and what waits"
         assert {line for step in found.decision.steps for line in str(step.work).split() if "tank/" in line} == {
             f"{ROOT}/x"
         }
@@ -399,6 +411,20 @@ def test_a_run_goes_on_with_all_while_a_part_waits_for_its_key() -> None:
     )
 
 
+def test_a_run_does_not_send_the_values_of_what_waits() -> None:
+    """canmount=noauto is only for the time of the waiting; a copy that received it would give it back for ever."""
+    out = forward("a", below=("x",))
+    way = way_back(out)
+    way.run()
+    waiting(way, "x")
+    for name in ("", "/x"):
+        way.target.snapshot(f"{ROOT}{name}", "new")
+    back = Ferry(source=way.target, target=way.source, job=out.job)
+    made = planned_run(back.job, back.survey(), requested())
+    assert isinstance(made, Plan), made
+    assert {str(step.work).split()[2] for step in made.steps if step.copies} == {"-PLcep", "-PLce"}
+
+
 def test_said_again_after_a_good_restore_it_is_back_already() -> None:
     way = way_back(forward("a", "b", below=("x",)))
     way.run()
@@ -422,3 +448,22 @@ def test_only_of_a_missing_key_it_can_be_said_that_it_is_lost(name: str, why: st
     found = returning.plan(replace(way.seen(), lost=frozenset({name})), requested()).decision
     assert isinstance(found, Refusal)
     assert found.why.endswith(why), found
+
+
+def test_a_partial_copy_is_not_restored_as_if_it_were_whole() -> None:
+    """One dataset was left out of the last run; another has snapshots of its own kind, and one was destroyed at the source."""
+    way = way_back(forward("a", below=("x", "own", "gone")))
+    own = way.source.nodes[f"{COPY}/own"]
+    way.source.nodes[f"{COPY}/own"] = replace(own, snapshots=tuple(replace(one, name="mine") for one in own.snapshots))
+    way.source.snapshot(COPY, "c")
+    world = way.survey()
+    kit = json.dumps({"source": ROOT, "datasets": {ROOT: {}, f"{ROOT}/x": {}, f"{ROOT}/own": {}}})
+    assert short_datasets(world, None, kit) == {"x": "a"}
+    assert short_datasets(world, None, None) == {"gone": "a", "x": "a"}
+    assert short_datasets(world, point("a"), kit) == {}
+    way.source.snapshot(f"{COPY}/x", "c")
+    assert short_datasets(way.survey(), None, kit) == {}
+
+
+def point(name: str) -> RestorePoint:
+    return RestorePoint(name=name, taken=TAKEN, tree=Location(path=COPY), manifest=None)

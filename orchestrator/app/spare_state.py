@@ -1,0 +1,75 @@
+"""A state directory for a restore when the real one cannot be used: data come back from the target alone."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+from orchestrator import compose
+from orchestrator.app.settings import Settings
+from orchestrator.domain.authentication import FILE_NAME
+from orchestrator.domain.errors import HistoryError, OrchestratorError
+
+_NEEDED = 1 << 20  # bytes that the records of a restore may take
+_ELSEWHERE = ("/run", "/dev/shm")  # noqa: S108 - a folder of our own is made there, 0700
+
+
+@contextlib.contextmanager
+def with_usable_state(settings: Settings) -> Iterator[Settings]:
+    """Yield these settings; with a state directory for this command alone where the real one is full, read-only or damaged.
+
+    Raises: OrchestratorError when nothing can be written anywhere.
+    """
+    why = _why_unusable(settings)
+    if not why:
+        yield settings
+        return
+    with _spare(why) as spare:
+        with contextlib.suppress(OSError):  # without the key a manifest's tag cannot be judged, which the restore says
+            shutil.copyfile(os.path.join(settings.where.state, FILE_NAME), os.path.join(spare, FILE_NAME))
+            os.chmod(os.path.join(spare, FILE_NAME), 0o600)
+        settings.say(
+            f"the state directory {settings.where.state} cannot be used ({why}): this command works from the target alone, and "
+            "is recorded nowhere; to record it, name another directory with --state"
+        )
+        yield Settings(config=settings.config, state=spare, subscriber=settings.subscriber)
+
+
+def _why_unusable(settings: Settings) -> str:
+    """Return why nothing can be recorded; empty when it can."""
+    try:
+        with compose.open_history(settings.where) as history, history.together():
+            pass
+        folder = os.path.join(settings.where.state, "notes")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        _write_in(folder)
+    except HistoryError as error:
+        return error.why
+    except OSError as error:
+        return str(error.strerror)
+    return ""
+
+
+def _write_in(folder: str) -> None:
+    """Write as much as a restore may record, and forget it. Raises: OSError."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(_NEEDED))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def _spare(why: str) -> Iterator[str]:
+    for folder in (None, *_ELSEWHERE):
+        try:
+            _write_in(folder or tempfile.gettempdir())
+        except OSError:
+            continue
+        with tempfile.TemporaryDirectory(prefix="poolferry-", dir=folder) as spare:
+            yield spare
+        return
+    raise OrchestratorError(
+        f"the state directory cannot be used ({why}), and neither can /tmp, /run or /dev/shm",
+        hint="name a folder that can be written, with --state",
+    )

@@ -1,0 +1,26 @@
+"""`poolferry points accept`: a person knows of damage or loss, and keeps what is there."""
+
+import click
+
+from orchestrator.cli.terminal.options import POINT, CliCommand, complete_job_name, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+
+@click.command("accept", cls=CliCommand)
+@click.argument("job", shell_complete=complete_job_name)
+@POINT
+@pass_terminal
+def accept(terminal: Terminal, job: str, point: str | None) -> int:
+    """You know that a point is damaged, or that points are gone: `status` no longer fails for it.
+
+    Nothing is changed on the target, and a damaged point stays marked as damaged. Without --point: points that are gone.
+    """
+    from orchestrator.app.accept_problems import accept_problems
+    from orchestrator.views.status import accepted_lines, accepted_value
+
+    accepted = accept_problems(terminal, job, point)
+    terminal.answer(accepted_value(accepted), accepted_lines(accepted))
+    return 0
+
+
+COMMAND = accept

@@ -1,0 +1,93 @@
+"""Problems of copies: damage, loss and files left out, each a state of its own that ends only when it is over."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import show_name
+from orchestrator.domain.units import show_count
+
+_NAMED = 3
+
+
+class ProblemType(StrEnum):
+    """The kinds of problems, the gravest first.
+
+    DAMAGED: a point differs from its manifest. MANIFEST: a point's manifest is missing, unreadable, or not the one that this
+    host wrote, so nothing in the point can be verified. POINTS_GONE: points vanished that [keep] did not remove.
+    LEFT_OUT: a point lacks files that could not be read at the source.
+    """
+
+    DAMAGED = "damaged"
+    MANIFEST = "manifest"
+    POINTS_GONE = "points-gone"
+    LEFT_OUT = "left-out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One problem of a job's copies at a place. `point` empty: it is none of a single point.
+
+    `paths`: the first files, or the points that are gone, of `count` in all. `tried`: a run could not mend it. `ended`: when and
+    by what it was over; None: it is not.
+    """
+
+    job: str
+    place: str
+    kind: ProblemType
+    point: str
+    why: str
+    paths: tuple[str, ...]
+    count: int
+    since: datetime
+    tried: bool = False
+    ended: datetime | None = None
+    ended_by: str = ""
+
+
+def problem_sentence(problem: Problem) -> str:
+    """Return what is wrong, as one sentence for status, notices and reports."""
+    shown = ", ".join(show_name(path) or "." for path in problem.paths[:_NAMED])
+    more = f" and {problem.count - _NAMED} more" if problem.count > _NAMED else ""
+    match problem.kind:
+        case ProblemType.DAMAGED:
+            what = f": {shown}{more}" if problem.paths != ("",) and shown else ""
+            return f"point {problem.point} is damaged ({problem.why}){what}"
+        case ProblemType.MANIFEST:
+            return f"point {problem.point} cannot be verified: {problem.why}"
+        case ProblemType.POINTS_GONE:
+            gone = show_count(problem.count, "point")
+            return f"{gone} vanished from {problem.place} that [keep] did not remove: {shown}{more}"
+        case ProblemType.LEFT_OUT:
+            files = show_count(problem.count, "entry", "entries")
+            return f"{files} could not be read, so point {problem.point} lacks them: {shown}{more}"
+
+
+def problem_hint(problem: Problem, *, newest: str | None) -> str:
+    """Return the command that ends a problem, or says what remains. `newest`: the newest point at the place."""
+    job, point = problem.job, problem.point
+    accept = f"poolferry points accept {job}" + (f" --point {point}" if point else "")
+    match problem.kind:
+        case ProblemType.DAMAGED if not problem.count:
+            return f"poolferry verify {job} --point {point} reads it again, and says which files are damaged"
+        case ProblemType.DAMAGED if problem.tried:
+            return (
+                f"no run can mend it: neither the source nor the newest point has these bytes; `poolferry verify {job} --point "
+                f"{point}` names other places that have them; if you can do without them: {accept}"
+            )
+        case ProblemType.DAMAGED:
+            return f"poolferry run {job} copies damaged files again from the source; look at the disk's health, too (smartctl -a)"
+        case ProblemType.MANIFEST if point == newest:
+            return f"poolferry run {job} makes a new point, and links nothing to this one"
+        case ProblemType.MANIFEST:
+            return (
+                f"newer points do not depend on it; bring {point}.manifest.gz back if you have a copy of it, then `poolferry verify "
+                f"{job} --point {point}`; or keep the point as it is: {accept}"
+            )
+        case ProblemType.POINTS_GONE:
+            return f"find out who removed them; if they are where you moved them, move them back; if that was meant: {accept}"
+        case ProblemType.LEFT_OUT:
+            return (
+                "let them be read (owner, mode, a disk that fails), or name them in [rsync] excludes; "
+                f"then poolferry run {job}"
+            )

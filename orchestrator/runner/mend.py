@@ -1,0 +1,133 @@
+"""Repair of older points after a run: damaged files get the bytes of the newest point, where it has the same ones."""
+
+import os
+
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.names import show_name
+from orchestrator.domain.plan import Pipeline, TreeVerification
+from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.problem import Problem, ProblemType
+from orchestrator.domain.units import show_count
+from orchestrator.engines.contract.engine import implements
+from orchestrator.engines.contract.trees import PointMender
+from orchestrator.process.executor import Writer
+from orchestrator.runner.locks import lock_point
+from orchestrator.runner.manifests import require_authentic, store_damage_note
+from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
+from orchestrator.runner.verify.read_files import read_quietly
+from orchestrator.verify.entry import ManifestEntry
+from orchestrator.verify.manifest import read_manifest, write_manifest
+
+
+def damaged_points(journal: RunRecorder) -> tuple[Problem, ...]:
+    """Return the open problems at this place that a run may mend."""
+    job = journal.job
+    if not implements(journal.tools.engine, PointMender):
+        return ()
+    known = journal.tools.history.problems.open_of(job.name, job.target.name)
+    return tuple(each for each in known if each.kind is ProblemType.DAMAGED)
+
+
+def mend_points(
+    journal: RunRecorder, writer: Writer, points: tuple[RestorePoint, ...], *, notes: str, changed: bool
+) -> None:
+    """Mend what can be mended of the damaged points, and record of the rest that no run can. A failure is a warning."""
+    newest = points[-1]
+    for problem in damaged_points(journal):
+        point = next((each for each in points if each.name == problem.point), None)
+        if point is None or point.manifest is None or newest.manifest is None or (newest.damaged and not changed):
+            continue
+        if not problem.paths or (problem.tried and not changed):
+            continue
+        try:
+            with lock_point(journal.job, journal.tools.state, point.name):
+                _mend(problem, point, newest, journal, writer, notes)
+        except OrchestratorError as error:
+            journal.warn(f"point {point.name} could not be mended: {error.why}")
+
+
+def _mend(
+    problem: Problem, point: RestorePoint, newest: RestorePoint, journal: RunRecorder, writer: Writer, notes: str
+) -> None:
+    damaged = {path.encode("utf-8", "surrogateescape") for path in problem.paths}
+    folder = f"{notes}/mend"
+    os.makedirs(folder, exist_ok=True)
+    own = _entries(point, damaged, journal, writer, f"{folder}/old")
+    good = own if point.name == newest.name else _entries(newest, damaged, journal, writer, f"{folder}/new")
+    same = [entry for path, entry in own.items() if path in good and _alike(entry, good[path])]
+    if same and point.name != newest.name:
+        _copy(point, newest, [entry.path for entry in same], journal, writer, folder)
+    left = sorted(damaged - _sound(point, same, journal, writer, folder)) if same else sorted(damaged)
+    _record(problem, point, left, journal, writer, notes)
+
+
+def _entries(
+    point: RestorePoint, paths: set[bytes], journal: RunRecorder, writer: Writer, notes: str
+) -> dict[bytes, ManifestEntry]:
+    """Return the entries of regular files that a point's manifest promises at these paths."""
+    if point.manifest is None:
+        return {}
+    manifest = fetch_file(point.manifest, journal, writer, notes)
+    require_authentic(point, manifest, journal, writer, notes)
+    found = (entry for entry in read_manifest(manifest)[1] if entry.path in paths)
+    return {entry.path: entry for entry in found if entry.kind == "f" and ":" in entry.digest}
+
+
+def _alike(one: ManifestEntry, other: ManifestEntry) -> bool:
+    """Return True when both promise the same bytes and metadata; a copied file has another inode, and other names."""
+    return one._replace(inode=0, nlink=0) == other._replace(inode=0, nlink=0)
+
+
+def _copy(
+    point: RestorePoint, newest: RestorePoint, paths: list[bytes], journal: RunRecorder, writer: Writer, folder: str
+) -> None:
+    engine, names = journal.tools.engine, f"{folder}/names"
+    if not implements(engine, PointMender):
+        return
+    with open(names, "wb") as file:
+        file.writelines(path + b"\0" for path in paths)
+    journal.say(
+        f"point {point.name}: {show_count(len(paths), 'damaged file')} is written anew from point {newest.name}"
+    )
+    pipeline = engine.mend(journal.job, sound=newest, damaged=point)
+    run_small(Pipeline(stages=pipeline.stages, reads=names), journal, writer)
+
+
+def _sound(
+    point: RestorePoint, entries: list[ManifestEntry], journal: RunRecorder, writer: Writer, folder: str
+) -> set[bytes]:
+    """Return the paths among these that are read now as the point's own manifest promises."""
+    if point.manifest is None:
+        return set()
+    manifest = fetch_file(point.manifest, journal, writer, f"{folder}/old")
+    header, _ = read_manifest(manifest)
+    part = f"{folder}/part.gz"
+    write_manifest(part, header, entries)
+    work = TreeVerification(point=point, tree=point.tree, apart=point.apart, workers=journal.job.verify.workers)
+    reading = read_quietly(work, part, journal, writer, folder)
+    bad = {found.path for found in reading.findings}
+    return {entry.path for entry in entries} - bad
+
+
+def _record(
+    problem: Problem, point: RestorePoint, left: list[bytes], journal: RunRecorder, writer: Writer, notes: str
+) -> None:
+    job, history = journal.job, journal.tools.history
+    known = 0 < problem.count == len(problem.paths)
+    if known and not left:
+        history.mended(job.name, job.target.name, point.name, journal.now)
+        store_damage_note(replace(point, damaged=True), [], journal, writer, notes)
+        journal.say(f"point {point.name} is mended: {show_count(problem.count, 'file')} read again, and sound")
+        return
+    paths = tuple(path.decode("utf-8", "surrogateescape") for path in left)
+    count = len(left) if known else max(problem.count, len(left))
+    if (paths, count, True) != (problem.paths, problem.count, problem.tried):
+        history.problems.open(
+            job.name, job.target.name, problem.kind, point.name, why=problem.why, paths=paths, count=count, now=journal.now,
+            tried=True,
+        )  # fmt: skip
+        shown = ", ".join(map(show_name, left[:5])) or "an unknown number of files"
+        journal.warn(
+            f"point {point.name} stays damaged, as neither source nor newest point has the same bytes: {shown}"
+        )

@@ -1,0 +1,252 @@
+"""Damage, loss and left-out files are states of their own: found by any look, shown until they are over, ended by nothing else."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.whole.damage import WITHOUT_POWER, rot
+from tests.whole.house import House, Ran, facts
+
+
+def copied(house: House, **toml: Any) -> None:
+    """Two points of three files; `one` is shared by both, `two` is another in each."""
+    house.write("one", "the first")
+    house.write("two", "the second")
+    house.write("in/three", "the third")
+    assert house.run(house.job(**toml)).outcome == "done"
+    house.write("two", "changed since")
+    assert house.run().outcome == "done"
+
+
+def state(house: House) -> tuple[str, list[tuple[str, Any]]]:
+    """The state of the job, and kind and point of its problems, as status shows them."""
+    ran = house.call("status", "photos")
+    (job,) = ran["jobs"]
+    assert ran.code == (0 if job["state"] in ("up", "waiting") else 4), ran
+    for each in job["problems"]:
+        assert each["hint"]
+        assert each["why"]
+    return job["state"], [(each["kind"], each["point"]) for each in job["problems"]]
+
+
+def manifest(house: House, which: int = -1) -> Path:
+    return Path(f"{house.point(which)}.manifest.gz")
+
+
+def test_rot_in_an_older_point_stays_until_a_run_has_mended_it(house: House) -> None:
+    copied(house)
+    first, second = house.points()
+    before = facts(house.point(0))
+    rot(house.point(0) / "one")
+    assert house.call("verify", "photos", "--point", first).code == 1
+    assert state(house) == ("failing", [("damaged", first), ("damaged", second)]), "they share it"
+    mended = house.run()
+    assert mended.outcome == "done", mended
+    assert state(house) == ("up", [])
+    assert facts(house.point(0)) == before
+    for point in (first, second, house.points()[-1]):
+        assert house.call("verify", "photos", "--point", point).code == 0
+    assert not list((house.target / "points").glob("*.damaged"))
+
+
+def test_rot_whose_bytes_nobody_has_any_more_is_not_washed_away(house: House) -> None:
+    copied(house)
+    first = house.points()[0]
+    rot(house.point(0) / "two")
+    assert house.call("verify", "photos", "--point", first).code == 1
+    ran = house.run()
+    assert ran.outcome == "nothing-to-do"
+    assert any("stays damaged" in warning and "two" in warning for warning in ran["warnings"]), ran
+    assert state(house) == ("failing", [("damaged", first)])
+    (job,) = house.call("status", "photos")["jobs"]
+    assert f"poolferry points accept photos --point {first}" in job["hint"]
+    assert house.run()["warnings"] == [], "said once; the state says it from now on"
+    house.write("new", "a new file")
+    assert house.run().outcome == "done"
+    assert state(house) == ("failing", [("damaged", first)])
+    assert house.call("points", "accept", "photos", "--point", first).code == 0
+    assert state(house) == ("up", [])
+    shown = {each["point"]: each["sound"] for each in house.call("points", "photos")["points"]}
+    assert shown[first] is False, "accepted, and damaged all the same"
+
+
+def test_rot_that_a_history_knew_is_known_again(house: House) -> None:
+    copied(house)
+    first = house.points()[0]
+    rot(house.point(0) / "two")
+    assert house.call("verify", "photos", "--point", first).code == 1
+    shutil.rmtree(house.state)
+    assert house.run().outcome == "nothing-to-do"
+    assert state(house) == ("failing", [("damaged", first)])
+
+
+@pytest.mark.parametrize("harm", ["removed", "flipped", "cut"])
+def test_a_newest_point_without_its_manifest(house: House, harm: str) -> None:
+    copied(house)
+    bad = house.points()[-1]
+    if harm == "removed":
+        manifest(house).unlink()
+    elif harm == "flipped":
+        rot(manifest(house), at=60)
+    else:
+        os.truncate(manifest(house), manifest(house).stat().st_size - 9)
+    assert house.call("verify", "photos").code == 1
+    assert state(house) == ("failing", [("manifest", bad)])
+    ran = house.run()
+    assert ran.outcome == "done", ran
+    assert facts(house.point()) == facts(house.source)
+    assert house.call("verify", "photos").code == 0
+    assert (house.point() / "two").stat().st_ino != (house.target / "points" / bad / "two").stat().st_ino
+    assert state(house) == ("failing", [("manifest", bad)]), "a newer point does not verify this one"
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("points", "accept", "photos", "--point", bad).code == 0
+    assert state(house) == ("up", [])
+
+
+def test_a_manifest_that_is_missing_is_seen_by_a_run_alone(house: House) -> None:
+    copied(house)
+    bad, kept = house.points()[-1], house.folder / "kept.gz"
+    manifest(house).rename(kept)
+    assert house.run().outcome == "done"
+    assert state(house) == ("failing", [("manifest", bad)])
+    kept.rename(house.target / f"points/{bad}.manifest.gz")
+    assert house.call("verify", "photos", "--point", bad).code == 0, "as the hint says"
+    assert state(house) == ("up", [])
+
+
+@pytest.mark.parametrize("command", ["restore", "drill"])
+def test_rot_that_a_restore_or_a_drill_finds(house: House, command: str) -> None:
+    copied(house)
+    newest = house.points()[-1]
+    rot(house.point() / "one")
+    to = house.folder / "back"
+    ran = (
+        house.call("restore", "run", "photos", "--to", str(to))
+        if command == "restore"
+        else house.call("drill", "photos", "--whole")
+    )
+    assert (ran.code, ran.outcome) == (1, "failed"), ran
+    assert "damaged" in f"{ran.value}"
+    assert state(house)[1][0] == ("damaged", newest)
+    assert house.run().outcome == "done"
+    if command == "drill":
+        assert house.call("drill", "photos").code == 0
+    assert state(house) == ("up", [])
+    again = house.call("restore", "run", "photos", "--to", str(house.folder / "back2"))
+    assert (again.code, again.outcome) == (0, "done"), again
+
+
+def test_rot_of_a_single_restored_file(house: House) -> None:
+    copied(house)
+    rot(house.point() / "in/three")
+    to = house.folder / "three"
+    assert house.call("restore", "run", "photos", "--path", "in/three", "--to", str(to)).code == 1
+    assert state(house) == ("failing", [("damaged", house.points()[-1])])
+    assert house.run().outcome == "done"
+    assert state(house) == ("up", [])
+
+
+@pytest.mark.parametrize("which", ["all", "newest", "oldest"])
+def test_points_that_somebody_removed(house: House, which: str) -> None:
+    copied(house)
+    gone = {"all": house.points(), "newest": house.points()[-1:], "oldest": house.points()[:1]}[which]
+    aside = house.folder / "aside"
+    aside.mkdir()
+    for name in gone:
+        (house.target / "points" / name).rename(aside / name)
+        (house.target / f"points/{name}.manifest.gz").rename(aside / f"{name}.manifest.gz")
+    ran = house.run()
+    assert ran.outcome == ("nothing-to-do" if which == "oldest" else "done"), ran
+    assert state(house) == ("failing", [("points-gone", None)])
+    assert house.run().outcome == "nothing-to-do"
+    assert state(house) == ("failing", [("points-gone", None)])
+    (job,) = house.call("status", "photos")["jobs"]
+    assert all(name in job["problems"][0]["paths"] for name in gone)
+    for each in aside.iterdir():
+        each.rename(house.target / "points" / each.name)
+    house.run()
+    assert state(house) == ("up", []), "moved back, as the hint says"
+
+
+def test_points_that_were_removed_on_purpose(house: House) -> None:
+    copied(house)
+    first = house.points()[0]
+    shutil.rmtree(house.point(0))
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("points", "accept", "photos").code == 0
+    assert state(house) == ("up", [])
+    assert house.run().outcome == "nothing-to-do"
+    assert state(house) == ("up", [])
+    assert first not in [each["point"] for each in house.call("points", "photos")["points"]]
+
+
+def test_what_keep_removes_is_no_loss(house: House) -> None:
+    copied(house, keep={"yearly": 1})
+    assert len(house.points()) == 1
+    assert house.run().outcome == "nothing-to-do"
+    assert state(house) == ("up", [])
+
+
+def test_a_place_that_moved(house: House) -> None:
+    copied(house)
+    old, new = house.target, house.folder / "elsewhere"
+    house.job(target=str(new))
+    (job,) = house.call("status", "photos")["jobs"]
+    assert (job["newest_verified"], job["points"]["count"]) == (None, 0), "nothing is known to lie there"
+    assert {each["location"] for each in house.call("points", "photos")["points"]} == {str(old)}
+    ran = house.run("photos", "--allow", "target-new")
+    assert ran.outcome == "done", ran
+    assert any(str(old) in warning for warning in ran["warnings"]), ran
+    assert state(house) == ("up", []), "they were left where they are, not lost"
+
+
+def test_a_place_that_moved_with_its_points(house: House) -> None:
+    copied(house)
+    names, new = house.points(), house.folder / "elsewhere"
+    house.target.rename(new)
+    house.job(target=str(new))
+    house.target = new
+    assert house.run().outcome == "nothing-to-do"
+    assert state(house) == ("up", [])
+    assert [each["point"] for each in house.call("points", "photos")["points"]] == names
+
+
+@pytest.mark.root
+def test_a_run_that_left_files_out(house: House) -> None:
+    house.write("open", "x")
+    house.write("secret", "y").chmod(0)
+    house.job()
+
+    def weakly(*arguments: str) -> Ran:
+        return house.call(*arguments, before=WITHOUT_POWER)
+
+    ran = weakly("run", "photos")
+    assert (ran.code, ran.outcome) == (5, "incomplete"), ran
+    assert "exclude" in ran["hint"]
+    (point,) = house.points()
+    assert state(house) == ("incomplete", [("left-out", point)])
+    shown = house.call("points", "photos")["points"]
+    assert shown[0]["left_out"] == 1
+    again = weakly("run", "photos")
+    assert (again.code, again.outcome) == (5, "incomplete"), again
+    assert state(house)[0] == "incomplete"
+    whole = house.run()
+    assert (whole.code, whole.outcome) == (0, "done"), whole
+    assert state(house) == ("up", [])
+    assert [each["left_out"] for each in house.call("points", "photos")["points"]][-1] == 0
+    assert house.call("points", "photos")["points"][0]["left_out"] == 1, "that point lacks it for ever"
+
+
+@pytest.mark.root
+def test_a_file_that_is_excluded_is_left_out_no_more(house: House) -> None:
+    house.write("open", "x")
+    house.write("secret", "y").chmod(0)
+    house.job()
+    assert house.call("run", "photos", before=WITHOUT_POWER).code == 5
+    house.job(rsync={"excludes": ["/secret"]})
+    ran = house.call("run", "photos", before=WITHOUT_POWER)
+    assert ran.code == 0, ran
+    assert state(house) == ("up", []), "as the hint says"

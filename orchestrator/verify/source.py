@@ -1,6 +1,7 @@
 """The review of a copy: its entries as the source has them now, beside what the copy holds."""
 
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
@@ -56,6 +57,7 @@ class SourceComparison:
         self._mirror, self._links, self._parts = mirror, links, parts
         self._inodes: dict[bytes, tuple[bytes, bytes]] = {}
         self._asked = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # lives as long as the comparison
+        weakref.finalize(self, self._asked.close)
         self._folder = folder
         self.asked = 0
         self.differences: list[Difference] = []

@@ -103,11 +103,11 @@ def _rules(snapshots: "SnapshotRules", source: "Location", copy: "Location | Non
     return snapshot_mistakes(snapshots, source, copy)
 
 
-def read_configuration(where: Directories) -> "Configuration":
-    """Return all jobs and places. Raises: DeclarationError."""
+def read_configuration(where: Directories, *, targets_text: bytes | None = None) -> "Configuration":
+    """Return all jobs and places. `targets_text`: read in place of targets.toml. Raises: DeclarationError."""
     from orchestrator.config.load import load_configuration
 
-    return load_configuration(where.config, EngineSections())
+    return load_configuration(where.config, EngineSections(), targets_text=targets_text)
 
 
 def has_machine_config(where: Directories) -> bool:

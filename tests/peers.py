@@ -26,7 +26,7 @@ class WebPeer:
         self.over = threading.Event()
         peer = self
 
-        class Desk(BaseHTTPRequestHandler):
+        class RequestHandler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 peer.requests.append((self.command, self.path, dict(self.headers), body))
@@ -36,7 +36,7 @@ class WebPeer:
             def log_message(self, *_: Any) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Desk)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), RequestHandler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05})
         self.thread.start()

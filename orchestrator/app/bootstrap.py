@@ -17,7 +17,7 @@ from orchestrator.domain.kit import SET_ASIDE, KitReview
 from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.units import Bytes, show_size
+from orchestrator.domain.units import Bytes, Seconds, show_size
 from orchestrator.views.restore import BootstrapKit, Files
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _HISTORY, _ARCHIVE, _FOLDER = "history.sqlite", "configuration.tar", "configuration/"
 MOVED = "moved"
-_MOST_FILES, _LARGEST = 10_000, 1 << 30
+_MOST_FILES, _LARGEST = 10_000, 512 << 20  # bytes; a history of 100,000 runs takes 200 MB
+_SILENCE = Seconds(600)
 _SSH_FAILED = 255  # exit code of ssh itself, before anything ran on the host
 
 
@@ -46,18 +47,19 @@ def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str
 
 
 def _fetched(place: str, folder: str, log: "Callable[[str], None]", ssh_options: tuple[str, ...]) -> Files:
-    from orchestrator.process.executor import Writer
+    from orchestrator.process.executor import StopReason, Writer
     from orchestrator.process.pipeline import pipeline_failure
 
     archive = os.path.join(folder, "kits.tar")
     pipeline, host = _pipeline(place, archive)
-    result = Writer(log=log, ssh_options=ssh_options).stream(pipeline)
+    result = Writer(log=log, ssh_options=ssh_options).stream(pipeline, stall_after=_SILENCE, most_kept=_LARGEST)
+    if result.stopped is not None:
+        why = "holds more than a kit" if result.stopped is StopReason.FLOODED else "did not answer in time"
+        raise OrchestratorError(f"{place} {why}", hint="name the folder in which .poolferry lies, or another kit")
     if not result.well:
         words = result.last_output[0].strip() or f"it ended with {pipeline_failure(pipeline, result).result.exits[0]}"
         raise OrchestratorError(f"{place} cannot be read: {words}", hint=_hint(words, host, result.exits[0]))
     with open(archive, "rb") as file:
-        if os.fstat(file.fileno()).st_size > 2 * _LARGEST:
-            raise OrchestratorError(f"{place} holds more than a kit", hint="name the folder in which .poolferry lies")
         return unpack_files(file.read())
 
 
@@ -253,10 +255,10 @@ def bootstrap(
 
     `plan`: only look; `trust`: names of files that are taken over although they run commands.
     """
-    from orchestrator.config.kit_review import review_kit
+    from orchestrator.config.kit_review import host_of, review_kit
 
     kit, where = find_kit(place, settings.log, ssh_options), settings.where
-    review = review_kit(kit.configuration, frozenset(trust))
+    review = review_kit(kit.configuration, frozenset(trust), host=host_of(place))
     refusal = None if aside else refuse_overwriting(where)
     if refusal is not None or plan:
         return BootstrapEnd(kit=kit, review=review, refusal=refusal)

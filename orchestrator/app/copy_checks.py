@@ -127,7 +127,9 @@ def _require_copies(jobs: "Sequence[Job]", do: str) -> None:
 
 @contextlib.contextmanager
 def _checking(settings: Settings, known: "Configuration", hears: Hears) -> "Iterator[_Checks]":
-    with open_session(settings) as session, open_visits(settings, session, known) as visits:
+    from orchestrator.planners.identify_disk import VisitCause
+
+    with open_session(settings) as session, open_visits(settings, session, known, cause=VisitCause.RESTORE) as visits:
         yield _Checks(settings, known, session, visits, hears)
 
 

@@ -18,14 +18,23 @@ if TYPE_CHECKING:
 
 def list_sets(settings: Settings, names: Sequence[str], now: datetime) -> "tuple[SetReport, ...]":
     """Return the state of the sets of these names; without a name of all. Raises: WrongRequest."""
-    from orchestrator.app.disk_report import report_sets
+    from contextlib import suppress
+
+    from orchestrator.app.disk_report import report_sets, stranger_lines
+    from orchestrator.domain.errors import OutsideError
+    from orchestrator.domain.fast_dataclass import replace
+    from orchestrator.process.executor import Reader
 
     known = settings.configuration()
     sets = tuple(each for each in known.sets if not names or each.name in names)
     if strange := [name for name in names if name not in [each.name for each in sets]]:
         raise WrongRequest(f"there is no set {strange[0]}")
     with settings.views() as views:
-        return report_sets(sets, known.jobs, views, now)
+        found = report_sets(sets, known.jobs, views, now, state=settings.where.state)
+        with suppress(OutsideError):  # what is plugged in and is not ours is an addition
+            others = stranger_lines(known.sets, views, Reader(log=settings.log))
+            found = tuple(replace(each, left=(*each.left, *others)) if each is found[0] else each for each in found)
+    return found
 
 
 def expect_disks(settings: Settings, now: datetime) -> tuple[SetStatus, ...]:

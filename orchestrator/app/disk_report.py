@@ -1,15 +1,17 @@
 """Known facts about rotation sets and their disks: for the table of all, and for one disk."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.app.disk_visits import survey_set
 from orchestrator.app.hotplug import find_plugged_in, left_plugged_in_lines
-from orchestrator.disks.detect import pools_without_disk
+from orchestrator.disks.detect import pools_without_disk, survey_devices
 from orchestrator.domain.job import Job
 from orchestrator.domain.rotation import Disk, DiskVisit, RotationSet
 from orchestrator.history.views import HistoryReader
-from orchestrator.planners.identify_disk import identify_lost_disk
+from orchestrator.planners.identify_disk import DeviceState, identify_devices, identify_lost_disk
+from orchestrator.process.executor import Reader
+from orchestrator.runner.disk.lease import find_lease
 from orchestrator.runner.disk.state import find_disk_record, jobs_of_set, readings_on_disk, survey_set_members
 from orchestrator.views.disks import DiskReport, DiskRow, SetReport
 
@@ -17,19 +19,37 @@ _VISITS, _PLACES = 10, 10
 
 
 def report_sets(
-    sets: Sequence[RotationSet], jobs: Sequence[Job], views: HistoryReader, now: datetime
+    sets: Sequence[RotationSet], jobs: Sequence[Job], views: HistoryReader, now: datetime, *, state: str = ""
 ) -> tuple[SetReport, ...]:
-    """Return the state of each set and of each of its disks."""
+    """Return the state of each set and of each of its disks. `state`: the state directory, with requests for disks."""
     last = last_visits(views)
     return tuple(
         SetReport(
             standing=survey_set(rotation, jobs, views, now=now),
             jobs=tuple(job.name for job in jobs_of_set(rotation, jobs)),
             disks=_rows(rotation, jobs, views),
-            left=(*left_plugged_in_lines(rotation, last), *lost_disk_lines(rotation)) if rotation.disks else (),
+            left=_left(rotation, last, state, now) if rotation.disks else (),
         )
         for rotation in sets
     )
+
+
+def _left(rotation: RotationSet, last: Mapping[str, DiskVisit], state: str, now: datetime) -> tuple[str, ...]:
+    """Return lines about disks that are still plugged in, that somebody uses or waits for, and that were pulled out too early."""
+    leases = (find_lease(disk, state, now) for disk in rotation.disks)
+    return (
+        *left_plugged_in_lines(rotation, last),
+        *(f"{lease.says}; {lease.hint}" for lease in leases if lease),
+        *lost_disk_lines(rotation),
+    )
+
+
+def stranger_lines(sets: Sequence[RotationSet], views: HistoryReader, reader: Reader) -> tuple[str, ...]:
+    """Return a line for each plugged-in device that is no disk of ours, or one that cannot be used. Raises: OutsideError."""
+    disks = [disk for rotation in sets for disk in rotation.disks]
+    found = identify_devices(survey_devices(reader), disks, views.disks.known())
+    told = (each for each in found if each.state is not DeviceState.TO_VERIFY)
+    return tuple(dict.fromkeys(f"{each.says}; {each.hint}" for each in told))
 
 
 def _rows(rotation: RotationSet, jobs: Sequence[Job], views: HistoryReader) -> tuple[DiskRow, ...]:

@@ -55,12 +55,14 @@ def scan_disks(
             return ScanEnd(ours=False)
     from orchestrator.app.disk_visits import PluggedInDisks, find_disk, make_visit_context
     from orchestrator.app.session import open_session
+    from orchestrator.planners.identify_disk import VisitCause
 
     for name in names:
         find_disk(known, name)
     with open_session(settings) as session:
         # Not for udev: a woken disk would count as plugged in, and its scan would wake the next one.
-        used = make_visit_context(settings.where, session.history, say=settings.say, log=settings.log)
+        cause = VisitCause.BY_HAND if identity is None else VisitCause.AUTOMATIC
+        used = make_visit_context(settings.where, session.history, say=settings.say, log=settings.log, cause=cause)
         arrivals = PluggedInDisks(known, used, awake=identity is None)
         others = [each for each in arrivals.strangers() if not names or (each.disk and each.disk.name in names)]
         for each in others:

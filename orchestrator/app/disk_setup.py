@@ -36,11 +36,12 @@ class EnrollRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolled:
-    """An enrolled disk. `id`: of its marker; `device`: its name for people."""
+    """An enrolled disk. `id`: of its marker; `device`: its name for people; `daemon`: the process that was asked to take it in."""
 
     disk: "Disk"
     id: str
     device: str
+    daemon: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ def enroll_disk(settings: Settings, request: EnrollRequest) -> "Enrolled | Refus
     _require_free(known, request.set, name)
     _require_fit(known, request.set, content)
     _require_key(request)
+    _require_valid(settings, request)
     looker = Writer(log=settings.log)
     found, devices = find_path(request.device, looker)
     if found is None:
@@ -119,21 +121,45 @@ def _enrolled(
     settings: Settings, enroll_request: "EnrollmentRequest", device: "BlockDevice", request: EnrollRequest
 ) -> "Enrolled | Refusal":
     from orchestrator.app.disk_visits import make_visit_context
+    from orchestrator.app.pidfile import ask_to_reload
     from orchestrator.app.session import open_session
     from orchestrator.domain.plan import Refusal
     from orchestrator.runner.disk.enroll import enroll_disk
+    from orchestrator.runner.disk.released import note_released
 
     with open_session(settings) as session:
         used = make_visit_context(settings.where, session.history, say=settings.say, log=settings.log)
         made = enroll_disk(enroll_request, device, used, key_file=request.key_file, note=request.note)
     if isinstance(made, Refusal):
         return made
-    _declare(os.path.join(settings.where.config, "targets.toml"), made.disk)
-    return Enrolled(disk=made.disk, id=made.marker.disk, device=device.called)
+    _declare(settings, made.disk)
+    note_released(made.disk, device, settings.where.state)
+    return Enrolled(
+        disk=made.disk, id=made.marker.disk, device=device.called, daemon=ask_to_reload(settings.where.state)
+    )
 
 
-def _declare(path: str, disk: "Disk") -> None:
-    """Add the disk's lines to targets.toml: all lines, or none."""
+def _require_valid(settings: Settings, request: EnrollRequest) -> None:
+    """Check before any change that the configuration is still valid with the disk. Raises: DeclarationError."""
+    from orchestrator import compose
+    from orchestrator.domain.rotation import Disk
+
+    pool = request.content == "zfs"
+    uuid, guid = "00000000-0000-4000-8000-000000000000", "1"
+    disk = Disk(
+        name=request.name, set=request.set, identity=uuid if request.luks or not pool else guid, content=request.content,
+        inside=None if not request.luks else guid if pool else uuid.replace("4", "5"), key_file=request.key_file, note=request.note,
+    )  # fmt: skip
+    compose.read_configuration(settings.where, targets_text=_with_disk(_targets(settings), disk).encode())
+
+
+def _targets(settings: Settings) -> str:
+    """Return the path of targets.toml; a link leads to the file itself, which is replaced."""
+    return os.path.realpath(os.path.join(settings.where.config, "targets.toml"))
+
+
+def _with_disk(path: str, disk: "Disk") -> str:
+    """Return the text of targets.toml with the lines of one more disk."""
     from json import dumps  # JSON's form of a text is valid TOML
 
     told = [("set", disk.set), ("identity", disk.identity), ("content", disk.content), ("inside", disk.inside)]
@@ -141,14 +167,30 @@ def _declare(path: str, disk: "Disk") -> None:
     lines = [f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in told if value]
     with open(path, encoding="utf-8") as file:
         before = file.read()
-    text = (
-        before.rstrip("\n")
-        + f"\n\n[disk.{dumps(disk.name) if '.' in disk.name else disk.name}]\n"
-        + "\n".join(lines)
-        + "\n"
-    )
+    named = dumps(disk.name) if "." in disk.name else disk.name
+    return before.rstrip("\n") + f"\n\n[disk.{named}]\n" + "\n".join(lines) + "\n"
+
+
+def _declare(settings: Settings, disk: "Disk") -> None:
+    """Add the disk's lines to targets.toml: all lines, or none, and only when the whole configuration is valid with them.
+
+    Raises: OrchestratorError with the lines, as the disk is made.
+    """
+    from orchestrator import compose
+    from orchestrator.domain.errors import DeclarationError, OrchestratorError
+
+    path = _targets(settings)
+    text = _with_disk(path, disk)
+    try:
+        compose.read_configuration(settings.where, targets_text=text.encode())
+    except DeclarationError as error:
+        lines = text[text.rindex("\n[disk.") + 1 :].rstrip("\n").replace("\n", " | ")
+        why = f"disk {disk.name} is made, and targets.toml was not changed: with it the configuration would have a mistake: {error.mistakes[0]}"
+        raise OrchestratorError(why, hint=f"mend that, and add these lines to {path}: {lines}") from None
     with open(f"{path}.new", "w", encoding="utf-8") as file:
-        os.fchmod(file.fileno(), os.stat(path).st_mode & 0o777)
+        there = os.stat(path)
+        os.fchown(file.fileno(), there.st_uid, there.st_gid)
+        os.fchmod(file.fileno(), there.st_mode & 0o777)
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -156,17 +198,22 @@ def _declare(path: str, disk: "Disk") -> None:
 
 
 def eject_disk(settings: Settings, name: str) -> LetGo:
-    """Release a disk that is still attached. Raises: WrongRequest; OrchestratorError when it is not here; NotNow."""
+    """Release a disk that is still attached; nobody waits for it any more. Raises: WrongRequest; OrchestratorError; NotNow."""
+    from orchestrator import compose
     from orchestrator.disks import disk as medium
     from orchestrator.disks.detect import pools_without_disk, survey_devices
+    from orchestrator.disks.power import note_asleep, socket_of
     from orchestrator.disks.release import release_disk
     from orchestrator.domain.errors import OrchestratorError
     from orchestrator.domain.rotation import POOL_PREFIX
     from orchestrator.planners.identify_disk import identify_lost_disk
     from orchestrator.process.executor import Writer
+    from orchestrator.runner.disk.lease import DiskLeased, LeasePurpose, end_lease_by_hand, end_request, find_lease
+    from orchestrator.runner.disk.released import note_released
     from orchestrator.runner.locks import lock_visit
 
     rotation, own = find_disk(settings.configuration(), name)
+    state = settings.where.state
     writer = Writer(log=settings.log)
     here = [each for each in survey_devices(writer) if each.uuid == own.identity and not each.parts]
     # Devices above it are ours and may have the same identity, such as the device below a pool.
@@ -176,9 +223,19 @@ def eject_disk(settings: Settings, name: str) -> LetGo:
         raise OrchestratorError(lost.says, hint=lost.hint)
     if len(devices) != 1:
         raise OrchestratorError(f"disk {name} is not here" if not devices else f"disk {name} is there twice", hint="")
-    with lock_visit(own, settings.where.state):
+    with lock_visit(own, state):
+        lease = find_lease(own, state, compose.now(), requests=False)
+        if lease is not None and lease.kind is LeasePurpose.COMMAND:
+            raise DiskLeased(lease)
+        asleep = socket_of(devices[0].disk)
         medium.detach(own, writer)
+        end_lease_by_hand(own, state)
+        end_request(own, state)
         told = release_disk(devices[0], writer, power_off=rotation.power_off)
+        if not told.hinders:
+            note_released(own, devices[0], state)
+            if asleep is not None and not os.path.exists(f"/sys/block/{devices[0].disk}"):
+                note_asleep(own, asleep)
     return LetGo(disk=own, hinders=told.hinders, beside=told.beside)
 
 
@@ -187,15 +244,21 @@ def attach_disk(settings: Settings, name: str) -> "Mapping[str, str]":
 
     Raises: WrongRequest; OrchestratorError when it is not here, or cannot be used; NotNow while it is being visited.
     """
+    from orchestrator import compose
     from orchestrator.app.disk_visits import PluggedInDisks, make_visit_context
     from orchestrator.app.session import open_session
     from orchestrator.domain.errors import NotNow, OrchestratorError
-    from orchestrator.planners.identify_disk import DeviceState
+    from orchestrator.planners.identify_disk import NOT_NOW, DeviceState
+    from orchestrator.runner.disk.lease import LeasePurpose, find_lease
     from orchestrator.runner.disk.state import job_on_disk, jobs_of_set
     from orchestrator.runner.disk.visit import AttachedDisk, begin_visit
 
     known = settings.configuration()
     rotation, own = find_disk(known, name)
+    places = {job.name: str(job_on_disk(job, own).target.location) for job in jobs_of_set(rotation, known.jobs)}
+    lease = find_lease(own, settings.where.state, compose.now(), requests=False)
+    if lease is not None and lease.kind is LeasePurpose.BY_HAND:
+        return places
     with open_session(settings) as session:
         arrivals = PluggedInDisks(
             known, make_visit_context(settings.where, session.history, say=settings.say, log=settings.log), awake=True
@@ -207,10 +270,10 @@ def attach_disk(settings: Settings, name: str) -> "Mapping[str, str]":
             raise OrchestratorError(found.says, hint=found.hint)
         attached_disk = begin_visit(found, arrivals.visit_context)
         if not isinstance(attached_disk, AttachedDisk):
-            kind = NotNow if attached_disk.seen is DeviceState.VISITED else OrchestratorError
+            kind = NotNow if attached_disk.seen in NOT_NOW else OrchestratorError
             raise kind(attached_disk.why, hint=attached_disk.hint)
         attached_disk.leave()
-    return {job.name: str(job_on_disk(job, own).target.location) for job in jobs_of_set(rotation, known.jobs)}
+    return places
 
 
 def readopt_disk(settings: Settings, name: str) -> "IdentifiedDevice":

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Self
@@ -16,7 +17,14 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.rotation import Disk, RotationSet
 from orchestrator.domain.run import RunReport
-from orchestrator.planners.identify_disk import DeviceState, IdentifiedDevice, VisitResult
+from orchestrator.planners.identify_disk import (
+    NOT_NOW,
+    DeviceState,
+    IdentifiedDevice,
+    VisitCause,
+    VisitOutcome,
+    VisitResult,
+)
 from orchestrator.planners.rotation import (
     choose_disk,
     describe_arrival,
@@ -25,6 +33,8 @@ from orchestrator.planners.rotation import (
     judge_set,
 )
 from orchestrator.process.executor import Writer
+from orchestrator.runner.disk.lease import find_lease, hold_disk, is_attached
+from orchestrator.runner.disk.released import is_released, released_hint, released_sentence
 from orchestrator.runner.disk.state import job_on_disk, jobs_of_set, survey_set_members
 from orchestrator.runner.disk.visit import AttachedDisk, BudgetReader, VisitContext, begin_visit, survey_disks
 from orchestrator.views.visits import SetStatus
@@ -50,11 +60,13 @@ def machine_id_hash() -> str:
     return sha256(f"poolferry:{told or os.uname().nodename}".encode()).hexdigest()[:32]
 
 
-def make_visit_context(where: compose.Directories, history: "History", *, say: Say, log: Say) -> VisitContext:
+def make_visit_context(
+    where: compose.Directories, history: "History", *, say: Say, log: Say, cause: VisitCause = VisitCause.BY_HAND
+) -> VisitContext:
     """Build the context that visits need."""
     os.makedirs(os.path.join(where.state, "notes"), mode=0o700, exist_ok=True)
     return VisitContext(
-        history=history, writer=Writer(log=log), clock=compose.now, owner=machine_id_hash(), host=os.uname().nodename, state=where.state, say=say,
+        history=history, writer=Writer(log=log), clock=compose.now, owner=machine_id_hash(), host=os.uname().nodename, state=where.state, say=say, cause=cause,
     )  # fmt: skip
 
 
@@ -85,6 +97,10 @@ def find_disk(known: Configuration, name: str) -> tuple[RotationSet, Disk]:
         names = ", ".join(disk.name for each in known.sets for disk in each.disks)
         raise WrongRequest(f"there is no disk {name}; " + (f"one of {names}" if names else "none is enrolled"))
     return found[0]
+
+
+class DiskInUse(NotNow):
+    """A disk that another visit, a restore or a person uses: nothing is wrong, and nothing is recorded."""
 
 
 class PluggedInDisks:
@@ -146,14 +162,40 @@ class PluggedInDisks:
         if disk is None:
             raise ValueError(found.state)
         stands = self.standing(rotation)
-        begun = begin_visit(found, self.visit_context)
+        begun = begin_visit(found, self.visit_context, reuse=rotation.use_again)
         if isinstance(begun, AttachedDisk):
             say(
                 f"{describe_arrival(disk, stands.disk_request)} ({found.device.path}); do not unplug it until it is said to be safe"
             )
+        if isinstance(begun, VisitResult) and begun.seen in NOT_NOW:
+            return begun
         for told in filter(None, (stands.health.all_here, *self.kept(rotation))):
             say(f"warning: {told}")
         return begun
+
+    def in_place(self, rotation: RotationSet) -> "DiskInPlace | None":
+        """Return a disk of the set that a person attached, held from now on; None: there is none."""
+        context = self.visit_context
+        for found in self.found:
+            disk = found.disk
+            if disk is None or disk.set != rotation.name or found.state is not DeviceState.TO_VERIFY:
+                continue
+            lease = find_lease(disk, context.state, compose.now(), requests=False)
+            if lease is not None and is_attached(disk):
+                with ExitStack() as held:
+                    held.enter_context(hold_disk(disk, "a restore", context.state, compose.now()))
+                    return DiskInPlace(found, disk, held.pop_all())
+        return None
+
+    def released(self, rotation: RotationSet) -> VisitResult | None:
+        """Return why a disk of the set that is plugged in is not used: it was said to be safe to remove."""
+        state = self.visit_context.state
+        disk = next((each for each in rotation.disks if not rotation.use_again and is_released(each, state)), None)
+        if disk is None:
+            return None
+        return VisitResult(
+            disk=disk, ending=VisitOutcome.REFUSED, seen=DeviceState.RELEASED, why=released_sentence(disk), hint=released_hint(disk), safe=True,
+        )  # fmt: skip
 
     def absent(self, rotation: RotationSet) -> NotNow:
         """Return why no disk of a set can be used now, and which one is requested."""
@@ -161,6 +203,22 @@ class PluggedInDisks:
         bad = [f"{each.says}; {each.hint}" for each in self.strangers() if each.disk and each.disk.name in own]
         told = [*bad, *self.kept(rotation)] or [f"no disk of the set {rotation.name} is here"]
         return NotNow("; ".join(told), hint=self.standing(rotation).request)
+
+
+class DiskInPlace:
+    """A disk that a person attached: a command reads from it where it is, holds it meanwhile, and leaves it attached."""
+
+    def __init__(self, found: IdentifiedDevice, disk: Disk, held: ExitStack) -> None:
+        self.disk = disk
+        self._device, self._held = found.device.name, held
+
+    def run(self, job: Job, run: Callable[[Job], RunReport]) -> RunReport | None:
+        """Run one job, placed on the disk."""
+        return run(job_on_disk(job, self.disk, self._device))
+
+    def end(self) -> None:
+        """Hold the disk no longer."""
+        self._held.close()
 
 
 class DiskVisits:
@@ -181,13 +239,15 @@ class DiskVisits:
         self._read = read
         self._where, self._known, self._make, self._show = where, known, make_visit_context, show
         self._arrivals: PluggedInDisks | None = None
-        self._stays: dict[str, AttachedDisk | VisitResult | None] = {}
+        self._stays: dict[str, AttachedDisk | DiskInPlace | VisitResult | None] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         for name, attached_disk in self._stays.items():
+            if isinstance(attached_disk, DiskInPlace):
+                attached_disk.end()
             if isinstance(attached_disk, AttachedDisk):
                 rotation = self._known.rotation(name)
                 if self._read is not None and rotation.verify is not None and attached_disk.reports:
@@ -205,14 +265,25 @@ class DiskVisits:
             self._stays[rotation.name] = self._begun(self._arrivals, rotation)
         attached_disk = self._stays[rotation.name]
         if isinstance(attached_disk, VisitResult):
-            return do(job, NotNow(attached_disk.why, hint=attached_disk.hint))
+            kind = DiskInUse if attached_disk.seen in (DeviceState.VISITED, DeviceState.LEASED) else NotNow
+            return do(job, kind(attached_disk.why, hint=attached_disk.hint))
         report = attached_disk and attached_disk.run(job, lambda placed: do(placed, None))
         return report or do(job, self._arrivals.absent(rotation))
 
-    def _begun(self, arrivals: "PluggedInDisks", rotation: RotationSet) -> AttachedDisk | VisitResult | None:
+    def attached(self, rotation: RotationSet) -> AttachedDisk | None:
+        """Return the disk of the set that is being visited; None: there is none."""
+        found = self._stays.get(rotation.name)
+        return found if isinstance(found, AttachedDisk) else None
+
+    def _begun(
+        self, arrivals: "PluggedInDisks", rotation: RotationSet
+    ) -> AttachedDisk | DiskInPlace | VisitResult | None:
         begun: AttachedDisk | VisitResult | None = None
+        if arrivals.visit_context.cause is VisitCause.RESTORE and (there := arrivals.in_place(rotation)):
+            return there
         usable = arrivals.usable(rotation)
-        if not usable and arrivals.wake([rotation]):
+        automatic = arrivals.visit_context.cause is VisitCause.AUTOMATIC
+        if not usable and (rotation.use_again or not automatic) and arrivals.wake([rotation]):
             arrivals.look_again()
             usable = arrivals.usable(rotation)
         for at, found in enumerate(usable, 1):
@@ -224,7 +295,7 @@ class DiskVisits:
                     )
                 return begun
             self._ended(rotation, begun)
-        return begun
+        return begun or (arrivals.released(rotation) if automatic else None)
 
     def _ended(self, rotation: RotationSet, ended: VisitResult) -> None:
         if self._arrivals is not None:

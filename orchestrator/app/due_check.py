@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from orchestrator import compose
-from orchestrator.app.hotplug import find_arrivals
+from orchestrator.app.hotplug import find_arrivals, find_held_sets
 from orchestrator.domain.due import Calendar, Downtime, DueRun, JobHistory
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
@@ -62,10 +62,12 @@ def check_due(
     absences: tuple[Downtime, ...] = (),
     book: DueRunWriter | None = None,
     grace: timedelta = LATE,
+    state: str | None = None,
 ) -> DueCheckResult:
     """Return the due runs and the jobs that may start now. `running`: jobs whose runs we began; a `book` records it.
 
-    `abandoned`: jobs with a run that cannot even be killed: it keeps its own place, but no other job waits for it.
+    `abandoned`: jobs with a run that cannot even be killed: it keeps its own place, but no other job waits for it. `state`: the
+    state directory; without it visits and leases of disks are not looked for.
     """
     due_runs = due_history.due()
     past = memory.past((job.name for job in jobs), due_runs)
@@ -76,7 +78,7 @@ def check_due(
             due=due_runs,
             past=past,
             absences=absences,
-            arrived=find_arrivals(jobs),
+            arrived=find_arrivals(jobs, state=state or ""),
             grace=grace,
         ),
         now,
@@ -92,6 +94,7 @@ def check_due(
     queue = RunQueue(
         jobs=by_name, due=tuple(after.values()), running={name: by_name[name].target.name for name in going},
         paused=due_history.pauses(), past=past,
+        held=find_held_sets((by_name[name] for name in after if name in by_name), state, now) if state else {},
         parallel=parallel + sum(name in abandoned and name not in running for name in going),
     )  # fmt: skip
     fresh = tuple(

@@ -1,12 +1,13 @@
 """All copies of a job's source, from history and from the places themselves, and the one that a restore takes."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.point import RestorePoint
@@ -23,6 +24,7 @@ from orchestrator.planners.choose_copy import (
     fetch_sentence,
 )
 from orchestrator.runner.disk.state import find_disk_record
+from orchestrator.runner.incomplete_points import missing_parts
 from orchestrator.views.copies import CopySearchResult
 
 if TYPE_CHECKING:
@@ -49,23 +51,28 @@ def find_copies(
     )  # fmt: skip
 
 
-def _disks_here(settings: "Settings", jobs: Sequence[Job], views: "HistoryReader") -> frozenset[str]:
-    """Return the names of the removable disks that are plugged in and verified by their identity."""
+def _disks_here(settings: "Settings", jobs: Sequence[Job], views: "HistoryReader") -> dict[str, str]:
+    """Return why plugged-in disks cannot be read, by name; empty: they can, also where they were switched off."""
     disks = [disk for job in jobs if job.target.rotation is not None for disk in job.target.rotation.disks]
     if not disks:
-        return frozenset()
+        return {}
     from orchestrator.disks.detect import survey_devices
+    from orchestrator.disks.power import find_asleep
     from orchestrator.planners.identify_disk import DeviceState, identify_devices
 
     with compose.make_reader(jobs[0], compose.make_stop_request(None), settings.log) as reader:
         found = identify_devices(survey_devices(reader), disks, views.disks.known())
-    return frozenset(each.disk.name for each in found if each.disk and each.state is DeviceState.TO_VERIFY)
+    asleep = {disk.name: "" for disk in disks if find_asleep(disk) is not None}  # a restore wakes them
+    return asleep | {
+        each.disk.name: "" if each.state is DeviceState.TO_VERIFY else each.says for each in found if each.disk
+    }
 
 
-def _of_job(settings: "Settings", job: Job, views: "HistoryReader", here: frozenset[str]) -> Iterator[CopyCandidate]:
-    records = views.points(job.name)
+def _of_job(settings: "Settings", job: Job, views: "HistoryReader", here: dict[str, str]) -> Iterator[CopyCandidate]:
+    records, memory = views.points(job.name), views.memory(job.name)
     if job.target.rotation is not None:
-        yield from _of_disks(job, records, views, here)
+        for copy in _of_disks(job, records, views, here):
+            yield replace(copy, points=tuple(_with_missing(point, memory, copy.place) for point in copy.points))
         return
     own = [each for each in records if each.place == job.target.name]
     try:
@@ -78,8 +85,13 @@ def _of_job(settings: "Settings", job: Job, views: "HistoryReader", here: frozen
         yield CopyCandidate(job=job.name, place=job.target.name, points=_candidate_points(own), away=away)
         return
     remembered = {each.name: each for each in own}
-    points = [_candidate_point(point, remembered.get(name)) for name, point in there.items()]
+    told = (_candidate_point(point, remembered.get(name)) for name, point in there.items())
+    points = [_with_missing(point, memory, job.target.name) for point in told]
     yield CopyCandidate(job=job.name, place=job.target.name, points=tuple(sorted(points, key=_by_time)))
+
+
+def _with_missing(point: CandidatePoint, memory: Mapping[str, str], place: str) -> CandidatePoint:
+    return replace(point, missing=missing_parts(memory, place, point.name))
 
 
 def _look(settings: "Settings", job: Job) -> tuple[RestorePoint, ...]:
@@ -90,7 +102,7 @@ def _look(settings: "Settings", job: Job) -> tuple[RestorePoint, ...]:
 
 
 def _of_disks(
-    job: Job, records: Sequence[PointRecord], views: "HistoryReader", here: frozenset[str]
+    job: Job, records: Sequence[PointRecord], views: "HistoryReader", here: dict[str, str]
 ) -> Iterator[CopyCandidate]:
     rotation = job.target.rotation
     if rotation is None:
@@ -100,11 +112,11 @@ def _of_disks(
         own = find_disk_record(known, disk)
         standing = own.standing if own else DiskState.ACTIVE
         where = places.get(own.disk) if own else None
-        away = "" if disk.name in here else "it is not plugged in"
+        away = here.get(disk.name, "it is not plugged in")
         if standing is not DiskState.ACTIVE:
             away = f"it is {standing.value}"
         yield CopyCandidate(
-            job=job.name, place=disk.name, disk=disk.called, away=away, where=where.place if where else "",
+            job=job.name, place=disk.name, disk=disk.called, away=away, where=where.place if where and disk.name not in here else "",
             points=_candidate_points([each for each in records if each.place == disk.name]),
         )  # fmt: skip
 

@@ -13,10 +13,14 @@ ON_ATTACH = "on attach"
 _BLOCK = "/sys/block"
 
 
-def find_arrivals(jobs: Iterable[Job], links: str = LINKS) -> dict[str, datetime]:
-    """Return when the latest disk of each on-attach job was plugged in, by job; no entry: no disk is plugged in."""
+def find_arrivals(jobs: Iterable[Job], links: str = LINKS, *, state: str = "") -> dict[str, datetime]:
+    """Return when the latest disk of each on-attach job was plugged in, by job; no entry: no disk is plugged in.
+
+    A disk that was said to be safe to remove and has not been away since does not count: udev makes its link anew whenever a
+    program has written to it.
+    """
     waiting = [job for job in jobs if job.schedule == ON_ATTACH and job.target.rotates]
-    found = {job.name: _came(job.target, links) for job in waiting}
+    found = {job.name: _came(job.target, state, links) for job in waiting}
     return {name: came for name, came in found.items() if came is not None}
 
 
@@ -43,10 +47,32 @@ def left_plugged_in_lines(
     )  # fmt: skip
 
 
-def _came(place: Place, links: str) -> datetime | None:
-    identities = [disk.identity for disk in place.rotation.disks] if place.rotation else []
-    instants = [instant for identity in identities if (instant := _linked(os.path.join(links, identity))) is not None]
+def _came(place: Place, state: str, links: str) -> datetime | None:
+    from orchestrator.runner.disk.released import is_released
+
+    rotation = place.rotation
+    if rotation is None:
+        return None
+    came = ((disk, _linked(os.path.join(links, disk.identity))) for disk in rotation.disks)
+    instants = [at for disk, at in came if at is not None and (rotation.use_again or not is_released(disk, state))]
     return max(instants, default=None)
+
+
+def find_held_sets(jobs: Iterable[Job], state: str, now: datetime) -> dict[str, str]:
+    """Return why the jobs of a set do not begin now, by the set's name: a visit goes on, or leases hold all disks that are here."""
+    from orchestrator.runner.disk.lease import find_lease
+    from orchestrator.runner.locks import is_visited
+
+    held = dict[str, str]()
+    for rotation in {job.target.name: job.target.rotation for job in jobs if job.target.rotation is not None}.values():
+        visited = next((disk for disk in rotation.disks if is_visited(disk, state)), None)
+        here = set(find_plugged_in(rotation)) if visited is None else set[str]()
+        leases = [find_lease(disk, state, now) for disk in rotation.disks if disk.name in here]
+        if visited is not None:
+            held[rotation.name] = f"a visit of disk {visited.name} goes on"
+        elif leases and (first := leases[0]) is not None and all(leases):
+            held[rotation.name] = first.says
+    return held
 
 
 def _linked(path: str) -> datetime | None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.problem import Problem, ProblemKind, problem_hint, problem_sentence
+from orchestrator.domain.problem import Problem, ProblemType, problem_hint, problem_sentence
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.source_identity import SOURCE_STATE
 from orchestrator.domain.source_state import parse_source_state
 from orchestrator.history.values import NO_POINTS, HealthFacts, RunRecord
 from orchestrator.history.views import HistoryReader
-from orchestrator.planners.health import CopyHealth, HealthInput, JobState, judge_health
+from orchestrator.planners.health import CLOCKS_DIFFER, CopyHealth, HealthInput, JobState, judge_health
 from orchestrator.views.drills import newest_drill
 from orchestrator.views.status import JobStatus, Overview
 
@@ -76,7 +76,7 @@ def judge_job(
     # Any disk of a rotation set holds a copy that counts.
     at = None if job.target.rotates else (job.target.name, str(job.target.location))
     for limit in _LOOKED_AT:
-        facts = views.health_facts(job.name, limit=limit, at=at)
+        facts = views.health_facts(job.name, limit=limit, at=at, latest=now + CLOCKS_DIFFER)
         last = next((run for run in facts.last if run.outcome and run.kind in (RunType.RUN, RunType.VERIFY)), None)
         if last or len(facts.last) < limit:
             break
@@ -89,8 +89,8 @@ def judge_job(
     running = goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None
     blamed = facts.last_failed or _failed_drill(job, views, at) or last
     problems = () if moved else views.problems.open_of(job.name, at[0] if at else None)
-    gravest = next((each for each in problems if each.kind is not ProblemKind.LEFT_OUT), None)
-    left_out = next((each for each in reversed(problems) if each.kind is ProblemKind.LEFT_OUT), None)
+    gravest = next((each for each in problems if each.kind is not ProblemType.LEFT_OUT), None)
+    left_out = next((each for each in reversed(problems) if each.kind is ProblemType.LEFT_OUT), None)
     known = HealthInput(
         first_begun=facts.first_begun,
         last=blamed.outcome if blamed else None,
@@ -195,7 +195,9 @@ def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Ov
         if aimed:
             from orchestrator.app.disk_report import report_sets
 
-            sets = report_sets([each for each in known.sets if each.name in aimed], known.jobs, views, now)
+            sets = report_sets(
+                [each for each in known.sets if each.name in aimed], known.jobs, views, now, state=settings.where.state
+            )
     return Overview(
         jobs=tuple(found), coming=coming, sets=sets, rotates=bool(aimed), scheduled=any(one.schedule for one in jobs)
     )

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import signal
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
@@ -62,3 +63,18 @@ def hold_daemon_lock(state: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def ask_to_reload(state: str) -> int | None:
+    """Ask the daemon of a state directory to read the configuration again; return its process, or None: there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        descriptor = os.open(os.path.join(state, "locks", "daemon"), os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            process = int(os.pread(descriptor, 32, 0))
+            os.kill(process, signal.SIGHUP)
+            return process
+        finally:
+            os.close(descriptor)
+    return None

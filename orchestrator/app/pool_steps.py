@@ -47,8 +47,11 @@ def rebuild_pool(
             return _Rebuild(
                 settings, None, stays, name, lose, trust, content=content, lost=lost_keys, hears=hears
             ).end()
-    with open_session(settings) as session, AttachedDisks(settings, session) as stays:
-        return _Rebuild(settings, session, stays, name, lose, trust, content=content, lost=lost_keys, hears=hears).end()
+    command = f"poolferry restore pool {name}"
+    with open_session(settings) as session, AttachedDisks(settings, session, command) as stays:
+        end = _Rebuild(settings, session, stays, name, lose, trust, content=content, lost=lost_keys, hears=hears).end()
+        stays.settle(over=end.outcome in (Outcome.DONE, Outcome.REFUSED))
+        return end
 
 
 class _Rebuild:

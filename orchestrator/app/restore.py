@@ -1,5 +1,6 @@
 """Restores: the request in plain values, the choice of the copy, the plan, the restore, and the bases of the next runs."""
 
+import contextlib
 import os
 from collections.abc import Callable
 from datetime import datetime
@@ -9,15 +10,19 @@ from orchestrator import compose
 from orchestrator.app.session import open_session, open_visits
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.app.spare_state import with_usable_state
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import DeclarationError, NotNow, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX
 from orchestrator.domain.run import Outcome
+from orchestrator.runner.disk.lease import end_request, hold_disk, request_disk
 
 if TYPE_CHECKING:
-    from orchestrator.domain.errors import NotNow
+    from collections.abc import Iterator
+
     from orchestrator.domain.job import Job
     from orchestrator.domain.place import Location
     from orchestrator.domain.plan import Plan, Refusal
+    from orchestrator.domain.rotation import Disk, RotationSet
     from orchestrator.domain.run import RunReport
     from orchestrator.planners.choose_copy import CandidatePoint, CopyCandidate
     from orchestrator.runner.context import RunContext
@@ -99,7 +104,7 @@ def run_restore(settings: Settings, request: RestoreCommand) -> RestoreEnd:
     job = _job(settings, request)
     restore_request = _restore_options(job, request)
     with with_usable_state(settings) as usable:
-        report = _on_its_disk(usable, job, run_restore, restore_request)
+        report = _on_its_disk(usable, job, run_restore, restore_request, restore_words(request))
     settings.subscriber.ended(report)
     datasets = report.outcome is Outcome.DONE and not restore_request.to.path.startswith("/")
     return RestoreEnd(report=report, links=_links(settings, job, restore_request) if datasets else None)
@@ -110,16 +115,19 @@ def _on_its_disk(
     job: "Job",
     action: "Callable[[Job, RunContext, RestoreOptions], RunReport]",
     restore_request: "RestoreOptions",
+    command: str,
 ) -> "RunReport":
     """Restore data; for copies on removable disks, from the disk that is attached."""
     from orchestrator.app.restored_sources import note_restore
 
-    with open_session(settings) as session:
-        if not job.target.rotates:
+    with open_session(settings) as session, _attached_disk_held(settings, job):
+        if job.target.rotation is None:
             report = session.do(job, action, restore_request)
             note_restore(session.history, _known_jobs(settings), job, restore_request.to, report, compose.now())
             return report
-        with open_visits(settings, session, settings.configuration()) as visits:
+        from orchestrator.planners.identify_disk import VisitCause
+
+        with open_visits(settings, session, settings.configuration(), cause=VisitCause.RESTORE) as visits:
 
             def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
                 if absent is not None:
@@ -128,7 +136,60 @@ def _on_its_disk(
                 note_restore(session.history, _known_jobs(settings), placed, restore_request.to, report, compose.now())
                 return report
 
-            return visits.run(job, do) if visits else do(job, None)
+            try:
+                report = visits.run(job, do) if visits else do(job, None)
+            except NotNow:
+                _request_disks(settings, job, job.target.rotation, command)
+                raise
+            if report.outcome is Outcome.DONE:
+                for disk in job.target.rotation.disks:
+                    end_request(disk, settings.where.state)
+            return report
+
+
+def _request_disks(settings: Settings, job: "Job", rotation: "RotationSet", command: str) -> None:
+    """Record that a restore waits for the disks of a set that hold its points: plugged in, they stay on and are not visited."""
+    with settings.views() as views:
+        places = {point.place for point in views.points(job.name)}
+    for disk in [each for each in rotation.disks if each.name in places] or rotation.disks:
+        request_disk(disk, command, settings.where.state, compose.now())
+
+
+@contextlib.contextmanager
+def _attached_disk_held(settings: Settings, job: "Job") -> "Iterator[None]":
+    """Hold the disk on which a copy lies that is named by its place (--from), when it is one of ours that is attached."""
+    disk = None if job.target.rotates else _disk_below(settings, job.target.location.path)
+    if disk is None:
+        yield
+        return
+    with hold_disk(disk, f"a restore from {job.target.location}", settings.where.state, compose.now()):
+        yield
+
+
+def _disk_below(settings: Settings, path: str) -> "Disk | None":
+    """Return the disk of a set whose mount, or pool, holds this path; None also where there is no configuration."""
+    first = path.removeprefix(f"{MOUNT_ROOT}/").partition("/")[0] if path.startswith(f"{MOUNT_ROOT}/") else ""
+    if not first and not path.startswith("/") and path.startswith(POOL_PREFIX):
+        first = path.removeprefix(POOL_PREFIX).partition("/")[0]
+    if not first:
+        return None
+    try:
+        sets = settings.configuration().sets
+    except DeclarationError:
+        return None
+    return next((disk for each in sets for disk in each.disks if disk.name == first), None)
+
+
+def restore_words(request: RestoreCommand) -> str:
+    """Return the command line of a restore, to be said again."""
+    import shlex
+
+    at = request.at.isoformat() if request.at else None
+    options = (("--to", request.to), ("--path", request.path), ("--point", request.point), ("--at", at))
+    words = [word for name, value in options if value for word in (name, value)]
+    return shlex.join(["poolferry", "restore", "run", *filter(None, [request.job]), *words]) + (
+        (" --aside" if request.aside else "") + (" --content" if request.content else "")
+    )
 
 
 def _known_jobs(settings: Settings) -> "tuple[Job, ...]":

@@ -1,4 +1,4 @@
-"""What a finished restore means for all jobs of its source: none takes it for one that was made anew, and all know of it."""
+"""The meaning of a finished restore for all jobs of its source: none takes it for one that was made anew, and all know of it."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -42,7 +42,7 @@ def take_due_runs(
                 memory.forget()
                 seen = check_due(
                     jobs, book, memory, now=compose.now(), calendar=calendar, parallel=parallel, absences=absences, book=book,
-                    grace=GRACE,
+                    grace=GRACE, state=where.state,
                 )  # fmt: skip
                 if at_once:
                     at_once = False

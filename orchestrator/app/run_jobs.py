@@ -7,10 +7,10 @@ from orchestrator import compose
 from orchestrator.app.session import Session, open_session, open_visits
 from orchestrator.app.settings import Settings, unheard
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.run import Outcome, RunReport, unrecorded_wait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from orchestrator.app.disk_visits import DiskVisits
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.drill import DrillRunResult
     from orchestrator.domain.errors import NotNow
     from orchestrator.domain.job import Job
+    from orchestrator.planners.identify_disk import VisitCause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,23 +45,26 @@ def run_jobs(
     why: str,
     allowed: frozenset[str] = frozenset(),
     only_due: bool = False,
+    scheduled: bool = False,
     hears: Callable[[RunEnd], None] = unheard,
 ) -> RunsEnd:
     """Run the jobs of these names. `only_due`: only those with a due run, of these or of all; each with its own reason.
 
-    `hears`: receives each run once it has ended, and the restore test after it.
+    `scheduled`: the daemon starts them, no person. `hears`: receives each run once it has ended, and the restore test after it.
     """
     from orchestrator.app.run_observers import RunObservers
+    from orchestrator.planners.identify_disk import VisitCause
 
+    cause = VisitCause.AUTOMATIC if only_due or scheduled else VisitCause.BY_HAND
     known = settings.configuration()
     declared = tuple(known.job(name) for name in dict.fromkeys(names))
     around, ends = RunObservers(settings.where, known.jobs, settings.say), list[RunEnd]()
     with (
         open_session(settings) as session,
-        open_visits(settings, session, known, read_again=True) as visits,
+        open_visits(settings, session, known, read_again=True, cause=cause) as visits,
         _jobs_to_run(settings, session, known, declared, why=None if only_due else why) as requested,
     ):
-        for one, reason in requested:
+        for one, reason in _with_their_visits(requested, known, visits, session, settings, cause):
             begun = around.begins(one)
             ends.append(_run(session, visits, known, one, reason, allowed))
             for report in (ends[-1].report, *(drill.report for drill in ends[-1].drills)):
@@ -87,6 +91,47 @@ def _jobs_to_run(
     return take_due_runs(settings.where, known.jobs, names, session.history, parallel=parallel)
 
 
+def _with_their_visits(
+    requested: "Iterable[tuple[Job, str]]",
+    known: "Configuration",
+    visits: "DiskVisits | None",
+    session: "Session",
+    settings: Settings,
+    cause: "VisitCause",
+) -> "Iterator[tuple[Job, str]]":
+    """Yield the requested jobs; after those that began a visit by themselves, also the other jobs of the disk's set.
+
+    Why: once a disk was said to be safe to remove, nothing automatic touches it until it was away.
+    """
+    from orchestrator.planners.identify_disk import VisitCause
+
+    begun = dict[str, str]()
+    for job, why in requested:
+        yield job, why
+        begun[job.name] = why
+    if cause is not VisitCause.AUTOMATIC or visits is None:
+        return
+    from orchestrator.runner.disk.state import explain_not_due, jobs_of_set, order_jobs
+
+    for rotation in known.sets:
+        attached = visits.attached(rotation)
+        if attached is None or rotation.use_again:
+            continue
+        for job in order_jobs(jobs_of_set(rotation, known.jobs)):
+            if job.name in begun:
+                continue
+            if told := explain_not_due(job, attached.disk, session.history.views, compose.now()):
+                settings.say(f"{job.name}: not now: {told}")
+            else:
+                yield job, f"disk {attached.disk.name} is visited"
+
+
+def _is_held(absent: "NotNow") -> bool:
+    from orchestrator.app.disk_visits import DiskInUse
+
+    return isinstance(absent, DiskInUse)
+
+
 def _run(
     session: "Session",
     visits: "DiskVisits | None",
@@ -101,6 +146,8 @@ def _run(
     drills: list[DrillRunResult] = []
 
     def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
+        if absent is not None and _is_held(absent):
+            return unrecorded_wait(job.name, absent.why, absent.hint)
         report = session.do(placed, run_job, why=why, allowed=allowed, absent=absent)
         if placed.drill.requested and report.outcome.well and not session.stopped:
             from orchestrator.runner.drill.drill import drill_when_due

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from orchestrator.domain.job import Job
     from orchestrator.domain.units import Bytes
     from orchestrator.history.store import History
+    from orchestrator.planners.identify_disk import VisitCause
     from orchestrator.runner.context import RunContext
-    from orchestrator.runner.disk.visit import BudgetReader, BudgetReadResult
+    from orchestrator.runner.disk.visit import BudgetReader, BudgetReadResult, VisitContext
 
 
 _SIGNAL_TEXTS = {
@@ -105,26 +106,36 @@ class open_session:  # noqa: N801 - used as a function: `with open_session(setti
 
 
 def open_visits(
-    settings: Settings, session: "Session", known: "Configuration", *, read_again: bool = False
+    settings: Settings,
+    session: "Session",
+    known: "Configuration",
+    *,
+    read_again: bool = False,
+    cause: "VisitCause | None" = None,
 ) -> "AbstractContextManager[DiskVisits | None]":
     """Return a context for visits of removable disks, if there are any: those attached are detached at the end.
 
-    `read_again`: before that, copies are read again as far as their set's budget goes.
+    `read_again`: before that, copies are read again as far as their set's budget goes. `cause`: by default a person's command.
     """
     if not known.sets:
         from contextlib import nullcontext
 
         return nullcontext()
     from orchestrator.app.disk_visits import DiskVisits, make_visit_context
-    from orchestrator.planners.identify_disk import VisitResult
+    from orchestrator.planners.identify_disk import VisitCause, VisitResult
     from orchestrator.views.visits import SetStatus, visit_lines
 
     def show(ended: VisitResult, following: SetStatus) -> None:
         for line in visit_lines(ended, following):
             settings.say(line)
 
+    def make() -> "VisitContext":
+        return make_visit_context(
+            settings.where, session.history, say=settings.say, log=settings.log, cause=cause or VisitCause.BY_HAND
+        )
+
     return DiskVisits(
-        settings.where, known, lambda: make_visit_context(settings.where, session.history, say=settings.say, log=settings.log), show,
+        settings.where, known, make, show,
         read=make_budget_reader(settings, session) if read_again else None,
     )  # fmt: skip
 

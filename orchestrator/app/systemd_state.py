@@ -165,7 +165,7 @@ def _bad(text: str) -> SystemCheckResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitRequest:
+class SystemdSetup:
     """Request for units. `timer`: instead of the daemon; `remove`: remove all of them."""
 
     into: str = UNITS_AT
@@ -174,7 +174,7 @@ class UnitRequest:
     remove: bool = False
 
 
-def unit_files(where: compose.Directories, request: UnitRequest) -> tuple[dict[str, str], dict[str, str]]:
+def unit_files(where: compose.Directories, request: SystemdSetup) -> tuple[dict[str, str], dict[str, str]]:
     """Return the units by name, and udev's rules, as this installation writes them. Raises: WrongRequest."""
     shipped = compose.shipped_units()
     chosen = ALL_UNITS if request.remove else TIMER_UNITS if request.timer else DAEMON_UNITS
@@ -183,7 +183,7 @@ def unit_files(where: compose.Directories, request: UnitRequest) -> tuple[dict[s
     return texts, {RULES_FILE: shipped[RULES_FILE]}
 
 
-def install_units(where: compose.Directories, request: UnitRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def install_units(where: compose.Directories, request: SystemdSetup) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Write the units and the rule, or remove them; return the paths written and removed.
 
     Units of the timer's former name go in both cases. Raises: OrchestratorError, WrongRequest.

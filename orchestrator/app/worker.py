@@ -44,7 +44,7 @@ class RunProcess:
         self._command = Command(
             argv=(
                 sys.executable, "-P", "-m", "orchestrator", "--config", where.config, "--state", where.state,
-                "run", "--why", due_run.why, "--", job.name,
+                "run", "--scheduled", "--why", due_run.why, "--", job.name,
             ),
             effect=Effect.WRITES,
             environment=tuple((name, environment[name]) for name in _PASSED_ON if name in environment),

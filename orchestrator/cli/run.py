@@ -20,9 +20,16 @@ from orchestrator.cli.terminal.screen import Terminal
     help="only what is due now by the jobs' own schedules; for a timer, without the daemon (--owed: its name before)",
 )
 @click.option("--why", default=None, hidden=True, metavar="TEXT", help="what the run is recorded to be for")
+@click.option("--scheduled", is_flag=True, hidden=True, help="the daemon starts it, no person")
 @pass_terminal
 def run(
-    terminal: Terminal, job: Sequence[str], allow: Sequence[str], aside: bool, only_due: bool, why: str | None
+    terminal: Terminal,
+    job: Sequence[str],
+    allow: Sequence[str],
+    aside: bool,
+    only_due: bool,
+    why: str | None,
+    scheduled: bool,
 ) -> int:
     """Run jobs, one after the other: copy, verify, record."""
     if not job and not only_due:
@@ -31,7 +38,7 @@ def run(
     from orchestrator.cli.terminal.runs import run_and_show
 
     allowed = allowed_guards(terminal, job, (*allow, "aside") if aside else allow)
-    return run_and_show(terminal, job, why=why, allowed=allowed, only_due=only_due)
+    return run_and_show(terminal, job, why=why, allowed=allowed, only_due=only_due, scheduled=scheduled)
 
 
 COMMAND = run

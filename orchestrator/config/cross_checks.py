@@ -42,6 +42,7 @@ def check_all_jobs(
             _judge_options(draft, source, place)
             _judge_transport(draft, source, place)
     _judge_owners(drafts, found)
+    _judge_sets(drafts, sets)
     _judge_rules(drafts)
     _judge_after(drafts, names)
     return found
@@ -104,6 +105,22 @@ def _rotating(draft: JobDraft, rotation: "RotationSet | None") -> Place | None:
             draft.toml_file.say(("target",), what, f"{wanted}, which is what the engine {draft.engine.name} copies to")
             return None
     return set_place(rotation, draft.name, datasets=datasets)
+
+
+def _judge_sets(drafts: Sequence[JobDraft], sets: Sets) -> None:
+    """Check that one disk can hold the copies of all jobs of its set. A set with disks is judged by their content."""
+    for name, rotation in sets.items():
+        if rotation is None or rotation.disks:
+            continue
+        users = [
+            draft for draft in drafts if draft.keys.get("target") == name and draft.engine and not draft.engine.stays
+        ]
+        first = users[0] if users else None
+        for draft in users:
+            if draft.engine and first and first.engine and draft.engine.datasets is not first.engine.datasets:
+                kinds = ("datasets", "files") if draft.engine.datasets else ("files", "datasets")
+                what = f'copies {kinds[0]} to the set "{name}", and job "{first.name}" copies {kinds[1]} there: no disk can hold both'
+                draft.toml_file.say(("target",), what, f"a set of its own, such as [set.{name}-{kinds[0]}]")
 
 
 def _meant(name: str, places: Collection[str]) -> str:

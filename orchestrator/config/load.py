@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from orchestrator.config.cross_checks import check_all_jobs
 from orchestrator.config.decode import TomlFile, parse_toml_file
 from orchestrator.config.models import Configuration
-from orchestrator.config.ownership import called_files, writable_by_others
+from orchestrator.config.ownership import called_files
 from orchestrator.config.parse_job import Engines, complete_job, parse_job, parse_places
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.names import JOB_NAME, show_name
+from orchestrator.trees.ownership import writable_by_others
 
 if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 TARGETS = "targets.toml"
 
 
-def load_configuration(directory: str, engines: Engines) -> Configuration:
+def load_configuration(directory: str, engines: Engines, *, targets_text: bytes | None = None) -> Configuration:
     """Load all jobs and places. Raises: DeclarationError with the mistakes of all files, ordered by file and line.
 
-    Jobs that work on the source alone name no target; if there are no others, targets.toml may be missing.
+    `targets_text`: read in place of targets.toml, to see whether a change of it would be valid. Jobs that work on the source
+    alone name no target; if there are no others, targets.toml may be missing.
     """
     held = _names_in(directory)
     if not held & {TARGETS, "jobs"}:
@@ -30,7 +32,7 @@ def load_configuration(directory: str, engines: Engines) -> Configuration:
     mistakes: list[ConfigMistake] = []
     file = os.path.join(directory, TARGETS)
     missing = TARGETS not in held
-    targets = None if missing else _read_toml_file(file, "a [place.NAME] with its path", mistakes)
+    targets = None if missing else _read_toml_file(file, "a [place.NAME] with its path", mistakes, targets_text)
     sheets = {
         name: _read_toml_file(file, "engine, source and target", mistakes)
         for name, file in _job_files(directory, mistakes)
@@ -104,11 +106,13 @@ def _job_files(directory: str, mistakes: list[ConfigMistake]) -> list[tuple[str,
     return [(file.removesuffix(".toml"), os.path.join(folder, file)) for file in files]
 
 
-def _read_toml_file(path: str, least: str, mistakes: list[ConfigMistake]) -> TomlFile | None:
-    """Read a file's content; return None and record the mistake when that fails."""
+def _read_toml_file(path: str, least: str, mistakes: list[ConfigMistake], text: bytes | None = None) -> TomlFile | None:
+    """Read a file's content, or `text` in its place; return None and record the mistake when that fails."""
     try:
-        with open(path, "rb") as file:
-            held = parse_toml_file(path, file.read(), least=least)
+        if text is None:
+            with open(path, "rb") as file:
+                text = file.read()
+        held = parse_toml_file(path, text, least=least)
     except FileNotFoundError:
         held = _mistake(path, "there is no such file", "a file that stays while it is read")
     except OSError as error:

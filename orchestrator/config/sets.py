@@ -77,6 +77,11 @@ class SetKeys:
     power_off: bool = config_key(
         "switch a disk off when all is done, as far as it lets itself", default=True, example="false"
     )
+    use_again: bool = config_key(
+        "scheduled runs use a disk again that was said to be safe to remove and stayed plugged in; else it is left alone until it "
+        "was away, or a command names it",
+        default=False, example="true",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,14 +200,12 @@ def _set(
         toml_file.say(("set", name, "keep-for"), "means nothing here", 'expect = "month-end" beside it')
     if keys.expect == "weekday" and members and not any(disk.days for disk in members):
         toml_file.say(("set", name, "expect"), "no disk of the set has days", f"days in [disk.{members[0].name}]")
-    if own and keys.away_at_least >= len(own):
-        what = f"{keys.away_at_least} of {len(own)} would leave no disk that may be here"
-        toml_file.say(("set", name, "away-at-least"), what, f"{len(own) - 1} at most, or more disks")
     if len(members) != len(own):
         return None
     return RotationSet(
         name=name, disks=members, expect=keys.expect, order=_order(keys, own), fresh_within=keys.fresh_within,
         each_within=keys.each_within, away_at_least=keys.away_at_least, keep_for=keys.keep_for, power_off=keys.power_off,
+        use_again=keys.use_again,
         verify=keys.verify, visit_within=keys.visit_within,
     )  # fmt: skip
 

@@ -156,7 +156,7 @@ class Daemon:
         seen = check_due(
             self._kept.configuration.jobs, self._book, self._memory, now=now, calendar=self._calendar, book=self._book,
             parallel=self._kept.machine.clock.parallel, running=tuple(self._running), abandoned=self._abandoned,
-            absences=self._presence.absences,
+            absences=self._presence.absences, state=self._where.state,
         )  # fmt: skip
         for over in seen.over:
             self._say(f"{over.job}: is no longer due: {over.why}")

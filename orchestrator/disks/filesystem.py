@@ -110,7 +110,7 @@ def detach(disk: Disk, writer: Writer) -> None:
     """Unmount and lock the disk; all is on the medium then. Raises: OrchestratorError, such as DiskBusy."""
     if (there := _mounted(disk, writer)) is not None:
         run_flush(writer, commands.unmount(disk.name), commands.io_counters(there["maj:min"]))
-    if disk.inside is not None:
+    if disk.inside is not None and read_if_any(writer, commands.node_table(disk.name)) is not None:
         run_all(writer, commands.lock(disk.name))
 
 

@@ -3,6 +3,7 @@
 A note below /run holds the USB port and the kernel's number of the device there; a newly plugged-in device gets another number.
 """
 
+import contextlib
 import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -63,15 +64,22 @@ def find_asleep(disk: Disk, notes: str = NOTES) -> tuple[UsbPort, datetime] | No
         return None
 
 
-def wake_disks(disks: Iterable[Disk], writer: Writer, notes: str = NOTES) -> tuple[Disk, ...]:
-    """Rescan the ports of sleeping disks; return these disks."""
-    found = [(disk, told[0]) for disk in disks if (told := find_asleep(disk, notes)) is not None]
+def wake_disks(
+    disks: Iterable[Disk], writer: Writer, notes: str = NOTES, links: str = "/dev/disk/by-uuid"
+) -> tuple[Disk, ...]:
+    """Rescan the ports of sleeping disks; return these disks. Their records stay until a visit begins."""
+    asleep = (disk for disk in disks if not os.path.exists(os.path.join(links, disk.identity)))
+    found = [(disk, told[0]) for disk in asleep if (told := find_asleep(disk, notes)) is not None]
     try_all(writer, (rescan_pipeline(socket.host) for _, socket in found))
     if found:
         try_all(writer, [single_command("udevadm", "settle", "--timeout=20", effect=Effect.READS)])
-    for disk, _ in found:
-        os.unlink(os.path.join(notes, disk.identity))
     return tuple(disk for disk, _ in found)
+
+
+def forget_asleep(disk: Disk, notes: str = NOTES) -> None:
+    """Remove the record of a disk that is used again."""
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(notes, disk.identity))
 
 
 def rescan_pipeline(host: str) -> Pipeline:

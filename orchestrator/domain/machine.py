@@ -72,7 +72,7 @@ class MetricsOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryOptions:
-    """How long the history keeps what."""
+    """The times for which the history keeps its records."""
 
     keep: Seconds = config_key(
         "how long a run's steps, commands, output and errors are kept; its line in `poolferry history` stays",

@@ -10,7 +10,7 @@ from orchestrator.domain.units import show_count
 _NAMED = 3
 
 
-class ProblemKind(StrEnum):
+class ProblemType(StrEnum):
     """The kinds of problems, the gravest first.
 
     DAMAGED: a point differs from its manifest. MANIFEST: a point's manifest is missing, unreadable, or not the one that this
@@ -34,7 +34,7 @@ class Problem:
 
     job: str
     place: str
-    kind: ProblemKind
+    kind: ProblemType
     point: str
     why: str
     paths: tuple[str, ...]
@@ -50,15 +50,15 @@ def problem_sentence(problem: Problem) -> str:
     shown = ", ".join(show_name(path) or "." for path in problem.paths[:_NAMED])
     more = f" and {problem.count - _NAMED} more" if problem.count > _NAMED else ""
     match problem.kind:
-        case ProblemKind.DAMAGED:
+        case ProblemType.DAMAGED:
             what = f": {shown}{more}" if problem.paths != ("",) and shown else ""
             return f"point {problem.point} is damaged ({problem.why}){what}"
-        case ProblemKind.MANIFEST:
+        case ProblemType.MANIFEST:
             return f"point {problem.point} cannot be verified: {problem.why}"
-        case ProblemKind.POINTS_GONE:
+        case ProblemType.POINTS_GONE:
             gone = show_count(problem.count, "point")
             return f"{gone} vanished from {problem.place} that [keep] did not remove: {shown}{more}"
-        case ProblemKind.LEFT_OUT:
+        case ProblemType.LEFT_OUT:
             files = show_count(problem.count, "entry", "entries")
             return f"{files} could not be read, so point {problem.point} lacks them: {shown}{more}"
 
@@ -68,25 +68,25 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
     job, point = problem.job, problem.point
     accept = f"poolferry points accept {job}" + (f" --point {point}" if point else "")
     match problem.kind:
-        case ProblemKind.DAMAGED if not problem.count:
+        case ProblemType.DAMAGED if not problem.count:
             return f"poolferry verify {job} --point {point} reads it again, and says which files are damaged"
-        case ProblemKind.DAMAGED if problem.tried:
+        case ProblemType.DAMAGED if problem.tried:
             return (
                 f"no run can mend it: neither the source nor the newest point has these bytes; `poolferry verify {job} --point "
                 f"{point}` names other places that have them; if you can do without them: {accept}"
             )
-        case ProblemKind.DAMAGED:
+        case ProblemType.DAMAGED:
             return f"poolferry run {job} copies damaged files again from the source; look at the disk's health, too (smartctl -a)"
-        case ProblemKind.MANIFEST if point == newest:
+        case ProblemType.MANIFEST if point == newest:
             return f"poolferry run {job} makes a new point, and links nothing to this one"
-        case ProblemKind.MANIFEST:
+        case ProblemType.MANIFEST:
             return (
                 f"newer points do not depend on it; bring {point}.manifest.gz back if you have a copy of it, then `poolferry verify "
                 f"{job} --point {point}`; or keep the point as it is: {accept}"
             )
-        case ProblemKind.POINTS_GONE:
+        case ProblemType.POINTS_GONE:
             return f"find out who removed them; if they are where you moved them, move them back; if that was meant: {accept}"
-        case ProblemKind.LEFT_OUT:
+        case ProblemType.LEFT_OUT:
             return (
                 "let them be read (owner, mode, a disk that fails), or name them in [rsync] excludes; "
                 f"then poolferry run {job}"

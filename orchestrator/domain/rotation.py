@@ -45,7 +45,8 @@ class RotationSet:
 
     `verify`: so much of the copies is read again in each visit; None: only what the jobs' own settings require.
     `away_at_least`: so many must stay away while others are plugged in. `keep_for`: how long a month's disk is left alone.
-    `visit_within`: a copy to one of its disks that would take longer gets a warning.
+    `visit_within`: a copy to one of its disks that would take longer gets a warning. `use_again`: scheduled runs use a disk also
+    when it was said to be safe to remove and nobody took it away.
     """
 
     name: str
@@ -57,12 +58,26 @@ class RotationSet:
     away_at_least: int = 0
     keep_for: Seconds | None = None
     power_off: bool = True
+    use_again: bool = False
     verify: Bytes | None = None
     visit_within: Seconds = VISIT_WITHIN
 
     def disk(self, name: str) -> Disk:
         """Return the disk of this name. Raises: KeyError."""
         return {disk.name: disk for disk in self.disks}[name]
+
+
+ATTACHED, IN_TRANSIT, AT_MACHINE = "attached", "in transit", "here"  # places that visits note by themselves
+_SELF_NOTED = {
+    ATTACHED: "it was last attached to this machine",
+    IN_TRANSIT: "it was taken away after its last visit, and nobody said where to",
+    AT_MACHINE: "it was last at this machine",
+}
+
+
+def describe_place(place: str) -> str:
+    """Return where a disk is that is not plugged in, as text; empty when that is unknown."""
+    return _SELF_NOTED.get(place, f"it is at: {place}") if place else ""
 
 
 class DiskState(StrEnum):

@@ -67,3 +67,11 @@ class RunReport:
     points: tuple[str, ...]
     warnings: tuple[str, ...]
     evidence: tuple[str, ...] = ()
+
+
+def unrecorded_wait(job: str, why: str, hint: str) -> RunReport:
+    """Return the report of a run that did not begin, as something else has the disk; history knows nothing of it: run 0."""
+    return RunReport(
+        run=0, job=job, outcome=Outcome.WAITING, why=why, hint=hint, moved_bytes=0, took_s=0.0, resumed=False, attempts=0, steps=(), points=(),
+        warnings=(),
+    )  # fmt: skip

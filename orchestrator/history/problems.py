@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from orchestrator.domain.problem import Problem, ProblemKind
+from orchestrator.domain.problem import Problem, ProblemType
 from orchestrator.history.database import Database, Row, decode_list, encode_list
 
 MOST_PATHS = 1000
@@ -18,7 +18,7 @@ class ProblemHistory:
     def open_of(self, job: str, place: str | None = None) -> tuple[Problem, ...]:
         """Return a job's problems that are not over, the gravest first; at one place, or at all."""
         found = [_problem(row) for row in self._database.rows("open_problems", job=job)]
-        order = list(ProblemKind)
+        order = list(ProblemType)
         chosen = (each for each in found if place in (None, each.place))
         return tuple(sorted(chosen, key=lambda each: (order.index(each.kind), each.since, each.point)))
 
@@ -27,7 +27,7 @@ class ProblemHistory:
         return tuple(map(_problem, self._database.rows("problems_of_job", job=job)))
 
     def open(
-        self, job: str, place: str, kind: ProblemKind, point: str, *, why: str, paths: Sequence[str], count: int,
+        self, job: str, place: str, kind: ProblemType, point: str, *, why: str, paths: Sequence[str], count: int,
         now: datetime, tried: bool = False,
     ) -> None:  # fmt: skip
         """Record a problem; one that is open already keeps its beginning, and gets these details."""
@@ -37,7 +37,7 @@ class ProblemHistory:
         )  # fmt: skip
 
     def end(
-        self, job: str, place: str, kinds: Sequence[ProblemKind], point: str | None, *, by: str, now: datetime
+        self, job: str, place: str, kinds: Sequence[ProblemType], point: str | None, *, by: str, now: datetime
     ) -> int:
         """End the open problems of these kinds: of one point, or of all (None); return how many."""
         if not self.open_of(job, place):  # as nearly always: nothing is written then
@@ -51,7 +51,7 @@ class ProblemHistory:
 
 def _problem(row: Row) -> Problem:
     return Problem(
-        job=row["job"], place=row["place"], kind=ProblemKind(row["kind"]), point=row["point"], why=row["why"],
+        job=row["job"], place=row["place"], kind=ProblemType(row["kind"]), point=row["point"], why=row["why"],
         paths=decode_list(row["paths"]), count=row["number"], since=row["since_at"], tried=bool(row["tried"]),
         ended=row["ended_at"], ended_by=row["ended_by"],
     )  # fmt: skip

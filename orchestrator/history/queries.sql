@@ -96,11 +96,14 @@ INSERT INTO points (job, place, name, taken_at, known_at) VALUES (:job, :place, 
 ON CONFLICT (job, place, name) DO UPDATE SET gone_at = NULL, taken_at = coalesce(taken_at, excluded.taken_at);
 
 -- name: confirm_point
-UPDATE points SET confirmed_at = max(coalesce(confirmed_at, :now), :now), confirmed_by = :run
+UPDATE points SET confirmed_at = :now, confirmed_by = :run
 WHERE job = :job AND place = :place AND name = :name;
 
 -- name: prove_point
 UPDATE points SET proved_at = :now, run = coalesce(run, :run) WHERE job = :job AND place = :place AND name = :name;
+
+-- name: doubt_point
+UPDATE points SET proved_at = NULL, confirmed_at = NULL WHERE job = :job AND place = :place AND name = :name;
 
 -- name: lose_point
 UPDATE points SET gone_at = :now WHERE job = :job AND place = :place AND name = :name AND gone_at IS NULL;
@@ -192,9 +195,12 @@ FROM points INDEXED BY points_there WHERE gone_at IS NULL AND job = :job;
 -- name: findings
 SELECT path, verdict, detail FROM findings WHERE reading = :reading ORDER BY number;
 
--- The newest instant at which a place held a verified copy; `name` is the point that gave it.
+-- The newest instant at which a place held a verified copy; `name` is the point that gave it. An instant after :latest, which a
+-- wrong clock gave, counts only where there is no other: the others are raised by more than any instant has.
 -- name: newest_copies
-SELECT place, name, max(coalesce(confirmed_at, taken_at, made_at)) AS current_at
+SELECT place, name, max(
+    coalesce(confirmed_at, taken_at, made_at) + iif(coalesce(confirmed_at, taken_at, made_at) <= :latest, 1 << 62, 0)
+) % (1 << 62) AS current_at
 FROM points INDEXED BY points_there
 WHERE job = :job AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
 GROUP BY place;

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.point import Verdict, VerificationResult
-from orchestrator.domain.problem import ProblemKind
+from orchestrator.domain.problem import ProblemType
 from orchestrator.domain.run import RunReport, RunType
 from orchestrator.history.database import Database, connect_writer, encode_evidence, encode_list, tail_of_output
 from orchestrator.history.failures import not_there
@@ -297,8 +297,12 @@ class History:
         """Record that the point was removed; what was wrong with it is over."""
         with self.together():
             self._database.change("lose_point", job=job, place=place, name=name, now=now)
-            kinds = (ProblemKind.DAMAGED, ProblemKind.MANIFEST, ProblemKind.LEFT_OUT)
+            kinds = (ProblemType.DAMAGED, ProblemType.MANIFEST, ProblemType.LEFT_OUT)
             self.problems.end(job, place, kinds, name, by="the point is gone", now=now)
+
+    def point_incomplete(self, job: str, place: str, name: str) -> None:
+        """Record that parts of a point are missing at the place: it is no verified copy, and not as new as the source."""
+        self._database.change("doubt_point", job=job, place=place, name=name)
 
     def points_seen(
         self, job: str, place: str, points: Mapping[str, datetime | None], now: datetime, *, lost: bool = False
@@ -340,15 +344,15 @@ class History:
         ours = json.loads(self.recall(job, _REMOVING + place) or "[]")
         gone = [name for name in vanished if name not in ours]
         if gone:
-            before = [each for each in self.problems.open_of(job, place) if each.kind is ProblemKind.POINTS_GONE]
+            before = [each for each in self.problems.open_of(job, place) if each.kind is ProblemType.POINTS_GONE]
             names = sorted({*gone, *(path for each in before for path in each.paths)})
             self.problems.open(
-                job, place, ProblemKind.POINTS_GONE, "", why="they vanished", paths=names, count=len(names), now=now
+                job, place, ProblemType.POINTS_GONE, "", why="they vanished", paths=names, count=len(names), now=now
             )
 
     def _found_again(self, job: str, place: str, points: Mapping[str, datetime | None], now: datetime) -> None:
         for each in self.problems.open_of(job, place):
-            if each.kind is not ProblemKind.POINTS_GONE:
+            if each.kind is not ProblemType.POINTS_GONE:
                 continue
             still = [name for name in each.paths if name not in points]
             if not still and each.count <= len(each.paths):
@@ -394,10 +398,10 @@ class History:
         self, job: str, place: str, point: str, reading: VerificationResult, now: datetime, *, whole: bool, forged: bool
     ) -> None:
         """Open or end the problems of a point that was read."""
-        kind = ProblemKind.MANIFEST if forged else ProblemKind.DAMAGED
+        kind = ProblemType.MANIFEST if forged else ProblemType.DAMAGED
         if reading.sound:
             if whole:
-                kinds = (ProblemKind.DAMAGED, ProblemKind.MANIFEST)
+                kinds = (ProblemType.DAMAGED, ProblemType.MANIFEST)
                 self.problems.end(job, place, kinds, point, by="all of it was read, and is sound", now=now)
             return
         bad = [found for found in reading.findings if found.verdict is not Verdict.UNPROVED]
@@ -417,7 +421,7 @@ class History:
         """Record that all that a whole reading found damaged in the point was mended and read again."""
         with self.together():
             self._database.change("mend_point", job=job, place=place, name=point)
-            self.problems.end(job, place, (ProblemKind.DAMAGED,), point, by="it was mended, and read again", now=now)
+            self.problems.end(job, place, (ProblemType.DAMAGED,), point, by="it was mended, and read again", now=now)
 
     def _know(self, job: str, place: str, name: str, now: datetime, *, taken: datetime | None = None) -> int:
         """Return the row of an existing point, created if it is new to us; its name may give its time."""

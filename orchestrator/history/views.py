@@ -23,6 +23,8 @@ from orchestrator.history.values import (
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from orchestrator.history.disks import DiskHistory
     from orchestrator.history.drills import DrillHistory
     from orchestrator.history.due_runs import DueRunHistory
@@ -161,16 +163,19 @@ class HistoryReader:
         """Return one small fact of all jobs, by job; without those that have none."""
         return {str(row["job"]): str(row["value"]) for row in self._database.rows("facts_of_jobs", key=key)}
 
-    def health_facts(self, job: str, *, limit: int = 10, at: tuple[str, str] | None = None) -> HealthFacts:
+    def health_facts(
+        self, job: str, *, limit: int = 10, at: tuple[str, str] | None = None, latest: "datetime | None" = None
+    ) -> HealthFacts:
         """Return the facts of a job's health, at one moment; `limit`: number of its past runs.
 
         `at`: the name of a place and its location: only copies there count, and the first run is the first into it.
-        It is searched only where there is no copy.
+        It is searched only where there is no copy. `latest`: an instant of a copy after it, which a wrong clock gave, counts
+        only where the place has no other.
         """
         with self._database.glance():
             well = self._database.first("last_well", job=job)
             going_on = self._database.first("open_run_of_job", job=job)
-            copies = _copies(self._database.rows("newest_copies", job=job))
+            copies = _copies(self._database.rows("newest_copies", job=job, latest=latest))
             there = tuple(copy for copy in copies if at is None or copy.place == at[0])
             # Where a target was changed, all runs into the former one would be searched.
             first = None if there else self._first_begun(job, at)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.rotation import AT_MACHINE, ATTACHED, IN_TRANSIT
 from orchestrator.domain.units import Seconds, show_duration
 
 _GAP = timedelta(days=1)
@@ -14,7 +15,7 @@ _LEAST = 1 << 20  # bytes: for less, the time is mostly the start of programs
 class CandidatePoint:
     """One point at a place. `at`: when the source was last in this state; `taken`: when the point was made.
 
-    `sound`: the result of the last reading, None: never read.
+    `sound`: the result of the last reading, None: never read. `missing`: parts of the source that it lacks.
     """
 
     name: str
@@ -25,11 +26,12 @@ class CandidatePoint:
     read_at: datetime | None = None
     entries: int | None = None
     bytes: int | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
-        """Return True when a restore may trust the point."""
-        return self.verified and self.sound is not False
+        """Return True when a restore may trust the point: it is verified, sound, and all of it is there."""
+        return self.verified and self.sound is not False and not self.missing
 
     def fits(self, at: datetime | None, name: str | None) -> bool:
         """Return True when the point matches the request."""
@@ -100,7 +102,8 @@ def _why_none(copies: Sequence[CopyCandidate], at: datetime | None, name: str | 
     why = ""
     if doubtful:
         last = max(doubtful, key=lambda each: each.taken)
-        why = f"; {last.name} is {'damaged' if last.sound is False else 'not verified'}, and restored only when it is named"
+        lacks = f"not whole: it lacks {', '.join(last.missing)}" if last.missing else "not verified"
+        why = f"; {last.name} is {'damaged' if last.sound is False else lacks}, and restored only when it is named"
     return f"no copy holds a verified and sound point{requested}{why}"
 
 
@@ -129,7 +132,7 @@ def fetch_sentence(copy: CopyCandidate, point: CandidatePoint, best: CandidatePo
     newer = f", {show_duration((point.at - best.at).total_seconds())} newer" if best else ""
     if not copy.disk:
         return f"{copy.place} (job {copy.job}) holds {point.name}{newer}, and cannot be reached: {copy.away}"
-    place = f" from {copy.where}" if copy.where else ""
+    place = f" from {copy.where}" if copy.where and copy.where not in (ATTACHED, IN_TRANSIT, AT_MACHINE) else ""
     return f"disk {copy.disk} (job {copy.job}) holds {point.name}{newer}: fetch it{place}, and plug it in"
 
 

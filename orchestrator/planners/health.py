@@ -12,7 +12,7 @@ A failure remains until a run ends well; a run that only waits, or was interrupt
 themselves (damage, points that vanished, files left out) remains until it is over itself: a good run does not end it.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from orchestrator.domain.fast_dataclass import dataclass
@@ -20,6 +20,7 @@ from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds, show_duration
 
 _HOUR = 3600
+CLOCKS_DIFFER = timedelta(hours=1)  # a copy dated further after now was made while a clock was wrong
 
 
 class JobState(StrEnum):
@@ -165,4 +166,4 @@ def _copy(facts: HealthInput, age: Seconds | None) -> str:
 
 def _is_misdated(age: Seconds) -> bool:
     """Return whether an instant is further after now than the clocks of two machines differ."""
-    return age < -_HOUR
+    return age < -CLOCKS_DIFFER.total_seconds()

@@ -47,6 +47,8 @@ class DeviceState(StrEnum):
     TOO_NEW = "too-new"
     HELD = "pool-suspended"
     VISITED = "being-visited"
+    LEASED = "leased"
+    RELEASED = "safe-to-remove"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,17 @@ class IdentifiedDevice:
     disk: Disk | None
     says: str
     hint: str
+
+
+NOT_NOW = (DeviceState.VISITED, DeviceState.LEASED, DeviceState.RELEASED)  # nothing is wrong with the disk
+
+
+class VisitCause(StrEnum):
+    """Cause of a visit: udev, a timer or the daemon; a person's command; or one that only reads, such as a restore."""
+
+    AUTOMATIC = "automatic"
+    BY_HAND = "by-hand"
+    RESTORE = "restore"
 
 
 class VisitOutcome(StrEnum):
@@ -123,15 +136,8 @@ def identify_devices(
 
 
 def _ours(device: BlockDevice, disk: Disk, leaves: Sequence[BlockDevice], known: DiskRecord | None) -> IdentifiedDevice:
-    twins = [each for each in leaves if (each.uuid, each.sub) == (device.uuid, device.sub)]
-    if len(twins) > 1:
-        places = " and ".join(each.called for each in twins)
-        says = (
-            f"disk {disk.name} is there twice: {places}; one is a copy of the other, and nothing was written to either"
-        )
-        return _describe_device(
-            DeviceState.CLONE, device, disk, says, "unplug the copy; its sticker shows which one is the disk"
-        )
+    if told := identify_twins(device, disk, leaves):
+        return told
     if known is not None and known.standing is not DiskState.ACTIVE:
         says = f"disk {disk.name} was said to be {known.standing}, and is here; nothing was written to it"
         return _describe_device(
@@ -157,6 +163,22 @@ def _ours(device: BlockDevice, disk: Disk, leaves: Sequence[BlockDevice], known:
             DeviceState.READ_ONLY, device, disk, says, "move the switch on the disk or its case, and plug it in again"
         )
     return _describe_device(DeviceState.TO_VERIFY, device, disk, f"disk {disk.called} is here ({device.path})", "")
+
+
+def identify_twins(device: BlockDevice, disk: Disk, devices: Sequence[BlockDevice]) -> IdentifiedDevice | None:
+    """Report a disk that is there twice; None: it is there once. `devices`: all that hold something, none of ours above them."""
+    twins = [each for each in devices if (each.uuid, each.sub) == (device.uuid, device.sub)]
+    if len(twins) < 2:
+        return None
+    places = " and ".join(
+        f"{each.called} ({each.path})" if each.path not in each.called else each.called for each in twins
+    )
+    says = f"disk {disk.name} is there twice: {places}; one is a copy of the other, and nothing was written to either"
+    hint = (
+        f"unplug the copy: the disk's sticker shows which one is the disk, and `poolferry disks show {disk.name}` its serial; then: "
+        f"poolferry disks scan {disk.name}"
+    )
+    return _describe_device(DeviceState.CLONE, device, disk, says, hint)
 
 
 def identify_lost_disk(disk: Disk, *, hangs: bool) -> IdentifiedDevice:

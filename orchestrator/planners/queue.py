@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.domain.due import Calendar, DueRun, JobHistory, JobPause
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.job import Job
 from orchestrator.domain.schedule import ON_ATTACH
 from orchestrator.domain.units import show_count
@@ -16,7 +16,10 @@ from orchestrator.domain.units import show_count
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQueue:
-    """Input of the decision. `running`: the jobs that run now, started by anyone, by job with the place's name."""
+    """Input of the decision. `running`: the jobs that run now, started by anyone, by job with the place's name.
+
+    `held`: why nothing may begin at a place, by its name: somebody else uses the disk.
+    """
 
     jobs: Mapping[str, Job]
     due: Sequence[DueRun]
@@ -24,6 +27,7 @@ class RunQueue:
     paused: Mapping[str, JobPause]
     past: Mapping[str, JobHistory]
     parallel: int
+    held: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,8 @@ def _why_waiting(
         )
     if job.name in running:
         return WaitingRun(due=due_run, why="its run before this one is going on")
+    if held := queue.held.get(job.target.name):
+        return WaitingRun(due=due_run, why=held)
     if job.window and not calendar.is_open(job.window, now):
         opens = calendar.opens(job.window, now)
         return WaitingRun(due=due_run, why=f"its window opens at {calendar.show(opens)}", until=opens)

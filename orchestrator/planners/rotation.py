@@ -7,7 +7,15 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from orchestrator.domain.fast_dataclass import dataclass, field
-from orchestrator.domain.rotation import WEEKDAYS, Disk, DiskSnooze, DiskState, IncrementBase, RotationSet
+from orchestrator.domain.rotation import (
+    WEEKDAYS,
+    Disk,
+    DiskSnooze,
+    DiskState,
+    IncrementBase,
+    RotationSet,
+    describe_place,
+)
 from orchestrator.domain.units import show_count, show_duration, show_size
 
 
@@ -16,6 +24,7 @@ class SetMember:
     """Remembered state of a disk. `filled`: the instant of its copies of all jobs; None: some copies are missing.
 
     `ails`: what is wrong with the disk itself, by the kind of it ("health", "slow", "look-alike"); None: nothing is known.
+    `visited`: when its last visit ended.
     """
 
     disk: Disk
@@ -26,6 +35,7 @@ class SetMember:
     place: str = ""
     snooze: DiskSnooze | None = None
     ails: Mapping[str, str] | None = None
+    visited: datetime | None = None
 
     def sleeps(self, now: datetime) -> bool:
         """Return True when a person snoozed the disk until later than `now`."""
@@ -34,11 +44,15 @@ class SetMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskRequest:
-    """Request for a disk; `disk` None: none at the moment. `others`: also accepted, in the order of request."""
+    """Request for a disk; `disk` None: none at the moment. `others`: also accepted, in the order of request.
+
+    `visited`: when the last visit of the requested disk ended.
+    """
 
     disk: Disk | None
     others: tuple[Disk, ...]
     why: str
+    visited: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +70,9 @@ class SetHealth:
     ailing: Mapping[str, str] = field(default_factory=dict)
 
 
+JUST_NOW = timedelta(hours=1)
+
+
 def choose_disk(rotation: RotationSet, members: Sequence[SetMember], now: datetime) -> DiskRequest:
     """Return the disk to request at `now`, which is in the machine's own time."""
     active = [
@@ -67,7 +84,9 @@ def choose_disk(rotation: RotationSet, members: Sequence[SetMember], now: dateti
     awake = [member for member in active if not member.sleeps(now)]
     chosen, why = _chosen(rotation, members, awake or active, now)
     others = tuple(member.disk for member in active if member is not chosen)
-    return DiskRequest(disk=chosen.disk if chosen else None, others=others, why=why)
+    return DiskRequest(
+        disk=chosen.disk if chosen else None, others=others, why=why, visited=chosen.visited if chosen else None
+    )
 
 
 def _chosen(
@@ -164,7 +183,7 @@ def _overdue(rotation: RotationSet, member: SetMember, now: datetime) -> str:
         return ""
     age = show_duration((now - since).total_seconds())
     told = f"no whole copy on disk {member.disk.name} for {age} (limit {show_duration(limit)})"
-    where = f"; it is at: {member.place}" if member.place and not member.here else ""
+    where = f"; {describe_place(member.place)}" if member.place and not member.here else ""
     return told + where
 
 
@@ -178,6 +197,9 @@ def _all_here(rotation: RotationSet, active: Sequence[SetMember]) -> str:
     away = len(active) - len(here)
     if not here or away >= rotation.away_at_least:
         return ""
+    if len(active) <= rotation.away_at_least:
+        count = show_count(len(active), "disk")
+        return f"the set {rotation.name} has {count}, and {rotation.away_at_least} at least should be away: enroll another one"
     told = "all members of" if not away else f"{show_count(len(here), 'member')} of"
     least = show_count(rotation.away_at_least, "disk")
     return f"{told} the set {rotation.name} are here ({', '.join(here)}): {least} at least should be away"
@@ -194,6 +216,9 @@ def describe_request(
     age = f"{show_duration((now - health.newest).total_seconds())} old" if health.newest else "never made"
     limit = f" (limit {show_duration(rotation.fresh_within)})" if rotation.fresh_within else ""
     please = "Please plug in disk" if disk_request.disk.name not in here else "Requested, and plugged in, is disk"
+    if disk_request.visited is not None and timedelta(0) <= now - disk_request.visited < JUST_NOW:
+        ago = show_duration((now - disk_request.visited).total_seconds())
+        please = f"No disk is needed now: the last visit ended {ago} ago. The next one is disk"
     return (
         f"{please} {disk_request.disk.called}: {disk_request.why}.{also} Newest whole copy on this set: {age}{limit}."
     )

@@ -1,8 +1,9 @@
 """The part of a run after the survey: guard, decide, act, confirm, follow-up work, report."""
 
+import contextlib
 from typing import Any, assert_never
 
-from orchestrator.domain.errors import LookAgain, PartlyRefused, TargetFull
+from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, TargetFull
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE
@@ -40,12 +41,21 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
     decision = decide_run(journal.job, engine, world, request, folders, moves)
     match decision:
         case Refusal():
+            _note_incomplete(journal, writer, world)
             return _refuse(journal, decision)
         case NothingToDo():
             return _confirm(journal, writer, decision, world, request)
         case Plan():
             return _carry_out(journal, writer, decision, world, request)
     assert_never(decision)
+
+
+def _note_incomplete(journal: RunRecorder, writer: Writer, world: Any, *, doubtful: bool = True) -> None:
+    """Record which points at the target lack datasets. Why no error: the run's own result is what counts."""
+    from orchestrator.runner.incomplete_points import note_incomplete_points
+
+    with contextlib.suppress(OrchestratorError):
+        note_incomplete_points(journal, writer, world, doubtful=doubtful)
 
 
 def _refuse(journal: RunRecorder, refusal: Refusal) -> RunReport:
@@ -97,7 +107,12 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     close_notes(request.notes)
     executor = StepExecutor(journal, writer, request.notes, parallel=plan.parallel)
     executor.count(plan)
-    _do(plan, executor, world)
+    try:
+        _do(plan, executor, world)
+    except OrchestratorError:
+        _note_incomplete(journal, writer, world)
+        raise
+    _note_incomplete(journal, writer, world, doubtful=bool(plan.refusals))
     if plan.again:
         raise LookAgain(f"{plan.summary}: done; another survey decides what comes next")
     _remember(journal, world, request)

@@ -7,7 +7,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Pipeline, TreeVerification
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.problem import Problem, ProblemKind
+from orchestrator.domain.problem import Problem, ProblemType
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.contract.trees import PointMender
@@ -26,7 +26,7 @@ def damaged_points(journal: RunRecorder) -> tuple[Problem, ...]:
     if not implements(journal.tools.engine, PointMender):
         return ()
     known = journal.tools.history.problems.open_of(job.name, job.target.name)
-    return tuple(each for each in known if each.kind is ProblemKind.DAMAGED)
+    return tuple(each for each in known if each.kind is ProblemType.DAMAGED)
 
 
 def mend_points(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.problem import ProblemKind
+from orchestrator.domain.problem import ProblemType
 from orchestrator.engines.contract.copies import PointLister
 from orchestrator.engines.contract.engine import implements
 from orchestrator.runner.decide import USED
@@ -36,8 +36,8 @@ def _moved_from(journal: RunRecorder) -> str:
 
 def _see_state(journal: RunRecorder, points: Sequence[RestorePoint]) -> None:
     """Record what the names beside the points show: a missing manifest, or damage that a lost history knew."""
-    seen = [(ProblemKind.MANIFEST, point.name, "its manifest is missing") for point in points if point.manifest is None]
-    seen += [(ProblemKind.DAMAGED, point.name, "a note beside it says so") for point in points if point.damaged]
+    seen = [(ProblemType.MANIFEST, point.name, "its manifest is missing") for point in points if point.manifest is None]
+    seen += [(ProblemType.DAMAGED, point.name, "a note beside it says so") for point in points if point.damaged]
     if not seen:
         return
     job, place, history = journal.job, journal.job.target.name, journal.tools.history
@@ -52,7 +52,7 @@ def note_bad_manifest(journal: RunRecorder, point: RestorePoint, why: str) -> No
     """Record that the manifest of a point cannot be used."""
     job = journal.job
     journal.tools.history.problems.open(
-        job.name, job.target.name, ProblemKind.MANIFEST, point.name, why=why, paths=(), count=0, now=journal.now
+        job.name, job.target.name, ProblemType.MANIFEST, point.name, why=why, paths=(), count=0, now=journal.now
     )
 
 
@@ -66,7 +66,7 @@ def note_shared_damage(
     journal.tools.history.problems.open(
         job.name,
         job.target.name,
-        ProblemKind.DAMAGED,
+        ProblemType.DAMAGED,
         point.name,
         why=why,
         paths=told,

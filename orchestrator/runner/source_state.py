@@ -1,4 +1,4 @@
-"""What history remembers of a job's source: its identity, and its state on the day that it is lost."""
+"""The memory of a job's source in history: its identity, and its state on the day that it is lost."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the source says of its entries after a copy, beside what the copy holds."""
+"""The review of a copy: its entries as the source has them now, beside what the copy holds."""
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator

@@ -8,6 +8,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.point import VerificationResult, VerifyJobResult
+from orchestrator.domain.rotation import describe_place
 from orchestrator.domain.run_values import report_value
 from orchestrator.domain.units import Seconds, show_count, show_duration, show_size
 from orchestrator.planners.choose_copy import CandidatePoint, CopyCandidate, CopyChoice, PastTransfer, fetch_sentence
@@ -100,11 +101,13 @@ def _describe_duration(copy: CopyCandidate, now: datetime) -> str:
         size = f", {show_size(newest.bytes)}" if newest.bytes is not None else ""
         read = f", read again {format_ago(newest.read_at, now=now)}" if newest.read_at else ""
         what = f"{show_count(len(copy.points), 'point')}, the newest good one {newest.name}{size}, verified{read}"
+    part = [each for each in copy.points if each.missing]
+    lacks = f"; NOT WHOLE: {part[-1].name} lacks {', '.join(part[-1].missing)}" if part else ""
     bad = [each.name for each in copy.points if each.sound is False]
-    damaged = f"; DAMAGED: {', '.join(bad[-3:])}" if bad else ""
+    damaged = lacks + (f"; DAMAGED: {', '.join(bad[-3:])}" if bad else "")
     gap = copy.gap()
     hole = f"; none from {format_clock(gap[0].at, now=now)} to {format_clock(gap[1].at, now=now)}" if gap else ""
-    where = f"; it is at {copy.where}" if copy.where and copy.away else ""
+    where = f"; {describe_place(copy.where)}" if copy.where and copy.away else ""
     return f"{head}{what}{damaged}{hole}" + (f"; {copy.away}{where}" if copy.away else "")
 
 
@@ -137,6 +140,7 @@ def _copy_value(copy: CopyCandidate) -> dict[str, Any]:
         "as_of": format_iso(newest.at) if newest else None, "bytes": newest.bytes if newest else None,
         "entries": newest.entries if newest else None,
         "damaged": [each.name for each in copy.points if each.sound is False],
+        "not_whole": {each.name: list(each.missing) for each in copy.points if each.missing},
         "gap": [format_iso(each.at) for each in gap] if gap else None,
     }  # fmt: skip
 

@@ -7,7 +7,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.rotation import Disk, RotationSet
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.run_values import report_value
-from orchestrator.planners.identify_disk import DeviceState, IdentifiedDevice, VisitOutcome, VisitResult
+from orchestrator.planners.identify_disk import NOT_NOW, IdentifiedDevice, VisitOutcome, VisitResult
 from orchestrator.planners.rotation import DiskRequest, SetHealth
 from orchestrator.views.format import format_iso
 
@@ -65,7 +65,7 @@ def scan_value(visits: Sequence[VisitResult], others: Sequence[IdentifiedDevice]
 
 def visit_outcome(ended: VisitResult) -> Outcome:
     """Return the outcome of a visit, as for runs: it waits where another visit goes on."""
-    if ended.seen is DeviceState.VISITED:
+    if ended.seen in NOT_NOW:
         return Outcome.WAITING
     return {VisitOutcome.DONE: Outcome.DONE, VisitOutcome.REFUSED: Outcome.REFUSED}.get(ended.ending, Outcome.FAILED)
 

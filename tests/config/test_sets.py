@@ -82,6 +82,19 @@ def test_datasets_go_to_disks_with_pools(tmp_path: Path) -> None:
     )
 
 
+def test_a_set_may_grow_from_its_first_disk_to_those_that_shall_stay_away(tmp_path: Path) -> None:
+    (found,) = loaded(tmp_path, AIMED, "[set.offsite]\naway-at-least = 1\nuse-again = true\n" + DISK).sets
+    assert (found.away_at_least, found.use_again, len(found.disks)) == (1, True, 1)
+
+
+def test_a_set_that_no_disk_can_serve_is_told_before_there_is_a_disk(tmp_path: Path) -> None:
+    tank = 'engine = "sets"\nsource = "tank/x"\ntarget = "offsite"\n[sets]\nlabel = "nightly"\n'
+    (mistake,) = refused(tmp_path, AIMED, SET, tank=tank)
+    assert told((mistake,)) == ["tank.toml:3:target"]
+    assert 'job "photos" copies files there: no disk can hold both' in mistake.what
+    assert "[set.offsite-datasets]" in mistake.expected
+
+
 MISTAKES = [
     ("[set.offsite]\nexpect = 'newest'\n", 2, "set.offsite.expect", '"newest" does not fit'),
     ("[set.offsite]\nfresh-within = '7x'\n", 2, "set.offsite.fresh-within", '"7x" does not fit'),
@@ -91,7 +104,6 @@ MISTAKES = [
     ("[set.offsite]\norder = ['red']\n", 2, "set.offsite.order", "means nothing here"),
     (SET + DISK + "days = ['monday']\n", 5, "disk.red.days", "means nothing here"),
     (SET + DISK + "days = ['someday']\n", 5, "disk.red.days", '"someday" does not fit'),
-    ("[set.offsite]\naway-at-least = 1\n" + DISK, 2, "set.offsite.away-at-least", "1 of 1 would leave no disk"),
     ("[set.offsite]\nexpect = 'weekday'\n" + DISK, 2, "set.offsite.expect", "no disk of the set has days"),
     ("[set.offsite]\nexpect = 'fixed'\norder = ['x', 'red']\n" + DISK, 3, "set.offsite.order", 'disk "x" is not of this set'),
     ("[set.offsite]\nexpect = 'fixed'\norder = ['red', 'red']\n" + DISK, 3, "set.offsite.order", 'disk "red" stands there twice'),

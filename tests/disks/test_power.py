@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from orchestrator.disks.power import find_asleep, note_asleep, rescan_pipeline, socket_of, wake_disks
+from orchestrator.disks.power import find_asleep, forget_asleep, note_asleep, rescan_pipeline, socket_of, wake_disks
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.planners.rotation_world import disk
 
@@ -47,5 +47,12 @@ def test_it_sleeps_until_it_is_taken_out_or_woken(tmp_path: Path) -> None:
     )
     assert wake_disks([disk(), disk(identity="another")], woken, notes) == (disk(),)
     assert str(rescan_pipeline("host6")) in map(str, woken.requested)
+    assert find_asleep(disk(), notes) is not None, (
+        "until a visit of it begins, nothing automatic takes it for a new arrival"
+    )
+    (tmp_path / disk().identity).touch()
+    assert wake_disks([disk()], ScriptedExecutor({}), notes, str(tmp_path)) == (), "it is awake"
+    forget_asleep(disk(), notes)
     assert find_asleep(disk(), notes) is None
+    forget_asleep(disk(), notes)
     assert wake_disks([disk()], ScriptedExecutor({}), notes) == ()

@@ -136,6 +136,23 @@ def test_the_newest_copy_is_the_newest_proved_one_that_is_there(history: History
     assert history.views.health_facts("mail").newest_copy is None
 
 
+def test_a_copy_that_a_wrong_clock_dated_counts_only_where_there_is_no_other(history: History) -> None:
+    run = begin(history)
+    for name, day in (("now", 1), ("ahead", 30)):
+        at = later(days=day)
+        history.point_made("photos", "red", name, run, entries=1, bytes=1, taken=at, now=at)
+        history.point_verified("photos", "red", name, run, at)
+    newest = [
+        [(copy.name, copy.current_at) for copy in history.views.health_facts("photos", latest=latest).copies]
+        for latest in (None, later(days=2), later(hours=1))
+    ]
+    ahead = [("ahead", later(days=30))]
+    assert newest == [ahead, [("now", later(days=1))], ahead]
+    history.point_current("photos", "red", "ahead", run, later(days=2))
+    facts = history.views.health_facts("photos", latest=later(days=3))
+    assert facts.newest_copy == later(days=2), "a run that found it current says when"
+
+
 def test_a_point_whose_instant_is_unknown_counts_once_it_is_confirmed(history: History) -> None:
     run = begin(history)
     history.points_seen("photos", "red", {"by hand": None}, NOON)

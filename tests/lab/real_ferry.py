@@ -28,7 +28,7 @@ from orchestrator.process.pipeline import pipeline_failure
 from tests.engines.zfs.model_run import Cut, Ferry, Mishap, requested, unharmed
 from tests.engines.zfs.sides import job
 from tests.lab.common import ENCRYPTED, Machine
-from tests.lab.hands import InGuest
+from tests.lab.guest_writer import GuestWriter
 from tests.lab.laboratory import Pair
 from tests.world import Node, Pool, ZfsError
 
@@ -135,7 +135,7 @@ class RealFerry(Ferry):
         ]
         place = Host(name=there.name, user="root") if wire else None
         super().__init__(source=pools[0], target=pools[1], job=job(place=place, **options))
-        self.hands = InGuest(machine, ssh_options=SHARED)
+        self.hands = GuestWriter(machine, ssh_options=SHARED)
         self.told: list[str] = []
         self.link_dies = False
         self.on_wait: Callable[[], object] = lambda: None

@@ -16,7 +16,7 @@ from orchestrator import compose
 from orchestrator.runner.run import run_job
 from orchestrator.views.run_history import run_details_value
 from tests.lab.common import ENCRYPTED, Machine
-from tests.lab.hands import InGuest
+from tests.lab.guest_writer import GuestWriter
 from tests.lab.kits import keep_kit
 
 PLACES = {"vault": "vault/copies", "second": "second/copies"}
@@ -90,7 +90,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class RowRecord:
     """What history tells of one row in a run."""
 
     outcome: str
@@ -146,7 +146,7 @@ class Table:
             tools = compose.make_run_context(
                 job, self.where, history, notify=_ignored, log=_ignored, stop=stop, ssh_options=()
             )
-            hands = InGuest(self.machine, user=self.user, ssh_options=self.ssh_options)
+            hands = GuestWriter(self.machine, user=self.user, ssh_options=self.ssh_options)
             report = run_job(job, replace(tools, writer=lambda _: hands), why="a row", allowed=turn.allow)
         with compose.open_history_reader(self.where) as views:
             story = views.run(report.run)
@@ -167,7 +167,9 @@ class Table:
         together = "rows/" if turn.source.startswith(f"{TOGETHER}/") else ""
         return f"{self.places[turn.place]}/{together}{turn.source.rpartition('/')[2]}"
 
-    def _run_group(self, group: Sequence[tuple[Row, Turn]], rows: Sequence[Row]) -> Iterator[tuple[Row, Turn, Told]]:
+    def _run_group(
+        self, group: Sequence[tuple[Row, Turn]], rows: Sequence[Row]
+    ) -> Iterator[tuple[Row, Turn, RowRecord]]:
         """One run for all of a group, and what it tells of each."""
         (row, turn), *_ = group
         if row.alone:
@@ -184,7 +186,7 @@ class Table:
         source, copy = turn.source, self.copy(turn)
         return re.sub(r"\$([sc])(?![a-z])", lambda found: source if found[1] == "s" else copy, text)
 
-    def _judged(self, turn: Turn, told: Told) -> Iterable[str]:
+    def _judged(self, turn: Turn, told: RowRecord) -> Iterable[str]:
         """What is not as the turn says."""
         for key in ("outcome", "attempts", "resumed"):
             if getattr(told, key) != getattr(turn, key):
@@ -220,17 +222,17 @@ def _groups(going: Iterable[tuple[Row, Turn]]) -> Iterator[list[tuple[Row, Turn]
     return (list(group) for _, group in groupby(sorted(going, key=run_of), key=run_of))
 
 
-def told_alone(story: Mapping[str, Any]) -> Told:
+def told_alone(story: Mapping[str, Any]) -> RowRecord:
     """A run that is one row's."""
     steps = _steps(story)
     errors = [attempt["why"] for attempt in story["attempt"] if attempt["why"]]
-    return Told(
+    return RowRecord(
         outcome=story["outcome"], attempts=story["attempts"], resumed=story["resumed"], sends=_sends(steps),
         reasons=[story["why"], story["hint"], *story["evidence"], *story["warnings"], *errors, *map(_reason, steps)],
     )  # fmt: skip
 
 
-def told_of(story: Mapping[str, Any], *names: str) -> Told:
+def told_of(story: Mapping[str, Any], *names: str) -> RowRecord:
     """What a run of several rows tells of one, by the names of its datasets."""
     ours = re.compile("|".join(rf"{re.escape(name)}(?![\w-])" for name in names))
     steps = [step for step in _steps(story) if ours.search(step["action"])]
@@ -239,7 +241,7 @@ def told_of(story: Mapping[str, Any], *names: str) -> Told:
     outcome = REFUSED if refused else story["outcome"] if story["outcome"] != FAILED else DONE
     if any(step["error"] for step in steps) or (story["outcome"] == FAILED and not _refusals(story)):
         outcome = FAILED
-    return Told(
+    return RowRecord(
         outcome=outcome, attempts=story["attempts"], resumed=any(send.endswith("the rest") for send in sends), sends=sends,
         reasons=[*refused, *filter(ours.search, story["warnings"]), *map(_reason, steps)],
     )  # fmt: skip

@@ -24,7 +24,7 @@ from orchestrator.engines.zfs.survey.resume_token import parse_token
 from orchestrator.engines.zfs.survey.survey import survey
 from tests.engines.zfs.sides import ASKED, COPY, SOURCE, job, side
 from tests.lab.common import ENCRYPTED, GIVE_KEY, Machine
-from tests.lab.hands import InGuest, carry
+from tests.lab.guest_writer import GuestWriter, carry
 from tests.lab.laboratory import Pair
 from tests.lab.pools import guids
 
@@ -54,7 +54,7 @@ def test_a_tree_is_carried_and_carried_on(master: Machine) -> None:
         "zfs create -o mountpoint=/etc/photos -o sharenfs=off -o compression=lz4 -o user:x=y tank/photos/here && "
         "zfs snapshot -r 'tank/photos@two -x:y'"
     )
-    hands = InGuest(master)
+    hands = GuestWriter(master)
     first = carry(hands, job())
     assert [type(decision) for decision in first] == [Plan, NothingToDo]
     assert guids(master, "tank/photos") == guids(master, COPIED)
@@ -94,7 +94,7 @@ def test_a_first_send_that_was_cut_goes_on(master: Machine, flavour: str) -> Non
     receive = commands.receive_arguments(COPIED, DatasetType.FILESYSTEM, first=True, properties=True, flags=SendFlags())
     line = " ".join(("zfs", *receive))
     receiving = master.popen(f"(zfs send -PLcep tank/photos@one | head -c 2000000; exec sleep 600) | exec {line}")
-    hands = InGuest(master)
+    hands = GuestWriter(master)
 
     def told() -> str:
         return master.sh(f"zfs get -H -o value receive_resume_token {COPIED}", check=False).text
@@ -139,7 +139,7 @@ def stream(words: tuple[str, ...], *received: str) -> tuple[Command, Command]:
 @pytest.mark.flavours("trixie", "bookworm")
 def test_each_way_a_token_goes_stale_has_its_sentence(master: Machine) -> None:
     pools(master)
-    hands = InGuest(master)
+    hands = GuestWriter(master)
     carry(hands, job(properties=False))
     master.sh("head -c 3M /dev/urandom > /tank/photos/b && zfs snapshot tank/photos@two")
     master.sh(f"zfs send -Lce -i @one tank/photos@two | head -c 2000000 | zfs receive -s -u {COPIED}", check=False)
@@ -173,7 +173,7 @@ def test_each_way_a_token_goes_stale_has_its_sentence(master: Machine) -> None:
 @pytest.mark.flavours("trixie", "bookworm")
 def test_what_real_failures_are_called(master: Machine) -> None:
     pools(master)
-    hands = InGuest(master)
+    hands = GuestWriter(master)
     carry(hands, job())
     master.sh("head -c 30M /dev/urandom > /tank/photos/b && zfs snapshot tank/photos@two")
     master.sh(f"zfs create -o quota=10M vault/tight && zfs create tank/empty && zfs snapshot tank/empty@e && {ENCRYPTED} tank/sealed && "
@@ -203,7 +203,7 @@ def test_what_real_failures_are_called(master: Machine) -> None:
     fails(more, COPIED, kind=BaseGone, says="is not the one that this stream starts from")
     master.sh("zfs unload-key -a 2>/dev/null; zfs unmount tank/sealed; zfs unload-key tank/sealed")
     fails(("send", "tank/sealed@s"), "vault/x", kind=PermissionDenied, says="a key is not loaded")
-    weak = InGuest(master, user="ferry")
+    weak = GuestWriter(master, user="ferry")
     denied = weak.fails(*stream(whole, "vault/x"))
     assert isinstance(denied, PermissionDenied), denied
     refused = weak.fails(*stream(whole, "vault/x")[:1], commands.abort_command("vault/x", CommandHost(sudo=True)))
@@ -214,7 +214,7 @@ def test_a_pool_without_room_keeps_what_arrived(master: Machine) -> None:
     master.pool("tank")
     master.pool("vault", "128M")
     master.sh("zfs create tank/photos && head -c 120M /dev/urandom > /tank/photos/a && zfs snapshot tank/photos@one")
-    hands = InGuest(master)
+    hands = GuestWriter(master)
     with pytest.raises(TargetFull, match="no space left"):
         carry(hands, job())
     seen = survey(job(), ASKED, hands)
@@ -225,7 +225,7 @@ def test_a_pool_without_room_keeps_what_arrived(master: Machine) -> None:
 @pytest.mark.flavours("trixie", "bookworm")
 def test_bookmarks_and_holds_are_made_and_let_go_again_and_again(master: Machine) -> None:
     pools(master)
-    hands = InGuest(master)
+    hands = GuestWriter(master)
     source, weak = side(SOURCE), side(SOURCE, programs=False)
     marks = tuple(("tank/photos", "one", f"m{number}") for number in range(20))
     for place in (source, weak, source):
@@ -254,7 +254,7 @@ def test_bookmarks_and_holds_are_made_and_let_go_again_and_again(master: Machine
 def test_a_stream_that_was_passed_over_is_no_proof(master: Machine) -> None:
     """zfs receive ends with 0 when a snapshot of that name is there, whatever is in it."""
     pools(master)
-    hands = InGuest(master)
+    hands = GuestWriter(master)
     carry(hands, job())
     master.sh(f"zfs snapshot tank/photos@two && zfs snapshot {COPIED}@two")
     result = hands.one(*stream(("send", "-i", "@one", "tank/photos@two"), COPIED))
@@ -272,7 +272,7 @@ def test_a_placeholder_becomes_a_copy_when_its_dataset_is_included(master: Machi
     pools(master)
     master.sh("zfs create tank/photos/mid && zfs create tank/photos/mid/deep && zfs snapshot -r tank/photos@two && "
               "zfs destroy tank/photos/mid@two")  # fmt: skip
-    hands = InGuest(master)
+    hands = GuestWriter(master)
     carry(hands, job())
     assert values(master, f"{COPIED}/mid", "poolferry:placeholder", "canmount") == ("on local", "off local")
     master.sh("head -c 1M /dev/urandom > /tank/photos/mid/a && zfs snapshot tank/photos/mid@three")
@@ -294,7 +294,7 @@ def test_encrypted_datasets_travel_as_they_lie(master: Machine) -> None:
     pools(master)
     master.sh(f"{ENCRYPTED} tank/photos/sealed && head -c 1M /dev/urandom > /tank/photos/sealed/a && zfs snapshot tank/photos/sealed@s "
               "&& zfs unmount tank/photos/sealed && zfs unload-key tank/photos/sealed")  # fmt: skip
-    hands = InGuest(master)
+    hands = GuestWriter(master)
     carry(hands, job())
     assert guids(master, "tank/photos") == guids(master, COPIED)
     assert values(master, f"{COPIED}/sealed", "encryption", "keystatus", "poolferry:flags") == (
@@ -324,7 +324,7 @@ def test_an_ordinary_user_carries_with_rights_or_with_sudo(master: Machine) -> N
 
 
 def _carries(master: Machine, *, sudo: bool) -> None:
-    hands = InGuest(master, user="ferry")
+    hands = GuestWriter(master, user="ferry")
     requested = job(sudo=sudo)
     carry(hands, requested)
     master.sh("zfs snapshot tank/photos@two")
@@ -346,7 +346,7 @@ def test_two_machines_push_and_pull(pair: Pair) -> None:
     pools(master, backup)
     master.sh("zfs create 'tank/photos/a b:c' && zfs snapshot -r 'tank/photos@two -x:y'")
     there, here = Host(name="backup", user="root"), Host(name="master", user="root")
-    pushing, pulling = InGuest(master, ssh_options=SHARED), InGuest(backup, ssh_options=SHARED)
+    pushing, pulling = GuestWriter(master, ssh_options=SHARED), GuestWriter(backup, ssh_options=SHARED)
     limited = PipeOptions(rate_limit=Bytes(8 << 20), buffer=Bytes(4 << 20))
     carry(pushing, job(place=there, pipe=limited))
     assert guids(master, "tank/photos") == guids(backup, COPIED)

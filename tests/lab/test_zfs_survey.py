@@ -17,7 +17,7 @@ from orchestrator.engines.zfs.survey.survey import survey
 from tests.engines.zfs.sides import ASKED, job
 from tests.lab.common import ENCRYPTED, Machine
 from tests.lab.frail import FrailPool
-from tests.lab.hands import InGuest
+from tests.lab.guest_writer import GuestWriter
 from tests.lab.laboratory import Pair
 from tests.lab.virtual import VirtualMachine
 
@@ -44,7 +44,7 @@ def test_both_sides_as_they_are(master: Machine, flavour: str) -> None:
         "head -c 1M /dev/urandom > /vault/copies/photos/new && zpool sync && "
         f"{ENCRYPTED} vault/copies/photos/sealed"
     )
-    hands = InGuest(master)
+    hands = GuestWriter(master)
     seen = survey(job(), ASKED, hands)
     assert len(hands.ran) == 3  # the source does not know the newest there, so all of the target was looked at
     source, target = seen.source, seen.target
@@ -77,7 +77,7 @@ def test_both_sides_as_they_are(master: Machine, flavour: str) -> None:
 def test_a_flat_look_sees_the_root_alone_and_holds_of_ours_by_their_marks(master: Machine) -> None:
     sources(master)
     master.pool("vault")
-    seen = survey(job(recursive=False, catch_up="kept"), ASKED, InGuest(master))
+    seen = survey(job(recursive=False, catch_up="kept"), ASKED, GuestWriter(master))
     assert {name: len(one.snapshots) for name, one in seen.source.datasets.items()} == {"": 2}
     assert set(seen.created) == {one.guid for one in seen.source.datasets[""].snapshots}
     now = float(master.sh("date +%s").text)
@@ -93,12 +93,12 @@ def test_a_flat_look_sees_the_root_alone_and_holds_of_ours_by_their_marks(master
         hold_bookmark_name(other, snapshot.guid),
     )
     master.sh("; ".join(f"zfs bookmark tank/photos@10 tank/photos#{mark}" for mark in marks))
-    assert survey(job(), ASKED, InGuest(master)).held == {"": ("10",)}
+    assert survey(job(), ASKED, GuestWriter(master)).held == {"": ("10",)}
 
 
 def test_what_is_absent_is_no_failure_and_what_fails_is_nothing_else(master: Machine) -> None:
     sources(master)
-    hands = InGuest(master)
+    hands = GuestWriter(master)
     nowhere = survey(job(), ASKED, hands)
     assert (nowhere.target.datasets, nowhere.target.above) == ({}, frozenset())
     master.pool("vault")
@@ -120,7 +120,7 @@ def test_an_ordinary_user_sees_everything_and_is_told_what_it_may(master: Machin
     sources(master)
     master.pool("vault")
     master.sh("zfs create vault/copies")
-    hands = InGuest(master, user="ferry")
+    hands = GuestWriter(master, user="ferry")
     seen = survey(job(), ASKED, hands)
     assert set(seen.source.datasets) == {"", "a b:c", "-v", "clone"}
     assert not seen.source.programs
@@ -137,14 +137,14 @@ def test_an_ordinary_user_sees_everything_and_is_told_what_it_may(master: Machin
 
 def test_advice_names_what_is_wrong(master: Machine) -> None:
     sources(master)
-    said = {line.subject: line for line in ENGINE.advise(job(), InGuest(master))}
+    said = {line.subject: line for line in ENGINE.advise(job(), GuestWriter(master))}
     assert said["source tank/photos"].good
     assert (said["target vault/copies/photos"].good, said["target vault/copies/photos"].text) == (
         False, "the pool vault is not imported: zpool import vault",
     )  # fmt: skip
     master.pool("vault", options=["-d"])  # no features at all
     master.sh("mv /usr/bin/mbuffer /usr/bin/gone")
-    said = {line.subject: line for line in ENGINE.advise(job(source=Location(path="tank/nope")), InGuest(master))}
+    said = {line.subject: line for line in ENGINE.advise(job(source=Location(path="tank/nope")), GuestWriter(master))}
     assert "is not installed" in said["mbuffer here"].text
     assert not said["mbuffer here"].hinders
     assert (said["source tank/nope"].good, said["target vault/copies/photos"].good) == (False, True)
@@ -160,10 +160,10 @@ def test_a_suspended_pool_is_told_at_once(master: VirtualMachine) -> None:
     master.sh("zfs create vault/copies")
     vault.fail()
     with pytest.raises(OutsideError, match="the pool vault is suspended") as failure:
-        survey(job(), ASKED, InGuest(master))
+        survey(job(), ASKED, GuestWriter(master))
     assert "zpool clear vault" in failure.value.hint
     vault.mend()
-    assert survey(job(), ASKED, InGuest(master)).target.above == frozenset({"vault", "vault/copies"})
+    assert survey(job(), ASKED, GuestWriter(master)).target.above == frozenset({"vault", "vault/copies"})
 
 
 @pytest.mark.flavours("trixie", "bookworm")
@@ -172,7 +172,7 @@ def test_over_ssh_each_side_is_one_login(pair: Pair) -> None:
     sources(master)
     backup.pool("vault")
     there = Host(name="backup", user="root")
-    hands = InGuest(master, ssh_options=("-oControlMaster=auto", "-oControlPath=/run/%C", "-oControlPersist=60"))
+    hands = GuestWriter(master, ssh_options=("-oControlMaster=auto", "-oControlPath=/run/%C", "-oControlPersist=60"))
     seen = survey(job(place=there), ASKED, hands)
     assert [line.startswith("ssh ") for line in sorted(hands.ran)] == [False, True]
     assert seen.target.root == Location(path="vault/copies/photos", host=there)
@@ -180,7 +180,7 @@ def test_over_ssh_each_side_is_one_login(pair: Pair) -> None:
         frozenset({"vault"}), int(backup.sh("zpool get -Hp -o value guid vault").text),
     )  # fmt: skip
     pulling = job(source=Location(path="tank/photos", host=Host(name="master", user="ferry")))
-    seen = survey(pulling, ASKED, InGuest(backup, user="ferry"))
+    seen = survey(pulling, ASKED, GuestWriter(backup, user="ferry"))
     assert len(seen.source.datasets) == 4
     assert (seen.source.programs, seen.source.mbuffer) == (False, True)
 
@@ -190,5 +190,5 @@ def test_hosts_that_cannot_be_asked(pair: Pair) -> None:
     nobody = Host(name="backup", user="nobody")
     for host, kind in ((Host(name="nowhere"), HostUnreachable), (nobody, PermissionDenied)):
         with pytest.raises(kind) as failure:
-            survey(job(place=host), ASKED, InGuest(pair.master))
+            survey(job(place=host), ASKED, GuestWriter(pair.master))
         assert not isinstance(failure.value, NotNow)

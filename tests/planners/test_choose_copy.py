@@ -128,3 +128,10 @@ def test_where_nothing_is_that_old_the_sentence_says_so() -> None:
     why = choose_copy([copy("a", held(1))], at=NOW - timedelta(days=9)).why
     assert why.startswith("no copy holds a verified and sound point as old as ")
     assert why.endswith("+00:00")
+
+
+def test_a_point_that_lacks_a_part_is_no_choice_and_says_what_it_lacks() -> None:
+    part = replace(held(1), missing=("tank/photos/docs",))
+    assert chosen(choose_copy([copy("disk", held(3), part)])) == ("disk", held(3).name), "a whole point is preferred"
+    nothing = choose_copy([copy("disk", part)])
+    assert (nothing.copy, f"{part.name} is not whole: it lacks tank/photos/docs" in nothing.why) == (None, True)

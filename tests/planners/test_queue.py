@@ -54,6 +54,12 @@ def test_the_oldest_begin_first_and_only_so_many() -> None:
     assert begin(turn(*jobs, running={"x": "there"})) == ["a"]
 
 
+def test_nothing_begins_at_a_place_that_somebody_else_uses() -> None:
+    jobs = [job(name, "every 60") for name in "ab"]
+    found = turn(*jobs, held={jobs[0].target.name: "a visit of disk red goes on"})
+    assert (begin(found), whys(found)) == (["b"], {"a": "a visit of disk red goes on"})
+
+
 def test_a_priority_comes_before_age_and_a_disk_before_a_nightly_run() -> None:
     nightly, disk = job("nightly", "daily 02:30"), job("disk", "on attach")
     first = replace(job("first", "daily 02:30"), priority=1)

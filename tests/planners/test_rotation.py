@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.domain.rotation import EXPECTS, WEEKDAYS, DiskState, IncrementBase, RotationSet
+from orchestrator.domain.rotation import EXPECTS, WEEKDAYS, DiskState, IncrementBase, RotationSet, describe_place
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.planners.rotation import (
     DiskRequest,
@@ -129,6 +129,26 @@ def test_too_many_members_at_home() -> None:
     told = judge_set(rotation("a", "b", "c", away_at_least=2), [*here, member("c")], NOW).all_here
     assert told == "2 members of the set offsite are here (a, b): 2 disks at least should be away"
     assert judge_set(declared, [member("a", standing=DiskState.LOST, here=True)], NOW).all_here == ""
+    told = judge_set(rotation("a", away_at_least=1), [member("a", here=True)], NOW).all_here
+    assert told == "the set offsite has 1 disk, and 1 at least should be away: enroll another one"
+
+
+def test_a_disk_that_was_just_visited_is_not_asked_for() -> None:
+    declared = rotation("a")
+    for seconds, begins in (
+        (30, "No disk is needed now: the last visit ended 30 s ago. The next one is disk a: its copy is the oldest."),
+        (7200, "Please plug in disk a: its copy is the oldest."),
+        (-30, "Please plug in disk a: its copy is the oldest."),
+    ):
+        members = [member("a", 0, visited=NOW - timedelta(seconds=seconds))]
+        told = describe_request(declared, choose_disk(declared, members, NOW), judge_set(declared, members, NOW), NOW)
+        assert told.startswith(begins), told
+
+
+def test_places_that_visits_note_are_told_in_words() -> None:
+    assert describe_place("office") == "it is at: office"
+    assert describe_place("in transit") == "it was taken away after its last visit, and nobody said where to"
+    assert (describe_place("here"), describe_place("")) == ("it was last at this machine", "")
 
 
 def test_the_request_names_the_disk_the_others_and_the_age() -> None:

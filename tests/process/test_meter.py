@@ -46,11 +46,11 @@ class World:
 
 
 def silence(world: World, after: float) -> StallDetector:
-    class Told(StallDetector):
+    class WorldDetector(StallDetector):
         def _look(self) -> dict[int, tuple[int | None, int]]:
             return world.look()
 
-    return Told({7}, after, lambda: world.ours, 0.0)
+    return WorldDetector({7}, after, lambda: world.ours, 0.0)
 
 
 def test_silence_lasts_from_the_last_movement() -> None:

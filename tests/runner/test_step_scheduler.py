@@ -16,7 +16,7 @@ def steps(*names: str) -> tuple[Step, ...]:
     return tuple(Step(action=name, why="", worker=name[0], work=work, expected=None) for name in names)
 
 
-class Told:
+class StageLog:
     """What a stage did, in order; "(" and ")" stand around what is recorded at once."""
 
     def __init__(self, says: Callable[[str], str] = lambda _: "on") -> None:
@@ -51,21 +51,21 @@ class Told:
 
 
 def test_one_lane_after_the_other_and_one_record_between_two_steps() -> None:
-    assert "".join(Told().run(steps("a1", "b1", "a2"), 1)) == "(+a1)(-a1+a2)(-a2+b1)(-b1)"
+    assert "".join(StageLog().run(steps("a1", "b1", "a2"), 1)) == "(+a1)(-a1+a2)(-a2+b1)(-b1)"
 
 
 def test_a_lane_that_ends_leaves_the_others_and_all_leaves_none() -> None:
     stage = steps("a1", "a2", "b1", "b2", "c1")
     assert (
-        "".join(Told(lambda name: "lane" if name == "a1" else "on").run(stage, 1))
+        "".join(StageLog(lambda name: "lane" if name == "a1" else "on").run(stage, 1))
         == "(+a1)(-a1+b1)(-b1+b2)(-b2+c1)(-c1)"
     )
-    assert "".join(Told(lambda name: "all" if name == "b1" else "on").run(stage, 1)) == "(+a1)(-a1+a2)(-a2+b1)(-b1)"
+    assert "".join(StageLog(lambda name: "all" if name == "b1" else "on").run(stage, 1)) == "(+a1)(-a1+a2)(-a2+b1)(-b1)"
 
 
 @pytest.mark.parametrize("most", [2, 3, None])
 def test_side_by_side_each_lane_keeps_its_order(most: int | None) -> None:
-    told = Told()
+    told = StageLog()
     names = [f"{worker}{number}" for number in range(9) for worker in "abcd"]
     words = told.run(steps(*names), most)
     assert sorted(word[1:] for word in words if word[0] == "+") == sorted(names)
@@ -82,9 +82,9 @@ def test_side_by_side_each_lane_keeps_its_order(most: int | None) -> None:
 
 def test_never_more_at_once_than_allowed_and_nothing_begins_after_all() -> None:
     running = most = 0
-    for word in Told(lambda name: "all" if name == "c1" else "on").run(steps("a1", "b1", "c1", "d1", "e1"), 2):
+    for word in StageLog(lambda name: "all" if name == "c1" else "on").run(steps("a1", "b1", "c1", "d1", "e1"), 2):
         running += {"+": 1, "-": -1}.get(word[0], 0)
         most = max(most, running)
     assert most == 2
-    words = Told(lambda _: "all").run(steps(*(f"{chr(97 + number)}1" for number in range(9))), 2)
+    words = StageLog(lambda _: "all").run(steps(*(f"{chr(97 + number)}1" for number in range(9))), 2)
     assert [word for word in words if word[0] == "+"] == ["+a1", "+b1"]

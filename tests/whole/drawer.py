@@ -51,6 +51,16 @@ class Drawer:
     def declare(self, more: str = "") -> None:
         (self.ferry.config / "targets.toml").write_text(f"[set.offsite]\npower-off = false\n{more}")
 
+    def identity(self, name: str) -> str:
+        """The identity of a disk, as targets.toml declares it."""
+        text = (self.ferry.config / "targets.toml").read_text().split(f"[disk.{self.full(name)}]")[1]
+        return text.split('identity = "')[1].split('"')[0]
+
+    def declare_again(self, more: str) -> None:
+        """Adds keys to the set, whose disks stay declared."""
+        file = self.ferry.config / "targets.toml"
+        file.write_text(file.read_text().replace("power-off = false\n", f"power-off = false\n{more}"))
+
     def job(self, name: str, more: str = "") -> None:
         text = f'engine = "rsync"\nsource = "{self.source}"\ntarget = "offsite"\n{more}'
         (self.ferry.config / "jobs" / f"{name}.toml").write_text(text)

@@ -8,8 +8,8 @@ from tempfile import mkdtemp
 
 import pytest
 
-from tests.whole.house import House, facts
-from tests.whole.sshd import Sshd
+from tests.whole.house import House, facts, family, kill, wait_until
+from tests.whole.sshd import Sshd, make_key
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 _PLAIN = "setpriv --reuid=1234 --regid=1234 --clear-groups"
@@ -80,5 +80,50 @@ def test_a_check_of_the_system_names_programs_that_are_not_gnus(house: House, tm
         ran = house.run()
         assert "not GNU's" in ran["why"], ran
         assert f"-F {server.folder}/client" in str(ran["evidence"]), "the line works as it stands"
+    finally:
+        server.stop()
+
+
+def test_a_first_mirror_over_ssh_that_is_killed_has_its_manifest_after_the_next_run(
+    house: House, tmp_path: Path
+) -> None:
+    server = Sshd(tmp_path / "sshd")
+    server.start()
+    try:
+        for number in range(20):
+            house.write(f"small/{number}", "x")
+        house.write("large", os.urandom(3 << 20))
+        told = {"target": server.url(house.target), "rsync": {"points": False, "delete": True}}
+        house.job(**told, pipe={**server.pipe, "rate_limit": "500k"})
+        for moment in (".poolferry/target.json", "small/5"):
+            process = house.start()
+            wait_until((house.target / moment).exists)
+            for pid in (process.pid, *(pid for pid, _ in family(process.pid)), *server.sessions()):
+                kill(pid)
+            house.ended(process)
+        house.job(**told, pipe=server.pipe)
+        ran = house.run()
+        assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+        assert house.call("verify", "photos").code == 0
+        assert house.run().outcome == "nothing-to-do"
+    finally:
+        server.stop()
+
+
+def test_a_host_key_that_changed_has_a_hint_of_its_own(house: House, tmp_path: Path) -> None:
+    server = Sshd(tmp_path / "sshd")
+    make_key(tmp_path / "former")
+    known = server.folder / "known_hosts"
+    known.write_text(f"[127.0.0.1]:{server.port} {(tmp_path / 'former.pub').read_text()}")
+    server.start()
+    try:
+        house.write("file", "content")
+        ran = house.run(house.job(target=server.url(house.target), pipe=server.pipe))
+        assert "another one than before" in ran["why"], ran
+        assert "ssh-keygen -R HOST" in ran["hint"]
+        name = f"[127.0.0.1]:{server.port}"
+        subprocess.run(["ssh-keygen", "-q", "-R", name, "-f", known], check=True, capture_output=True)
+        server.know(server.port)
+        assert house.run().outcome == "done"
     finally:
         server.stop()

@@ -36,14 +36,15 @@ def enroll(terminal: Terminal, /, **words: Any) -> int:
         return 3
     disk = made.disk
     sticker = f"{disk.name} · set {disk.set} · {compose.now().astimezone():%Y-%m}"
-    value = {
+    done: dict[str, object] = {
         "disk": disk.name, "set": disk.set, "identity": disk.identity, "content": disk.content, "id": made.id,
-        "outcome": "done", "sticker": sticker,
+        "outcome": "done", "sticker": sticker, "daemon": made.daemon,
     }  # fmt: skip
-    terminal.answer(value, [
+    terminal.answer(done, [
         f"{made.device} is disk {disk.called} of the set {disk.set} now, and may be unplugged",
         f"write this on its sticker: {sticker}",
-        f"to try it: unplug it, plug it in again, and call {terminal.repeat('disks scan')}",
+        *([f"the daemon (process {made.daemon}) takes it in now"] if made.daemon else []),
+        f"for its first copy: {terminal.repeat(f'disks scan {disk.name}')}",
     ])  # fmt: skip
     return 0
 

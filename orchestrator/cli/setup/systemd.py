@@ -20,9 +20,9 @@ def systemd(terminal: Terminal, *, timer: bool, into: str, rules_into: str, show
 
     Nothing is enabled or started; udev's rule begins visits as soon as a disk is enrolled.
     """
-    from orchestrator.app.systemd_state import UnitRequest, install_units, unit_files
+    from orchestrator.app.systemd_state import SystemdSetup, install_units, unit_files
 
-    request = UnitRequest(into=into, rules_into=rules_into, timer=timer, remove=remove)
+    request = SystemdSetup(into=into, rules_into=rules_into, timer=timer, remove=remove)
     if show:
         units, rule = unit_files(terminal.where, request)
         texts = units | rule

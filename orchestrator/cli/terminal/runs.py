@@ -25,6 +25,7 @@ def run_and_show(
     why: str | None,
     allowed: frozenset[str] = frozenset(),
     only_due: bool = False,
+    scheduled: bool = False,
 ) -> int:
     """Run jobs, and show each end; return the exit code."""
     from orchestrator.app.run_jobs import run_jobs
@@ -33,7 +34,9 @@ def run_and_show(
         if end.heals:
             terminal.show([f"  to heal {line}" for line in end.heals])
 
-    ends = run_jobs(terminal, names, why=why or _run_reason(), allowed=allowed, only_due=only_due, hears=show)
+    ends = run_jobs(
+        terminal, names, why=why or _run_reason(), allowed=allowed, only_due=only_due, scheduled=scheduled, hears=show
+    )
     if ends.not_begun:
         terminal.say(f"not begun: {', '.join(ends.not_begun)}")
     terminal.answer_json(lambda: _value(ends, several=only_due or len(set(names)) > 1))

@@ -71,6 +71,14 @@ class SourceIdentifier(Protocol):
         ...
 
 
+class CompletenessReporter(Protocol):
+    """An engine whose copies have parts, each with points of its own."""
+
+    def incomplete_points(self, job: Job, world: Any, reader: Reader) -> Mapping[str, tuple[str, ...]]:
+        """Return each point of the copy with the parts that lack it, though the surveyed source has it; none: it is whole."""
+        ...
+
+
 class SizeEstimator(Protocol):
     """An engine whose programs can estimate what a copy will move."""
 

@@ -89,7 +89,7 @@ class SkippedEntries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageResults:
-    """What the successful steps of a stage promised and measured. `recorded`: the counts of the new manifest; None: there is none.
+    """The results that the successful steps of a stage promised, and their measures. `recorded`: the counts of the new manifest; None: there is none.
 
     `uncertain`: what the failed steps promised. It may be there all the same, as a program can die after its work is done.
     """

@@ -27,6 +27,7 @@ from orchestrator.engines.rsync.model import (
     OURS,
     PARTIAL,
     PARTIALS,
+    ROOT,
     TEMPORARY,
     WORK,
     PartialFile,
@@ -41,7 +42,7 @@ _NAMED = 5
 _SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are sent again, so that the rest is verified
 
 
-def close_rooms(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
+def close_folders(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     """Return the stage that closes our folders to other users.
 
     Why a work tree that others could enter is not resumed: they may have put a link or a file into it.
@@ -49,15 +50,20 @@ def close_rooms(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     if not world.target.open:
         return ()
     root, keeps = job.target.location, not options_of(job).points
-    command = script_commands.close_rooms_command(root, world.target.open, keeps_work=keeps)
-    return ((_small("close our folders to other users", "an older version left them open", command),),)
+    command = script_commands.close_folders_command(root, world.target.open, keeps_work=keeps)
+    why = "what others may enter or exchange could lead root elsewhere"
+    return ((_small("close our folders to other users", why, command),),)
 
 
 def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
     """Return warnings for a person about a run that does its work."""
     found = []
-    if world.target.open:
-        what = " and ".join(world.target.open)
+    if ROOT in world.target.open:
+        found.append(
+            f"{job.target.location} could be changed by other users of that machine; now it is root's, and only root writes there"
+        )
+    if closed := [folder for folder in world.target.open if folder != ROOT]:
+        what = " and ".join(closed)
         found.append(
             f"{what} in {job.target.location} could be entered by other users of that machine; now only by the owner (0700)"
         )
@@ -134,7 +140,9 @@ def _go_on(
         orphan = half.lies if half.orphan else b""
         command = script_commands.take_up_command(work, half.path, orphan=orphan, length=length)
         stages.append((_small(f"{'salvage' if half.orphan else 'shorten'} {shown}", why, command),))
-    append = commands.append_command(job, half.path, work, partial, here=world.here, there=world.there)
+    append = commands.append_command(
+        job, half.path, work, partial, here=world.here, there=world.there, led=world.target.led
+    )
     why = f"{show_size(have)} of {show_size(wanted)} are there"
     # Notes of an earlier attempt about its content are no longer valid.
     note = (f"{request.notes}/moved-on-{world.target.half.index(half)}", parse.format_moved_line(half.path))
@@ -491,7 +499,7 @@ def _nothing(job: Job, world: RsyncSurvey) -> NothingToDo:
 
 
 def _clearing(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
-    return (*close_rooms(job, world), *((remove_litter(job, world.target.litter),) if world.target.litter else ()))
+    return (*close_folders(job, world), *((remove_litter(job, world.target.litter),) if world.target.litter else ()))
 
 
 def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:

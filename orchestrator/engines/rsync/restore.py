@@ -26,7 +26,9 @@ _SHOWN = 5
 def survey_restore(wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
     """Return a survey of the requested data and the destination; a file restored into a folder keeps its name."""
     run = command_runner(reader)
-    kind = ask(run, script_commands.restore_source_command(_below(wanted)), lambda text: text.decode().strip())
+    kind = ask(
+        run, script_commands.restore_source_command(wanted.point.tree, wanted.path), lambda text: text.decode().strip()
+    )
 
     def look(to: Location) -> DestinationSurvey:
         parser = partial(_look, to, kind, wanted.path)
@@ -148,7 +150,7 @@ def _folder_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, asi
 def _file_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside: str, what: str) -> tuple[Step, ...]:
     """Return the steps of a single file: it is written in a folder of ours, and then gets its place."""
     tree, to = _below(wanted), seen.to
-    room = script_commands.file_room(to)
+    room = script_commands.file_folder(to)
     return (
         _prepare(aside, script_commands.begin_file_command(to, aside=aside, marker=_marker(job, wanted, ()))),
         _copy(what, to, "asked for", commands.restore_command(tree, room, job, folder=False)),

@@ -114,6 +114,11 @@ class ZfsEngine:
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return survey_points(job, reader)
 
+    def incomplete_points(self, job: Job, world: ZfsSurvey, reader: Reader) -> dict[str, tuple[str, ...]]:
+        from orchestrator.engines.zfs.survey.survey import incomplete_points
+
+        return incomplete_points(job, world.source, reader)
+
     def meter(self) -> ZfsMeter:
         return ZfsMeter()
 
@@ -204,8 +209,9 @@ class ZfsEngine:
 
         from orchestrator.engines.zfs.recovery.delegations import compare_delegations, count_received
         from orchestrator.engines.zfs.recovery.kit import survey_kit
+        from orchestrator.engines.zfs.recovery.kit_diff import parse_kit_content
 
-        then = json.loads(kit)  # from our own history
+        then = parse_kit_content(kit)
         if "datasets" not in then:
             return (), ""
         today = json.loads(survey_kit(job, now, reader).content)

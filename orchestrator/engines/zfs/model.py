@@ -306,6 +306,7 @@ class RenameAside:
     dataset: str
     to: str
     why: str
+    kind: DatasetType = DatasetType.FILESYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +316,7 @@ class RenameCopy:
     dataset: str
     to: str
     why: str
+    kind: DatasetType = DatasetType.FILESYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

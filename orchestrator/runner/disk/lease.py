@@ -26,7 +26,7 @@ _POOLS, _DEVICES = "/proc/spl/kstat/zfs", "/sys/class/block"
 _MOST = 1 << 16
 
 
-class LeaseKind(StrEnum):
+class LeasePurpose(StrEnum):
     """Kind of a lease: a running command, `disks attach`, or a restore that waits for the disk."""
 
     COMMAND = "command"
@@ -38,7 +38,7 @@ class LeaseKind(StrEnum):
 class DiskLease:
     """A lease on a disk. `purpose`: the command that has it, or asks for the disk; `pid`: its process, while it lives."""
 
-    kind: LeaseKind
+    kind: LeasePurpose
     disk: str
     purpose: str
     since: datetime
@@ -48,9 +48,9 @@ class DiskLease:
     def says(self) -> str:
         """Return the sentence for people."""
         since = f"{self.since.astimezone():%Y-%m-%d %H:%M}"
-        if self.kind is LeaseKind.COMMAND:
+        if self.kind is LeasePurpose.COMMAND:
             return f"disk {self.disk} is in use since {since} by {self.purpose} (process {self.pid}); visits wait until that ends"
-        if self.kind is LeaseKind.BY_HAND:
+        if self.kind is LeasePurpose.BY_HAND:
             return f"disk {self.disk} was attached by hand at {since}, and visits leave it as it is until it is ejected"
         return f"disk {self.disk} is wanted since {since} by {self.purpose}, and visits leave it plugged in and switched on"
 
@@ -58,9 +58,9 @@ class DiskLease:
     def hint(self) -> str:
         """Return the command that ends the lease, or serves it."""
         eject = f"poolferry disks eject {self.disk}"
-        if self.kind is LeaseKind.COMMAND:
+        if self.kind is LeasePurpose.COMMAND:
             return "wait for it; `poolferry status` shows what runs"
-        if self.kind is LeaseKind.BY_HAND:
+        if self.kind is LeasePurpose.BY_HAND:
             return f"when you are done with it: {eject}"
         return f"to go on with the restore: {self.purpose}; to give it up: {eject}"
 
@@ -156,7 +156,7 @@ def _living(disk: Disk, path: str) -> DiskLease | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         told = _parse(os.pread(descriptor, _MOST, 0))
-        return _lease(LeaseKind.COMMAND, disk, told, os.fstat(descriptor))
+        return _lease(LeasePurpose.COMMAND, disk, told, os.fstat(descriptor))
     else:
         with contextlib.suppress(OSError):
             os.unlink(path)
@@ -195,7 +195,7 @@ def _find_by_hand(disk: Disk, folder: str) -> DiskLease | None:
     device, sequence = str(told.get("device", "")), str(told.get("sequence", ""))
     if "/" in device or not device or sequence != device_sequence(device) or not is_attached(disk):
         return None
-    return _lease(LeaseKind.BY_HAND, disk, told, os.stat(path))
+    return _lease(LeasePurpose.BY_HAND, disk, told, os.stat(path))
 
 
 def is_attached(disk: Disk) -> bool:
@@ -238,14 +238,14 @@ def _find_request(disk: Disk, state: str, now: datetime) -> DiskLease | None:
     told = read_note(path)
     if told is None:
         return None
-    lease = _lease(LeaseKind.REQUESTED, disk, told, os.stat(path))
+    lease = _lease(LeasePurpose.REQUESTED, disk, told, os.stat(path))
     return lease if abs(now - lease.since) < REQUEST_ENDS else None
 
 
 # Small files.
 
 
-def _lease(kind: LeaseKind, disk: Disk, told: dict[str, object], stat: os.stat_result) -> DiskLease:
+def _lease(kind: LeasePurpose, disk: Disk, told: dict[str, object], stat: os.stat_result) -> DiskLease:
     try:
         since = datetime.fromisoformat(str(told.get("since")))
     except ValueError:

@@ -83,10 +83,16 @@ def survey_set_members(
                 disk=disk, filled=_filled(disk, copies.values()), enrolled=own.enrolled if own else None,
                 standing=own.standing if own else DiskState.ACTIVE, here=disk.name in plugged,
                 place=where.place if where else "", snooze=snoozes.get(own.disk) if own else None,
+                visited=_visited(visits.get(own.disk)) if own else None,
                 ails=_ails(own, visits.get(own.disk), healths.get(own.disk)) if own else None,
             )
         )  # fmt: skip
     return tuple(found)
+
+
+def _visited(last: DiskVisit | None) -> datetime | None:
+    """Return when a disk was let go after its last visit; None: never, or not all of that visit ended well."""
+    return last.released if last is not None and last.safe and last.outcome == VisitOutcome.DONE else None
 
 
 def _ails(known: DiskRecord, last: DiskVisit | None, said: DiskVisit | None) -> dict[str, str] | None:

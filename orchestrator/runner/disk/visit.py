@@ -21,31 +21,56 @@ from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stalled
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.rotation import Disk, DiskMarker, DiskRecord, DiskState, RotationSet
+from orchestrator.domain.rotation import (
+    AT_MACHINE,
+    ATTACHED,
+    IN_TRANSIT,
+    POOL_PREFIX,
+    Disk,
+    DiskMarker,
+    DiskRecord,
+    DiskState,
+    RotationSet,
+)
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import Bytes
 from orchestrator.history.authentication_key import obtain_key
 from orchestrator.history.store import History
 from orchestrator.planners.identify_disk import (
     HANGS,
+    NOT_NOW,
     RESTART,
     DeviceState,
     IdentifiedDevice,
+    VisitCause,
     VisitOutcome,
     VisitResult,
     identify_devices,
+    identify_twins,
     verify_identity,
 )
 from orchestrator.process.executor import Writer
+from orchestrator.runner.disk.lease import DiskLeased, LeasePurpose, find_lease, lease_by_hand, refuse_leased
+from orchestrator.runner.disk.released import (
+    forget_released,
+    is_released,
+    note_released,
+    released_hint,
+    released_sentence,
+)
 from orchestrator.runner.disk.state import find_disk_record, job_on_disk, was_tagged
 from orchestrator.runner.locks import lock_visit
 
 WELL = (Outcome.DONE, Outcome.NOTHING, Outcome.INCOMPLETE)
-ATTACHED = "attached"
-IN_TRANSIT = "in transit"
-AT_MACHINE = "here"
+
+
+class DiskReleased(NotNow):
+    """A disk that was said to be safe to remove, and was not away since."""
+
+
 _STATES = {
-    DiskLocked: DeviceState.LOCKED, FilesystemNeedsCheck: DeviceState.NEEDS_CHECK, PoolTooNew: DeviceState.TOO_NEW, NotNow: DeviceState.VISITED,
+    DiskLocked: DeviceState.LOCKED, FilesystemNeedsCheck: DeviceState.NEEDS_CHECK, PoolTooNew: DeviceState.TOO_NEW,
+    DiskLeased: DeviceState.LEASED, DiskReleased: DeviceState.RELEASED, NotNow: DeviceState.VISITED,
 }  # fmt: skip
 READ_TURN = "read again on"  # a small fact of a job: when its copies on a disk were last read again in turn
 
@@ -54,7 +79,8 @@ READ_TURN = "read again on"  # a small fact of a job: when its copies on a disk 
 class VisitContext:
     """The context of visits. `writer`: one that a stop request does not end, because an attached disk must be released.
 
-    `owner`, `host`: this machine, by an id and by name. `state`: the directory of locks and small files.
+    `owner`, `host`: this machine, by an id and by name. `state`: the directory of locks and small files. `cause`: who began them;
+    what is automatic leaves a disk alone that a restore waits for, or that was said to be safe to remove.
     """
 
     history: History
@@ -64,6 +90,7 @@ class VisitContext:
     host: str
     state: str
     say: Callable[[str], None]
+    cause: VisitCause = VisitCause.BY_HAND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,13 +233,20 @@ class AttachedDisk:
     def leave(self) -> None:
         """End the visit of a disk that stays attached: a person wants to inspect it."""
         with self._held:
+            lease_by_hand(self.disk, self._device, self._visit.state, self._visit.clock())
             self._visit.history.disks.visit_ended(
                 self._number, jobs=[], outcome=ATTACHED, why="by hand", released=None, safe=False
             )
 
     def _ends(self, *, power_off: bool) -> VisitResult:
-        ended = self._released(power_off=power_off)
         visit_context, book = self._visit, self._visit.history.disks
+        wanted = find_lease(self.disk, visit_context.state, visit_context.clock())
+        if wanted is not None and wanted.kind is LeasePurpose.REQUESTED and power_off:
+            visit_context.say(f"{wanted.says}; {wanted.hint}")
+            power_off = False
+        ended = self._released(power_off=power_off)
+        if ended.safe:
+            note_released(self.disk, self._device, visit_context.state)
         book.visit_ended(
             self._number, jobs=[report.job for report in self.reports], outcome=ended.ending, why=ended.why,
             released=visit_context.clock() if ended.safe else None, safe=ended.safe,
@@ -300,14 +334,20 @@ class AttachedDisk:
         )
 
 
-def begin_visit(found: IdentifiedDevice, visit_context: VisitContext) -> AttachedDisk | VisitResult:
-    """Verify a disk that `survey_disks` found and attach it; return a finished visit when this is not possible."""
+def begin_visit(
+    found: IdentifiedDevice, visit_context: VisitContext, *, reuse: bool = False
+) -> AttachedDisk | VisitResult:
+    """Verify a disk that `survey_disks` found and attach it; return a finished visit when this is not possible.
+
+    `reuse`: also automatically, when it was said to be safe to remove.
+    """
     disk = found.disk
     if disk is None or found.state is not DeviceState.TO_VERIFY:
         raise ValueError(found.state)
     with ExitStack() as lock:
         try:
             lock.enter_context(lock_visit(disk, visit_context.state))
+            _refuse_held(disk, visit_context, reuse=reuse)
             key = obtain_key(visit_context.state, visit_context.clock())
             marker = medium.peek(disk, found.device, visit_context.writer)
             known = find_disk_record(visit_context.history.disks.known(), disk)
@@ -321,6 +361,9 @@ def begin_visit(found: IdentifiedDevice, visit_context: VisitContext) -> Attache
             health = ask_health(
                 found.device, visit_context.writer
             )  # before attaching: some bridges reset when they are queried
+            if twin := _twin(disk, found.device, visit_context):
+                medium.detach(disk, visit_context.writer)
+                return _refused(disk, twin.state, twin.says, twin.hint)
             medium.attach(disk, found.device, visit_context.writer)
         except OrchestratorError as error:
             if _present(found.device, visit_context) is None:
@@ -331,8 +374,27 @@ def begin_visit(found: IdentifiedDevice, visit_context: VisitContext) -> Attache
                 (state for kind, state in _STATES.items() if isinstance(error, kind)), DeviceState.NOT_VERIFIED
             )
             hint = error.hint.replace("DEVICE", found.device.path)
-            return _refused(disk, state, f"disk {disk.name} cannot be used: {error.why}", hint)
+            why = error.why if state in NOT_NOW else f"disk {disk.name} cannot be used: {error.why}"
+            return _refused(disk, state, why, hint)
         return AttachedDisk(disk, found.device, marker, visit_context, lock.pop_all(), health=health)
+
+
+def _twin(disk: Disk, device: BlockDevice, visit_context: VisitContext) -> IdentifiedDevice | None:
+    """Report a copy of the disk that came while its marker was read: plugged in together, one of them is seen first."""
+    nodes = f"/dev/mapper/{POOL_PREFIX}"
+    devices = survey_devices(visit_context.writer, (device.path,))
+    return identify_twins(
+        device, disk, [each for each in devices if not each.parts and not each.path.startswith(nodes)]
+    )
+
+
+def _refuse_held(disk: Disk, visit_context: VisitContext, *, reuse: bool) -> None:
+    """Check that nobody else uses the disk or waits for it; the caller holds the lock of its visit. Raises: NotNow."""
+    automatic = visit_context.cause is VisitCause.AUTOMATIC
+    refuse_leased(disk, visit_context.state, visit_context.clock(), requests=automatic)
+    if automatic and not reuse and is_released(disk, visit_context.state):
+        raise DiskReleased(released_sentence(disk), hint=released_hint(disk))
+    forget_released(disk, visit_context.state)
 
 
 def _note_look_alike(known: DiskRecord, says: str, visit_context: VisitContext) -> None:

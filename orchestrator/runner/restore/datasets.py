@@ -21,6 +21,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.decide import with_sizes
 from orchestrator.runner.execute import partial_refusal
+from orchestrator.runner.incomplete_points import missing_parts
 from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.source_state import remember_state
@@ -53,7 +54,12 @@ def plan_dataset_restore(
     if isinstance(found.decision, Refusal):
         return found.decision
     plan = with_sizes(_with_rest(found.decision, found), tools.engine, writer)
-    return replace(plan, warnings=(*plan.warnings, *_owners(tools, restore_request, dataset_request, writer)))
+    lacks = tuple(
+        f"{name} is not at that point of this copy: it comes back older, or not at all; `poolferry restore plan {job.name}` lists "
+        "whole points and other copies"
+        for name in (() if found.short else lacking_datasets(job, tools, dataset_request))
+    )
+    return replace(plan, warnings=(*plan.warnings, *lacks, *_owners(tools, restore_request, dataset_request, writer)))
 
 
 def _owners(
@@ -214,11 +220,31 @@ def _done(
         why = f"{to} is back{held}{moved}, but {show_count(len(found.short), 'dataset')} of it as of an earlier point: the copy is partial"
         hint = f"`poolferry restore plan {journal.job.name}` names the other copies; what came back stays, and nothing is lost by it"
         return journal.ended(Outcome.FAILED, why, hint=hint, evidence=found.short)
+    if lacking := lacking_datasets(journal.job, journal.tools, dataset_request):
+        count = show_count(len(lacking), "dataset")
+        why = f"less came back than was asked for: {count} of the source lack the point; all else of {to} is back{held}{moved}"
+        hint = f"`poolferry restore plan {journal.job.name}` lists whole points and other copies: bring the rest back from one of those"
+        return journal.ended(
+            Outcome.FAILED, why, hint=hint, evidence=tuple(f"{name} is not at that point" for name in lacking)
+        )
     already = (
         isinstance(last, NothingToDo) and verified is None and history.recall(journal.job.name, RESTORED) == str(to)
     )
     history.remember(journal.job.name, RESTORED, str(to))
     return journal.ended(Outcome.DONE, f"{to} is back{' already' if already else ''}{held}{moved}")
+
+
+def lacking_datasets(job: Job, tools: RunContext, dataset_request: DatasetRestoreRequest) -> tuple[str, ...]:
+    """Return the datasets of the source that the requested point lacks at this place, as far as history knows."""
+    place = job.target.name
+    if dataset_request.until is not None:
+        name = dataset_request.until.name
+    else:
+        known = (point for point in tools.history.views.points(job.name) if point.place == place)
+        name = max(((point.taken_at, point.name) for point in known if point.taken_at), default=(None, ""))[1]
+    lacking = missing_parts(tools.history.memory(job.name), place, name)
+    below = f"{job.source.path}/{dataset_request.below}".rstrip("/")
+    return tuple(each for each in lacking if f"{each}/".startswith(f"{below}/"))
 
 
 def _remember_end(journal: RunRecorder, waits: tuple[str, ...], last: Plan | NothingToDo) -> None:

@@ -25,6 +25,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.disk.state import READING
 from orchestrator.runner.disk.visit import BudgetReadResult
+from orchestrator.runner.incomplete_points import missing_parts
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import see_points
@@ -253,7 +254,28 @@ def _send(journal: RunRecorder, writer: Writer, engine: StreamReader, tally: _Re
         read[unit.name] = replace(unit, read_at=now)
         tally.read += max(found[unit.name].size, 1)
         tally.whole += 1
+    _note_whole(journal, writer, tuple(read.values()), tally)
     return tuple(read.values())
+
+
+def _note_whole(journal: RunRecorder, writer: Writer, read: Sequence[ReadItem], tally: _ReadBudget) -> None:
+    """Record the newest point as read again when each dataset was read to its end since the point came to the disk."""
+    job, tools = journal.job, journal.tools
+    points = tools.engine.points(job, writer)
+    since = oldest_read(read)
+    if not (tally.whole and points and since):
+        return
+    known = {each.name: each for each in tools.history.views.points(job.name) if each.place == job.target.name}
+    newest = known.get(points[-1].name)
+    made = newest.made_at if newest else None
+    if missing_parts(tools.history.memory(job.name), job.target.name, points[-1].name):
+        return
+    if newest is None or made is None or since < made or (newest.whole_at is not None and newest.whole_at >= since):
+        return
+    reading = VerificationResult(
+        entries=len(read), files_read=0, bytes_read=tally.read, took_s=0.0, counts=(), findings=()
+    )
+    tools.history.verified(job.name, job.target.name, newest.name, reading=reading, now=since, scope=WHOLE)
 
 
 def _sent(journal: RunRecorder, found: Mapping[str, ReadableDataset]) -> dict[str, ReadItem]:

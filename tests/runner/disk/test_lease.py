@@ -14,7 +14,7 @@ from orchestrator.domain.errors import NotNow
 from orchestrator.runner.disk import lease
 from orchestrator.runner.disk.lease import (
     DiskLeased,
-    LeaseKind,
+    LeasePurpose,
     end_lease_by_hand,
     end_request,
     find_lease,
@@ -44,7 +44,7 @@ def state(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def found(state: str, now: datetime = NOW, *, requests: bool = True) -> LeaseKind | None:
+def found(state: str, now: datetime = NOW, *, requests: bool = True) -> LeasePurpose | None:
     told = find_lease(RED, state, now, requests=requests, folder=f"{state}/run")
     return told.kind if told else None
 
@@ -65,13 +65,13 @@ def holder(state: str) -> Iterator[subprocess.Popen[bytes]]:
 def test_a_command_holds_a_disk_as_long_as_it_lives(state: str, holder: subprocess.Popen[bytes]) -> None:
     told = find_lease(RED, state, NOW, folder=f"{state}/run")
     assert told is not None
-    assert (told.kind, told.pid, told.purpose) == (LeaseKind.COMMAND, holder.pid, "restore of photos")
+    assert (told.kind, told.pid, told.purpose) == (LeasePurpose.COMMAND, holder.pid, "restore of photos")
     assert f"by restore of photos (process {holder.pid})" in told.says
     with lock_visit(RED, state, f"{state}/run"), pytest.raises(DiskLeased, match="visits wait until that ends"):
         refuse_leased(RED, state, NOW, requests=False, folder=f"{state}/run")
     with hold_disk(RED, "another restore", state, NOW, folder=f"{state}/run"):  # two may read at once
         pass
-    assert found(state) is LeaseKind.COMMAND
+    assert found(state) is LeasePurpose.COMMAND
     holder.kill()  # kill -9: nobody tidies up
     holder.wait()
     assert found(state) is None
@@ -102,7 +102,7 @@ def test_who_only_looks_for_a_moment_is_waited_for(state: str) -> None:
         assert short.stdout is not None
         assert short.stdout.readline()
         with hold_disk(RED, "a restore", state, NOW, folder=f"{state}/run"):
-            assert found(state) is LeaseKind.COMMAND
+            assert found(state) is LeasePurpose.COMMAND
 
 
 def test_a_lease_that_somebody_took_for_a_left_over_is_published_again(
@@ -121,7 +121,7 @@ def test_a_lease_that_somebody_took_for_a_left_over_is_published_again(
     with hold_disk(RED, "a restore", state, NOW, folder=f"{state}/run"):
         assert done
         monkeypatch.undo()
-        assert found(state) is LeaseKind.COMMAND
+        assert found(state) is LeasePurpose.COMMAND
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_disk_attached_by_hand_is_left_alone_until_it_is_let_go_or_pulled_out(
     monkeypatch.setattr(lease, "is_attached", lambda _: attached)
     lease_by_hand(RED, device("red"), state, NOW, folder=f"{state}/run")
     now[0] = sequence
-    assert found(state) == (LeaseKind.BY_HAND if valid else None)
+    assert found(state) == (LeasePurpose.BY_HAND if valid else None)
     told = find_lease(RED, state, NOW, folder=f"{state}/run")
     assert told is None or "poolferry disks eject red" in told.hint
     end_lease_by_hand(RED, state, folder=f"{state}/run")
@@ -145,7 +145,7 @@ def test_a_disk_attached_by_hand_is_left_alone_until_it_is_let_go_or_pulled_out(
 
 def test_a_request_ends_with_the_restore_or_by_itself(state: str) -> None:
     request_disk(RED, "poolferry restore pool tank", state, NOW)
-    assert found(state) is LeaseKind.REQUESTED
+    assert found(state) is LeasePurpose.REQUESTED
     assert found(state, requests=False) is None
     told = find_lease(RED, state, NOW, folder=f"{state}/run")
     assert told is not None
@@ -163,7 +163,7 @@ def test_a_cut_note_counts_all_the_same(state: str, text: str) -> None:
     path = Path(f"{state}/notes/requested-{RED.identity}")
     path.write_text(text)
     os.utime(path, (NOW.timestamp(), NOW.timestamp()))
-    assert found(state) is LeaseKind.REQUESTED
+    assert found(state) is LeasePurpose.REQUESTED
 
 
 def test_nothing_is_found_where_nothing_was_ever_written(tmp_path: Path) -> None:

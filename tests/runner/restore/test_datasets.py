@@ -129,10 +129,19 @@ def test_what_is_refused_and_what_waits(tools: RunContext) -> None:
     assert run_restore(JOB, refused, WISH).outcome is Outcome.REFUSED
     assert plan_restore(JOB, refused, WISH) == REFUSED
     waits = NothingToDo(why="all is there", current=None, warnings=("load the key",))
-    waiting, _ = told(tools, DatasetRestorePlan(decision=waits, whole=True))
+    waiting, _ = told(tools, DatasetRestorePlan(decision=waits, whole=True, waits=("tank/photos/x",)))
     report = run_restore(JOB, waiting, WISH)
-    assert (report.outcome, report.warnings) == (Outcome.DONE, ("load the key",))
-    assert report.why.endswith("with a part that waits")
+    assert (report.outcome, report.warnings, report.hint) == (Outcome.WAITING, ("load the key",), "load the key")
+    assert report.why.endswith(", except that tank/photos/x waits")
+    assert report.evidence == ("tank/photos/x",)
+
+
+def test_less_than_was_asked_for_is_not_done(tools: RunContext) -> None:
+    nothing = NothingToDo(why="all is there", current=None)
+    partial, _ = told(tools, DatasetRestorePlan(decision=nothing, whole=True, short=("tank/photos/x is as of @a",)))
+    report = run_restore(JOB, partial, WISH)
+    assert (report.outcome, report.evidence) == (Outcome.FAILED, ("tank/photos/x is as of @a",))
+    assert report.why.endswith("1 dataset of it as of an earlier point: the copy is partial")
 
 
 def test_a_part_that_is_left_out_is_no_end(tools: RunContext, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ FILE = b"a//f\t5\t1.5000000000\t644\t0\t0\t1\t7\t\0"
 GOOD = ROOT + FILE + b"a//=sha256:1\0" + END
 
 
-class Told(ZfsEngine):
+class ComparisonEngine(ZfsEngine):
     """The engine, but it compares what it was told to."""
 
     def __init__(self, answer: ComparisonPlan | Refusal) -> None:
@@ -88,7 +88,7 @@ def journal(tmp_path: Path) -> Iterator[RunRecorder]:
 
 
 def compared(journal: RunRecorder, answer: ComparisonPlan | Refusal, *, content: bool = True) -> ComparisonResult:
-    engine: Any = Told(answer)
+    engine: Any = ComparisonEngine(answer)
     journal.tools = replace(journal.tools, engine=engine)
     told = compare_copy(
         journal, journal.tools.writer(()), engine, f"{journal.tools.state}/notes", point=None, content=content
@@ -209,5 +209,7 @@ def test_more_than_can_be_held_is_counted(journal: RunRecorder, tmp_path: Path) 
 
 def test_a_refusal_is_handed_back(journal: RunRecorder, tmp_path: Path) -> None:
     refusal = Refusal(why="no", evidence=(), hint="")
-    told = compare_copy(journal, journal.tools.writer(()), Told(refusal), str(tmp_path / "n"), point="p", content=False)
+    told = compare_copy(
+        journal, journal.tools.writer(()), ComparisonEngine(refusal), str(tmp_path / "n"), point="p", content=False
+    )
     assert told is refusal

@@ -1,12 +1,12 @@
 """The snapshots of a copy that a restore test uses, each with its reference: the source, a record, or the copy itself."""
 
-import json
 from collections.abc import Iterator, Mapping
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import Dataset, DatasetType, Snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.recovery.kit_diff import parse_kit_content
 from orchestrator.engines.zfs.verify import compare as comparing
 
 
@@ -75,7 +75,7 @@ def recorded_snapshots(kit: str | None, case: PlanContext) -> Mapping[str, Mappi
     """Return for each dataset the guids of its snapshots by name, as the newest recovery kit records them."""
     found: dict[str, dict[str, int]] = {}
     root = case.job.source.path
-    for whole, guid, *_ in json.loads(kit).get("snapshots", ()) if kit else ():
+    for whole, guid, *_ in parse_kit_content(kit)["snapshots"] if kit else ():
         dataset, _, name = whole.partition("@")
         if f"{dataset}/".startswith(f"{root}/"):
             found.setdefault(dataset[len(root) + 1 :], {})[name] = int(guid)

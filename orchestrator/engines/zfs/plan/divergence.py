@@ -32,7 +32,8 @@ def plan_rename_aside(case: PlanContext, name: str, refusal: Refusal) -> RenameA
     if ASIDE not in case.requested.allowed or refusal.guard != ASIDE:
         return refusal
     to = f"{case.target_name(name)}_aside_{point_name(case.requested.now)}"
-    return RenameAside(dataset=name, to=to, why=f"{refusal.why}; it keeps all it holds, under another name")
+    why, kind = f"{refusal.why}; it keeps all it holds, under another name", case.world.target.datasets[name].kind
+    return RenameAside(dataset=name, to=to, why=why, kind=kind)
 
 
 def refuse_diverged(case: PlanContext, name: str, base: CommonSnapshot, target: Dataset) -> Rollback | Refusal:

@@ -63,7 +63,7 @@ def follow_renames(case: PlanContext, renamed: Mapping[str, str]) -> ActionPlan 
             continue  # that one is sent first
         places |= {one: CreatePlaceholder(dataset=one) for one in missing}
         why = f"{case.source_name(old)} is called {case.source_name(new)} now: their snapshots have the same guids"
-        moves.append(RenameCopy(dataset=old, to=case.target_name(new), why=why))
+        moves.append(RenameCopy(dataset=old, to=case.target_name(new), why=why, kind=there[old].kind))
     stages: Stages = (*((one,) for _, one in sorted(places.items())), tuple(moves))
     return ActionPlan(stages=stages, again=True) if moves else None
 

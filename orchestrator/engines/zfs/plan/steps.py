@@ -239,9 +239,9 @@ class _StepBuilder:
 
         None in a restore of a raw copy: it did not receive the place of its key, and `zfs receive` dies without it.
         """
-        if self.world.returning is None and self.world.source.datasets[dataset].waits:
-            return False  # what it has until it is in use again, such as canmount=noauto, is not the source's own
         known = self.source.datasets.get(dataset)
+        if self.world.returning is None and known is not None and known.waits:
+            return False  # what it has until it is in use again, such as canmount=noauto, is not the source's own
         target_encrypts = known is not None and known.encrypted
         if flags.backup and not dataset and "/" not in self.target.root.path:
             return False  # the reason is in `restore/pool_root.py`
@@ -294,7 +294,7 @@ class _StepBuilder:
             case RenameAside() | RenameCopy():
                 text, command = (
                     f"rename {target} to {action.to}",
-                    commands.rename_command(target, action.to, where, self._kind_there(action.dataset)),
+                    commands.rename_command(target, action.to, where, action.kind),
                 )
             case TakeOverCopy():
                 kind = self._kind_there(action.dataset)

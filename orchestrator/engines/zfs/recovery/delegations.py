@@ -1,4 +1,4 @@
-"""What no stream brings: rights that `zfs allow` delegated, holds of users, and their bookmarks; each with the command that makes it again."""
+"""Data that no stream brings: rights that `zfs allow` delegated, holds of users, and their bookmarks; each with the command that makes it again."""
 
 import re
 import shlex
@@ -94,7 +94,7 @@ def count_received(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         for kind, one in told.items()
         if not kind.startswith("poolferry:")
     )
-    root = shlex.quote(str(then["source"]))
+    root = shlex.quote(str(then.get("source", "")))
     return (
         f"{count} values that were set here are received ones now: `zfs get -r -s received all {root}` lists them"
         if count

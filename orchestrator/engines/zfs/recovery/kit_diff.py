@@ -1,9 +1,11 @@
 """Comparison of a source with an earlier recovery kit: missing and different data."""
 
-import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from orchestrator.domain.answers import NOT_READ, parse_json
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.evacuation import KitFacts
 from orchestrator.engines.zfs.recovery.delegations import compare_delegations
 from orchestrator.engines.zfs.restore.uid_map import changed_accounts
@@ -16,8 +18,8 @@ _NOTHING = {"-", "none", "0", None}
 
 def read_kit(kit: str, pool: str) -> KitFacts:
     """Parse the facts that a pool's restore needs from a kit. Block sizes of old disks become the current one."""
-    content = json.loads(kit)
-    told = content["datasets"].get(pool, {}).get("guid")
+    content = parse_kit_content(kit)
+    told = content.get("datasets", {}).get(pool, {}).get("guid")
     words = content["create"]
     for small in ("ashift=9 ", "ashift=10 ", "ashift=11 "):
         words = words.replace(small, "ashift=12 ")
@@ -25,6 +27,71 @@ def read_kit(kit: str, pool: str) -> KitFacts:
         top_guid=int(told["value"]) if told else None, create=words, above=tuple(content.get("above", ())),
         guids=_guids(content["snapshots"]), own=content.get("own", ""),
     )  # fmt: skip
+
+
+def parse_kit_content(kit: str) -> dict[str, Any]:
+    """Parse the content of a kit, whose commands are shown to people. Raises: OrchestratorError.
+
+    Why so strict: a history that was taken over from a kit holds what a stranger may have written.
+    """
+    try:
+        content = parse_json(kit)
+        made: dict[str, Any] = {
+            **content,
+            "create": _one_command(content.get("create", "zpool create"), ("zpool", "create")),
+            "above": [_one_command(line, ("zfs", "create")) for line in content.get("above", ())],
+            "own": _one_command(content["own"], ("zfs", "create")) if content.get("own") else "",
+        }
+        if "datasets" in content:
+            made["datasets"] = {name: _properties(own) for name, own in content["datasets"].items()}
+        if "allowed" in content:
+            allowed = content["allowed"].items()
+            made["allowed"] = {name: [_one_command(each, ("zfs", "allow")) for each in told] for name, told in allowed}
+        if "holds" in content:
+            made["holds"] = [[_text(name), _text(tag)] for name, tag in content["holds"]]
+        for part in ("snapshots", "bookmarks"):
+            made[part] = [_mark(*mark) for mark in content.get(part, ())]
+        for kind in ("users", "groups"):
+            made[kind] = {_number(number): _text(name) for number, name in content.get(kind, {}).items()}
+        if "accounts" in content:
+            made["accounts"] = {
+                kind: {_text(name): _number(number) for name, number in told.items()}
+                for kind, told in content["accounts"].items()
+            }
+    except NOT_READ as error:
+        hint = (
+            "`poolferry run JOB` makes a new kit where the source is there; RECOVERY.md beside the copy holds the steps"
+        )
+        raise OrchestratorError(f"the recovery kit in the history cannot be read: {error}"[:500], hint=hint) from error
+    return made
+
+
+def _one_command(line: str, program: tuple[str, str]) -> str:
+    """Return the line with every word quoted, so that it is one call of this program, whatever it held."""
+    words = shlex.split(_text(line))
+    if tuple(words[:2]) != program:
+        raise ValueError(f"{line[:80]!r} is no {' '.join(program)}")
+    return shlex.join(words)
+
+
+def _properties(own: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    return {kind: {name: _text(value) for name, value in told.items()} for kind, told in own.items()}
+
+
+def _mark(name: str, guid: str, createtxg: str, *more: str) -> list[str]:
+    return [_text(name), _number(guid), _number(createtxg), *map(_text, more)]
+
+
+def _number(number: str) -> str:
+    if not (_text(number).isascii() and number.isdigit() and len(number) <= 20):
+        raise ValueError(f"{number[:80]!r} is no number")
+    return number
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a text was expected, not {type(value).__name__}")
+    return value
 
 
 def _guids(snapshots: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
@@ -37,7 +104,7 @@ def _guids(snapshots: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
 
 def compare_kits(before: str, now: str) -> tuple[str, ...]:
     """Return one line for each difference: datasets, their properties, snapshots by guid, accounts."""
-    then, today = json.loads(before), json.loads(now)
+    then, today = ({"datasets": {}, **parse_kit_content(kit)} for kit in (before, now))
     parts = (_datasets(then["datasets"], today["datasets"]), _snapshots(then, today), compare_delegations(then, today))
     return (*(line for part in parts for line in part), *changed_accounts(then, today))
 

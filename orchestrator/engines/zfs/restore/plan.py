@@ -4,7 +4,6 @@ The destination is free, or holds the remains of an earlier restore; nothing is 
 is neither mounted nor writable before it is complete: `properties` then plans the remaining actions.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
@@ -25,6 +24,7 @@ from orchestrator.engines.zfs.plan.context import parent_dataset
 from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark
 from orchestrator.engines.zfs.plan.increments import find_common_snapshot
 from orchestrator.engines.zfs.plan.plan import decide_actions
+from orchestrator.engines.zfs.recovery.kit_diff import parse_kit_content
 from orchestrator.engines.zfs.restore.model import (
     Cursor,
     DatasetRestoreSurvey,
@@ -63,7 +63,7 @@ def cursors_to_restore(job: Job, dataset_request: DatasetRestoreRequest) -> tupl
     if dataset_request.kit is None or not is_original_place(job, dataset_request):
         return ()
     found: list[Cursor] = []
-    for whole, guid, *_ in json.loads(dataset_request.kit).get("bookmarks", ()):
+    for whole, guid, *_ in parse_kit_content(dataset_request.kit)["bookmarks"]:
         dataset, _, mark = whole.partition("#")
         if parse_cursor_bookmark(mark) is not None and f"{dataset}/".startswith(f"{dataset_request.to.path}/"):
             found.append((dataset[len(dataset_request.to.path) + 1 :], mark, int(guid)))
@@ -102,7 +102,7 @@ def short_datasets(world: ZfsSurvey, until: RestorePoint | None, kit: str | None
 
 def _kit_datasets(kit: str | None) -> frozenset[str] | None:
     """Return the datasets of a kit by their names below its source; None: there is no such kit."""
-    told = json.loads(kit) if kit else {}  # from our own history
+    told = parse_kit_content(kit) if kit else {}
     if "datasets" not in told:
         return None
     root = parse_location(told["source"]).path
@@ -227,7 +227,8 @@ def _clear(
         why = f"{target.root} is there; a restore overwrites nothing"
         return Refusal(why=why, evidence=_evidence(target, there), hint=hint)
     free = replace(seen.world, target=replace(target, datasets={}), tokens={}, receiving={})
-    action = RenameAside(dataset="", to=to, why="its name is needed; it keeps all its data, under another name")
+    why = "its name is needed; it keeps all its data, under another name"
+    action = RenameAside(dataset="", to=to, why=why, kind=there.kind)
     return replace(seen, world=free, home={}), (action,)
 
 

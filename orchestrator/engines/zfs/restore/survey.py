@@ -1,6 +1,5 @@
 """Surveys of a copy and of its destination: the same as for a run, and all properties of both."""
 
-import json
 from collections.abc import Iterable
 
 from orchestrator.domain.dataset_restore import DatasetRestoreRequest
@@ -13,6 +12,7 @@ from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
 from orchestrator.engines.zfs.model import ZfsSurvey
+from orchestrator.engines.zfs.recovery.kit_diff import parse_kit_content
 from orchestrator.engines.zfs.restore import pool_root as rooting
 from orchestrator.engines.zfs.restore import uid_map as owners
 from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, PropertyValue
@@ -67,7 +67,7 @@ def survey_owners(kit: str, to: Location, reader: Reader) -> tuple[str, ...]:
 
     Raises: OrchestratorError.
     """
-    then = json.loads(kit)  # from our own history
+    then = parse_kit_content(kit)
     if not then.get("users") and not then.get("groups"):
         return ()
     return owners.owner_warnings(

@@ -1,5 +1,6 @@
 """Account numbers at the time of a kit, compared with the machine where the data return: files have only numbers."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -65,7 +66,7 @@ def changed_accounts(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterato
             told = f"{what} {name} had the number {number}, which is {other or 'nobody'} now"
             told += f", and has {mine}" if mine else ""
             if other is None:
-                yield f"{told}: `{renumber if mine else add} {number} {name}`"
+                yield f"{told}: `{renumber if mine else add} {number} {shlex.quote(name)}`"
             else:
                 made = f"`{renumber} {number} {name}` once {other} has another one" if mine else f"make {name}"
                 yield f"{told}: {made}{'; or' if mine else ', then'} `chown -hR --from={colon}{number} {colon}{name}` on what returns"

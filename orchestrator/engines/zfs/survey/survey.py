@@ -107,6 +107,35 @@ def survey_copy(job: Job, reader: Reader) -> ZfsSurvey:
     return ZfsSurvey(source=SideSurvey(root=job.source, pool_guid=0, version=()), target=target)
 
 
+def incomplete_points(job: Job, source: SideSurvey, reader: Reader) -> dict[str, tuple[str, ...]]:
+    """Return each point of the copy with the datasets that lack it; none: all have it. Raises: OrchestratorError.
+
+    A dataset lacks a point that its source has, unless its copy is past it: with catch-up = "newest" older ones are passed over.
+    """
+    if len(source.datasets) < 2:
+        return {}
+    there = survey_copy(job, reader).target.datasets
+    root = there.get("")
+    points = root.snapshots if root else ()
+    return {
+        point.name: tuple(
+            source.full(name)
+            for name, here in source.datasets.items()
+            if name and _lacks(here, there.get(name), point.name)
+        )
+        for point in points
+    }
+
+
+def _lacks(here: Dataset, there: Dataset | None, point: str) -> bool:
+    wanted = next((one for one in here.snapshots if one.name == point), None)
+    if wanted is None:
+        return False
+    copied = there.snapshots if there else ()
+    later = {one.guid for one in here.snapshots if one.createtxg >= wanted.createtxg}
+    return not any(one.guid in later for one in copied)
+
+
 def newest_is_enough(source: SideSurvey, target: SideSurvey) -> bool:
     """Return whether the newest snapshot of each copy is enough for a plan: the source knows it, so it is the base.
 

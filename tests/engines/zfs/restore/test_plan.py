@@ -13,7 +13,7 @@ from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.comparison import ComparisonPlan
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.engines.zfs.model import ActionPlan, FullSend, HoldBases, IncrementalSend, Snapshot
+from orchestrator.engines.zfs.model import ActionPlan, DatasetType, FullSend, HoldBases, IncrementalSend, Snapshot
 from orchestrator.engines.zfs.plan.plan import plan as planned_run
 from orchestrator.engines.zfs.restore import plan as returning
 from orchestrator.engines.zfs.restore.model import Properties
@@ -191,6 +191,13 @@ def test_the_very_copy_of_the_same_data_is_not_taken_for_an_unfinished_restore()
     there.run()
     assert str(way.target.nodes[ROOT].flags) == "Lce"
     assert refused(way).why == "tank/photos is there; a restore overwrites nothing"
+
+
+def test_a_volume_in_the_way_is_renamed_as_volumes_are() -> None:
+    way = way_back(forward("a"))
+    way.target.create(ROOT, kind=DatasetType.VOLUME)
+    told = [str(step.work) for step in planned(way, "aside").steps]
+    assert told[0] == "zfs rename tank/photos tank/photos_aside_2026-03-04T050607Z"
 
 
 def test_what_an_earlier_restore_left_goes_on_with_aside_too() -> None:

@@ -24,7 +24,7 @@ from tests.lab.common import Machine
 _STATUSES = re.compile(rb"\nstatuses((?: \d+)+)\n$")
 
 
-class InGuest(Writer):
+class GuestWriter(Writer):
     """Reads and writes in a machine, as its user; `ran` holds the lines."""
 
     def __init__(self, machine: Machine, *, user: str = "", ssh_options: tuple[str, ...] = ()) -> None:
@@ -92,7 +92,7 @@ class InGuest(Writer):
         )
 
 
-def carry(hands: InGuest, job: Job, *allowed: str, looks: int = 5) -> tuple[Decision, ...]:
+def carry(hands: GuestWriter, job: Job, *allowed: str, looks: int = 5) -> tuple[Decision, ...]:
     """A run without its records: look, decide, do, prove, look again, until there is nothing more to do, or a refusal.
 
     Raises: OrchestratorError for what fails; AssertionError when it does not come to an end.
@@ -111,7 +111,7 @@ def carry(hands: InGuest, job: Job, *allowed: str, looks: int = 5) -> tuple[Deci
     raise AssertionError([getattr(decision, "summary", decision) for decision in decisions])
 
 
-def do(hands: InGuest, stage: tuple[Step, ...]) -> None:
+def do(hands: GuestWriter, stage: tuple[Step, ...]) -> None:
     """Does the steps of a stage one after the other, then proves them. Raises: OrchestratorError."""
     for step in stage:
         assert isinstance(step.work, Pipeline)

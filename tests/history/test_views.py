@@ -29,6 +29,7 @@ IN_ORDER = {
     "last_to_thin": "SCAN attempts USING INDEX sqlite_autoindex_attempts_1",
     "try_at_once": "SCAN owed",
     "going_on": "SCAN runs USING INDEX runs_open",
+    **dict.fromkeys(("thin_attempts", "thin_events", "thin_hooks"), "SCAN runs USING INDEX runs_open"),
     **dict.fromkeys(("disks", "last_visits", "last_healths", "disks_are_at"), "SCAN disks"),
     "messages_queued": "SCAN messages USING INDEX messages_due",
 }

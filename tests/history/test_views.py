@@ -26,6 +26,7 @@ IN_ORDER = {
     "pauses": "SCAN pauses",
     "snoozes": "SCAN snoozes",
     "last_beat": "SCAN beats",
+    "facts_of_jobs": "SCAN memory",
     "last_to_thin": "SCAN attempts USING INDEX sqlite_autoindex_attempts_1",
     "try_at_once": "SCAN owed",
     "going_on": "SCAN runs USING INDEX runs_open",

@@ -24,7 +24,7 @@ for snapshot in "$@"; do
   fi
   printf "=dataset %s\n=at %s\n" "$dataset" "$folder"
   {
-    zfs diff -HF "$snapshot" "$dataset" && echo =end
+    zfs diff -HF "$snapshot" "$dataset" && echo "=end"
   } | head -n "$most"
   [ -z "$ours" ] || umount /mnt
 done

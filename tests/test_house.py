@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {
     "domain": "",
     "planners": "domain",
-    "trees": "",
+    "trees": "domain",
     "process": "domain",
     "history": "domain trees",
     "config": "domain trees",

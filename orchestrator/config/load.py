@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from orchestrator.config.cross_checks import check_all_jobs
 from orchestrator.config.decode import TomlFile, parse_toml_file
 from orchestrator.config.models import Configuration
-from orchestrator.config.ownership import called_files, writable_by_others
+from orchestrator.config.ownership import called_files
 from orchestrator.config.parse_job import Engines, complete_job, parse_job, parse_places
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.names import JOB_NAME, show_name
+from orchestrator.trees.ownership import writable_by_others
 
 if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet

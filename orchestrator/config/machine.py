@@ -5,10 +5,10 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.config.decode import TomlFile, decode_section, list_choices, nearest_name, parse_toml_file, show_value
-from orchestrator.config.ownership import writable_by_others
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.machine import ClockOptions, DigestOptions, HistoryOptions, MachineConfig, MetricsOptions
 from orchestrator.domain.names import show_name
+from orchestrator.trees.ownership import writable_by_others
 
 if TYPE_CHECKING:
     from orchestrator.domain.notice import Channel

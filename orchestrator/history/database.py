@@ -20,7 +20,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestrator.domain.errors import Evidence, HistoryError
-from orchestrator.history.failures import broken_off, explain, of_another, out_of_reach, too_new, too_old
+from orchestrator.history.failures import (
+    broken_off,
+    explain,
+    not_ours_alone,
+    of_another,
+    out_of_reach,
+    planted,
+    too_new,
+    too_old,
+)
+from orchestrator.trees.ownership import writable_by_others
 
 MARK = 0x706F6F6C  # "pool", as SQLite's application_id: a file of another program is never migrated
 _STATE = frozenset(
@@ -33,8 +43,11 @@ def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
     """Connect to the history at `path` for writing; create or migrate it where needed. Raises: HistoryError."""
     try:
         folder = os.path.dirname(path) or "."
+        if os.path.isdir(folder):
+            _close(folder)
+        if open_to_others := next(writable_by_others((folder,)), None):
+            raise not_ours_alone(open_to_others)
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        _close(folder)
         if not os.path.lexists(path):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         cut = os.path.lexists(f"{path}-journal") and os.path.getsize(f"{path}-journal") > 0
@@ -71,6 +84,8 @@ def _close(folder: str) -> None:
     seen = os.stat(folder)
     if not seen.st_mode & 0o077 or seen.st_uid != os.geteuid():
         return
+    if seen.st_mode & 0o022:
+        _refuse_planted(folder)
     names = set(os.listdir(folder))
     if names <= _STATE:
         os.chmod(folder, 0o700)
@@ -79,6 +94,15 @@ def _close(folder: str) -> None:
         mode = os.lstat(path).st_mode
         if stat.S_ISDIR(mode) or stat.S_ISREG(mode):
             os.chmod(path, 0o700 if stat.S_ISDIR(mode) else 0o600)
+
+
+def _refuse_planted(folder: str) -> None:
+    """Refuse what somebody else laid into a directory that all may write. Raises: HistoryError."""
+    for above, folders, files in os.walk(folder):
+        for path in (os.path.join(above, name) for name in (*folders, *files)):
+            found = os.lstat(path)
+            if found.st_uid != os.geteuid() or stat.S_ISLNK(found.st_mode):
+                raise planted(path=path, folder=folder)
 
 
 def connect_reader(path: str, wait_s: float) -> sqlite3.Connection:

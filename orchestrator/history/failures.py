@@ -1,6 +1,6 @@
 """Plain messages for SQLite's errors: what happened to the history, what it means, and the hint."""
 
-from orchestrator.domain.errors import HistoryError
+from orchestrator.domain.errors import ConfigMistake, HistoryError
 
 _ASIDE = (
     "set it aside (mv {path} {path}.broken; also {path}-journal, if it is there) and run again: a new one begins. "
@@ -88,6 +88,22 @@ def out_of_reach(*, path: str, words: str) -> HistoryError:
     return HistoryError(
         f"the history cannot use {path} ({words})",
         hint=f"see whether {path} exists, may be written and has space, or name another place with --state",
+    )
+
+
+def not_ours_alone(found: ConfigMistake) -> HistoryError:
+    """Build the error for a state directory that another user may write, or may exchange for a link."""
+    return HistoryError(
+        f"{found.file} {found.what}: whoever writes there could have the files of the state directory lead elsewhere",
+        hint=f"{found.expected}; or keep the state elsewhere with --state",
+    )
+
+
+def planted(*, path: str, folder: str) -> HistoryError:
+    """Build the error for an entry that another user may have laid into a state directory that all may write."""
+    return HistoryError(
+        f"others may write the state directory {folder}, and {path} is not poolferry's own file",
+        hint=f"look what it is, and remove it; then close the directory: chmod go-w {folder}",
     )
 
 

@@ -31,7 +31,8 @@ def lock_job(job: Job, state: str, *, wait: Callable[[float], bool], patience: f
         root = job.target.location
         mark = f"{root.path}/.poolferry/target.json"
         if root.host is None and mark.startswith("/") and os.path.isfile(mark):
-            names.append((mark, os.O_RDONLY))  # seen also by a run with another state directory
+            # Seen also by a run with another state directory.
+            names.append((mark, os.O_RDONLY | os.O_NONBLOCK))
         busy = f"another run of {job.name}, or one into its place {job.target.name}, is going on"
         all_held = tuple(_hold(held, name, flags, wait, patience, busy) for name, flags in names)
         # A program that hangs on a disk which was pulled out keeps that disk's lock, but not the job's: the job can use other
@@ -106,7 +107,7 @@ def is_visited(disk: "Disk", state: str, lock_folder: str = VISITS) -> bool:
 def _hold(
     held: contextlib.ExitStack, name: str, flags: int, wait: Callable[[float], bool], patience: float, busy: str
 ) -> int:
-    descriptor = os.open(name, flags | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     held.callback(os.close, descriptor)
     left = patience
     while True:
@@ -128,7 +129,7 @@ def _hold(
 def lock_point(job: Job, state: str, point: str) -> Iterator[None]:
     """Mark a point as being read, so that [keep] does not remove it meanwhile."""
     os.makedirs(f"{state}/locks", mode=0o700, exist_ok=True)
-    descriptor = os.open(_reading_name(job, state, point), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(_reading_name(job, state, point), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
@@ -147,7 +148,7 @@ def _reading_name(job: Job, state: str, point: str) -> str:
 
 def _busy(name: str) -> bool:
     try:
-        descriptor = os.open(name, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:

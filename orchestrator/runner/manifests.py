@@ -62,6 +62,7 @@ _READER_HINT = (
 )
 MOST_AT_ONCE = 500  # names in one command line
 _PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of its programs failed
+NEVER_COPIED = (b".~poolferry-partial~", b".poolferry-restoring.json")  # an older version copied them, at any path
 REMAINDERS = (b".~poolferry-partial~",)  # what rsync keeps of half-copied files: no part of any tree
 
 

@@ -15,10 +15,18 @@ class ResultCollector:
     """Receiver of all workers' output for one reading, as it comes; workers count from 0.
 
     Each worker may be read in a thread of its own. `taken` receives every requested digest: number in the manifest, digest,
-    path. `few`: how many findings are kept in memory.
+    path. `few`: how many findings are kept in memory. `expected`: findings that are none, such as of what no restore brings back.
     """
 
-    def __init__(self, workers: int, *, taken: Taken | None = None, few: int = _FEW) -> None:
+    def __init__(
+        self,
+        workers: int,
+        *,
+        taken: Taken | None = None,
+        few: int = _FEW,
+        expected: Callable[[Finding], bool] | None = None,
+    ) -> None:
+        self._expected = expected
         self._rests = [b""] * workers
         self._sofar = [(0, 0, 0)] * workers
         self._ended = [False] * workers
@@ -53,7 +61,11 @@ class ResultCollector:
     def add(self, findings: Iterable[Finding]) -> None:
         """Add findings from another source, such as a comparison of names."""
         for finding in findings:
-            self._found[-1].add(finding, self._few)
+            self._note(-1, finding)
+
+    def _note(self, source: int, finding: Finding) -> None:
+        if self._expected is None or not self._expected(finding):
+            self._found[source].add(finding, self._few)
 
     def reading(self, *, took_s: float, entries: int | None = None) -> VerificationResult:
         """Return the whole reading. `entries`: the number of entries that must have been judged.
@@ -96,7 +108,7 @@ class ResultCollector:
             found = Finding(
                 path=path, verdict=Verdict(verdict.decode()), detail=detail.decode("utf-8", "surrogateescape")
             )
-            self._found[worker].add(found, self._few)
+            self._note(worker, found)
         elif what == b"P":
             self._sofar[worker] = _three(rest)
         elif what == b"S":

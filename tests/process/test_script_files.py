@@ -11,6 +11,16 @@ from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.process.scripts import script, script_command
+from tests.process.script_names import (
+    CHANGING,
+    FAR,
+    NEAR,
+    NOT_CHANGING,
+    far_names,
+    first_change,
+    is_entered_before,
+    led_by_a_listing,
+)
 
 PACKAGE = Path(orchestrator.__file__).parent
 FILES = sorted(PACKAGE.glob("**/scripts/*.sh"))
@@ -76,20 +86,9 @@ def test_a_script_is_read_as_it_is() -> None:
     assert script("engines/rsync", "publish.sh") == (PACKAGE / "engines/rsync/scripts/publish.sh").read_text()
 
 
-# Programs that change what a name stands for, as the first word of a command; a redirection into a file does so, too.
-CHANGES = re.compile(
-    r"(?:^|[;&|({`]|\b(?:then|do|else|exec|-execdir|-exec)\b|\$\()\s*"
-    r"(?:mv|rm|rmdir|truncate|touch|chmod|chown|ln|tee|install|mkdir|cp|unlink|tar -x)(?=\s|$)"
-    r"|\bdd\b[^\n;|]*\bof=|(?<![0-9<&])>{1,2}\s*(?!/dev/null|&)[\"$./\w]",
-    re.MULTILINE,
-)
-# What is entered, and cannot be led elsewhere from then on.
-ENTERED = re.compile(r"\b(?:enter_room|enter_folder|enter_marked)\b|\bcd -P -- |\bcd /mnt\b|-execdir ")
 # Scripts that change something before they have entered a folder, each with the reason why no stranger's name is in it.
 MAKES_ITS_FOLDER = {
-    "engines/rsync/begin-file.sh": "the place that the asker named: renamed away whole, or made; then entered",
-    "engines/rsync/begin-restore.sh": "the place that the asker named: renamed away whole, or made; then entered",
-    "engines/rsync/prepare.sh": "the target's root is made, then entered",
+    "engines/rsync/enter-place.sh": "it enters part by part, and makes what lacks where it stands",
     "engines/sanoid/run-sanoid.sh": "a folder of ours below the state directory, or of mktemp",
     "engines/sanoid/take.sh": "a folder of ours, from run-sanoid.sh",
     "engines/zfs/hide-snapshot.sh": "a folder of ours below /run, 0700",
@@ -103,46 +102,52 @@ MAKES_ITS_FOLDER = {
 }
 
 
-def without_comments(text: str) -> str:
-    """The text with blanks in place of comments, so that all else stands where it stood."""
-    return re.sub(r"(?m)^\s*#.*$", lambda comment: " " * len(comment[0]), text)
-
-
-def first_change(text: str) -> int | None:
-    """Where a script first changes something by a name; None: nowhere."""
-    found = CHANGES.search(without_comments(text))
-    return found.start() if found else None
-
-
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_nothing_is_changed_by_a_name_before_its_folder_is_entered(file: Path) -> None:
     text = file.read_text()
     at = first_change(text)
     name = "/".join((*file.parent.parent.relative_to(PACKAGE).parts, file.name))
-    entered = ENTERED.search(without_comments(text))
-    needs_reason = at is not None and (entered is None or entered.start() > at)
+    needs_reason = at is not None and not is_entered_before(text, at)
     assert needs_reason == (name in MAKES_ITS_FOLDER), f"enter the folder first ({text[at or 0 :][:60]!r})"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        'mv -T -- "$1/a" "$1/b"',
-        'cat > "$1/$2"',
-        'for f in *; do rm "$f"; done',
-        ": > x",
-        "x=$(touch y)",
-        "dd if=a of=b",
-    ],
-)
+# Names in rsync's scripts that begin with a value, each with the reason why it is a name in the folder that was entered.
+VALUES = {
+    ("resume-mirror.sh", '"$half"'): "from a pattern in a folder of ours that was entered",
+    ("sweep.sh", '"$1"'): "from -execdir: ./ and the name, in the folder that find is in",
+    ("enter-own-folder.sh", '"$probe"'): "from mktemp ./probe.XXXXXX",
+}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_only_names_in_the_entered_folder_are_changed(file: Path) -> None:
+    """A path from an argument or a listing leads through folders that somebody may exchange for links."""
+    if file.parent.parent.name != "rsync":
+        assert led_by_a_listing(file.read_text()) == []
+        return
+    found = [word for word in far_names(file.read_text()) if (file.name, word) not in VALUES]
+    assert found == []
+
+
+@pytest.mark.parametrize("line", CHANGING)
 def test_the_rule_sees_what_changes_something(line: str) -> None:
     assert first_change(line) is not None
     assert first_change(f"# {line}") is None
 
 
-def test_the_rule_passes_what_changes_nothing() -> None:
-    for line in ("find . > /dev/null 2>&1", "printf x >&2", "grep -c rm file", "cat <&3", "dd if=a bs=1 2>/dev/null"):
-        assert first_change(line) is None, line
+@pytest.mark.parametrize("line", NOT_CHANGING)
+def test_the_rule_passes_what_changes_nothing(line: str) -> None:
+    assert first_change(line) is None
+
+
+@pytest.mark.parametrize("line", FAR)
+def test_the_rule_sees_a_name_that_leads_elsewhere(line: str) -> None:
+    assert far_names(line)
+
+
+@pytest.mark.parametrize("line", NEAR)
+def test_the_rule_passes_names_in_the_entered_folder(line: str) -> None:
+    assert far_names(line) == []
 
 
 # Who may build a command that changes files by a name: what is changed is a device, or a disk's own root.

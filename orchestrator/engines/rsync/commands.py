@@ -21,7 +21,7 @@ from orchestrator.engines.rsync.model import (
     RsyncSurvey,
 )
 from orchestrator.engines.rsync.options import RsyncOptions, options_of
-from orchestrator.engines.rsync.script_commands import inside_command, path_argument, sums_command
+from orchestrator.engines.rsync.script_commands import in_tree_command, inside_command, path_argument, sums_command
 
 _PLAIN = r"[A-Za-z0-9/_.,+@%=:-]*"
 _WILD = r"([\\*?\[\]])"
@@ -71,7 +71,7 @@ def copy_command(
     argv += ["--existing"] if existing else []
     # Without notes of what a cut copy wrote, nothing says whether its files are whole: their bytes are compared.
     argv += ["--checksum"] if existing and not world.noted and not options.checksum else []
-    argv += [f"--link-dest={base.tree.path}"] if base is not None else []
+    argv += [f"--link-dest={_base(base, led=world.target.led)}"] if base is not None else []
     argv += _writing(
         options,
         into,
@@ -81,10 +81,44 @@ def copy_command(
         resumes=resumes_from_afar(world.there if into.host else world.here),
     )
     argv += _comparing(options, there=world.there, coarse=world.target.coarse)
-    argv += _moving(job, world.here, world.there, into)
-    argv += ["--", _argument(job.source, wild=True), _argument(into)]
-    destroys = tidy and not options.points
-    return Command(argv=tuple(argv), effect=Effect.DESTROYS if destroys else Effect.WRITES)
+    effect = Effect.DESTROYS if tidy and not options.points else Effect.WRITES
+    return _copy_into(
+        job, argv, job.source, into, here=world.here, there=world.there, led=world.target.led, effect=effect
+    )
+
+
+def _base(base: RestorePoint, *, led: bool) -> str:
+    """Return the tree that unchanged files are linked from: by its path, or as seen from the work tree."""
+    return f"../../points/{base.name}" if led else base.tree.path
+
+
+def _copy_into(
+    job: Job,
+    argv: list[str],
+    source: Location,
+    into: Location,
+    *,
+    here: RsyncProgram | None,
+    there: RsyncProgram | None,
+    led: bool,
+    folder: bool = True,
+    effect: Effect = Effect.WRITES,
+) -> Command:
+    """Build the command that copies into the target's tree. `led`: others may exchange what lies above the target.
+
+    Then the program that writes is started in the very folder, which no name leads to any more.
+    """
+    root = Location(path=into.path.split(f"/{OURS}/")[0], host=into.host)
+    one = _argument(source, wild=True, folder=folder)
+    if not led:
+        words = [*argv, *_moving(job, here, there, into), "--", one, _argument(into, folder=folder)]
+        return Command(argv=tuple(words), effect=effect)
+    tree, _, below = into.path[len(root.path) :].removeprefix(f"/{OURS}/").partition("/")
+    inside = Location(path=f"./{below}" if below else ".", host=into.host)
+    words = [*argv, *_moving(job, here, there, into, tree=tree), "--", one, _argument(inside, folder=folder)]
+    return (
+        Command(argv=tuple(words), effect=effect) if into.host else in_tree_command(root, tree, *words, effect=effect)
+    )
 
 
 def _mirrored(options: RsyncOptions) -> list[str]:
@@ -115,8 +149,7 @@ def settle_command(job: Job, into: Location, world: RsyncSurvey, names: str, *, 
         comparing = ["--ignore-times", *(flag for flag in comparing if flag != "--checksum")]
     argv = ["rsync", *_what(options), "--from0", f"--files-from={names}", *missing, "--whole-file", *comparing]
     argv += ["--sparse"] if options.sparse else []
-    argv += _moving(job, world.here, world.there, into)
-    return Command(argv=(*argv, "--", _argument(job.source, wild=True), _argument(into)), effect=Effect.WRITES)
+    return _copy_into(job, argv, job.source, into, here=world.here, there=world.there, led=world.target.led)
 
 
 def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> Command:
@@ -139,8 +172,7 @@ def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> 
         ),  # else a folder's time stays wrong by less than a second
     ]
     argv += ["--sparse"] if options_of(job).sparse else []
-    argv += _moving(job, world.here, world.there, into)
-    return Command(argv=(*argv, "--", _argument(job.source, wild=True), _argument(into)), effect=Effect.WRITES)
+    return _copy_into(job, argv, job.source, into, here=world.here, there=world.there, led=world.target.led)
 
 
 def path_filter(paths: Iterable[bytes]) -> bytes:
@@ -195,7 +227,14 @@ def _writing(
 
 
 def append_command(
-    job: Job, path: bytes, into: Location, partial: bytes, *, here: RsyncProgram | None, there: RsyncProgram | None
+    job: Job,
+    path: bytes,
+    into: Location,
+    partial: bytes,
+    *,
+    here: RsyncProgram | None,
+    there: RsyncProgram | None,
+    led: bool = False,
 ) -> Command:
     """Build the command that completes one partial file: its existing bytes are verified, not sent again.
 
@@ -203,11 +242,8 @@ def append_command(
     """
     source = Location(path=f"{job.source.path.rstrip('/')}/{path_argument(path)}", host=job.source.host)
     target = Location(path=f"{into.path}/{path_argument(partial)}", host=into.host)
-    argv = ("rsync", *_what(options_of(job)), "--append-verify", *_moving(job, here, there, into))
-    return Command(
-        argv=(*argv, "--", _argument(source, wild=True, folder=False), _argument(target, folder=False)),
-        effect=Effect.WRITES,
-    )
+    argv = ["rsync", *_what(options_of(job)), "--append-verify"]
+    return _copy_into(job, argv, source, target, here=here, there=there, led=led, folder=False)
 
 
 def restore_command(
@@ -332,8 +368,10 @@ def both_support_xxh128(here: RsyncProgram | None, there: RsyncProgram | None) -
     return all(side.at_least(3, 2) and "xxh128" in side.checksums for side in (here, there))
 
 
-def _moving(job: Job, here: RsyncProgram | None, there: RsyncProgram | None, into: Location) -> list[str]:
-    """Return the flags for the transfer: link, speed, timeout and reports."""
+def _moving(
+    job: Job, here: RsyncProgram | None, there: RsyncProgram | None, into: Location, *, tree: str | None = None
+) -> list[str]:
+    """Return the flags for the transfer: link, speed, timeout and reports. `tree`: the far rsync is started in that tree."""
     rate = [f"--bwlimit={max(1, job.pipe.rate_limit // 1024)}"] if job.pipe.rate_limit else []
     argv = [
         *_reporting(digests=both_support_xxh128(here, there)),
@@ -344,8 +382,14 @@ def _moving(job: Job, here: RsyncProgram | None, there: RsyncProgram | None, int
     argv += _pairing(job, there, job.source, into)
     if into.host:
         # A receiver that outlives a broken link holds the lock until it ends, so a new run cannot run beside it.
-        root = into.path.split(f"/{LOCK.split('/')[0]}/")[0]
-        argv += [f"--rsync-path=flock -s -w 60 -E {BUSY} {shlex.quote(root + '/' + LOCK)} rsync"]
+        root = into.path.split(f"/{OURS}/")[0]
+        lock = ("flock", "-s", "-w", "60", "-E", str(BUSY))
+        if tree is None:
+            argv += [f"--rsync-path={' '.join(lock)} {shlex.quote(root + '/' + LOCK)} rsync"]
+        else:
+            words = (*lock, "../lock" if tree else LOCK, "rsync")
+            inside = in_tree_command(Location(path=root, host=into.host), tree, *words)
+            argv += [f"--rsync-path={shlex.join(pack_script(inside))}"]
     return argv
 
 

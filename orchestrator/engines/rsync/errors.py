@@ -108,10 +108,16 @@ _TABLE = (
         hint="move it away, or name another place in targets.toml",
     ),
     FailureRow(
-        words=r"symlink owned by an untrusted user",
+        words=r"symlink owned by an untrusted user|is a link of another user",
         error=PermissionDenied,
         why="the path leads over a symbolic link that somebody else owns, and rsync does not follow it",
         hint="write the real path (`realpath` prints it), or give the link to the user who runs poolferry",
+    ),
+    FailureRow(
+        words=r"was exchanged for a link just now|should be a folder that poolferry made",
+        error=PermissionDenied,
+        why="another user put something else in place of a folder, and nothing was written there",
+        hint="look who may write into the folder above: `ls -ld` of each shows it",
     ),
     FailureRow(
         words=r"Too many links",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # most surveys end before a tree is split
 PARTIAL = ".~poolferry-partial~"
 OURS = ".poolferry"
 WORK = f"{OURS}/work"
+ROOT = "."  # among folders of ours that are open: the target's root itself
 PARTIALS = f"{OURS}/partial"  # of a mirror: the part of a file that rsync keeps after an interruption
 TEMPORARY = f"{OURS}/temporary"  # of a mirror: where rsync writes a file before it gets its name
 CANNOT_CLOSE = "cannot-be-closed"  # a file in our folder: this filesystem stores no modes
@@ -91,6 +92,7 @@ class TargetSurvey:
     swapped: tuple[str, ...] = ()  # names of ours with a link or another entry that is no folder
     root_owner: int = 0
     root_shared: bool = False  # other users than its owner may write into the root
+    led: bool = False  # another user may exchange a folder above the root, so no path of it is safe to write by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,8 @@ class RsyncSurvey:
         The root gets the owner and mode of the source's root, and whoever may write into it may exchange its entries.
         """
         source, target = self.source, self.target
+        if target.led:
+            return False
         return source.owner == target.root_owner and not source.shared and not target.root_shared
 
     @property

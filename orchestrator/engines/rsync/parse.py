@@ -22,6 +22,7 @@ from orchestrator.engines.rsync.model import (
     MARKER,
     OURS,
     PARTIALS,
+    ROOT,
     TEMPORARY,
     WORK,
     CountsEqual,
@@ -242,7 +243,13 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
     if records[0] not in _HEADS or len(records) < 2:
         raise ValueError("the look at the target does not say what is there")
     if records[0] != b"d":
-        return _absent(parent=b"p" in records[0], is_file=records[0].startswith(b"n"), space=_free_space(records[-1]))
+        above = [_entry(record) for record in records[1:-1] if record]
+        return _absent(
+            parent=b"p" in records[0],
+            is_file=records[0].startswith(b"n"),
+            space=_free_space(records[-1]),
+            led=_led(above, {0, *_users(above)}),
+        )
     space, marker = _free_space(records[1]), parse_marker(records[2])
     seen = [_entry(record) for record in records[3:] if record]
     told = {where: name for where, _, name in seen if where in "uhlm"}
@@ -252,6 +259,10 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
     points = {name for where, kind, name in names if where == "p" and kind == "d" and _is_point(name)}
     files = {name for where, kind, name in names if where == "p" and kind == "f"}
     ours = {OURS} if mirror else {"points", "latest", OURS}
+    trusted = {0, *_users(seen)}
+    opened = [name for name, mode in modes.items() if int(mode, 8) & 0o077]
+    if not mirror and _users(seen)[:1] == (0,) and (_exchangeable(root_mode, root_owner, trusted)):
+        opened.insert(0, ROOT)
     return TargetSurvey(
         exists=True,
         parent=True,
@@ -268,13 +279,28 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
         free_inodes=space[1],
         mirrored=datetime.fromtimestamp(float(told["m"]), UTC) if "m" in told else None,
         latest=None if mirror else told.get("l", "").removeprefix("points/") or None,
-        open=()
-        if ("o", "f", CANNOT_CLOSE) in names
-        else tuple(name for name, mode in modes.items() if int(mode, 8) & 0o077),
+        open=() if ("o", "f", CANNOT_CLOSE) in names else tuple(opened),
         swapped=_swapped(names, ours - {"latest"}),
         root_owner=root_owner,
         root_shared=_writable(root_mode),
+        led=_led(seen, trusted),
     )
+
+
+def _users(seen: list[tuple[str, str, str]]) -> tuple[int, ...]:
+    """Return the user that the survey ran as, and the owner of our folder: an NFS server may give to nobody what root makes."""
+    return tuple(int(name) for where, _, name in seen if where in "iv" and name)
+
+
+def _exchangeable(mode: str, owner: int, trusted: set[int]) -> bool:
+    """Return True when an untrusted user may rename what lies in a folder. With the sticky bit all rename only their own."""
+    return owner not in trusted or (_writable(mode) and not int(mode, 8) & 0o1000)
+
+
+def _led(seen: list[tuple[str, str, str]], trusted: set[int]) -> bool:
+    """Return True when an untrusted user may exchange a folder above the target's root, or its path leads through links."""
+    above = (_exchangeable(mode, int(owner), trusted) for where, mode, owner in seen if where == "b")
+    return any(above) or any(where == "i" and kind == "linked" for where, kind, _ in seen)
 
 
 def _swapped(names: list[tuple[str, str, str]], ours: set[str]) -> tuple[str, ...]:
@@ -296,10 +322,11 @@ def _free_space(text: bytes) -> tuple[int | None, int | None]:
     return blocks * size, free if inodes else None
 
 
-def _absent(*, parent: bool, is_file: bool, space: tuple[int | None, int | None]) -> TargetSurvey:
+def _absent(*, parent: bool, is_file: bool, space: tuple[int | None, int | None], led: bool) -> TargetSurvey:
     return TargetSurvey(
         exists=False, parent=parent, mounted=False, owner=None, coarse=False, points=(), damaged=(), work=False,
         half=(), litter=(), foreign=("a file",) if is_file else (), free_bytes=space[0], free_inodes=space[1], latest=None,
+        led=led,
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from orchestrator.engines.rsync.model import (
     OURS,
     PARTIAL,
     PARTIALS,
+    ROOT,
     TEMPORARY,
     WORK,
     PartialFile,
@@ -50,14 +51,19 @@ def close_folders(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
         return ()
     root, keeps = job.target.location, not options_of(job).points
     command = script_commands.close_folders_command(root, world.target.open, keeps_work=keeps)
-    return ((_small("close our folders to other users", "an older version left them open", command),),)
+    why = "what others may enter or exchange could lead root elsewhere"
+    return ((_small("close our folders to other users", why, command),),)
 
 
 def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
     """Return warnings for a person about a run that does its work."""
     found = []
-    if world.target.open:
-        what = " and ".join(world.target.open)
+    if ROOT in world.target.open:
+        found.append(
+            f"{job.target.location} could be changed by other users of that machine; now it is root's, and only root writes there"
+        )
+    if closed := [folder for folder in world.target.open if folder != ROOT]:
+        what = " and ".join(closed)
         found.append(
             f"{what} in {job.target.location} could be entered by other users of that machine; now only by the owner (0700)"
         )
@@ -134,7 +140,9 @@ def _go_on(
         orphan = half.lies if half.orphan else b""
         command = script_commands.take_up_command(work, half.path, orphan=orphan, length=length)
         stages.append((_small(f"{'salvage' if half.orphan else 'shorten'} {shown}", why, command),))
-    append = commands.append_command(job, half.path, work, partial, here=world.here, there=world.there)
+    append = commands.append_command(
+        job, half.path, work, partial, here=world.here, there=world.there, led=world.target.led
+    )
     why = f"{show_size(have)} of {show_size(wanted)} are there"
     # Notes of an earlier attempt about its content are no longer valid.
     note = (f"{request.notes}/moved-on-{world.target.half.index(half)}", parse.format_moved_line(half.path))

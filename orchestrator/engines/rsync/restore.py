@@ -26,7 +26,9 @@ _SHOWN = 5
 def survey_restore(wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
     """Return a survey of the requested data and the destination; a file restored into a folder keeps its name."""
     run = command_runner(reader)
-    kind = ask(run, script_commands.restore_source_command(_below(wanted)), lambda text: text.decode().strip())
+    kind = ask(
+        run, script_commands.restore_source_command(wanted.point.tree, wanted.path), lambda text: text.decode().strip()
+    )
 
     def look(to: Location) -> DestinationSurvey:
         parser = partial(_look, to, kind, wanted.path)

@@ -4,6 +4,8 @@ Each script gets its values as arguments and runs with `sh`, which every Debian 
 README's chapter on rsync says what the scripts in `scripts/` may do inside a tree.
 """
 
+import functools
+
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.rsync.model import PARTIAL
@@ -12,11 +14,20 @@ from orchestrator.process.scripts import script, script_command
 _ROOM = "engines/rsync"
 
 
-def _script(
-    name: str, *values: str, effect: Effect, host: Host | None, with_functions: str = "", before: str = ""
-) -> Command:
-    """Build the command of one of our scripts. `with_functions`: the script whose functions this one calls."""
-    return script_command(_ROOM, name, *values, effect=effect, host=host, before=before, with_functions=with_functions)
+def _script(name: str, *values: str, effect: Effect, host: Host | None, before: str = "") -> Command:
+    """Build the command of one of our scripts. `before`: text that must come before it."""
+    return script_command(_ROOM, name, *values, effect=effect, host=host, before=before)
+
+
+def _inside(name: str, *values: str, host: Host | None, effect: Effect = Effect.WRITES) -> Command:
+    """Build the command of a script that enters folders before it changes anything."""
+    return _script(name, *values, effect=effect, host=host, before=_functions())
+
+
+@functools.cache
+def _functions() -> str:
+    """Return the functions by which scripts enter folders."""
+    return "".join(script(_ROOM, name) for name in ("enter-place.sh", "enter-own-folder.sh", "enter-folder.sh"))
 
 
 def survey_tools_command(host: Host | None) -> Command:
@@ -31,7 +42,9 @@ def survey_target_command(root: Location) -> Command:
     o(urs) the names in them; m(irror) a time. Why so much in one find: each program that a survey starts costs a millisecond or
     two.
     """
-    return _script("look-at-target.sh", root.path, effect=Effect.READS, host=root.host)
+    return _script(
+        "look-at-target.sh", root.path, effect=Effect.READS, host=root.host, before=script(_ROOM, "enter-place.sh")
+    )
 
 
 def survey_source_command(source: Location, *, whole: bool = False) -> Command:
@@ -40,7 +53,14 @@ def survey_source_command(source: Location, *, whole: bool = False) -> Command:
     Only a `whole` survey checks whether it is empty; a run's own comparison finds it anyway.
     """
     words = ("whole",) if whole else ("quick",)
-    return _script("look-at-source.sh", source.path, *words, effect=Effect.READS, host=source.host)
+    return _script(
+        "look-at-source.sh",
+        source.path,
+        *words,
+        effect=Effect.READS,
+        host=source.host,
+        before=script(_ROOM, "enter-place.sh"),
+    )
 
 
 def survey_both_command(source: Location, root: Location) -> Command:
@@ -48,7 +68,7 @@ def survey_both_command(source: Location, root: Location) -> Command:
 
     Why: starting a shell for each costs a run that finds nothing to do five milliseconds more.
     """
-    first = f"(\n{script(_ROOM, 'look-at-source.sh')}) || exit\nshift 2\n"
+    first = f"{script(_ROOM, 'enter-place.sh')}(\n{script(_ROOM, 'look-at-source.sh')}) || exit\nshift 2\n"
     values = (source.path, "quick", root.path)
     return _script("look-at-target.sh", *values, effect=Effect.READS, host=root.host, before=first)
 
@@ -67,9 +87,7 @@ def sizes_command(source: Location, paths: tuple[bytes, ...]) -> Command:
 def close_folders_command(root: Location, rooms: tuple[str, ...], *, keeps_work: bool) -> Command:
     """Build the command that restricts these folders of ours below a target's root to their owner."""
     values = (root.path, "" if keeps_work else "work", *rooms)
-    return _script(
-        "close-folders.sh", *values, effect=Effect.WRITES, host=root.host, with_functions="enter-own-folder.sh"
-    )
+    return _inside("close-folders.sh", *values, host=root.host)
 
 
 def prepare_command(root: Location, job: str, folders: tuple[str, ...], *, patience: int) -> Command:
@@ -78,7 +96,7 @@ def prepare_command(root: Location, job: str, folders: tuple[str, ...], *, patie
     `patience`: the longest wait, in seconds. `folders` are made in our own folder.
     """
     values = (root.path, job, str(patience), *folders)
-    return _script("prepare.sh", *values, effect=Effect.WRITES, host=root.host, with_functions="enter-own-folder.sh")
+    return _inside("prepare.sh", *values, host=root.host)
 
 
 def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length: int | None = None) -> Command:
@@ -93,8 +111,7 @@ def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length:
         path_argument(orphan.rpartition(b"/")[2]),
         "" if length is None else str(length),
     )
-    effect = Effect.WRITES
-    return _script("take-up.sh", work.path, *values, effect=effect, host=work.host, with_functions="enter-folder.sh")
+    return _inside("take-up.sh", work.path, *values, host=work.host)
 
 
 def finish_command(work: Location, path: bytes, size: int, *, holes: bool) -> Command:
@@ -104,62 +121,55 @@ def finish_command(work: Location, path: bytes, size: int, *, holes: bool) -> Co
     """
     folder, _, name = path.rpartition(b"/")
     values = (path_argument(folder), path_argument(name), str(size), "holes" if holes else "")
-    effect = Effect.WRITES
-    return _script("finish.sh", work.path, *values, effect=effect, host=work.host, with_functions="enter-folder.sh")
+    return _inside("finish.sh", work.path, *values, host=work.host)
 
 
 def discard_command(work: Location, remainders: tuple[bytes, ...]) -> Command:
     """Build the command that removes these partial files."""
     parts = (lies.rpartition(b"/") for lies in remainders)
     values = (path_argument(part) for folder, _, name in parts for part in (folder, name))
-    effect = Effect.WRITES
-    return _script("discard.sh", work.path, *values, effect=effect, host=work.host, with_functions="enter-folder.sh")
+    return _inside("discard.sh", work.path, *values, host=work.host)
 
 
 def unshare_command(work: Location) -> Command:
     """Build the command that removes from a cut work tree whatever shares its inode with a point."""
-    return _script("unshare-tree.sh", work.path, effect=Effect.WRITES, host=work.host)
+    return _inside("unshare-tree.sh", work.path, host=work.host)
 
 
 def dig_holes_command(point: Location, work: Location) -> Command:
     """Build the command that makes holes in files of a work tree, named on its input, that have some in the point."""
-    effect = Effect.WRITES
-    return _script(
-        "dig-holes.sh", point.path, work.path, effect=effect, host=work.host, with_functions="enter-folder.sh"
-    )
+    return _inside("dig-holes.sh", point.path, work.path, host=work.host)
 
 
 def sweep_command(tree: Location, *, one_filesystem: bool = False) -> Command:
     """Build the command that removes all partial files. `one_filesystem`: filesystems mounted inside are not changed."""
     alone = "one-filesystem" if one_filesystem else ""
-    return _script("sweep.sh", tree.path, alone, effect=Effect.WRITES, host=tree.host)
+    return _inside("sweep.sh", tree.path, alone, host=tree.host)
 
 
 def resume_mirror_command(root: Location) -> Command:
     """Build the command that prepares an unfinished mirror for the next copy."""
-    effect = Effect.WRITES
-    return _script("resume-mirror.sh", root.path, effect=effect, host=root.host, with_functions="enter-own-folder.sh")
+    return _inside("resume-mirror.sh", root.path, host=root.host)
 
 
 def publish_command(root: Location, name: str, manifest: str) -> Command:
     """Build the command that syncs to disk, then names manifest, tree and `latest`, each by one rename."""
-    return _script("publish.sh", root.path, name, manifest, effect=Effect.WRITES, host=root.host)
+    return _inside("publish.sh", root.path, name, manifest, host=root.host)
 
 
 def remove_command(root: Location, names: tuple[str, ...]) -> Command:
     """Build the command that hides points by one rename each, then removes them; the next call removes the rest."""
-    return _script("remove.sh", root.path, *names, effect=Effect.DESTROYS, host=root.host)
+    return _inside("remove.sh", root.path, *names, effect=Effect.DESTROYS, host=root.host)
 
 
 def end_mirror_command(root: Location) -> Command:
     """Build the command that syncs to disk, then removes the records of damage and of the unfinished mirror."""
-    effect = Effect.WRITES
-    return _script("end-mirror.sh", root.path, effect=effect, host=root.host, with_functions="enter-own-folder.sh")
+    return _inside("end-mirror.sh", root.path, host=root.host)
 
 
 def name_latest_command(root: Location, name: str) -> Command:
     """Build the command that makes `latest` name the point."""
-    return _script("name-latest.sh", root.path, name, effect=Effect.WRITES, host=root.host)
+    return _inside("name-latest.sh", root.path, name, host=root.host)
 
 
 def confirm_point_command(root: Location, name: str) -> Command:
@@ -167,9 +177,9 @@ def confirm_point_command(root: Location, name: str) -> Command:
     return _script("see-point.sh", root.path, name, effect=Effect.READS, host=root.host)
 
 
-def restore_source_command(wanted: Location) -> Command:
+def restore_source_command(tree: Location, path: bytes) -> Command:
     """Build the command that prints the kind of a path in a point: folder, file or absent."""
-    return _script("look-at-path.sh", wanted.path, effect=Effect.READS, host=wanted.host)
+    return _inside("look-at-path.sh", tree.path, path_argument(path), effect=Effect.READS, host=tree.host)
 
 
 def survey_destination_command(to: Location) -> Command:
@@ -219,6 +229,11 @@ def file_folder(to: Location) -> Location:
     return Location(path=f"{folder}/{PARTIAL}/{name}", host=to.host)
 
 
+def in_tree_command(root: Location, tree: str, *words: str, effect: Effect = Effect.WRITES) -> Command:
+    """Build the command that runs a program in a target's tree. `tree`: "work", or nothing for a mirror's root."""
+    return _inside("in-tree.sh", root.path, tree, *words, effect=effect, host=root.host)
+
+
 def inside_command(folder: Location, *words: str) -> Command:
     """Build the command that runs a program in a folder that a restore has marked as its own."""
     return _marking("in-folder.sh", folder.path, *words, host=folder.host)
@@ -231,31 +246,29 @@ def _marking(name: str, *values: str, host: Host | None) -> Command:
         *values,
         effect=Effect.WRITES,
         host=host,
-        before=script(_ROOM, "enter-own-folder.sh") + script(_ROOM, "enter-marked.sh"),
+        before=_functions() + script(_ROOM, "enter-marked.sh"),
     )
 
 
 def end_restore_command(to: Location, filled: tuple[bytes, ...] = ()) -> Command:
     """Build the command that syncs to disk, then removes the marker; the folder's time stays. `filled`: mounts."""
     places = (f"{to.path.rstrip('/')}/{path_argument(each)}" for each in filled)
-    return _script("end-restore.sh", to.path, *places, effect=Effect.WRITES, host=to.host)
+    return _inside("end-restore.sh", to.path, *places, host=to.host)
 
 
 def store_command(file: Location) -> Command:
     """Build the command that writes its input to a file, completely or not at all."""
-    effect = Effect.WRITES
-    return _script("store.sh", file.path, effect=effect, host=file.host, with_functions="enter-own-folder.sh")
+    return _inside("store.sh", file.path, host=file.host)
 
 
 def discard_note_command(file: Location) -> Command:
     """Build the command that removes a small file of ours."""
-    effect = Effect.WRITES
-    return _script("discard-note.sh", file.path, effect=effect, host=file.host, with_functions="enter-own-folder.sh")
+    return _inside("discard-note.sh", file.path, host=file.host)
 
 
 def mend_point_command(root: Location, sound: str, damaged: str) -> Command:
     """Build the command that writes files of one point, named on its input, into the same files of another."""
-    return _script("mend-point.sh", root.path, sound, damaged, effect=Effect.WRITES, host=root.host)
+    return _inside("mend-point.sh", root.path, sound, damaged, host=root.host)
 
 
 def show_file_command(file: Location) -> Command:

@@ -12,6 +12,7 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_size
 from orchestrator.process.stop import StopRequest
 from orchestrator.runner.locks import lock_destination
+from orchestrator.trees.ownership import writable_by_others
 
 MARKER = "poolferry-drill"
 _SPARE = 64 << 20
@@ -30,7 +31,13 @@ def scratch_folder(folder: str, state: str, *, stop: StopRequest, patience: floa
     """
     with lock_destination(Location(path=folder), state, wait=stop.wait, patience=patience) as inherit:
         sweep_scratch(folder)
-        os.makedirs(folder, mode=0o700)
+        try:
+            os.makedirs(folder, mode=0o700)
+        except FileExistsError:
+            raise OrchestratorError(
+                f"{folder} has come to be there meanwhile, and no drill made it",
+                hint="look who made it, or name another [drill] scratch",
+            ) from None
         with open(f"{folder}/{MARKER}", "x", encoding="utf-8") as file:
             file.write("poolferry drills here, and removes this folder afterwards\n")
         try:
@@ -69,6 +76,11 @@ def refuse_place(job: Job, folder: str) -> Refusal | None:
     if not folder.startswith("/"):
         why = f"[drill] scratch is {job.drill.scratch}, a dataset, and {job.name} copies files"
         return Refusal(why=why, evidence=(), hint='name a folder: [drill] scratch = "/srv/scratch"')
+    if found := next(writable_by_others((folder,)), None):
+        why = f"{found.file} {found.what}, so the scratch folder {folder} could be exchanged for a link"
+        return Refusal(
+            why=why, evidence=(), hint=f'{found.expected}; or name another: [drill] scratch = "/srv/scratch"'
+        )
     real = os.path.realpath(folder)
     for called, place in (("the source", job.source), ("the copies", job.target.location)):
         if place.host is None and f"{real}/".startswith(f"{os.path.realpath(place.path).rstrip('/')}/"):

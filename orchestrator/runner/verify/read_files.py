@@ -20,6 +20,7 @@ from orchestrator.domain.point import Finding, RestorePoint, Verdict, Verificati
 from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.runner.manifests import (
+    NEVER_COPIED,
     REMAINDERS,
     digests_there,
     forgery_sentence,
@@ -237,7 +238,7 @@ def _here(
     pipelines = worker_pipelines(
         work.tree.path, manifest, workers=work.workers, prefix=work.prefix, tolerance=_tolerance(work)
     )
-    collector = ResultCollector(work.workers, few=_FEW)
+    collector = ResultCollector(work.workers, few=_FEW, expected=_is_never_restored if work.restored else None)
 
     def tick() -> None:
         journal.tools.notify(TransferProgress(done=collector.bytes_read, expected=None))
@@ -281,7 +282,7 @@ def _there(
                 digests_there(work.tree, names, algorithm, journal, writer, notes, partial_is_well=True), folder=notes
             )
         )
-    collector = ResultCollector(0, few=_FEW)
+    collector = ResultCollector(0, few=_FEW, expected=_is_never_restored if work.restored else None)
     merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
     with _listed(work, journal, writer, notes) as records:
         counted = _EntryCounter(_attributed(map(parse_listing, records), work, manifest, journal, writer, notes))
@@ -290,6 +291,11 @@ def _there(
     return replace(
         collector.reading(took_s=0), entries=counted.entries, files_read=counted.files, bytes_read=counted.bytes
     )
+
+
+def _is_never_restored(found: Finding) -> bool:
+    """Return True for a missing entry with a name of ours: copies of an older version may hold some, and nothing brings them back."""
+    return found.verdict is Verdict.MISSING and not set(NEVER_COPIED).isdisjoint(found.path.split(b"/"))
 
 
 def _attributed(

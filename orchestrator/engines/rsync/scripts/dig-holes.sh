@@ -5,9 +5,7 @@
 # Why find first: it tells which of them are there, and only large ones are worth a look.
 set -e
 point=$1 work=$2
-cd -P -- "$work"
-here=$(pwd -P)
-cd -P -- "$point"
+enter_place "$point"
 export LC_ALL=C
 # shellcheck disable=SC2016
 xargs -0 -r sh -c 'find "$@" -maxdepth 0 -type f -size +127k -printf "%b %s %p\0" 2>/dev/null || true' sh | tr "\n\0" "\0\n" |
@@ -15,7 +13,7 @@ xargs -0 -r sh -c 'find "$@" -maxdepth 0 -type f -size +127k -printf "%b %s %p\0
     [ $((blocks * 512 + 65536)) -le "$size" ] || continue
     case $path in */*) folder=${path%/*} ;; *) folder=. ;; esac
     (
-      cd -P -- "$here" || exit
+      enter_place "$work"
       enter_folder "${folder#./}"
       name=${path##*/}
       lone_file "$name" || exit 0

@@ -3,5 +3,7 @@
 # Removes a small file of ours that holds no more. Argument: the file.
 set -e
 file=$1
-enter_room "${file%/*}"
-rm -f -- "./${file##*/}"
+name=${file##*/}
+enter_place "${file%/*}"
+be_ours "${file%/*}"
+rm -f -- "./$name"

@@ -2,7 +2,7 @@
 # shellcheck shell=dash
 # Removes half-copied files. Arguments: the work tree, then folder and name of each.
 set -e
-cd -P -- "$1"
+enter_place "$1"
 shift
 while [ $# -gt 0 ]; do
   (enter_folder "$1"; rm -f -- "./$2")

@@ -2,7 +2,7 @@
 # shellcheck shell=dash
 # Everything to the disk; then what was noted as damaged, and as unfinished, holds no more. Argument: the mirror's root.
 set -e
-cd -P -- "$1"
+enter_place "$1"
 sync -f .
 enter_room .poolferry
 rm -f -- mirror.damaged

@@ -4,10 +4,10 @@
 # Arguments: the destination, then what is mounted below it.
 set -e
 for filled in "$@"; do
-  sync -f "$filled"
+  (enter_place "$filled"; sync -f .)
 done
 # From here on by the folder itself: its name may belong to a user, who can put something else there.
-cd -P -- "$1"
+enter_place "$1"
 time=$(stat -c "%.9Y" .)
 mode=$(stat -c "%a" .)
 [ -w . ] || chmod u+w .

@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck shell=dash
 # For other scripts. enter_folder PATH goes down a path part by part, along real folders alone, and ends the script
-# where a part is a link. Why no race: it is for trees that only we can enter.
+# where a part is a link.
 enter_folder() {
   way=$1
   while [ -n "$way" ]; do
@@ -11,7 +11,7 @@ enter_folder() {
       echo "$part in $1 is a link, and was a folder before" >&2
       exit 1
     fi
-    cd -P -- "./$part" || exit
+    step "$part" || { echo "$part in $1 was exchanged for a link just now" >&2; exit 1; }
   done
 }
 # Whether a name here is a regular file with this one name only.

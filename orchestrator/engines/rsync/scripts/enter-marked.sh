@@ -3,7 +3,12 @@
 # For other scripts. enter_marked FOLDER goes into a folder of ours that a restore has marked, and ends the script
 # elsewhere: whoever owns a folder above may rename it, and put something else there.
 enter_marked() {
-  enter_room "$1/."
+  enter_place "$1"
+  be_marked "$1"
+}
+# be_marked FOLDER ends the script when the folder that it is in is not marked.
+be_marked() {
+  be_ours "$1"
   marker=./.poolferry-restoring.json
   if [ ! -f "$marker" ] || [ -L "$marker" ] || [ "$(stat -c %u "$marker")" != "$(stat -c %u .)" ]; then
     echo "$1 is not the folder that this restore has marked" >&2

@@ -5,7 +5,7 @@
 # rsync makes none in a file to which it appends.
 set -e
 work=$1 folder=$2 name=$3 size=$4 holes=$5
-cd -P -- "$work"
+enter_place "$work"
 enter_folder "$folder"
 [ ! -L ./.~poolferry-partial~ ]
 lone_file ".~poolferry-partial~/$name"

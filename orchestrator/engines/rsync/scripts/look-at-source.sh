@@ -5,6 +5,7 @@
 source=$1 how=$2
 if [ ! -e "$source" ]; then printf "a\0"; exit 0; fi
 if [ ! -d "$source" ]; then printf "f\0"; exit 0; fi
-printf "d %s\0" "$(stat -c "%d %u %a" -- "$source" "$source/..")"
-if [ "$how" = whole ]; then find "$source/" -mindepth 1 -maxdepth 1 -printf "x" -quit; else printf "x"; fi
+enter_place "$source"
+printf "d %s\0" "$(stat -c "%d %u %a" -- . ..)"
+if [ "$how" = whole ]; then find . -mindepth 1 -maxdepth 1 -printf "x" -quit; else printf "x"; fi
 printf "\0"

@@ -3,14 +3,38 @@
 # Prints what a target holds, NUL-separated. Argument: its root.
 # One find tells nearly all, as each program that a look starts costs a millisecond or two.
 root=$1
+# The user that this runs as, and whether the path leads through links.
+who() {
+  user=
+  while read -r word first _; do
+    [ "$word" != Uid: ] || { user=$first && break; }
+  done < /proc/self/status 2>/dev/null
+  if [ "$PWD" = "$1" ]; then printf "i plain %s\0" "$user"; else printf "i linked %s\0" "$user"; fi
+}
+# The folders above this one, one a word.
+above() {
+  up=.. folders=.. rest=${PWD#/}
+  while [ "${rest#*/}" != "$rest" ]; do
+    up=../$up rest=${rest#*/}
+    folders="$folders $up"
+  done
+}
 if [ ! -d "$root" ]; then
-  if [ -e "$root" ]; then printf "n"; else printf "a"; fi
-  [ ! -d "${root%/*}/" ] || printf "p"
-  printf "\0"
-  stat -f -c "%a %S %c %d" -- "${root%/*}/" 2>/dev/null
+  if [ -e "$root" ]; then printf "n\0"; exit 0; fi
+  if [ -d "${root%/*}/" ]; then
+    printf "ap\0"
+    enter_place "${root%/*}/"
+    who "${root%/*}"
+    above
+    # shellcheck disable=SC2086 # one word each
+    find . $folders -maxdepth 0 -printf "b %m %U\0"
+    stat -f -c "%a %S %c %d" . 2>/dev/null
+  else
+    printf "a\0"
+  fi
   exit 0
 fi
-cd -- "$root" || exit
+enter_place "$root"
 printf "d\0"
 stat -f -c "%a %S %c %d" .
 printf "\0"
@@ -22,11 +46,15 @@ if [ -n "$ours" ] && [ -f .poolferry/target.json ] && [ ! -L .poolferry/target.j
   IFS= read -r marker < .poolferry/target.json
 fi
 printf "%s\0" "$marker"
-set -- .. .
+who "$root"
+above
+# shellcheck disable=SC2086 # one word each
+set -- $folders .
 if [ -d points ] && [ ! -L points ]; then set -- "$@" points; fi
 [ -z "$ours" ] || set -- "$@" .poolferry
-set -- "$@" -maxdepth 1 \( -path .. -printf "u d %D\0" -prune -o -path . -printf "h d %D\0g %m %U\0"
-set -- "$@" -o -path points -printf "k %m points\0" -o -path .poolferry -printf "k %m .poolferry\0"
+set -- "$@" -maxdepth 1 \( -path .. -printf "u d %D\0b %m %U\0" -prune
+set -- "$@" -o -path "*/.." -printf "b %m %U\0" -prune -o -path . -printf "h d %D\0g %m %U\0"
+set -- "$@" -o -path points -printf "k %m points\0" -o -path .poolferry -printf "k %m .poolferry\0v d %U\0"
 set -- "$@" -o -path ./latest -type l -printf "r l latest\0l l %l\0"
 set -- "$@" -o -path "./*" -printf "r %y %P\0" -o -path "points/*" -printf "p %y %P\0"
 # What vanishes while we look is not there. Anything else that find cannot read is a failure.

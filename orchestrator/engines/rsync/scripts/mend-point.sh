@@ -4,9 +4,8 @@
 # Nobody but us may enter the points, so that no name in them can be exchanged meanwhile.
 # Arguments: the target's root, the sound point, the damaged one. The files come NUL-terminated on the input.
 set -e
-cd -P -- "$1"
-[ ! -L points ]
-cd -P points
+enter_place "$1"
+enter_room points
 sound=$2 damaged=$3
 if [ -L "$sound" ] || [ -L "$damaged" ]; then exit 1; fi
 rsync --archive --hard-links --numeric-ids --no-implied-dirs --from0 --files-from=- --ignore-times --whole-file --inplace \

@@ -5,10 +5,9 @@
 set -e
 root=$1 job=$2 patience=$3
 shift 3
-mkdir -p -- "$root"
-cd -P -- "$root"
+enter_place "$root" make
 umask 077
-mkdir -p .poolferry
+[ -d .poolferry ] || mkdir .poolferry
 enter_room .poolferry
 if [ ! -e target.json ]; then
   rm -f probe

@@ -2,19 +2,21 @@
 # shellcheck shell=dash
 # Everything to the disk, then manifest, tree and `latest` get their names, each by one rename.
 # Arguments: the target's root, the point's name, its manifest.
+# Why by "..": nobody else can move our folders into another one, while a name in the root may be exchanged.
 set -e
-root=$1 name=$2 manifest=$3
-cd -P -- "$root"
+root=$1 name=$2 manifest=${3##*/}
+enter_place "$root"
 sync -f .poolferry/work
-(umask 077; mkdir -p points)
-[ ! -L points ]
-mv -T -- "$manifest" "points/$name.manifest.gz"
+[ -d points ] || (umask 077; mkdir points)
+enter_room .poolferry
+[ ! -L ../points ]
+mv -T -- "./$manifest" "../points/$name.manifest.gz"
 # A folder that its owner may not write to cannot be moved by him: its .. changes.
-mode=$(stat -c "%a" .poolferry/work)
-[ -w .poolferry/work ] || chmod u+w .poolferry/work
-mv -T -n -- .poolferry/work "points/$name"
-[ ! -e .poolferry/work ]
-[ "$(stat -c "%a" "points/$name")" = "$mode" ] || chmod "$mode" "points/$name"
-ln -s -f -n -- "points/$name" .poolferry/latest
-mv -T -- .poolferry/latest latest
+mode=$(stat -c "%a" work)
+[ -w work ] || chmod u+w work
+mv -T -n -- work "../points/$name"
+[ ! -e work ]
+[ "$(stat -c "%a" "../points/$name")" = "$mode" ] || chmod "$mode" "../points/$name"
+ln -s -f -n -- "points/$name" latest
+mv -T -- latest ../latest
 sync -f .

@@ -4,8 +4,7 @@
 # and what lies between the owner's files is removed. Argument: the mirror's root.
 # Why -execdir and no names from a listing: users own folders of a mirror, and may put links there at any time.
 set -e
-cd -P -- "$1"
-here=$(pwd -P)
+enter_place "$1"
 enter_room .poolferry
 for half in temporary/* temporary/.*; do
   if [ -f "$half" ] && [ ! -L "$half" ]; then
@@ -14,7 +13,7 @@ for half in temporary/* temporary/.*; do
   fi
 done
 since=$PWD/work
-cd -P -- "$here"
+enter_place "$1"
 find . -xdev -path ./.poolferry -prune -o -name ".~poolferry-partial~" -prune -execdir rm -rf -- {} ";" || true
 find . -xdev -path ./.poolferry -prune -o -type f -perm 600 -links 1 -newer "$since" -regextype posix-extended \
   -regex ".*/\.[^/]+\.[A-Za-z0-9]{6}" -execdir rm -f -- {} ";" || true

@@ -5,7 +5,8 @@ set -e
 file=$1
 name=${file##*/}
 umask 077
-enter_room "${file%/*}"
+enter_place "${file%/*}"
+be_ours "${file%/*}"
 # What lay there under that name may be a link or a FIFO: never written through.
 rm -f -- "./$name.new"
 set -C

@@ -5,7 +5,7 @@
 # Why -execdir: it works in the very folder that find is in, so that nobody leads it elsewhere by a link.
 set -e
 tree=$1 alone=$2
-cd -P -- "$tree"
+enter_place "$tree"
 # shellcheck disable=SC2016
 remove='time=$(stat -c %.9Y .); rm -rf -- "$1"; touch -m -d "@$time" .'
 find . ${alone:+-xdev} -name ".~poolferry-partial~" -prune -execdir sh -e -c "$remove" sh {} ";" || true

@@ -5,7 +5,7 @@
 # partial folder already), the length (nothing: it stays as it is).
 set -e
 work=$1 folder=$2 name=$3 orphan=$4 length=$5
-cd -P -- "$work"
+enter_place "$work"
 enter_folder "$folder"
 if [ -n "$orphan" ]; then
   lone_file "$orphan"

@@ -6,7 +6,7 @@
 # What has all its names in this tree belongs to it alone, and stays: hard links of the source, up to so many of them.
 set -e
 most=1000
-cd -P -- "$1"
+enter_place "$1"
 own=$(
   find . -xdev ! -type d -links +1 -printf "%i %n\n" | sort | uniq -c | while read -r count inode names; do
     [ "$count" != "$names" ] || echo "$inode"

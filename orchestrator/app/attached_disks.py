@@ -127,7 +127,7 @@ class AttachedDisks:
 
     def _attached(self, found: "IdentifiedDevice", session: "Session") -> str:
         from orchestrator.app.disk_visits import make_visit_context
-        from orchestrator.planners.identify_disk import VisitCause
+        from orchestrator.domain.run import VisitCause
         from orchestrator.runner.disk.visit import AttachedDisk, begin_visit
 
         begun = begin_visit(

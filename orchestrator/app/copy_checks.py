@@ -127,7 +127,7 @@ def _require_copies(jobs: "Sequence[Job]", do: str) -> None:
 
 @contextlib.contextmanager
 def _checking(settings: Settings, known: "Configuration", hears: Hears) -> "Iterator[_Checks]":
-    from orchestrator.planners.identify_disk import VisitCause
+    from orchestrator.domain.run import VisitCause
 
     with open_session(settings) as session, open_visits(settings, session, known, cause=VisitCause.RESTORE) as visits:
         yield _Checks(settings, known, session, visits, hears)

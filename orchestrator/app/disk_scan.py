@@ -55,7 +55,7 @@ def scan_disks(
             return ScanEnd(ours=False)
     from orchestrator.app.disk_visits import PluggedInDisks, find_disk, make_visit_context
     from orchestrator.app.session import open_session
-    from orchestrator.planners.identify_disk import VisitCause
+    from orchestrator.domain.run import VisitCause
 
     for name in names:
         find_disk(known, name)

@@ -16,12 +16,11 @@ from orchestrator.domain.errors import NotNow
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.rotation import Disk, RotationSet
-from orchestrator.domain.run import RunReport
+from orchestrator.domain.run import RunReport, VisitCause
 from orchestrator.planners.identify_disk import (
     NOT_NOW,
     DeviceState,
     IdentifiedDevice,
-    VisitCause,
     VisitOutcome,
     VisitResult,
 )

@@ -125,7 +125,7 @@ def _on_its_disk(
             report = session.do(job, action, restore_request)
             note_restore(session.history, _known_jobs(settings), job, restore_request.to, report, compose.now())
             return report
-        from orchestrator.planners.identify_disk import VisitCause
+        from orchestrator.domain.run import VisitCause
 
         with open_visits(settings, session, settings.configuration(), cause=VisitCause.RESTORE) as visits:
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.drill import DrillRunResult
     from orchestrator.domain.errors import NotNow
     from orchestrator.domain.job import Job
-    from orchestrator.planners.identify_disk import VisitCause
+    from orchestrator.domain.run import VisitCause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def run_jobs(
     `scheduled`: the daemon starts them, no person. `hears`: receives each run once it has ended, and the restore test after it.
     """
     from orchestrator.app.run_observers import RunObservers
-    from orchestrator.planners.identify_disk import VisitCause
+    from orchestrator.domain.run import VisitCause
 
     cause = VisitCause.AUTOMATIC if only_due or scheduled else VisitCause.BY_HAND
     known = settings.configuration()
@@ -103,7 +103,7 @@ def _with_their_visits(
 
     Why: once a disk was said to be safe to remove, nothing automatic touches it until it was away.
     """
-    from orchestrator.planners.identify_disk import VisitCause
+    from orchestrator.domain.run import VisitCause
 
     begun = dict[str, str]()
     for job, why in requested:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from orchestrator.app.settings import ProgressOutput
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
+    from orchestrator.domain.run import VisitCause
     from orchestrator.domain.units import Bytes
     from orchestrator.history.store import History
-    from orchestrator.planners.identify_disk import VisitCause
     from orchestrator.runner.context import RunContext
     from orchestrator.runner.disk.visit import BudgetReader, BudgetReadResult, VisitContext
 
@@ -122,7 +122,8 @@ def open_visits(
 
         return nullcontext()
     from orchestrator.app.disk_visits import DiskVisits, make_visit_context
-    from orchestrator.planners.identify_disk import VisitCause, VisitResult
+    from orchestrator.domain.run import VisitCause
+    from orchestrator.planners.identify_disk import VisitResult
     from orchestrator.views.visits import SetStatus, visit_lines
 
     def show(ended: VisitResult, following: SetStatus) -> None:

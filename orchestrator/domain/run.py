@@ -39,6 +39,14 @@ EXIT_CODES = {
 }  # fmt: skip
 
 
+class VisitCause(StrEnum):
+    """Cause of a visit: udev, a timer or the daemon; a person's command; or one that only reads, such as a restore."""
+
+    AUTOMATIC = "automatic"
+    BY_HAND = "by-hand"
+    RESTORE = "restore"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
     """Report of one executed step. `moved_bytes` None: not a copy, or unknown."""

@@ -65,14 +65,6 @@ class IdentifiedDevice:
 NOT_NOW = (DeviceState.VISITED, DeviceState.LEASED, DeviceState.RELEASED)  # nothing is wrong with the disk
 
 
-class VisitCause(StrEnum):
-    """Cause of a visit: udev, a timer or the daemon; a person's command; or one that only reads, such as a restore."""
-
-    AUTOMATIC = "automatic"
-    BY_HAND = "by-hand"
-    RESTORE = "restore"
-
-
 class VisitOutcome(StrEnum):
     """The outcome of a visit. REFUSED: it was a wrong disk, or it could not be opened; nothing was written to it."""
 

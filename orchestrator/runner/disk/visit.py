@@ -32,7 +32,7 @@ from orchestrator.domain.rotation import (
     DiskState,
     RotationSet,
 )
-from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.run import Outcome, RunReport, VisitCause
 from orchestrator.domain.units import Bytes
 from orchestrator.history.authentication_key import obtain_key
 from orchestrator.history.store import History
@@ -42,7 +42,6 @@ from orchestrator.planners.identify_disk import (
     RESTART,
     DeviceState,
     IdentifiedDevice,
-    VisitCause,
     VisitOutcome,
     VisitResult,
     identify_devices,

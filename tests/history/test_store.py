@@ -244,6 +244,10 @@ def test_what_a_place_holds_is_taken_as_it_is(history: History) -> None:
     (back,) = (point for point in history.views.points("photos") if point.place == "backup")
     assert back.verified_at == NOON
     assert len(history.views.points("photos")) == 2  # the other place was not looked at
+    assert history.was_named("photos", "backup", "2026-01-02T000000Z"), (
+        "gone, and it may come back: no other is named so"
+    )
+    assert not history.was_named("photos", "backup", "2026-01-04T000000Z")
 
 
 def test_a_reading_is_kept_with_its_findings(history: History) -> None:

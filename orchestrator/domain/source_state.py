@@ -4,6 +4,7 @@ import json
 from datetime import datetime
 from enum import StrEnum
 
+from orchestrator.domain.answers import NOT_READ, parse_instant, parse_json
 from orchestrator.domain.fast_dataclass import dataclass
 
 
@@ -33,11 +34,9 @@ class SourceStateRecord:
 def parse_source_state(text: str) -> SourceStateRecord | None:
     """Parse a remembered state; None for a text that is none."""
     try:
-        state, since, why, hint = json.loads(text or "null")
-        return SourceStateRecord(
-            state=SourceState(state), since=datetime.fromisoformat(since), why=str(why), hint=str(hint)
-        )
-    except (ValueError, TypeError):
+        state, since, why, hint = parse_json(text or "null")
+        return SourceStateRecord(state=SourceState(state), since=parse_instant(since), why=str(why), hint=str(hint))
+    except NOT_READ:
         return None
 
 

@@ -4,7 +4,6 @@ import json
 from datetime import datetime
 from enum import StrEnum
 
-from orchestrator.domain.answers import NOT_READ, parse_instant, parse_json
 from orchestrator.domain.fast_dataclass import dataclass
 
 
@@ -34,9 +33,12 @@ class SourceStateRecord:
 def parse_source_state(text: str) -> SourceStateRecord | None:
     """Parse a remembered state; None for a text that is none."""
     try:
-        state, since, why, hint = parse_json(text or "null")
-        return SourceStateRecord(state=SourceState(state), since=parse_instant(since), why=str(why), hint=str(hint))
-    except NOT_READ:
+        state, since, why, hint = json.loads(text or "null")
+        begun = datetime.fromisoformat(since)
+        if begun.tzinfo is None or not 1000 <= begun.year <= 9000:
+            return None
+        return SourceStateRecord(state=SourceState(state), since=begun, why=str(why), hint=str(hint))
+    except (ValueError, TypeError, RecursionError):
         return None
 
 

@@ -1,4 +1,4 @@
-"""Repair of older points after a run: damaged files get the bytes of the newest point, where it has the same ones."""
+"""Repair of older points after a run: damaged files and folders become as in the newest point, where it has the same ones."""
 
 import os
 
@@ -16,6 +16,7 @@ from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic, store_damage_note
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
 from orchestrator.runner.verify.read_files import read_quietly
+from orchestrator.verify.attributes import UNRECORDED
 from orchestrator.verify.entry import ManifestEntry
 from orchestrator.verify.manifest import read_manifest, write_manifest
 
@@ -51,31 +52,41 @@ def _mend(
     problem: Problem, point: RestorePoint, newest: RestorePoint, journal: RunRecorder, writer: Writer, notes: str
 ) -> None:
     damaged = {path.encode("utf-8", "surrogateescape") for path in problem.paths}
+    # The folders, too: a file that is made again changes its folder's time.
+    parents = {path.rpartition(b"/")[0] for path in damaged if path}
     folder = f"{notes}/mend"
     os.makedirs(folder, exist_ok=True)
-    own = _entries(point, damaged, journal, writer, f"{folder}/old")
-    good = own if point.name == newest.name else _entries(newest, damaged, journal, writer, f"{folder}/new")
-    same = [entry for path, entry in own.items() if path in good and _alike(entry, good[path])]
-    if same and point.name != newest.name:
-        _copy(point, newest, [entry.path for entry in same], journal, writer, folder)
-    left = sorted(damaged - _sound(point, same, journal, writer, folder)) if same else sorted(damaged)
-    _record(problem, point, left, journal, writer, notes)
+    own = _entries(point, damaged | parents, journal, writer, f"{folder}/old")
+    good = own if point.name == newest.name else _entries(newest, damaged | parents, journal, writer, f"{folder}/new")
+    same = {path for path, entry in own.items() if path and path in good and _alike(entry, good[path])}
+    left = damaged
+    if same & damaged:
+        if point.name != newest.name:
+            _copy(point, newest, sorted(same), journal, writer, folder)
+        told = [entry for path, entry in own.items() if path in same | parents]
+        left = (damaged | (parents & own.keys())) - _sound(point, told, journal, writer, folder)
+    _record(problem, point, sorted(left), journal, writer, notes)
 
 
 def _entries(
     point: RestorePoint, paths: set[bytes], journal: RunRecorder, writer: Writer, notes: str
 ) -> dict[bytes, ManifestEntry]:
-    """Return the entries of regular files that a point's manifest promises at these paths."""
+    """Return the entries of regular files and folders that a point's manifest promises at these paths."""
     if point.manifest is None:
         return {}
     manifest = fetch_file(point.manifest, journal, writer, notes)
     require_authentic(point, manifest, journal, writer, notes)
     found = (entry for entry in read_manifest(manifest)[1] if entry.path in paths)
-    return {entry.path: entry for entry in found if entry.kind == "f" and ":" in entry.digest}
+    return {entry.path: entry for entry in found if entry.kind == "d" or (entry.kind == "f" and ":" in entry.digest)}
 
 
 def _alike(one: ManifestEntry, other: ManifestEntry) -> bool:
-    """Return True when both promise the same bytes and metadata; a copied file has another inode, and other names."""
+    """Return True when both promise the same bytes and metadata; a copied file has another inode, and other names.
+
+    A manifest of an earlier version says nothing of attributes.
+    """
+    if not (one.attributes and other.attributes):
+        one, other = one._replace(attributes=UNRECORDED), other._replace(attributes=UNRECORDED)
     return one._replace(inode=0, nlink=0) == other._replace(inode=0, nlink=0)
 
 
@@ -88,7 +99,7 @@ def _copy(
     with open(names, "wb") as file:
         file.writelines(path + b"\0" for path in paths)
     journal.say(
-        f"point {point.name}: {show_count(len(paths), 'damaged file')} is written anew from point {newest.name}"
+        f"point {point.name}: writing {show_count(len(paths), 'entry', 'entries')} anew from point {newest.name}"
     )
     pipeline = engine.mend(journal.job, sound=newest, damaged=point)
     run_small(Pipeline(stages=pipeline.stages, reads=names), journal, writer)
@@ -118,7 +129,9 @@ def _record(
     if known and not left:
         history.mended(job.name, job.target.name, point.name, journal.now)
         store_damage_note(replace(point, damaged=True), [], journal, writer, notes)
-        journal.say(f"point {point.name} is mended: {show_count(problem.count, 'file')} read again, and sound")
+        journal.say(
+            f"point {point.name} is mended: {show_count(problem.count, 'entry', 'entries')} read again, and sound"
+        )
         return
     paths = tuple(path.decode("utf-8", "surrogateescape") for path in left)
     count = len(left) if known else max(problem.count, len(left))

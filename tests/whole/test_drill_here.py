@@ -77,6 +77,7 @@ def test_a_damaged_copy_fails_loudly_until_it_is_mended(house: House, whole: boo
     assert point["sound"] is False
     assert house.run().outcome == "done"
     assert facts(house.point()) == facts(house.source)
+    assert house.call("verify", "photos", "--point", point["point"]).code == 0, "the older point is mended, too"
     assert house.call("drill", "photos").outcome == "done"
     assert standing(house)[0] == "up"
 

@@ -142,6 +142,7 @@ def test_a_disk_whose_marker_another_visit_reads_is_not_said_to_be_read_only(dra
     with lock_visit(disk, str(drawer.ferry.state)):
         subprocess.run(["blockdev", "--setro", device], check=True)
         ended = drawer.run("disks", "scan", "--identity", drawer.identity("red"))
+        assert "can only be read" not in drawer.run("disks").out
         subprocess.run(["blockdev", "--setrw", device], check=True)
     assert ended.code == 75, ended
     assert "another visit of disk" in ended.out

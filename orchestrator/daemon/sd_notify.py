@@ -4,6 +4,8 @@ import os
 import socket
 import time
 
+from orchestrator.domain.names import printable_word
+
 SHARE = 2  # divides the watchdog's timeout, so that one late ping is no failure
 
 
@@ -38,7 +40,7 @@ class ServiceManager:
         """Report one line for `systemctl status`; only when it has changed."""
         if text != self._status:
             self._status = text
-            self._tell(f"STATUS={text}")
+            self._tell(f"STATUS={printable_word(text)}")  # a second line would be another setting
 
     def _tell(self, text: str) -> None:
         if not self._address:

@@ -4,6 +4,7 @@ Why in one place: a host that an attacker controls may answer anything, and nobo
 """
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from orchestrator.domain.errors import Evidence, UnreadableAnswer
@@ -19,6 +20,8 @@ _SMALL = 4 << 20  # bytes; smaller text takes little memory, however it is split
 _MOST = ((b"\n", 4_000_000), (b"\0", 4_000_000), (b"\t", 32_000_000), (b" ", 32_000_000))
 _MOST_JSON = 16 << 20  # bytes; as objects they take twenty times as much
 _LARGEST = 1 << 63
+# Instants outside come from wrong clocks and from names of others; inside, days can be added, and any time zone shown.
+_FIRST, _LAST = datetime(1000, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
 def understand(program: str, command: Command, said: bytes, parse: Callable[[bytes], _Read]) -> _Read:
@@ -96,3 +99,16 @@ def check_count(number: int) -> int:
     if not -_LARGEST <= number < _LARGEST:
         raise ValueError(f"not a number of this world: {number}")
     return number
+
+
+def parse_instant(text: str) -> datetime:
+    """Parse an instant that was stored as text. Raises: ValueError for one that is none, or has no time zone."""
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None:
+        raise ValueError(f"an instant without a time zone: {text[:40]}")
+    return bound_instant(instant)
+
+
+def bound_instant(instant: datetime) -> datetime:
+    """Return the instant, or the nearest one with which can be calculated."""
+    return min(max(instant, _FIRST), _LAST)

@@ -34,10 +34,11 @@ def parse_source_state(text: str) -> SourceStateRecord | None:
     """Parse a remembered state; None for a text that is none."""
     try:
         state, since, why, hint = json.loads(text or "null")
-        return SourceStateRecord(
-            state=SourceState(state), since=datetime.fromisoformat(since), why=str(why), hint=str(hint)
-        )
-    except (ValueError, TypeError):
+        begun = datetime.fromisoformat(since)
+        if begun.tzinfo is None or not 1000 <= begun.year <= 9000:
+            return None
+        return SourceStateRecord(state=SourceState(state), since=begun, why=str(why), hint=str(hint))
+    except (ValueError, TypeError, RecursionError):
         return None
 
 

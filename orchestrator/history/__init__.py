@@ -2,7 +2,7 @@
 
 store      `open_history`: for writing      views     `open_reader`: for reading
 values     values that views return         database  the connection: transactions, migrations, errors, backups
-codec      instants, names and lists in columns; the statements of queries.sql by name
+columns    the types of columns, checked before a row is used
 failures   SQLite's errors as messages      foreign   a history from another machine, checked before use
 
 disks, drills, due_runs, kits, notification_queue and rebuilds hold the records of one subject each.

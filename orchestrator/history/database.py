@@ -9,19 +9,23 @@ whose names end in `_at`.
 
 import functools
 import json
+import math
 import os
 import re
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime
+from typing import Any, TypeVar
 
+from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.errors import Evidence, HistoryError
+from orchestrator.history.columns import check_column, to_microseconds
 from orchestrator.history.failures import (
     broken_off,
+    damaged_value,
     explain,
     not_ours_alone,
     of_another,
@@ -239,6 +243,7 @@ def _migrations() -> tuple[str, ...]:
 
 
 Row = dict[str, Any]
+_Value = TypeVar("_Value")
 
 
 class Database:
@@ -279,16 +284,38 @@ class Database:
         return self.together("DEFERRED")
 
     def rows(self, statement: str, /, **values: object) -> list[Row]:
-        """Return all rows at once. Why: an open read would make a writer's commit wait."""
+        """Return all rows at once, each column of its type. Why at once: an open read would make a writer's commit wait."""
         with self._lock:
             self._require_whole()
-            with self._plainly():
+            with self._plainly(), self.understood(statement):
                 cursor = self._connection.execute(load_queries()[statement], _bound(values))
                 return _rows(cursor.description, cursor.fetchall())
 
     def first(self, statement: str, /, **values: object) -> Row | None:
         """Return the first row, or None."""
         return next(iter(self.rows(statement, **values)), None)
+
+    def values(self, statement: str, decode: Callable[[Row], _Value], /, **values: object) -> tuple[_Value, ...]:
+        """Return all rows as values. `decode`: what makes one of a row; where it fails, the history is damaged."""
+        found = self.rows(statement, **values)
+        with self.understood(statement):
+            return tuple(map(decode, found))
+
+    def value(self, statement: str, decode: Callable[[Row], _Value], /, **values: object) -> _Value | None:
+        """Return the first row as a value, or None."""
+        found = self.first(statement, **values)
+        if found is None:
+            return None
+        with self.understood(statement):
+            return decode(found)
+
+    @contextmanager
+    def understood(self, what: str) -> Iterator[None]:
+        """Raise HistoryError where anything stored is not what we store. `what`: the statement that read it, or a fact's key."""
+        try:
+            yield
+        except NOT_READ as error:
+            raise damaged_value(path=self.path, what=what, error=error) from error
 
     def add(self, statement: str, /, **values: object) -> int:
         """Run an INSERT and return the id of the new row."""
@@ -330,6 +357,11 @@ class Database:
             yield
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", "")
+            if isinstance(error, sqlite3.OperationalError) and name in (
+                "",
+                "SQLITE_ERROR",
+            ):  # sums, and text of no encoding
+                raise damaged_value(path=self.path, what="a statement", error=error) from error
             raise explain(name=name, words=str(error), path=self.path) from error
 
 
@@ -350,15 +382,8 @@ def _bindable(value: object) -> object:
 
 def _rows(columns: Sequence[Sequence[object]], found: list[tuple[object, ...]]) -> list[Row]:
     """Build rows by column name; columns *_at become instants. `columns`: each name, and SQLite's description of it."""
-    names = tuple((name, name.endswith("_at")) for name in (str(column[0]) for column in columns))
-    return [
-        {name: _column(value, is_instant) for (name, is_instant), value in zip(names, values, strict=True)}
-        for values in found
-    ]
-
-
-def _column(value: object, is_instant: bool) -> object:
-    return from_microseconds(value) if is_instant and isinstance(value, int) else decode_text(value)
+    names = tuple(str(column[0]) for column in columns)
+    return [{name: check_column(name, value) for name, value in zip(names, values, strict=True)} for values in found]
 
 
 def backup(source: str, target: str, wait_s: float) -> None:
@@ -418,10 +443,6 @@ def load_queries() -> dict[str, str]:
     return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
 def encode_text(text: str) -> str | bytes:
     """Return the value that a column of type ANY stores for this text."""
     try:
@@ -429,11 +450,6 @@ def encode_text(text: str) -> str | bytes:
     except UnicodeEncodeError:
         return _raw(text)
     return text
-
-
-def decode_text(value: object) -> object:
-    """Return the original value; a BLOB was text."""
-    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 def tail_of_output(output: str | bytes, limit: int) -> str:
@@ -446,31 +462,48 @@ def tail_of_output(output: str | bytes, limit: int) -> str:
     return last[begun:].decode("utf-8", "surrogateescape")
 
 
-def to_microseconds(instant: datetime) -> int:
-    """Return the microseconds since 1970. Raises: ValueError for a naive instant."""
-    if instant.tzinfo is None:
-        raise ValueError(f"an instant without a time zone: {instant}")
-    return (instant - _EPOCH) // _MICROSECOND
-
-
-def from_microseconds(count: int) -> datetime:
-    """Return the instant of a count of microseconds, in UTC."""
-    return _EPOCH + timedelta(microseconds=count)
-
-
 def encode_list(values: Iterable[object]) -> str:
     """Return a list as JSON; ASCII, so that any text survives."""
     return json.dumps(list(values))
 
 
 def decode_list(text: str | None) -> tuple[str, ...]:
-    """Return the texts of a stored list; none when none were stored."""
-    return tuple(json.loads(text)) if text else ()
+    """Return the texts of a stored list; none when none were stored. Raises: ValueError for anything else."""
+    return _texts(parse_stored(text)) if text is not None else ()
 
 
 def decode_exits(text: str | None) -> tuple[int | None, ...]:
-    """Return the exit statuses of a stored list; None: still unknown when it ended."""
-    return tuple(json.loads(text)) if text else ()
+    """Return the exit statuses of a stored list; None: still unknown when it ended. Raises: ValueError for anything else."""
+    return _exits(parse_stored(text)) if text is not None else ()
+
+
+def _texts(found: object) -> tuple[str, ...]:
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise ValueError("not a list of texts")
+    return tuple(found)
+
+
+def _exits(found: object) -> tuple[int | None, ...]:
+    if not isinstance(found, list) or not all(each is None or type(each) is int for each in found):
+        raise ValueError("not a list of numbers")
+    return tuple(found)
+
+
+_DEEPEST = 50  # lists in lists; what is stored has five
+
+
+def parse_stored(text: str) -> Any:
+    """Parse JSON of a column. Raises: ValueError, also for what cannot be written as JSON again."""
+    found = json.loads(text)
+    _check_depth(found, 0)
+    return found
+
+
+def _check_depth(found: object, depth: int) -> None:
+    if depth > _DEEPEST or (isinstance(found, float) and not math.isfinite(found)):
+        raise ValueError("JSON that nobody here has written")
+    for each in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
+        _check_depth(each, depth + 1)
 
 
 def encode_evidence(evidence: Evidence | None) -> str | None:
@@ -487,11 +520,13 @@ def decode_evidence(text: str | None) -> Evidence | None:
     """Parse the evidence that `encode_evidence` wrote."""
     if text is None:
         return None
-    held = json.loads(text)
+    held = parse_stored(text)
+    if not isinstance(held["host"], str | None):
+        raise ValueError("a host without a name")
     return Evidence(
-        lines=tuple(held["lines"]),
-        exits=tuple(held["exits"]),
-        last_output=tuple(held["last_words"]),
+        lines=_texts(held["lines"]),
+        exits=_exits(held["exits"]),
+        last_output=_texts(held["last_words"]),
         host=held["host"],
     )
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import fields
 from orchestrator.domain.rotation import DiskLocation, DiskRecord, DiskSnooze, DiskState, DiskVisit
+from orchestrator.history.columns import needed
 from orchestrator.history.database import Database, Row, decode_list, encode_list
 
 
@@ -16,9 +17,7 @@ class DiskHistory:
 
     def known(self) -> tuple[DiskRecord, ...]:
         """Return all disks, in the order of their enrollment."""
-        return tuple(
-            sorted(map(_disk_record, self._database.rows("disks")), key=lambda each: (each.enrolled, each.disk))
-        )
+        return tuple(sorted(self._database.values("disks", _disk_record), key=lambda each: (each.enrolled, each.disk)))
 
     def named(self, name: str) -> DiskRecord | None:
         """Return the disk of that name that was enrolled last."""
@@ -26,7 +25,7 @@ class DiskHistory:
 
     def visits(self, disk: str, limit: int) -> tuple[DiskVisit, ...]:
         """Return the newest visits of a disk, the last one first."""
-        return tuple(_visit(row) for row in self._database.rows("visits_of_disk", disk=disk, limit=limit))
+        return self._database.values("visits_of_disk", _visit, disk=disk, limit=limit)
 
     def being_visited(self) -> tuple[str, ...]:
         """Return the ids of disks whose visit has no end: it goes on, or its process died."""
@@ -34,26 +33,23 @@ class DiskHistory:
 
     def last_visits(self) -> dict[str, DiskVisit]:
         """Return the last visit of each disk, by disk id."""
-        return {row["disk"]: _visit(row) for row in self._database.rows("last_visits")}
+        return {visit.disk: visit for visit in self._database.values("last_visits", _visit)}
 
     def last_healths(self) -> dict[str, DiskVisit]:
         """Return the last visit of each disk in which it reported its health, by disk id."""
-        return {row["disk"]: _visit(row) for row in self._database.rows("last_healths")}
+        return {visit.disk: visit for visit in self._database.values("last_healths", _visit)}
 
     def whereabouts(self, disk: str, limit: int) -> tuple[DiskLocation, ...]:
         """Return the past places of a disk, the newest first."""
-        return tuple(_whereabouts(row) for row in self._database.rows("whereabouts_of_disk", disk=disk, limit=limit))
+        return self._database.values("whereabouts_of_disk", _whereabouts, disk=disk, limit=limit)
 
     def places(self) -> dict[str, DiskLocation]:
         """Return the current place of each disk, by disk id."""
-        return {row["disk"]: _whereabouts(row) for row in self._database.rows("disks_are_at")}
+        return dict(self._database.values("disks_are_at", lambda row: (str(row["disk"]), _whereabouts(row))))
 
     def snoozes(self) -> dict[str, DiskSnooze]:
         """Return the snoozed disks, by disk id, including expired snoozes."""
-        return {
-            row["disk"]: DiskSnooze(since=row["since_at"], until=row["until_at"], note=row["note"])
-            for row in self._database.rows("snoozes")
-        }
+        return dict(self._database.values("snoozes", _snooze))
 
 
 class DiskHistoryWriter(DiskHistory):
@@ -117,7 +113,13 @@ def _disk_record(row: Row) -> DiskRecord:
     return DiskRecord(**{field.name: told[field.name] for field in fields(DiskRecord)})
 
 
+def _snooze(row: Row) -> tuple[str, DiskSnooze]:
+    needed(row, "until_at")
+    return row["disk"], DiskSnooze(since=row["since_at"], until=row["until_at"], note=row["note"])
+
+
 def _visit(row: Row) -> DiskVisit:
+    needed(row, "outcome", "why")
     return DiskVisit(
         id=row["id"], disk=row["disk"], arrived=row["arrived_at"], jobs=decode_list(row["jobs"]), outcome=row["outcome"],
         why=row["why"], released=row["released_at"], safe=bool(row["safe"]), health=row["health"], slow=row["slow"],

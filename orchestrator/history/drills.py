@@ -4,6 +4,7 @@ from datetime import datetime
 
 from orchestrator.domain.drill import DrillRecord, DrillResult, UserCheckResult
 from orchestrator.domain.run import Outcome
+from orchestrator.history.columns import needed
 from orchestrator.history.database import Database, Row, decode_list, encode_list, tail_of_output
 
 _OUTPUT = 64 << 10
@@ -17,12 +18,11 @@ class DrillHistory:
 
     def of(self, job: str, *, limit: int = 50) -> tuple[DrillRecord, ...]:
         """Return a job's restore tests, the newest first."""
-        return tuple(map(_record, self._database.rows("drills_of_job", job=job, limit=limit)))
+        return self._database.values("drills_of_job", _record, job=job, limit=limit)
 
     def of_run(self, run: int) -> DrillRecord | None:
         """Return the restore test of a run; None when the run was none, or was interrupted."""
-        row = self._database.first("drill_of_run", run=run)
-        return _record(row) if row else None
+        return self._database.value("drill_of_run", _record, run=run)
 
     def keep(self, run: int, job: str, drilled: DrillResult, now: datetime) -> None:
         """Record a restore test that has ended."""
@@ -37,6 +37,7 @@ class DrillHistory:
 
 
 def _record(row: Row) -> DrillRecord:
+    needed(row, "run", "why", "bytes")
     checked = None
     if row["check_argv"] is not None:
         checked = UserCheckResult(

@@ -1,10 +1,11 @@
 """Records of the clock: due runs, anchors, heartbeats, pauses, and the past runs that its decisions need."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from orchestrator.domain.due import DueRun, Heartbeat, JobHistory, JobPause, PastRun, ScheduleAnchor
 from orchestrator.domain.run import Outcome
+from orchestrator.history.columns import needed
 from orchestrator.history.database import Database, Row
 
 
@@ -21,30 +22,19 @@ class DueRunHistory:
 
     def due(self) -> dict[str, DueRun]:
         """Return the due runs, by job."""
-        return {row["job"]: _due_run(row) for row in self._database.rows("owed")}
+        return {due.job: due for due in self._database.values("owed", _due_run)}
 
     def anchors(self) -> dict[str, ScheduleAnchor]:
         """Return the instants up to which scheduled times are handled, by job."""
-        rows = self._database.rows("anchors")
-        return {
-            row["job"]: ScheduleAnchor(job=row["job"], at=row["at_at"], schedule=row["schedule"], run=row["run"])
-            for row in rows
-        }
+        return {anchor.job: anchor for anchor in self._database.values("anchors", _anchor)}
 
     def pauses(self) -> dict[str, JobPause]:
         """Return the pauses, by job, including expired ones."""
-        return {
-            row["job"]: JobPause(job=row["job"], since=row["since_at"], until=row["until_at"], why=row["why"])
-            for row in self._database.rows("pauses")
-        }
+        return {pause.job: pause for pause in self._database.values("pauses", _pause)}
 
     def last_beat(self) -> Heartbeat | None:
         """Return the last heartbeat of the last daemon, or of this one; None when there is none."""
-        row = self._database.first("last_beat")
-        if row is None:
-            return None
-        seen = {"begun": row["begun_at"], "seen": row["seen_at"], "orderly": bool(row["orderly"])}
-        return Heartbeat(boot=row["boot"], pid=row["pid"], **seen)
+        return self._database.value("last_beat", _heartbeat)
 
     def past(self, jobs: Iterable[str], due_runs: dict[str, DueRun]) -> dict[str, JobHistory]:
         """Return the known runs of each job, at one moment."""
@@ -52,14 +42,13 @@ class DueRunHistory:
             return {job: self._past(job, due_runs.get(job)) for job in jobs}
 
     def _past(self, job: str, due_runs: DueRun | None) -> JobHistory:
-        last = _past(self._database.first("last_run", job=job))
+        last = self._database.value("last_run", _past, job=job)
         if last is None:
             return JobHistory()
-        ended = last if last.outcome else _past(self._database.first("last_ended_run", job=job))
-        well = ended if ended is None or ended.well else _past(self._database.first("last_well", job=job))
-        since: Sequence[Row] = self._database.rows("runs_since", job=job, run=due_runs.after_run) if due_runs else ()
-        found = tuple(run for row in since if (run := _past(row)))
-        return JobHistory(last=last, last_ended=ended, last_well=well, since=found)
+        ended = last if last.outcome else self._database.value("last_ended_run", _past, job=job)
+        well = ended if ended is None or ended.well else self._database.value("last_well", _past, job=job)
+        since = self._database.values("runs_since", _past, job=job, run=due_runs.after_run) if due_runs else ()
+        return JobHistory(last=last, last_ended=ended, last_well=well, since=since)
 
     def going_on(self, alive: Callable[[int, int, str], bool]) -> tuple[str, ...]:
         """Return the jobs with something running now, started by anyone."""
@@ -117,16 +106,35 @@ class DueRunWriter(DueRunHistory):
 
 
 def _due_run(row: Row) -> DueRun:
+    needed(row, "why")
     return DueRun(
         job=row["job"], scheduled_at=row["slot_at"], newest=row["newest_at"], slots=row["slots"], why=row["why"], noted=row["noted_at"],
         after_run=row["after_run"], tries=row["tries"], tried=row["tried"], not_before=row["not_before_at"], told=row["told"],
     )  # fmt: skip
 
 
-def _past(row: Row | None) -> PastRun | None:
-    if row is None:
-        return None
+def _anchor(row: Row) -> ScheduleAnchor:
+    needed(row, "run")
+    return ScheduleAnchor(job=row["job"], at=row["at_at"], schedule=row["schedule"], run=row["run"])
+
+
+def _pause(row: Row) -> JobPause:
+    needed(row, "why")
+    return JobPause(job=row["job"], since=row["since_at"], until=row["until_at"], why=row["why"])
+
+
+def _heartbeat(row: Row) -> Heartbeat:
+    needed(row, "begun_at")
+    return Heartbeat(
+        boot=row["boot"], pid=row["pid"], begun=row["begun_at"], seen=row["seen_at"], orderly=bool(row["orderly"])
+    )
+
+
+def _past(row: Row) -> PastRun:
+    needed(row, "begun_at")
+    if row["outcome"] is not None:
+        needed(row, "ended_at")
     return PastRun(
         id=row["id"], begun=row["begun_at"], begun_why=row["begun_why"], ended=row["ended_at"],
-        outcome=Outcome(row["outcome"]) if row["outcome"] else None, why=row["why"] or "",
+        outcome=None if row["outcome"] is None else Outcome(row["outcome"]), why=row["why"] or "",
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """Plain messages for SQLite's errors: what happened to the history, what it means, and the hint."""
 
 from orchestrator.domain.errors import ConfigMistake, HistoryError
+from orchestrator.domain.names import printable_word
 
 _ASIDE = (
     "set it aside (mv {path} {path}.broken; also {path}-journal, if it is there) and run again: a new one begins. "
@@ -57,6 +58,15 @@ def explain(*, name: str, words: str, path: str) -> HistoryError:
     return HistoryError(
         f"the history {path} does not accept a setting ({name or 'no code'}: {words})",
         hint=f"it may be of another program or version; if it should be ours, {_ASIDE.format(path=path)}",
+    )
+
+
+def damaged_value(*, path: str, what: str, error: Exception) -> HistoryError:
+    """Build the error for a value that no poolferry stored. `what`: the statement that read it, or the key of a fact."""
+    said = printable_word(f"{error}" if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")[:200]
+    return HistoryError(
+        f"the history {path} holds a value that poolferry does not store, so it is damaged ({printable_word(what)}: {said})",
+        hint=_ASIDE.format(path=path),
     )
 
 

@@ -1,12 +1,13 @@
 """Notices in the history: the last notice of each channel, and the messages that wait for delivery."""
 
-import json
 from datetime import date, datetime, timedelta
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.notice import PING_TYPES, Message, MessageRecord, NoticeType
-from orchestrator.history.database import Database, Row, decode_list, encode_list, from_microseconds, to_microseconds
+from orchestrator.history.columns import from_microseconds, to_microseconds
+from orchestrator.history.database import Database, Row, decode_list, encode_list, parse_stored
 
+_FIRST_YEAR = 1969
 _LONGEST_WAIT = timedelta(hours=2)
 
 
@@ -33,7 +34,7 @@ class NotificationQueue:
 
     def told(self, channel: str) -> tuple[NotifiedRecord, ...]:
         """Return the last notices of a channel, one for each copy."""
-        return tuple(map(_notified_record, self._database.rows("told", channel=channel)))
+        return self._database.values("told", _notified_record, channel=channel)
 
     def keep_told(self, channel: str, told: NotifiedRecord) -> None:
         """Record the last notice of a channel about a copy."""
@@ -66,7 +67,7 @@ class NotificationQueue:
 
     def queued(self) -> tuple[MessageRecord, ...]:
         """Return all messages that wait for delivery."""
-        return tuple(map(_message, self._database.rows("messages_queued")))
+        return self._database.values("messages_queued", _message)
 
     def claim(self, found: MessageRecord, until: datetime) -> bool:
         """Claim a message for this process until then; return False when another process has it."""
@@ -82,17 +83,15 @@ class NotificationQueue:
 
     def messages(self, limit: int) -> tuple[MessageRecord, ...]:
         """Return the messages, the newest first."""
-        return tuple(map(_message, self._database.rows("messages", limit=limit)))
+        return self._database.values("messages", _message, limit=limit)
 
     def last(self, channel: str, about: str, kind: NoticeType) -> MessageRecord | None:
         """Return the newest message of this kind."""
-        row = self._database.first("last_about", channel=channel, about=about, kind=kind)
-        return _message(row) if row else None
+        return self._database.value("last_about", _message, channel=channel, about=about, kind=kind)
 
     def digest(self, channel: str) -> date | None:
         """Return the day of the last digest."""
-        row = self._database.first("digest", channel=channel)
-        return date.fromisoformat(row["day"]) if row else None
+        return self._database.value("digest", _day, channel=channel)
 
     def keep_digest(self, channel: str, day: date) -> None:
         """Record the day of the digest that was sent, or from which counting begins."""
@@ -105,7 +104,7 @@ def _is_ahead(instant: datetime | None, now: datetime) -> bool:
 
 
 def _notified_record(row: Row) -> NotifiedRecord:
-    earlier = tuple(from_microseconds(count) for count in json.loads(row["earlier"]))
+    earlier = tuple(from_microseconds(count) for count in parse_stored(row["earlier"]))
     kept = {name: row[name] for name in ("job", "target", "begun_at", "reminders")}
     return NotifiedRecord(
         **kept,
@@ -117,7 +116,15 @@ def _notified_record(row: Row) -> NotifiedRecord:
     )
 
 
+def _day(row: Row) -> date:
+    day = date.fromisoformat(row["day"])
+    if not _FIRST_YEAR < day.year < date.max.year:
+        raise ValueError("a day that no clock has shown")
+    return day
+
+
 def _message(row: Row) -> MessageRecord:
+    parse_stored(row["facts"])
     message = Message(
         kind=NoticeType(row["kind"]), about=row["about"], made_at=row["made_at"], subject=row["subject"], body=row["body"],
         facts=row["facts"],

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from orchestrator.domain.problem import Problem, ProblemType
+from orchestrator.history.columns import needed
 from orchestrator.history.database import Database, Row, decode_list, encode_list
 
 MOST_PATHS = 1000
@@ -17,14 +18,14 @@ class ProblemHistory:
 
     def open_of(self, job: str, place: str | None = None) -> tuple[Problem, ...]:
         """Return a job's problems that are not over, the gravest first; at one place, or at all."""
-        found = [_problem(row) for row in self._database.rows("open_problems", job=job)]
+        found = self._database.values("open_problems", _problem, job=job)
         order = list(ProblemType)
         chosen = (each for each in found if place in (None, each.place))
         return tuple(sorted(chosen, key=lambda each: (order.index(each.kind), each.since, each.point)))
 
     def of(self, job: str) -> tuple[Problem, ...]:
         """Return all problems of a job, those that are over too, oldest first."""
-        return tuple(map(_problem, self._database.rows("problems_of_job", job=job)))
+        return self._database.values("problems_of_job", _problem, job=job)
 
     def open(
         self, job: str, place: str, kind: ProblemType, point: str, *, why: str, paths: Sequence[str], count: int,
@@ -50,6 +51,7 @@ class ProblemHistory:
 
 
 def _problem(row: Row) -> Problem:
+    needed(row, "why", "point")
     return Problem(
         job=row["job"], place=row["place"], kind=ProblemType(row["kind"]), point=row["point"], why=row["why"],
         paths=decode_list(row["paths"]), count=row["number"], since=row["since_at"], tried=bool(row["tried"]),

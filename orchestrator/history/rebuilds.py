@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.history.database import Database
+from orchestrator.history.columns import needed
+from orchestrator.history.database import Database, Row, decode_list, parse_stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +28,7 @@ class RebuildHistory:
 
     def of(self, pool: str) -> PoolRebuild | None:
         """Return the rebuild of a pool that has not ended; None when there is none."""
-        row = self._database.first("open_rebuild", pool=pool)
-        if row is None:
-            return None
-        guid = str(row["top_guid"])
-        return PoolRebuild(
-            id=row["id"], begun_at=row["begun_at"], top_guid=int(guid) if guid else None,
-            lost=tuple(json.loads(row["lost"])), kits=json.loads(str(row["kits"])),
-        )  # fmt: skip
+        return self._database.value("open_rebuild", _rebuild, pool=pool)
 
     def keep(
         self, pool: str, *, top_guid: int | None, lost: Sequence[str], kits: Mapping[str, str], now: datetime
@@ -57,3 +51,20 @@ class RebuildHistory:
         known = self.of(pool)
         if known is not None:
             self._database.change("end_rebuild", rebuild=known.id, now=now)
+
+
+def _guid(text: str) -> int | None:
+    if text and not (text.isascii() and text.isdecimal() and len(text) <= 20):
+        raise ValueError("no guid")
+    return int(text) if text else None
+
+
+def _rebuild(row: Row) -> PoolRebuild:
+    needed(row, "begun_at")
+    kits = parse_stored(row["kits"])
+    if not all(isinstance(kit, str) for kit in kits.values()):
+        raise ValueError("kits without their contents")
+    return PoolRebuild(
+        id=row["id"], begun_at=row["begun_at"], top_guid=_guid(row["top_guid"]),
+        lost=decode_list(row["lost"]), kits=kits,
+    )  # fmt: skip

@@ -9,14 +9,22 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
+from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.point import Verdict, VerificationResult
 from orchestrator.domain.problem import ProblemType
 from orchestrator.domain.run import RunReport, RunType
-from orchestrator.history.database import Database, connect_writer, encode_evidence, encode_list, tail_of_output
+from orchestrator.history.database import (
+    Database,
+    connect_writer,
+    decode_list,
+    encode_evidence,
+    encode_list,
+    tail_of_output,
+)
 from orchestrator.history.failures import not_there
 
 if TYPE_CHECKING:
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
     from orchestrator.history.rebuilds import RebuildHistory
     from orchestrator.history.views import HistoryReader
 
+_Value = TypeVar("_Value")
 WHOLE = "whole"  # the scope of a reading of a whole point; any other value names a part
 MOST_FINDINGS = 1000  # per reading; the rest is only counted
 _CHECKED, _CHECK_EVERY = "history checked", timedelta(days=7)  # a small fact of no job
@@ -331,6 +340,10 @@ class History:
         """Return the names of the points that history knows at a place."""
         return set(self._names_there(job, place))
 
+    def was_named(self, job: str, place: str, name: str) -> bool:
+        """Return True when the place holds, or once held, a point of that name."""
+        return self._database.first("point_id", job=job, place=place, name=name) is not None
+
     def _names_there(self, job: str, place: str) -> dict[str, bool]:
         """Return the points at a place, by name with whether it is known when each was taken."""
         rows = self._database.rows("names_there", job=job, place=place)
@@ -341,7 +354,7 @@ class History:
         self.remember(job, _REMOVING + place, json.dumps(sorted(names)))
 
     def _lost(self, job: str, place: str, vanished: Sequence[str], now: datetime) -> None:
-        ours = json.loads(self.recall(job, _REMOVING + place) or "[]")
+        ours = self.fact(job, _REMOVING + place, decode_list) or ()
         gone = [name for name in vanished if name not in ours]
         if gone:
             before = [each for each in self.problems.open_of(job, place) if each.kind is ProblemType.POINTS_GONE]
@@ -458,10 +471,14 @@ class History:
         row = self._database.first("recall", job=job, key=key)
         return None if row is None else str(row["value"])
 
+    def fact(self, job: str, key: str, parse: Callable[[str], _Value]) -> _Value | None:
+        """Return the fact stored under this key as a value; None when there is none. Raises: HistoryError for a damaged one."""
+        return self._database.value("recall", lambda row: parse(row["value"]), job=job, key=key)
+
     def check_when_due(self, now: datetime) -> None:
         """Look through the whole file when that was not done for a week. Raises: HistoryError when it is damaged."""
-        last = self.recall("", _CHECKED)
-        if last is None or not timedelta(0) <= now - datetime.fromisoformat(last) < _CHECK_EVERY:
+        last = self.fact("", _CHECKED, parse_instant)
+        if last is None or not timedelta(0) <= now - last < _CHECK_EVERY:
             self._database.check(whole=True)
             self.remember("", _CHECKED, now.isoformat())
 

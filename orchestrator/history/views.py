@@ -1,12 +1,22 @@
 """History views: for status, history, show, points, and for decisions on due runs."""
 
-import json
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Self
+from functools import partial
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.run import Outcome, RunType
-from orchestrator.history.database import Database, Row, connect_reader, decode_evidence, decode_exits, decode_list
+from orchestrator.history.columns import needed
+from orchestrator.history.database import (
+    Database,
+    Row,
+    connect_reader,
+    decode_evidence,
+    decode_exits,
+    decode_list,
+    parse_stored,
+)
 from orchestrator.history.values import (
     AttemptRecord,
     ConfirmedCopy,
@@ -22,6 +32,7 @@ from orchestrator.history.values import (
     VerificationRecord,
 )
 
+_Value = TypeVar("_Value")
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -91,41 +102,40 @@ class HistoryReader:
     def runs(self, job: str | None, limit: int) -> tuple[RunRecord, ...]:
         """Return the newest runs first, of one job or of all."""
         if job is None:
-            return tuple(map(_run, self._database.rows("runs", limit=limit)))
-        return tuple(map(_run, self._database.rows("runs_of_job", job=job, limit=limit)))
+            return self._database.values("runs", _run, limit=limit)
+        return self._database.values("runs_of_job", _run, job=job, limit=limit)
 
     def run(self, run: int) -> RunDetails | None:
         """Return one run with all that is known of it; None when no run has that number."""
         with self._database.glance():
-            row = self._database.first("run", run=run)
-            if row is None:
+            found = self._database.value("run", _run, run=run)
+            if found is None:
                 return None
-            steps = self._database.rows("steps_of_run", run=run)
+            steps = self._database.values("steps_of_run", _step, run=run)
             return RunDetails(
-                run=_run(row),
-                attempts=tuple(_attempt(found, steps) for found in self._database.rows("attempts_of_run", run=run)),
-                events=tuple(_event(found) for found in self._database.rows("events_of_run", run=run)),
-                hooks=tuple(_hook(found) for found in self._database.rows("hooks_of_run", run=run)),
+                run=found,
+                attempts=self._database.values("attempts_of_run", partial(_attempt, steps=steps), run=run),
+                events=self._database.values("events_of_run", _event, run=run),
+                hooks=self._database.values("hooks_of_run", _hook, run=run),
             )
 
     def totals(self) -> tuple[RunTotals, ...]:
         """Return the totals of all runs, by job and outcome."""
-        return tuple(RunTotals(**row) for row in self._database.rows("totals"))
+        return self._database.values("totals", _totals)
 
     def points(self, job: str | None) -> tuple[PointRecord, ...]:
         """Return the existing restore points, by job, place and name."""
         if job is None:
-            return tuple(map(_point, self._database.rows("points_there")))
-        return tuple(map(_point, self._database.rows("points_there_of_job", job=job)))
+            return self._database.values("points_there", _point)
+        return self._database.values("points_there_of_job", _point, job=job)
 
     def point_counts(self, job: str) -> PointCounts:
         """Return the counts of a job's restore points, without reading each of them."""
-        row = self._database.rows("point_counts", job=job)[0]
-        return PointCounts(**row)
+        return self._database.values("point_counts", lambda row: PointCounts(**row), job=job)[0]
 
     def findings(self, reading: int) -> tuple[Finding, ...]:
         """Return the stored findings of one reading."""
-        return tuple(map(_finding, self._database.rows("findings", reading=reading)))
+        return self._database.values("findings", _finding, reading=reading)
 
     @property
     def problems(self) -> "ProblemHistory":
@@ -159,6 +169,16 @@ class HistoryReader:
         """Return the small facts that runs of a job stored for later runs."""
         return {str(row["key"]): str(row["value"]) for row in self._database.rows("memory", job=job)}
 
+    def fact(self, job: str, key: str, parse: Callable[[str], _Value]) -> _Value | None:
+        """Return one small fact of a job as a value; None when there is none."""
+        return self._database.value("recall", lambda row: parse(row["value"]), job=job, key=key)
+
+    def facts_below(self, job: str, start: str, parse: Callable[[str], _Value]) -> dict[str, _Value]:
+        """Return the small facts of a job whose keys begin so, as values by the rest of the key."""
+        told = {key: value for key, value in self.memory(job).items() if key.startswith(start)}
+        with self._database.understood(start):
+            return {key.removeprefix(start): parse(value) for key, value in told.items()}
+
     def facts_of_jobs(self, key: str) -> dict[str, str]:
         """Return one small fact of all jobs, by job; without those that have none."""
         return {str(row["job"]): str(row["value"]) for row in self._database.rows("facts_of_jobs", key=key)}
@@ -173,23 +193,25 @@ class HistoryReader:
         only where the place has no other.
         """
         with self._database.glance():
-            well = self._database.first("last_well", job=job)
-            going_on = self._database.first("open_run_of_job", job=job)
-            copies = _copies(self._database.rows("newest_copies", job=job, latest=latest))
+            well = self._database.value("last_well", _run, job=job)
+            going_on = self._database.value("open_run_of_job", _run, job=job)
+            copies = _newest_first(self._database.values("newest_copies", _copy, job=job, latest=latest))
             there = tuple(copy for copy in copies if at is None or copy.place == at[0])
             # Where a target was changed, all runs into the former one would be searched.
             first = None if there else self._first_begun(job, at)
-            since = well["id"] if well else 0
+            since = well.id if well else 0
             badly = self._database.first("badly_since", job=job, run=since)
-            failed = self._database.first("last_failed", job=job, run=since) if badly and badly["number"] else None
+            failed = (
+                self._database.value("last_failed", _run, job=job, run=since) if badly and badly["number"] else None
+            )
             return HealthFacts(
                 job=job,
                 copies=there,
                 last=self.runs(job, limit),
-                last_well=_run(well) if well else None,
-                last_failed=_run(failed) if failed else None,
+                last_well=well,
+                last_failed=failed,
                 failures=badly["number"] if badly else 0,
-                going_on=_run(going_on) if going_on else None,
+                going_on=going_on,
                 first_begun=first["begun_at"] if first else None,
                 broken=self._database.first("broken_copy", job=job) is not None,
             )
@@ -200,9 +222,17 @@ class HistoryReader:
         return self._database.first("first_begun_into", job=job, target=at[1])
 
 
+def _totals(row: Row) -> RunTotals:
+    needed(row, "outcome", "moved_bytes", "took_s")
+    return RunTotals(**row)
+
+
 def _run(row: Row) -> RunRecord:
+    needed(row, "begun_at")
     lists = {name: decode_list(row[name]) for name in ("points", "warnings", "evidence")}
-    outcome = Outcome(row["outcome"]) if row["outcome"] else None
+    outcome = None if row["outcome"] is None else Outcome(row["outcome"])
+    if outcome is not None:
+        needed(row, "ended_at", "why")
     kept = {name: value for name, value in row.items() if name != "cure"}
     return RunRecord(
         **{
@@ -216,13 +246,18 @@ def _run(row: Row) -> RunRecord:
     )
 
 
-def _attempt(row: Row, steps: list[Row]) -> AttemptRecord:
-    own = tuple(_step(step) for step in steps if step["attempt"] == row["number"])
+def _attempt(row: Row, steps: Sequence[StepRecord]) -> AttemptRecord:
+    needed(row, "begun_at", "run")
+    for name in ("plan", "refusal"):
+        if row[name] is not None and not isinstance(parse_stored(row[name]), dict):
+            raise ValueError(f"{name} is none")
+    own = tuple(step for step in steps if step.attempt == row["number"])
     kept = {name: value for name, value in row.items() if name != "run"}
     return AttemptRecord(**{**kept, "evidence": decode_evidence(row["evidence"]), "steps": own})
 
 
 def _step(row: Row) -> StepRecord:
+    needed(row, "begun_at", "why", "run")
     kept = {_COLUMNS.get(name, name): value for name, value in row.items() if name != "run"}
     lists = {"commands": decode_list(row["commands"]), "last_output": decode_list(row["last_words"])}
     kept.pop("last_words")
@@ -234,6 +269,7 @@ def _event(row: Row) -> EventRecord:
 
 
 def _hook(row: Row) -> HookRecord:
+    needed(row, "took_s")
     kept = {name: value for name, value in row.items() if name not in ("id", "run")}
     return HookRecord(**{**kept, "argv": decode_list(row["argv"])})
 
@@ -247,6 +283,7 @@ def _point(row: Row) -> PointRecord:
 def _reading(row: Row) -> VerificationRecord | None:
     if row["reading"] is None:
         return None
+    needed(row, "read_at", "scope", "entries_read", "files_read", "bytes_read", "took_s", "reading_sound", "left_out")
     return VerificationRecord(
         id=row["reading"],
         read_at=row["read_at"],
@@ -256,7 +293,7 @@ def _reading(row: Row) -> VerificationRecord | None:
         bytes_read=row["bytes_read"],
         took_s=row["took_s"],
         sound=bool(row["reading_sound"]),
-        counts=tuple((Verdict(verdict), count) for verdict, count in json.loads(row["counts"])),
+        counts=decode_counts(row["counts"]),
         left_out=row["left_out"],
     )
 
@@ -266,8 +303,20 @@ def _finding(row: Row) -> Finding:
     return Finding(path=path, verdict=Verdict(row["verdict"]), detail=row["detail"])
 
 
-def _copies(rows: list[Row]) -> tuple[ConfirmedCopy, ...]:
-    known = [ConfirmedCopy(**row) for row in rows if row["current_at"] is not None]
+def decode_counts(text: str) -> tuple[tuple[Verdict, int], ...]:
+    """Return the stored number of findings of each kind. Raises: ValueError · TypeError."""
+    found = tuple((Verdict(verdict), count) for verdict, count in parse_stored(text))
+    if not all(type(count) is int for _, count in found):
+        raise ValueError("counts without numbers")
+    return found
+
+
+def _copy(row: Row) -> ConfirmedCopy | None:
+    return None if row["current_at"] is None else ConfirmedCopy(**row)
+
+
+def _newest_first(found: Iterable[ConfirmedCopy | None]) -> tuple[ConfirmedCopy, ...]:
+    known = [copy for copy in found if copy is not None]
     return tuple(sorted(known, key=lambda copy: copy.current_at, reverse=True))
 
 

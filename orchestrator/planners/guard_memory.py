@@ -3,6 +3,7 @@
 import json
 from datetime import datetime, timedelta
 
+from orchestrator.domain.answers import NOT_READ, check_count, parse_instant, parse_json
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import Changes
 
@@ -40,10 +41,11 @@ class GuardMemory:
 def parse_guard_memory(text: str | None) -> GuardMemory:
     """Parse the remembered text; what cannot be read is forgotten."""
     try:
-        told = json.loads(text or "{}")
-        seen = tuple((datetime.fromisoformat(when), int(entries)) for when, entries in told.get("seen", ()))
-        return GuardMemory(files=told.get("files"), seen=seen, shares=tuple(map(float, told.get("shares", ()))))
-    except (ValueError, TypeError, AttributeError):
+        told = parse_json(text or "{}")
+        seen = tuple((parse_instant(when), check_count(int(entries))) for when, entries in told.get("seen", ()))
+        files = None if told.get("files") is None else check_count(int(told["files"]))
+        return GuardMemory(files=files, seen=seen, shares=tuple(map(float, told.get("shares", ()))))
+    except NOT_READ:
         return GuardMemory()
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.domain.answers import parse_json
 from orchestrator.engines.contract.copies import CompletenessReporter
 from orchestrator.engines.contract.engine import implements
 from orchestrator.process.executor import Writer
@@ -36,7 +37,7 @@ def note_incomplete_points(journal: RunRecorder, writer: Writer, world: Any, *, 
 def missing_parts(memory: Mapping[str, str], place: str, point: str) -> tuple[str, ...]:
     """Return the datasets that a point at a place lacks, as a job's small facts say; none: it is whole, or nothing is known."""
     try:
-        found = json.loads(memory.get(f"{_MISSING}{place} {point}", "[]"))
+        found = parse_json(memory.get(f"{_MISSING}{place} {point}", "[]"))
     except ValueError:
         return ()
     return tuple(map(str, found)) if isinstance(found, list) else ()

@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import NoReturn, TypeVar
 
-from orchestrator.domain.answers import NOT_READ, unreadable
+from orchestrator.domain.answers import NOT_READ, parse_instant, parse_json, unreadable
 from orchestrator.domain.authentication import (
     AuthenticationKey,
     Authenticity,
@@ -357,8 +357,11 @@ def note_use(key: AuthenticationKey, point: str, journal: RunRecorder) -> None:
 
 
 def _uses(journal: RunRecorder) -> tuple[tuple[str, datetime], ...]:
-    text = journal.tools.history.recall(journal.job.name, _USES + journal.job.target.name)
-    return tuple((key, datetime.fromisoformat(since)) for key, since in json.loads(text or "[]"))
+    return journal.tools.history.fact(journal.job.name, _USES + journal.job.target.name, _parse_uses) or ()
+
+
+def _parse_uses(text: str) -> tuple[tuple[str, datetime], ...]:
+    return tuple((str(key), parse_instant(since)) for key, since in parse_json(text or "[]"))
 
 
 def _made_at(point: str, now: datetime) -> datetime:

@@ -8,9 +8,10 @@ is a warning: the copy itself is good.
 import io
 import os
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 
+from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.errors import OrchestratorError, PermissionDenied
 from orchestrator.domain.kit import KitContents
 from orchestrator.engines.contract.engine import implements
@@ -78,8 +79,8 @@ def refresh_kit(journal: RunRecorder, writer: Writer) -> None:
 
 def is_fresh(journal: RunRecorder) -> bool:
     """Return True when the job's place (in a rotation set: this disk) has a kit younger than a day."""
-    told = journal.tools.history.memory(journal.job.name).get(_key(journal))
-    return told is not None and journal.now - datetime.fromisoformat(told) < OFTEN
+    sent = journal.tools.history.fact(journal.job.name, _key(journal), parse_instant)
+    return sent is not None and journal.now - sent < OFTEN
 
 
 def record_kit_sent(journal: RunRecorder) -> None:

@@ -11,12 +11,14 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from datetime import datetime, timedelta
 from importlib import import_module
 from threading import Thread
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
+from orchestrator.domain.names import point_name
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.domain.units import Seconds, show_duration
@@ -143,6 +145,13 @@ def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> R
     return execute_decision(journal, writer, world, request)
 
 
+def _unnamed(job: Job, tools: RunContext, now: datetime) -> datetime:
+    """Return the time, or the next second whose name no point has had: one that vanished may be moved back."""
+    while tools.history.was_named(job.name, job.target.name, point_name(now)):
+        now += timedelta(seconds=1)
+    return now
+
+
 def _run_request(job: Job, tools: RunContext, allowed: frozenset[str]) -> RunRequest:
     """Return the request for the survey and the decision."""
     notes = f"{tools.state}/notes/{job.name}"
@@ -154,7 +163,7 @@ def _run_request(job: Job, tools: RunContext, allowed: frozenset[str]) -> RunReq
         remembered = remembered_facts(job, tools)
     request = RunRequest(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)
     if not tools.engine.needs_datasets:
-        return request
+        return replace(request, now=_unnamed(job, tools, request.now))
     from orchestrator.runner.decide import retention_filter
 
     return replace(request, retain=retention_filter(job, request.now))

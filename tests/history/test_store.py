@@ -1,5 +1,6 @@
 """What is recorded comes back the same, and costs no more transactions than promised."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -31,7 +32,7 @@ def only_point(history: History) -> PointRecord:
 def test_a_whole_run_comes_back_as_it_was_told(history: History) -> None:
     run = begin(history, source="/srv/" + ODD, why=ODD)
     history.attempt_begun(run, 1, later(seconds=1))
-    history.planned(run, 1, '{"summary": "' + ODD + '"}')
+    history.planned(run, 1, json.dumps({"summary": ODD}))
     step = history.step_begun(
         run, 1, 0, action="copy " + ODD, why="new", worker=ODD, commands=("rsync " + ODD,), expected=None, now=NOON
     )
@@ -56,7 +57,7 @@ def test_a_whole_run_comes_back_as_it_was_told(history: History) -> None:
     assert story.run.resumed is True
     assert (story.run.points, story.run.warnings, story.run.evidence) == ((POINT,), (ODD,), (ODD, "b"))
     first, second = story.attempts
-    assert (first.plan, first.why, first.evidence) == ('{"summary": "' + ODD + '"}', "it broke " + ODD, EVIDENCE)
+    assert (first.plan, first.why, first.evidence) == (json.dumps({"summary": ODD}), "it broke " + ODD, EVIDENCE)
     assert (first.begun_at, first.ended_at, first.refusal) == (later(seconds=1), later(seconds=3), None)
     assert (second.refusal, second.why, second.evidence, second.steps) == ('{"why": "too much"}', None, None, ())
     (done,) = first.steps
@@ -244,6 +245,10 @@ def test_what_a_place_holds_is_taken_as_it_is(history: History) -> None:
     (back,) = (point for point in history.views.points("photos") if point.place == "backup")
     assert back.verified_at == NOON
     assert len(history.views.points("photos")) == 2  # the other place was not looked at
+    assert history.was_named("photos", "backup", "2026-01-02T000000Z"), (
+        "gone, and it may come back: no other is named so"
+    )
+    assert not history.was_named("photos", "backup", "2026-01-04T000000Z")
 
 
 def test_a_reading_is_kept_with_its_findings(history: History) -> None:

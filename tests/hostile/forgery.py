@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.whole.house import House
 
 TAG = re.compile(rb"# authentication: blake2b [0-9a-f]{8} [0-9a-f]{64}\n")
+ATTRIBUTES = re.compile(rb"^([^#+\t\n]+)\+[^\t\n]*\t", re.MULTILINE)
 
 
 def manifest_of(house: House, which: int = -1) -> Path:
@@ -23,10 +24,12 @@ def rewrite(manifest: Path, text: bytes) -> None:
     manifest.write_bytes(gzip.compress(text))
 
 
-def untag(manifest: Path) -> None:
-    """Makes a manifest as an earlier version wrote it."""
-    text = TAG.sub(b"", text_of(manifest)).replace(b"# poolferry manifest 2", b"# poolferry manifest 1")
-    rewrite(manifest, text)
+def untag(manifest: Path, number: int = 1) -> None:
+    """Makes a manifest as an earlier version wrote it: format 1, or 3 with access lists and attributes."""
+    heading, _, text = TAG.sub(b"", text_of(manifest)).partition(b"\n")
+    assert heading in (b"# poolferry manifest 2", b"# poolferry manifest 4"), heading
+    text = text if number == 3 else ATTRIBUTES.sub(rb"\1\t", text)
+    rewrite(manifest, b"# poolferry manifest %d\n%b" % (number, text))
 
 
 def change_both(house: House, name: str, content: bytes, *, which: int = -1) -> None:

@@ -108,6 +108,12 @@ def test_after_a_verify_that_failed_the_hint_is_true(copied: House) -> None:
     assert (mended.code, mended.outcome) == (0, "done"), mended
     assert (copied.point() / "bill").read_bytes() == GOOD
     assert copied.call("verify", "photos").code == 0
+    forged = copied.points()[0]
+    health = copied.call("status")["jobs"][0]
+    assert (health["state"], CHANGED in health["why"], forged in health["why"]) == ("failing", True, True), health
+    assert f"newer points do not depend on it; bring {forged}.manifest.gz back" in health["hint"]
+    assert health["hint"].endswith(f"poolferry points accept photos --point {forged}"), health
+    assert copied.call("points", "accept", "photos", "--point", forged).code == 0
     assert copied.call("status")["jobs"][0]["state"] == "up"
 
 
@@ -128,9 +134,10 @@ def test_the_same_of_a_mirror(house: House) -> None:
     assert house.call("verify", "photos").code == 0
 
 
-def test_the_tag_taken_away(copied: House) -> None:
+@pytest.mark.parametrize("number", [1, 3])
+def test_the_tag_taken_away(copied: House, number: int) -> None:
     change_both(copied, "bill", EVIL)
-    untag(manifest_of(copied))
+    untag(manifest_of(copied), number)
     read = copied.call("verify", "photos")
     assert (read.code, "is gone" in read["why"], CHANGED in read["why"]) == (1, True, True), read
 
@@ -176,9 +183,10 @@ def test_the_manifest_of_another_job_in_its_place(copied: House) -> None:
     assert (read.code, f"was replaced by that of point {name} of mail" in read["why"]) == (1, True), read
 
 
-def test_copies_of_an_earlier_version_stay_as_good_as_they_were(copied: House) -> None:
+@pytest.mark.parametrize("number", [1, 3])
+def test_copies_of_an_earlier_version_stay_as_good_as_they_were(copied: House, number: int) -> None:
     """Neither key nor tag is known; then both come, and what was there before is never missed."""
-    untag(manifest_of(copied))
+    untag(manifest_of(copied), number)
     shutil.rmtree(copied.state)
     assert copied.call("verify", "photos").code == 0
     assert copied.call("drill", "photos").code == 0
@@ -188,7 +196,7 @@ def test_copies_of_an_earlier_version_stay_as_good_as_they_were(copied: House) -
     assert (ran.code, ran.outcome, ran["warnings"]) == (0, "done", []), ran
     for point in copied.points():
         assert copied.call("verify", "photos", "--point", point).code == 0
-    assert text_of(manifest_of(copied)).startswith(b"# poolferry manifest 2\n")
+    assert text_of(manifest_of(copied)).startswith(b"# poolferry manifest 4\n")
 
 
 def test_a_lost_state_loses_no_copy(copied: House) -> None:

@@ -318,6 +318,8 @@ def test_what_udev_tells_of_other_disks_is_nobodys_business(drawer: Drawer) -> N
     ended = drawer.run("disks", "scan", "--identity", "00000000-0000-4000-8000-000000000000")
     assert (ended.code, ended.out, ended.err) == (0, "", "")
     (disk,) = drawer.run("disks", "--json").value["sets"][0]["disks"]
+    drawer.pull("red")
+    drawer.plug("red")
     assert "SAFE TO REMOVE" in drawer.run("disks", "scan", "--identity", disk["identity"].upper()).out
 
 

@@ -59,6 +59,7 @@ def test_a_line_that_breaks_in_the_middle_puts_it_off(house: House, sshd: Sshd, 
     house.job(target=str(house.target), pipe=sshd.pipe)
     assert house.run().outcome == "done"
     house.job(target=sshd.url(house.target), pipe=sshd.pipe)
+    assert house.run().outcome == "nothing-to-do", "the copy is known at this address, too"
     begun, before = house.start_call("drill", "photos"), link.moved
     wait_until(lambda: link.moved > before + (8 << 20))
     link.cut()

@@ -1,4 +1,4 @@
-"""What could not be read, or went away while it was copied: the run is done, names it, and its manifest says it is missing."""
+"""What could not be read makes a run incomplete, what went away while it was copied does not; either is named."""
 
 import os
 import random
@@ -70,7 +70,9 @@ def test_many_unreadable_files_are_counted(house: House, parallel_copies: int) -
         house.write(f"{number % 4}/{number}", "x" * 1000).chmod(0 if number % 2 else 0o644)
     house.job(rsync={"parallel": parallel_copies})
     ran = weakly(house, "run", "photos")
-    assert ran.outcome == "done", ran
+    assert (ran.code, ran.outcome) == (5, "incomplete"), ran
+    assert ran["why"].startswith("30 entries could not be read"), ran
+    assert len(ran["evidence"]) == 30, ran
     assert parallel_copies == 2 or any("10 more" in warning for warning in ran["warnings"])
     assert sum(digest == "!" for digest in digests(house).values()) == 30
     assert house.call("verify", "photos")["reading"]["counts"]["unproved"] == 30
@@ -85,7 +87,7 @@ def test_a_file_that_vanishes_while_it_is_copied(house: House) -> None:
     wait_until(lambda: half_copied(house) > MIB // 2)
     (house.source / "later/7").unlink()
     ran = house.ended(process)
-    assert (ran.code, ran.outcome) == (5, "incomplete"), ran
+    assert (ran.code, ran.outcome) == (0, "done"), ran
     assert [warning for warning in ran["warnings"] if "later/7" in warning and "vanished" in warning]
     assert facts(house.source).keys() == facts(house.point()).keys()
     assert house.call("verify", "photos").code == 0
@@ -97,7 +99,8 @@ def test_a_file_that_changes_while_it_is_copied(house: House, what: str) -> None
     """Whatever the run says, no remainder enters a point, its manifest holds, and the next run brings what is there."""
     path = house.write("folder/big", random.randbytes(6 * MIB))
     house.write("folder/small", "x")
-    house.write("other/stays", "x")
+    for number in range(5):
+        house.write(f"other/{number} stays", "x")
     process = house.start(house.job(pipe={"rate_limit": "3M"}))
     wait_until(lambda: half_copied(house) > MIB // 2)
     frozen = rsyncs(process)

@@ -11,7 +11,9 @@ from tests.whole.house import House
 def plan_text(house: House, *words: str) -> str:
     argv = [word for word in house.argv("plan", "photos", *words) if word != "--json"]
     environment = {**house.environment, "COLUMNS": "400"}
-    return subprocess.run(argv, capture_output=True, text=True, check=True, env=environment).stdout
+    told = subprocess.run(argv, capture_output=True, text=True, env=environment)
+    assert told.returncode == 0, told
+    return told.stdout
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,9 @@ def test_a_state_that_cannot_be_used(house: House, small_state: Path, trouble: s
     house.write("file", "content")
     assert house.run(house.job()).outcome == "done"
     if trouble == "full":
-        with (small_state / "filler").open("wb") as file, contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), (small_state / "filler").open("wb", buffering=0) as file:
             while True:
                 file.write(bytes(1 << 12))
-                file.flush()
     elif trouble == "read-only":
         subprocess.run(["mount", "-o", "remount,ro", str(small_state)], check=True)
     else:

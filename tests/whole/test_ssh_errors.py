@@ -87,8 +87,9 @@ def test_the_host_has_another_key(house: House, sshd: Sshd) -> None:
     make_key(sshd.folder / "host_key")
     sshd.start()
     run = refused_to_copy(house, sshd)
-    assert "key" in run["why"]
-    assert "compare the key" in run["hint"]
+    assert "the host's key is another one than before" in run["why"]
+    assert "compare it at the host" in run["hint"]
+    assert "ssh-keygen -R" in run["hint"]
 
 
 def test_a_host_that_nobody_knows(house: House, sshd: Sshd) -> None:

@@ -127,8 +127,14 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
 
 
 def _are_notes_there(folder: str) -> bool:
-    """Return True when an interrupted copy left notes: else what it wrote is compared with the source by its bytes."""
-    return any(name.startswith(("moved-", "earlier-")) for name in os.listdir(folder))
+    """Return True when an interrupted copy left notes: else what it wrote is compared with the source by its bytes.
+
+    Without a folder there are none: only a run makes it, a plan does not.
+    """
+    try:
+        return any(name.startswith(("moved-", "earlier-")) for name in os.listdir(folder))
+    except FileNotFoundError:
+        return False
 
 
 def _look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.authentication import AuthenticationKey
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
@@ -139,8 +140,8 @@ def readings_on_disk(jobs: Iterable[Job], disk: Disk, views: HistoryReader) -> t
     for job in jobs:
         datasets = READING + disk.name + " "
         if disk.content == "zfs":
-            told = ((key, at) for key, at in views.memory(job.name).items() if key.startswith(datasets))
-            units += [ReadItem(name=key.removeprefix(datasets), read_at=datetime.fromisoformat(at)) for key, at in told]
+            told = views.facts_below(job.name, datasets, parse_instant)
+            units += [ReadItem(name=name, read_at=at) for name, at in told.items()]
         else:
             there = (point for point in views.points(job.name) if point.place == disk.name)
             units += [

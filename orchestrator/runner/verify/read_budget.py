@@ -4,11 +4,12 @@ A point is read in parts, file after file; a dataset as a whole, by a send whose
 """
 
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 
+from orchestrator.domain.answers import check_count, parse_instant, parse_json
 from orchestrator.domain.errors import ManifestForged, NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
@@ -142,9 +143,20 @@ class _PartialRead:
 
     @classmethod
     def of(cls, journal: RunRecorder) -> "_PartialRead":
-        text = journal.tools.history.memory(journal.job.name).get(_key(journal.job), "")
-        told = json.loads(text) if text else {}
-        return cls(**{**told, "counts": tuple(map(tuple, told.get("counts", ())))})
+        return journal.tools.history.fact(journal.job.name, _key(journal.job), cls.parse) or cls()
+
+    @classmethod
+    def parse(cls, text: str) -> "_PartialRead":
+        """Parse what `keep` stored. Raises: an error of NOT_READ."""
+        told = parse_json(text or "{}")
+        if not told:
+            return cls()
+        counts = tuple((Verdict(kind).value, check_count(number)) for kind, number in told["counts"])
+        numbers = {name: check_count(told[name]) for name in ("entries", "files", "bytes")}
+        took_s, after = float(told["took_s"]), bytes.fromhex(told["after"]).hex()
+        if not 0 <= took_s < math.inf:
+            raise ValueError("a reading without a time")
+        return cls(point=str(told["point"]), after=after, took_s=took_s, counts=counts, **numbers)
 
     def keep(self, journal: RunRecorder) -> None:
         told = {
@@ -279,6 +291,5 @@ def _note_whole(journal: RunRecorder, writer: Writer, read: Sequence[ReadItem], 
 
 
 def _sent(journal: RunRecorder, found: Mapping[str, ReadableDataset]) -> dict[str, ReadItem]:
-    memory = journal.tools.history.memory(journal.job.name)
-    told = {name: memory.get(f"{_key(journal.job)} {name}") for name in found}
-    return {name: ReadItem(name=name, read_at=datetime.fromisoformat(at) if at else None) for name, at in told.items()}
+    told = journal.tools.history.views.facts_below(journal.job.name, f"{_key(journal.job)} ", parse_instant)
+    return {name: ReadItem(name=name, read_at=told.get(name)) for name in found}

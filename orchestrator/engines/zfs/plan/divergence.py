@@ -223,15 +223,17 @@ def source_identity(source: SideSurvey) -> SourceIdentity:
 
 def identity_of_kit(content: str) -> SourceIdentity | None:
     """Return the identity of a source as its recovery kit records it, without the pool's guid; None: it does not."""
-    import json
-
+    from orchestrator.domain.answers import NOT_READ, parse_json
     from orchestrator.domain.place import parse_location
 
-    kit = json.loads(content)  # from our own history
-    source = str(kit.get("source", ""))
-    told = kit.get("datasets", {}).get(parse_location(source).path, {}) if source else {}
-    guid = str(told.get("guid", {}).get("value", ""))
-    return SourceIdentity(dataset=int(guid), pool=0, root=source) if guid.isdecimal() else None
+    try:
+        kit = parse_json(content)
+        source = str(kit.get("source", ""))
+        told = kit.get("datasets", {}).get(parse_location(source).path, {}) if source else {}
+        guid = str(told.get("guid", {}).get("value", ""))
+    except NOT_READ:  # a stranger's: it is replaced by the next one
+        return None
+    return SourceIdentity(dataset=int(guid), pool=0, root=source) if guid.isdecimal() and len(guid) <= 20 else None
 
 
 def refuse_remade(case: PlanContext) -> Refusal | None:

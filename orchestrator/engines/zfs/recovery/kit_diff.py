@@ -7,6 +7,7 @@ from typing import Any
 from orchestrator.domain.answers import NOT_READ, parse_json
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.evacuation import KitFacts
+from orchestrator.domain.place import parse_location
 from orchestrator.engines.zfs.recovery.delegations import compare_delegations
 from orchestrator.engines.zfs.restore.uid_map import changed_accounts
 
@@ -42,6 +43,11 @@ def parse_kit_content(kit: str) -> dict[str, Any]:
             "above": [_one_command(line, ("zfs", "create")) for line in content.get("above", ())],
             "own": _one_command(content["own"], ("zfs", "create")) if content.get("own") else "",
         }
+        for name in ("source", "copy", "job", "made"):
+            if name in content:
+                made[name] = _text(content[name])
+        if made.get("source"):
+            parse_location(made["source"])
         if "datasets" in content:
             made["datasets"] = {name: _properties(own) for name, own in content["datasets"].items()}
         if "allowed" in content:
@@ -75,7 +81,13 @@ def _one_command(line: str, program: tuple[str, str]) -> str:
 
 
 def _properties(own: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    return {kind: {name: _text(value) for name, value in told.items()} for kind, told in own.items()}
+    told = {
+        kind: {"received": "-", "source": "-", "value": _text(each["value"]), **{name: _text(text) for name, text in each.items()}}
+        for kind, each in own.items()
+    }  # fmt: skip
+    if "guid" in told:
+        _number(told["guid"]["value"])
+    return told
 
 
 def _mark(name: str, guid: str, createtxg: str, *more: str) -> list[str]:
@@ -97,7 +109,7 @@ def _text(value: object) -> str:
 def _guids(snapshots: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
     """Return the guids of the snapshots by full name of the dataset, oldest first."""
     found: dict[str, list[tuple[int, int]]] = {}
-    for whole, guid, createtxg in snapshots:
+    for whole, guid, createtxg, *_ in snapshots:
         found.setdefault(whole.partition("@")[0], []).append((int(createtxg), int(guid)))
     return {name: tuple(guid for _, guid in sorted(marks)) for name, marks in found.items()}
 

@@ -103,7 +103,7 @@ def short_datasets(world: ZfsSurvey, until: RestorePoint | None, kit: str | None
 def _kit_datasets(kit: str | None) -> frozenset[str] | None:
     """Return the datasets of a kit by their names below its source; None: there is no such kit."""
     told = parse_kit_content(kit) if kit else {}
-    if "datasets" not in told:
+    if "datasets" not in told or not told.get("source"):
         return None
     root = parse_location(told["source"]).path
     return frozenset(name[len(root) + 1 :] for name in told["datasets"] if f"{name}/".startswith(f"{root}/"))

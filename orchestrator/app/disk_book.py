@@ -32,7 +32,7 @@ def list_sets(settings: Settings, names: Sequence[str], now: datetime) -> "tuple
     with settings.views() as views:
         found = report_sets(sets, known.jobs, views, now, state=settings.where.state)
         with suppress(OutsideError):  # what is plugged in and is not ours is an addition
-            others = stranger_lines(known.sets, views, Reader(log=settings.log))
+            others = stranger_lines(known.sets, views, Reader(log=settings.log), settings.where.state)
             found = tuple(replace(each, left=(*each.left, *others)) if each is found[0] else each for each in found)
     return found
 

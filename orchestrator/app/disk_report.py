@@ -13,6 +13,7 @@ from orchestrator.planners.identify_disk import DeviceState, identify_devices, i
 from orchestrator.process.executor import Reader
 from orchestrator.runner.disk.lease import find_lease
 from orchestrator.runner.disk.state import find_disk_record, jobs_of_set, readings_on_disk, survey_set_members
+from orchestrator.runner.locks import is_visited
 from orchestrator.views.disks import DiskReport, DiskRow, SetReport
 
 _VISITS, _PLACES = 10, 10
@@ -44,11 +45,19 @@ def _left(rotation: RotationSet, last: Mapping[str, DiskVisit], state: str, now:
     )
 
 
-def stranger_lines(sets: Sequence[RotationSet], views: HistoryReader, reader: Reader) -> tuple[str, ...]:
-    """Return a line for each plugged-in device that is no disk of ours, or one that cannot be used. Raises: OutsideError."""
+def stranger_lines(sets: Sequence[RotationSet], views: HistoryReader, reader: Reader, state: str) -> tuple[str, ...]:
+    """Return a line for each plugged-in device that is no disk of ours, or one that cannot be used. Raises: OutsideError.
+
+    A visit makes its disk read-only while it reads the marker: that is told of no disk.
+    """
     disks = [disk for rotation in sets for disk in rotation.disks]
     found = identify_devices(survey_devices(reader), disks, views.disks.known())
-    told = (each for each in found if each.state is not DeviceState.TO_VERIFY)
+    told = (
+        each
+        for each in found
+        if each.state is not DeviceState.TO_VERIFY
+        and not (each.disk and each.state is DeviceState.READ_ONLY and is_visited(each.disk, state))
+    )
     return tuple(dict.fromkeys(f"{each.says}; {each.hint}" for each in told))
 
 

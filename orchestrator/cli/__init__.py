@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
         if plain:
             from orchestrator.cli.terminal.runs import run_and_show
 
-            end.code = run_and_show(terminal, plain.jobs, why=plain.why)
+            end.code = run_and_show(terminal, plain.jobs, why=plain.why, scheduled=plain.scheduled)
         elif plugged_in is not None:
             from orchestrator.cli.terminal.runs import scan_and_show
 

@@ -42,13 +42,21 @@ def of_the_library(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> dic
 @given(words=some.lists(some.sampled_from(WORDS), max_size=5).map(lambda rest: ["run", *rest]))
 @example(words=["run", "photos", "--config", ""])
 @example(words=["run", "photos", "--why", ""])
+@example(words=["run", "--scheduled", "photos"])
 def test_it_is_read_as_the_library_reads_it(words: list[str]) -> None:
     if (plain := parse_plain_run(words)) is None:
         return
     with pytest.MonkeyPatch.context() as monkeypatch:
         told = of_the_library(words, monkeypatch)
     own = {name: getattr(plain.terminal, name) for name in _OWN}
-    assert told == {"names": plain.jobs, "why": plain.why, "allowed": frozenset(), "only_due": False, **own}
+    assert told == {
+        "names": plain.jobs,
+        "why": plain.why,
+        "allowed": frozenset(),
+        "only_due": False,
+        "scheduled": plain.scheduled,
+        **own,
+    }
 
 
 @pytest.mark.parametrize(

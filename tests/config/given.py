@@ -179,6 +179,7 @@ wait-at-most = "30m"
 before = "/bin/quiet"
 done = ["/bin/tell", "done"]
 nothing-to-do = "/bin/tell"
+incomplete = "/bin/tell"
 waiting = "/bin/tell"
 refused = "/bin/tell"
 failed = [["/bin/tell"], ["/bin/mail", "me@example.org"]]

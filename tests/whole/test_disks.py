@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.domain.rotation import Disk
+from orchestrator.runner.locks import lock_visit
 from tests.ferry import COMMAND
 from tests.whole.drawer import Drawer, missing
 from tests.whole.house import wait_until
@@ -130,6 +132,22 @@ def test_a_disk_that_can_only_be_read_is_told(drawer: Drawer) -> None:
     drawer.plug("red", read_only=True)
     (found,) = [each for each in drawer.scan()["others"] if each["disk"] == drawer.full("red")]
     assert (found["state"], "can only be read" in found["why"]) == ("read-only", True)
+
+
+def test_a_disk_whose_marker_another_visit_reads_is_not_said_to_be_read_only(drawer: Drawer) -> None:
+    drawer.enrolled("red")
+    drawer.pull("red")
+    device = drawer.plug("red")
+    disk = Disk(name=drawer.full("red"), set="offsite", identity=drawer.identity("red"), content="ext4")
+    with lock_visit(disk, str(drawer.ferry.state)):
+        subprocess.run(["blockdev", "--setro", device], check=True)
+        ended = drawer.run("disks", "scan", "--identity", drawer.identity("red"))
+        assert "can only be read" not in drawer.run("disks").out
+        subprocess.run(["blockdev", "--setrw", device], check=True)
+    assert ended.code == 75, ended
+    assert "another visit of disk" in ended.out
+    assert "can only be read" not in ended.out
+    assert drawer.scan()["visits"]["red"]["ending"] == "done"
 
 
 def test_a_disk_that_somebody_else_mounted_is_left_alone(drawer: Drawer) -> None:

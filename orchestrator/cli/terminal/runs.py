@@ -95,17 +95,20 @@ class RunArguments:
     terminal: Terminal
     jobs: tuple[str, ...]
     why: str | None
+    scheduled: bool
 
 
 def parse_plain_run(words: Sequence[str]) -> RunArguments | None:
     """Parse a plain run: names of jobs, and options each as a word of its own; None: it is another command line."""
     if "run" not in words[:1] or "_POOLFERRY_COMPLETE" in os.environ:
         return None
-    terminal, jobs, why = Terminal(), list[str](), None
+    terminal, jobs, why, scheduled = Terminal(), list[str](), None, False
     rest = iter(words[1:])
     for word in rest:
         if word in _SWITCHES:
             setattr(terminal, _SWITCHES[word], True)
+        elif word == "--scheduled":
+            scheduled = True
         elif not word.startswith("-"):
             jobs.append(word)
         elif word not in (*_FOLDERS, "--why") or (value := next(rest, "-")).startswith("-"):
@@ -116,7 +119,7 @@ def parse_plain_run(words: Sequence[str]) -> RunArguments | None:
             return None
         else:
             setattr(terminal, _FOLDERS[word], value)
-    return RunArguments(terminal=terminal, jobs=tuple(jobs), why=why) if jobs else None
+    return RunArguments(terminal=terminal, jobs=tuple(jobs), why=why, scheduled=scheduled) if jobs else None
 
 
 def parse_plain_scan(words: Sequence[str]) -> str | None:

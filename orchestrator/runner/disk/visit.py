@@ -58,7 +58,7 @@ from orchestrator.runner.disk.released import (
     released_sentence,
 )
 from orchestrator.runner.disk.state import find_disk_record, job_on_disk, was_tagged
-from orchestrator.runner.locks import lock_visit
+from orchestrator.runner.locks import is_visited, lock_visit
 
 WELL = (Outcome.DONE, Outcome.NOTHING, Outcome.INCOMPLETE)
 
@@ -115,11 +115,39 @@ class BudgetReader(Protocol):
 def survey_disks(sets: Sequence[RotationSet], visit_context: VisitContext) -> tuple[IdentifiedDevice, ...]:
     """Return every device that is an enrolled disk, or was plugged in. Raises: OutsideError."""
     disks = [disk for rotation in sets for disk in rotation.disks]
-    found = identify_devices(
-        survey_devices(visit_context.writer), disks, visit_context.history.disks.known(), pools_without_disk(disks)
-    )
+    found = _identified(disks, visit_context)
+    if any(each.state is DeviceState.READ_ONLY for each in found):
+        found = _without_other_looks(found, disks, visit_context)
     _bury(disks, found, visit_context)
     return found
+
+
+def _identified(disks: Sequence[Disk], visit_context: VisitContext) -> tuple[IdentifiedDevice, ...]:
+    return identify_devices(
+        survey_devices(visit_context.writer), disks, visit_context.history.disks.known(), pools_without_disk(disks)
+    )
+
+
+def _without_other_looks(
+    found: Sequence[IdentifiedDevice], disks: Sequence[Disk], visit_context: VisitContext
+) -> tuple[IdentifiedDevice, ...]:
+    """Return the devices without what another visit causes: it makes a disk read-only while it reads the marker.
+
+    A disk that is visited is here, and the lock of the visit decides; where the visit ended meanwhile, a second look counts.
+    """
+    visited = {
+        each.disk.identity
+        for each in found
+        if each.disk and each.state is DeviceState.READ_ONLY and is_visited(each.disk, visit_context.state)
+    }
+    return tuple(
+        replace(
+            each, state=DeviceState.TO_VERIFY, says=f"disk {each.disk.called} is here ({each.device.path})", hint=""
+        )
+        if each.disk and each.state is DeviceState.READ_ONLY and each.disk.identity in visited
+        else each
+        for each in _identified(disks, visit_context)
+    )
 
 
 def _bury(disks: Sequence[Disk], found: Sequence[IdentifiedDevice], visit_context: VisitContext) -> None:

@@ -34,7 +34,10 @@ SLOW = (
     "engines/zfs/commands/test_scripts",
     "history/test_crash",
     "hooks/",
+    "config/test_bad_input",
+    "cli/test_init",
     "cli/test_restore",
+    "cli/test_usage",
     "app/test_notify_queue",
     "cli/test_import_syncoid",
     "cli/test_kit",
@@ -44,6 +47,7 @@ SLOW = (
     "app/test_heartbeat",
     "app/test_pool_watch",
     "app/test_prometheus",
+    "app/test_use_cases",
     "app/test_run_jobs",
     "cli/test_schedule",
     "daemon/test_metrics_server",
@@ -57,10 +61,12 @@ SLOW = (
     "runner/restore/test_snapshot_files",
     "runner/disk/test_removal_watch",
     "disks/test_run",
+    "verify/test_build",
     "verify/test_read",
+    "verify/test_workers",
     "whole/",
 )
-QUICK = ("whole/test_local_story", "hostile/test_fuzz_parsers")
+QUICK = ("whole/test_local_story",)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,12 +5,12 @@
 # A lonely newline on stderr from time to time says that digests go on; where nobody hears it any more, we end. The first one
 # is for who was killed before the kernel knew that we are to end with them. It then tells us once for each thread of theirs, and
 # what comes within `clean_up` would end it half-way: a trap ignores what follows before it leaves. A child so young that it still
-# has our traps forgets the first signal.
+# has our traps forgets the first signal, so the beat is told until it is gone.
 clean_up() {
   status=$?
   trap "" HUP INT TERM PIPE
   cd / || :
-  [ -z "$pulse" ] || kill "$pulse"
+  [ -z "$pulse" ] || while kill "$pulse" 2> /dev/null; do sleep 0.02; done
   [ -z "$killed" ] || { kill 0; sleep 0.1; kill 0; wait; }
   umount "$scratch/mount" 2>/dev/null || umount -l "$scratch/mount" 2>/dev/null
   rmdir "$scratch/mount" && rm -rf "$scratch"

@@ -19,6 +19,7 @@ from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
 from orchestrator.engines.zfs.model import ChangedEntry, ReceiveProcess
 from orchestrator.engines.zfs.survey import parse
+from orchestrator.process.scripts import script
 from tests.engines.zfs.script_runner import run
 from tests.engines.zfs.sides import HOST, SOURCE, side
 from tests.whole.house import wait_until
@@ -407,3 +408,11 @@ def test_changes_are_listed_whole_or_without_an_end(tmp_path: Path) -> None:
     assert done.stdout.count("\n") < commands.MOST_CHANGES + 20
     assert "ro,nosuid,nodev,noexec" in (tmp_path / "mounts").read_text().replace("ro,zfsutil", "ro")
     assert (tmp_path / "umounts").read_text() == "/mnt\n" * 3
+
+
+def test_a_beat_that_forgets_the_first_signal_is_ended_too() -> None:
+    """A child so young that it still has its parent's traps does so; its pipe would hold up whoever reads our output."""
+    forgetful = 'beat() { trap "trap - TERM" TERM; echo >&2; while :; do sleep 0.05; done; }'
+    text = f"{script('engines/zfs', 'work-alone.sh')}\n{forgetful}\nwork() {{ sleep 0.3; echo worked; }}\nwork_alone\n"
+    ended = subprocess.run(["sh", "-c", text], capture_output=True, text=True, timeout=20, start_new_session=True)
+    assert (ended.returncode, ended.stdout) == (0, "worked\n")

@@ -61,12 +61,12 @@ SLOW = (
     "runner/restore/test_snapshot_files",
     "runner/disk/test_removal_watch",
     "disks/test_run",
+    "schedule/test_triggers",
     "verify/test_build",
     "verify/test_read",
     "verify/test_workers",
     "whole/",
 )
-QUICK = ("whole/test_local_story",)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -97,10 +97,10 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `root` are left out for everybody else, and say so; whole runs are slow, but for their story."""
+    """Tests marked `root` are left out for everybody else, and say so; whole runs are slow."""
     for item in items:
         where = str(item.path.relative_to(HERE))
-        if where.startswith(SLOW) and not where.startswith(QUICK):
+        if where.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
         if os.geteuid() != 0 and item.get_closest_marker("root"):
             item.add_marker(pytest.mark.skip(reason="needs root"))

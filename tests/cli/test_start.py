@@ -51,6 +51,7 @@ def test_help_needs_only_the_command_line(ferry: Ferry) -> None:
     assert not found & {"rich", "sqlite3", "tomllib", "subprocess", "dataclasses", "hashlib", "apscheduler"}
 
 
+@pytest.mark.slow
 def test_status_is_quick_with_many_runs(ferry: Ferry) -> None:
     ferry.job()
     now = datetime.now(UTC)

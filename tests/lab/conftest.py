@@ -30,7 +30,6 @@ limit come by themselves. `python -m tests.lab` builds, runs one command, opens 
 
 import os
 from collections.abc import Generator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -46,8 +45,6 @@ NATIVE = os.environ.get("POOLFERRY_LAB_NATIVE") == "1"
 IN_LAB = {"lab", "master", "pair"}
 TEST_SECONDS = 600
 BUILD_SECONDS = 3600
-# The tests that ran green on real machines since all engines were changed; the others run with the long ones until they do.
-GREEN = frozenset(Path(__file__).with_name("green.txt").read_text(encoding="utf-8").split())
 ACCOUNT = """ps --ppid 2 -p 2 --deselect -o pid,ppid,stat,etimes,wchan:24,args | grep -v systemd; zpool status -v; dmesg | tail -n 15
     for job in /etc/poolferry/jobs/*.toml; do poolferry show $(basename $job .toml) 2>&1 | tail -n 30; done"""
 
@@ -69,8 +66,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     built = all(Store(folder=FOLDER).ready(flavour) for flavour in FLAVOURS) if ours and not missing() else True
     for item in ours:
         item.add_marker("lab")
-        if f"{item.path.name}::{getattr(item, 'originalname', item.name)}" not in GREEN:
-            item.add_marker("long")
         if NATIVE and ("pair" in getattr(item, "fixturenames", ()) or item.get_closest_marker("virtual")):
             item.add_marker(pytest.mark.skip(reason="needs USB, a wire or power to cut: only in virtual machines"))
         if not item.get_closest_marker("timeout"):

@@ -3,6 +3,7 @@
 import subprocess
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -60,7 +61,11 @@ def test_datasets(how: str) -> None:
     copy = Location(path=DATASET.replace("tank", "vault"), host=FAR if how == "push" else None)
     job = replace(sides.job(raw="yes" if how == "raw" else "auto"), source=source)
     job = replace(job, target=replace(job.target, location=copy))
-    encrypted = {"encrypted": how == "raw", "encryption_root": DATASET if how == "raw" else None, "key_loaded": True}
+    encrypted: dict[str, Any] = {
+        "encrypted": how == "raw",
+        "encryption_root": DATASET if how == "raw" else None,
+        "key_loaded": True,
+    }
     here = sides.side(source, sides.dataset("", sides.A, sides.B, **encrypted), sides.dataset("sub", sides.A))
     there = (
         sides.side(copy, sides.dataset("", sides.A)) if how != "raw" else sides.side(copy, above=frozenset({"vault"}))

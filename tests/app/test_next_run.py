@@ -1,4 +1,4 @@
-"""When each job runs next, as `status` tells it in a narrow column."""
+"""Test when each job runs next, as `status` tells it in a narrow column."""
 
 import time
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 def coming(history: History, *jobs: Job, now: datetime = NOW, running: tuple[str, ...] = ()) -> dict[str, NextRun]:
-    """What comes next."""
+    """Return what comes next."""
     return dict(find_next_runs(jobs, history.views, now=now, running=running).jobs)
 
 

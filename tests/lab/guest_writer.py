@@ -66,7 +66,7 @@ class GuestWriter(Writer):
         return self._run(Pipeline(stages=stages))
 
     def fails(self, *stages: Command) -> OrchestratorError:
-        """What the engine makes of a pipeline that fails."""
+        """Return what the engine makes of a pipeline that fails."""
         pipeline = Pipeline(stages=stages)
         result = self._run(pipeline)
         assert not result.well, result

@@ -1,4 +1,4 @@
-"""Whose turn it is: one run per place, so many at once, priorities, chains, windows, rests; and why the others wait."""
+"""Test whose turn it is: one run per place, so many at once, priorities, chains, windows, rests; and why the others wait."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta

@@ -1,4 +1,4 @@
-"""Whether a plan fits: refused where it surely does not, warned of where nobody knows, weighed only where it is close."""
+"""Test whether a plan fits: refused where it surely does not, warned of where nobody knows, weighed only where it is close."""
 
 from collections.abc import Callable
 from dataclasses import replace

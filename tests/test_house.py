@@ -71,7 +71,6 @@ PURE = {
     "history": "failures values",
     "planners": "*",
     "process": "scripted",
-    "runner": "contract_rebuild contract_restore",
     "runner/restore": "request",
     "schedule": "triggers",
     "verify": "compare compare_sides entry manifest_lookup partition pipelines results",

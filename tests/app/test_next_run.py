@@ -11,9 +11,8 @@ import pytest
 
 from orchestrator.app.next_run import find_next_runs
 from orchestrator.domain.due import DueRun, ScheduleAnchor
-from orchestrator.domain.job import Job
+from orchestrator.domain.job import Job, TimeWindow
 from orchestrator.domain.run import Outcome
-from orchestrator.domain.window import TimeWindow
 from orchestrator.history.store import History, open_history
 from orchestrator.views.status import NextRun
 from tests.history.records import begin, finish

@@ -37,7 +37,6 @@ from orchestrator.engines.zfs.model import (
     ZfsSurvey,
 )
 from orchestrator.engines.zfs.options import ZfsOptions, options_of
-from orchestrator.engines.zfs.plan import resume_attempts as stuck
 from orchestrator.engines.zfs.plan.hold_names import (
     ReplicationTargetId,
     cursor_bookmark_name,
@@ -46,6 +45,7 @@ from orchestrator.engines.zfs.plan.hold_names import (
     replication_target_id,
 )
 from orchestrator.engines.zfs.plan.plan import decide_actions
+from orchestrator.engines.zfs.plan.resume import attempts_key
 from orchestrator.engines.zfs.survey.parse import find_holds
 from tests.world import SIZE, Packet, Partial, Pool, ZfsError
 
@@ -152,7 +152,7 @@ class Ferry:
                 self._send(action, cut)
             except Cut:
                 if isinstance(action, ResumedSend):
-                    self.memory[stuck.attempts_key(action.dataset)] = action.vain
+                    self.memory[attempts_key(action.dataset)] = action.vain
                 raise
         elif cut is not None:
             raise Cut(f"before {action}")
@@ -165,7 +165,7 @@ class Ferry:
         match action:
             case AbortReceive():
                 self.target.abort(name)
-                self.memory[stuck.attempts_key(there)] = action.told
+                self.memory[attempts_key(there)] = action.told
             case EndReceive():
                 assert self.target.receiving.pop(name) == action.pid
             case Rollback():

@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import dataclass
 
 
@@ -37,6 +38,16 @@ class Outcome(StrEnum):
 EXIT_CODES = {
     Outcome.DONE: 0, Outcome.NOTHING: 0, Outcome.INCOMPLETE: 5, Outcome.FAILED: 1, Outcome.REFUSED: 3, Outcome.WAITING: 75, Outcome.INTERRUPTED: 1,
 }  # fmt: skip
+
+
+def outcome_of(error: OrchestratorError) -> Outcome:
+    """Return the outcome of a run that this error ended: the same for every kind of run, and for a command without one."""
+    match error:
+        case NotNow():
+            return Outcome.WAITING
+        case Stopped():
+            return Outcome.INTERRUPTED
+    return Outcome.FAILED
 
 
 class VisitCause(StrEnum):

@@ -15,7 +15,7 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Changes, FolderChanges
 
 GUARD_MEMORY = "guard memory"  # a small fact of a job
-_WINDOW = timedelta(days=30)
+_WINDOW, _RENEWED = timedelta(days=30), timedelta(days=1)
 _MOST_SEEN, _MOST_SHARES = 60, 8
 
 
@@ -60,8 +60,10 @@ def next_guard_memory(before: GuardMemory, look: Changes, now: datetime, *, loss
     """Return the text to remember after a good run. `loss_allowed`: a person let a loss pass, and counting begins anew."""
     seen = () if loss_allowed else tuple(each for each in before.seen if now - each[0] <= _WINDOW)
     entries = look.entries_now
-    if entries is not None and (not seen or seen[-1][1] != entries):
-        seen = (*seen, (now, entries))[-_MOST_SEEN:]
+    same = bool(seen) and seen[-1][1] == entries
+    # Renewed, or a number that stood for 30 days would be forgotten just before the first loss; but not written by each run.
+    if entries is not None and not (same and now - seen[-1][0] < _RENEWED):
+        seen = (*(seen[:-1] if same else seen), (now, entries))[-_MOST_SEEN:]
     shares = before.shares
     changed = look.changed + before.replaced(look)
     if changed and look.files_before:

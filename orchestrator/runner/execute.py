@@ -4,7 +4,7 @@ import contextlib
 import os
 from typing import Any, assert_never
 
-from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, Stopped, TargetFull
+from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, TargetFull
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal, Step
 from orchestrator.domain.run import Outcome, RunReport, RunType
@@ -33,7 +33,7 @@ from orchestrator.runner.problems import (
     see_points,
     unreadable_entries,
 )
-from orchestrator.runner.run_recorder import RunRecorder, begin_run, close_notes, error_evidence, forget_notes
+from orchestrator.runner.run_recorder import RunRecorder, begin_run, close_notes, forget_notes
 from orchestrator.runner.steps import StepExecutor
 
 # With more copies no sizes are read before a run: a count of the whole is not worth so much time.
@@ -223,9 +223,6 @@ def release_holds(job: Job, tools: RunContext, steps: tuple[Step, ...]) -> RunRe
     try:
         for step in steps:
             StepExecutor(journal, tools.writer(()), notes).do((step,))
-    except Stopped as error:
-        return journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="the same command does the rest")
     except OrchestratorError as error:
-        journal.attempt_ended(error)
-        return journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
+        return journal.ended_by(error, continues="the same command does the rest")
     return journal.ended(Outcome.DONE, "; ".join(step.action for step in steps))

@@ -19,14 +19,14 @@ from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import point_name
-from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.run import RunReport
 from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.locks import lock_job
-from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence
+from orchestrator.runner.run_recorder import RunRecorder, begin_run
 
 _TURN = 0.0005  # seconds; 5 ms is the default, and waiting for a program needs some ten switches
 
@@ -65,16 +65,10 @@ def run_job(
             _call_hooks("before", journal)
             with _watched(journal):
                 report = _attempts(journal, tools.writer(inherit), allowed)
-    except NotNow as error:
-        report = journal.ended(Outcome.WAITING, error.why, hint=error.hint)
-        if job.target.rotates:
-            tools.history.fold_waits(report)
-    except Stopped as error:
-        report = journal.ended(
-            Outcome.INTERRUPTED, f"{tools.stop.reason or error.why}; the next run continues from here"
-        )
     except OrchestratorError as error:
-        report = journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
+        report = journal.ended_by(error, continues="the next run continues from here")
+        if job.target.rotates and isinstance(error, NotNow):
+            tools.history.fold_waits(report)
     _call_hooks(report.outcome.value, journal, report)
     return report
 

@@ -14,7 +14,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step
-from orchestrator.domain.run import Outcome, RunReport, RunType, StepReport
+from orchestrator.domain.run import Outcome, RunReport, RunType, StepReport, outcome_of
 from orchestrator.domain.run_values import decision_value, evidence_lines, step_commands
 from orchestrator.process.executor import PipelineResult, Writer, pipeline_failure
 from orchestrator.runner.context import RunContext
@@ -154,6 +154,22 @@ class RunRecorder:
                 self.attempt_ended(None)
             self.tools.history.ended(self.run, report, self.now)
         return report
+
+    def ended_by(
+        self, error: OrchestratorError, *, continues: str, what: str = "", found: Sequence[str] = ()
+    ) -> RunReport:
+        """End the run by an error, with the outcome, the hint and the evidence that belong to its class.
+
+        `continues`: how it goes on after a stop; `what`: words before a failure's; `found`: lines before its evidence.
+        """
+        outcome = outcome_of(error)
+        if outcome is Outcome.INTERRUPTED:
+            return self.ended(outcome, self.tools.stop.reason or error.why, hint=continues)
+        if outcome is Outcome.WAITING:
+            return self.ended(outcome, error.why, hint=error.hint)
+        if self._attempting:
+            self.attempt_ended(error)
+        return self.ended(outcome, f"{what}{error.why}", hint=error.hint, evidence=(*found, *error_evidence(error)))
 
 
 def begin_run(job: Job, tools: RunContext, why: str, kind: RunType = RunType.RUN) -> RunRecorder:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
@@ -16,7 +16,7 @@ from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.locks import lock_job
-from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence
+from orchestrator.runner.run_recorder import RunRecorder, begin_run
 from orchestrator.runner.steps import StepExecutor
 
 
@@ -95,10 +95,5 @@ def _recorded(job: Job, tools: RunContext, why: str, action: Callable[[RunRecord
     try:
         with lock_job(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
             return action(journal, tools.writer(inherit))
-    except NotNow as error:
-        return journal.ended(Outcome.WAITING, error.why, hint=error.hint)
-    except Stopped as error:
-        return journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="poolferry try --list")
     except OrchestratorError as error:
-        journal.attempt_ended(error)
-        return journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
+        return journal.ended_by(error, continues="poolferry try --list")

@@ -1,6 +1,7 @@
 """Guards: each limit refuses just above it, says what it saw and how to go on."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,14 @@ from hypothesis import strategies as st
 from orchestrator.domain.job import GuardLimits, parse_limit
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Changes, FolderChanges
-from orchestrator.planners.guard import EXAMPLES, GUARDS, decide_guard
+from orchestrator.planners.guard import (
+    EXAMPLES,
+    GUARDS,
+    GuardMemory,
+    decide_guard,
+    next_guard_memory,
+    parse_guard_memory,
+)
 
 QUIET = Changes(entries_before=100, files_before=80, entries_now=100, deleted=0, changed=0, created=0)
 GUARD = GuardLimits(
@@ -143,3 +151,86 @@ def test_not_knowing_the_number_before_never_lets_more_through(
     assert (known is None) == (unknown is None)
     assert (known is None) == (deleted <= percent * (kept + deleted) / 100)
     assert known is None or blind is not None
+
+
+NOW = datetime(2026, 3, 4, tzinfo=UTC)
+
+
+def remembered(*runs: tuple[float, Changes], allowed: bool = False) -> GuardMemory:
+    """The memory after these good runs, so many days ago."""
+    text = None
+    for days, look in runs:
+        text = next_guard_memory(parse_guard_memory(text), look, NOW - timedelta(days=days), loss_allowed=allowed)
+    return parse_guard_memory(text)
+
+
+def with_memory(look: Changes, memory: GuardMemory, guard: GuardLimits = GUARD) -> Refusal | None:
+    return decide_guard(look, guard, job="photos", allowed=frozenset(), memory=memory, now=NOW)
+
+
+def test_a_memory_that_cannot_be_read_is_forgotten() -> None:
+    for text in (None, "", "{", "[]", '{"seen": [["never", 3]]}', '{"files": "x"}', '{"shares": ["a"]}'):
+        assert parse_guard_memory(text) == GuardMemory()
+
+
+def test_the_memory_comes_back_as_it_was_and_forgets_what_is_old() -> None:
+    one, two = (
+        replace(QUIET, entries_now=100, files_now=80),
+        replace(QUIET, entries_now=90, files_now=70, files_gone=10, changed=20),
+    )
+    memory = remembered((40, one), (20, one), (10, one), (0, two))
+    assert memory.files == 70
+    assert memory.seen == ((NOW - timedelta(days=10), 100), (NOW, 90)), (
+        "the same number is kept once, by when it was seen last"
+    )
+    assert memory.shares == (0.25,), "a run that changed nothing says nothing of what is usual"
+    assert (memory.most_entries(NOW), memory.most_entries(NOW + timedelta(days=25))) == (100, 90)
+    assert remembered((1, one), (0.5, one)) == remembered((1, one)), "nothing is written anew within a day"
+    assert remembered((1, replace(one, entries_now=None))).seen == ()
+
+
+def test_a_loss_in_small_parts_refuses_once_it_is_large() -> None:
+    before = remembered((20, replace(QUIET, entries_now=100)), (10, replace(QUIET, entries_now=80)))
+    look = replace(QUIET, entries_before=80, entries_now=65, deleted=15, deleted_examples=(b"x",))
+    refusal = with_memory(look, before)
+    assert refusal is not None
+    assert refusal.why == "35 of 100 entries are gone in the last 30 days, a part in each run; max-deleted is 30%"
+    assert (refusal.guard, refusal.evidence) == ("max-deleted", ("deleted: x",))
+    assert with_memory(replace(look, created=15), before) is None, "what comes and goes in turn is no loss"
+    assert with_memory(replace(look, entries_now=71, deleted=9), before) is None
+    assert with_memory(replace(look, entries_now=None), before) is None
+    for limit in (None, parse_limit("500")):
+        assert with_memory(look, before, replace(GUARD, max_deleted=limit)) is None
+    anew = remembered((20, replace(QUIET, entries_now=100)), (10, replace(QUIET, entries_now=80)), allowed=True)
+    assert with_memory(look, anew) is None, "a person let that loss pass"
+    assert decide(look) is None, "without a memory only this run counts"
+
+
+def test_a_number_that_stood_for_long_is_what_a_loss_is_measured_by() -> None:
+    before = remembered(*((day, replace(QUIET, entries_now=100)) for day in range(40, 0, -1)))
+    after = remembered(
+        *((day, replace(QUIET, entries_now=100)) for day in range(40, 9, -1)), (9, replace(QUIET, entries_now=71))
+    )
+    assert (before.most_entries(NOW), after.most_entries(NOW)) == (100, 100)
+    refusal = with_memory(replace(QUIET, entries_before=71, entries_now=55, deleted=16), after)
+    assert refusal is not None
+    assert refusal.why.startswith("45 of 100 entries are gone in the last 30 days")
+
+
+def test_a_share_that_is_usual_passes_where_the_limit_adapts() -> None:
+    guard = GuardLimits()
+    nightly = replace(QUIET, files_before=80, files_now=80, changed=60)
+    assert with_memory(nightly, GuardMemory(), guard) is not None
+    assert with_memory(nightly, remembered((1, nightly)), guard) is None
+    assert with_memory(nightly, remembered((1, replace(nightly, changed=30))), guard) is not None
+    assert with_memory(nightly, remembered((1, nightly)), replace(guard, max_changed=parse_limit("50%"))) is not None
+
+
+def test_files_that_became_something_else_count_as_changed() -> None:
+    before = remembered((1, replace(QUIET, files_now=80)))
+    look = replace(QUIET, files_before=10, files_now=10, files_new=0, files_gone=0, created=70)
+    assert before.replaced(look) == 70
+    refusal = with_memory(look, before)
+    assert refusal is not None
+    assert refusal.why == "70 of 80 files have changed, 70 of them into links or other entries; max-changed is 40"
+    assert before.replaced(replace(look, files_now=None)) == GuardMemory().replaced(look) == 0

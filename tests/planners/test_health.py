@@ -157,3 +157,11 @@ def test_without_late_after_a_copy_that_is_dated_after_now_is_no_good_one_either
     health = judge_health(facts(newest_verified=-30 * 24), now=NOW, late_after=None)
     assert health.state is JobState.FAILING
     assert health.why == "the newest verified copy is dated 30 d after now: a clock was wrong, and its age is unknown"
+
+
+def test_a_problem_of_the_copies_and_files_that_are_missing_are_told_before_the_last_run() -> None:
+    missing = replace(facts(), left_out="3 files could not be read")
+    judged = judge_health(missing, now=NOW, late_after=None)
+    assert (judged.state, judged.why.partition(";")[0]) == (JobState.INCOMPLETE, "3 files could not be read")
+    judged = judge_health(replace(missing, problem="point a is damaged"), now=NOW, late_after=None)
+    assert (judged.state, judged.why.partition(";")[0]) == (JobState.FAILING, "point a is damaged")

@@ -22,6 +22,7 @@ from orchestrator.planners.restore import (
     choose_point,
     decide_destination,
     refuse_mounts,
+    refuse_own_rooms,
 )
 
 NOW = datetime(2026, 11, 20, 2, 30, tzinfo=UTC)
@@ -170,3 +171,20 @@ def test_what_is_mounted_lies_where() -> None:
     assert [leads_to_mount(path, [b"in/deep"]) for path in (b"in", b"in/deep", b"in/deep/er", b"inner", b"i")] == [
         True, True, False, False, False,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "to", ["/backup/points", "/backup/points/x", "/backup/.poolferry/work/", f"/backup/points/{point_name(NOW)}/a"]
+)
+def test_a_destination_among_the_copies_is_refused(to: str) -> None:
+    refusal = refuse_own_rooms(to, f"/backup/points/{point_name(NOW)}", job="photos")
+    assert refusal is not None
+    assert refusal.why == f"{to} lies among the copies of photos, where nothing may change"
+    assert refusal.hint == "give a destination outside of them"
+
+
+def test_beside_the_copies_is_free_and_a_mirror_is_a_copy_as_a_whole() -> None:
+    for to in ("/backup/other", "/backup", "/backup/points2", "/srv"):
+        assert refuse_own_rooms(to, f"/backup/points/{point_name(NOW)}/", job="photos") is None
+    assert refuse_own_rooms("/backup/mirror/below", "/backup/mirror/", job="photos") is not None
+    assert refuse_own_rooms("/backup/mirror2", "/backup/mirror", job="photos") is None

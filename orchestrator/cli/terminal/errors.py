@@ -11,7 +11,7 @@ from orchestrator.cli.terminal.screen import Terminal
 if TYPE_CHECKING:
     from orchestrator.domain.errors import DeclarationError, OrchestratorError
 
-FAILED, WRONG, WAITING = 1, 2, 75
+FAILED, WRONG = 1, 2
 DEBUG = "POOLFERRY_DEBUG"
 
 
@@ -95,14 +95,15 @@ def _mistakes(terminal: Terminal, error: "DeclarationError") -> int:
 
 
 def _print_known_error(terminal: Terminal, error: "OrchestratorError") -> int:
-    from orchestrator.domain.errors import NotNow, OutsideError
+    from orchestrator.domain.errors import OutsideError
+    from orchestrator.domain.run import EXIT_CODES, outcome_of
 
     evidence: tuple[str, ...] = ()
     if isinstance(error, OutsideError):
         from orchestrator.domain.run_values import evidence_lines
 
         evidence = evidence_lines(error.evidence)
-    return _print_error(terminal, WAITING if isinstance(error, NotNow) else FAILED, error.why, error.hint, evidence)
+    return _print_error(terminal, EXIT_CODES[outcome_of(error)], error.why, error.hint, evidence)
 
 
 def _system(terminal: Terminal, error: OSError) -> int:

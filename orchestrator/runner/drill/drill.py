@@ -10,10 +10,8 @@ import os
 from orchestrator.domain.drill import DrillRunResult
 from orchestrator.domain.errors import (
     HostUnreachable,
-    NotNow,
     OrchestratorError,
     OutsideError,
-    Stopped,
     StreamBroken,
 )
 from orchestrator.domain.job import Job
@@ -72,18 +70,11 @@ def drill_job(job: Job, tools: RunContext, drill_request: DrillRequest, *, why: 
     tools.history.heal(tools.alive, journal.now)
     try:
         report = _drill(evidence)
-    except NotNow as error:
-        report = journal.ended(Outcome.WAITING, error.why, hint=error.hint)
-    except Stopped as error:
-        report = journal.ended(
-            Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="drill again; it starts from the beginning"
-        )
     except OrchestratorError as error:
-        journal.attempt_ended(error)
-        report = _put_off(evidence, error) or journal.ended(
-            Outcome.FAILED, f"the drill failed: {error.why}", hint=error.hint,
-            evidence=(*evidence.differences, *error_evidence(error)),
-        )  # fmt: skip
+        again = "drill again; it starts from the beginning"
+        report = _put_off(evidence, error) or journal.ended_by(
+            error, continues=again, what="the drill failed: ", found=evidence.differences
+        )
     except OSError as error:
         hint = f"see whether {folder_of(job, tools.state)} can be written"
         report = journal.ended(Outcome.FAILED, f"the drill failed: {error}", hint=hint)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from orchestrator.domain.dataset_restore import SnapshotView
-from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
+from orchestrator.domain.errors import OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
@@ -37,7 +37,7 @@ from orchestrator.runner.locks import lock_destination, lock_job, lock_point
 from orchestrator.runner.restore import snapshot_files as showing
 from orchestrator.runner.restore.datasets import needs_datasets, plan_dataset_restore, restore_datasets
 from orchestrator.runner.restore.request import RestoreOptions, restore_reason
-from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence
+from orchestrator.runner.run_recorder import RunRecorder, begin_run
 from orchestrator.runner.steps import StepExecutor
 
 
@@ -59,14 +59,8 @@ def run_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) ->
     try:
         with _locked(job, tools, restore_request) as inherit:
             report = _attempts(journal, tools.writer(inherit), restore_request)
-    except NotNow as error:
-        report = journal.ended(Outcome.WAITING, error.why, hint=error.hint)
-    except Stopped as error:
-        report = journal.ended(
-            Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="the same command continues from here"
-        )
     except OrchestratorError as error:
-        report = journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
+        report = journal.ended_by(error, continues="the same command continues from here")
     return report
 
 

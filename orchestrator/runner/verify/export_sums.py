@@ -44,8 +44,7 @@ def export_sums(job: Job, tools: RunContext, *, point: str | None, to: str) -> E
             )
         lines = write_sums(to, _digests(chosen, journal, writer))
     except OrchestratorError as error:
-        journal.attempt_ended(error)
-        return ExportResult(report=journal.ended(Outcome.FAILED, error.why, hint=error.hint), lines=0)
+        return ExportResult(report=journal.ended_by(error, continues="the same command begins anew"), lines=0)
     except OSError as error:
         return ExportResult(
             report=journal.ended(

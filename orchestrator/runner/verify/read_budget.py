@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from orchestrator.domain.answers import check_count, parse_instant, parse_json
-from orchestrator.domain.errors import ManifestForged, NotNow, OrchestratorError, Stopped
+from orchestrator.domain.errors import ManifestForged, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -29,7 +29,7 @@ from orchestrator.runner.disk.visit import BudgetReadResult
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import missing_parts, see_points
-from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence, fetch_file, run_small
+from orchestrator.runner.run_recorder import RunRecorder, begin_run, fetch_file, run_small
 from orchestrator.runner.verify.read_files import (
     describe_counts,
     describe_first_findings,
@@ -68,14 +68,8 @@ def _reread(journal: RunRecorder, tally: _ReadBudget) -> RunReport:
         if implements(tools.engine, StreamReader):
             return _ended(journal, tally, _send(journal, writer, tools.engine, tally), "dataset")
         return _ended(journal, tally, _points(journal, writer, tally), "point")
-    except NotNow as error:
-        return journal.ended(Outcome.WAITING, error.why, hint=error.hint)
-    except Stopped as error:
-        why = tools.stop.reason or error.why
-        return journal.ended(Outcome.INTERRUPTED, why, hint="it continues at the next visit")
     except OrchestratorError as error:
-        journal.attempt_ended(error)
-        return journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
+        return journal.ended_by(error, continues="it continues at the next visit")
 
 
 def _ended(journal: RunRecorder, tally: _ReadBudget, units: Sequence[ReadItem], what: str) -> RunReport:

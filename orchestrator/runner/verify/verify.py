@@ -3,7 +3,7 @@
 import contextlib
 import os
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped, VerificationFailed
+from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, TreeVerification
@@ -19,7 +19,7 @@ from orchestrator.runner.context import RunContext
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import see_points
-from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence, fetch_file
+from orchestrator.runner.run_recorder import RunRecorder, begin_run, fetch_file
 from orchestrator.runner.verify.compare_sides import compare_copy, comparison_report
 from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, read_tree, verify_tree
 
@@ -37,15 +37,8 @@ def verify_job(
         if implements(tools.engine, CopyComparer):
             return _compare(journal, tools.writer(()), tools.engine, point, content or against_source)
         return _verify(journal, tools.writer(()), point, against_source)
-    except NotNow as error:
-        report = journal.ended(Outcome.WAITING, error.why, hint=error.hint)
-    except Stopped as error:
-        report = journal.ended(
-            Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="verify again; it starts from the beginning"
-        )
     except OrchestratorError as error:
-        journal.attempt_ended(error)
-        report = journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
+        report = journal.ended_by(error, continues="verify again; it starts from the beginning")
     return VerifyJobResult(report=report, point=point, reading=None)
 
 

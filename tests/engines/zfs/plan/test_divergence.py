@@ -14,7 +14,10 @@ from orchestrator.engines.zfs.model import (
     FullSend,
     RenameAside,
     Rollback,
+    Snapshot,
 )
+from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.plan.divergence import refuse_unrelated
 from orchestrator.engines.zfs.plan.plan import decide_actions
 from orchestrator.engines.zfs.plan.steps import build_steps
 from tests.engines.zfs.model_run import Ferry, encrypt, ferry, requested
@@ -377,3 +380,14 @@ def test_many_changes_are_counted() -> None:
     _, decided = changed_tree(*(("+", f"f{number}") for number in range(30)))
     assert isinstance(decided, Refusal)
     assert decided.evidence[-1] == "and 20 more changed entries"
+
+
+def test_a_restore_onto_strange_snapshots_offers_to_rename_them_and_no_other_restore() -> None:
+    world = sent_once("a")
+    survey = replace(world.survey(), returning=COPY)
+    case = PlanContext(world.job, survey, requested())
+    there = replace(survey.target.datasets[""], snapshots=(Snapshot(name="b", guid=99, createtxg=9),))
+    refusal = refuse_unrelated(case, "", survey.source.datasets[""], there)
+    assert refusal.guard == "aside"
+    assert refusal.hint == f"to rename it away with all below it, and start from scratch: {case.command} --aside"
+    assert "poolferry restore run photos" in case.command

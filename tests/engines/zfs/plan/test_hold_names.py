@@ -8,6 +8,7 @@ from orchestrator.engines.zfs.plan.hold_names import (
     cursor_bookmark_name,
     hold_bookmark_name,
     hold_tag,
+    parse_bookmark_guid,
     parse_cursor_bookmark,
     parse_hold_bookmark,
     parse_hold_tag,
@@ -48,3 +49,10 @@ def test_a_place_is_the_copys_own_under_whatever_name_its_pool_is_imported() -> 
 )  # fmt: skip
 def test_what_is_none_of_ours(name: str) -> None:
     assert parse_cursor_bookmark(name) is parse_hold_bookmark(name) is parse_hold_tag(name) is None
+
+
+def test_the_guid_of_a_bookmark_comes_back_and_other_names_have_none() -> None:
+    for name in (cursor_bookmark_name(OURS, GUID), hold_bookmark_name(OLDER, GUID)):
+        assert parse_bookmark_guid(name) == GUID
+    with pytest.raises(ValueError, match="no bookmark of ours: kept"):
+        parse_bookmark_guid("kept")

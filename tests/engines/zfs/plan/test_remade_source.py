@@ -12,6 +12,7 @@ from orchestrator.domain.source_state import SourceState, SourceStateRecord, nex
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.model import ActionPlan
 from orchestrator.engines.zfs.options import options_of
+from orchestrator.engines.zfs.plan.divergence import identity_of_kit
 from orchestrator.engines.zfs.plan.plan import decide_actions, plan
 from tests.engines.zfs.model_run import NOW, Ferry, ferry, requested
 
@@ -149,3 +150,17 @@ def test_a_state_that_lasts_keeps_its_first_instant() -> None:
     restored = replace(later, state=SourceState.RESTORED)
     assert next_source_state(str(first), restored) == restored
     assert [parse_source_state(text) for text in ("", "x", "[1]", '["x", "y", "z", "a"]', "7")] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    "kit", ["", "{", "[]", '{"source": 5}', '{"source": "tank/photos", "datasets": []}', '{"source": "tank/photos"}']
+)
+def test_a_kit_that_says_nothing_of_its_source_identifies_none(kit: str) -> None:
+    assert identity_of_kit(kit) is None
+
+
+def test_a_kit_identifies_its_source() -> None:
+    kit = json.dumps({"source": ROOT, "datasets": {ROOT: {"guid": {"value": "77"}}}})
+    found = identity_of_kit(kit)
+    assert found is not None
+    assert (found.dataset, found.root) == (77, ROOT)

@@ -4,6 +4,8 @@ import pytest
 
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import ActionPlan, CreatePlaceholder, FullSend, RenameCopy
+from orchestrator.engines.zfs.plan.context import PlanContext
+from orchestrator.engines.zfs.plan.renames import refuse_parent_first
 from tests.engines.zfs.model_run import Ferry, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
@@ -130,3 +132,10 @@ def test_a_clone_that_was_promoted_is_no_renamed_dataset() -> None:
     assert isinstance(decided, ActionPlan | Refusal)
     assert world.newest_is_there("a")
     assert f"{COPY}/b" in world.target.nodes
+
+
+def test_a_copy_whose_new_parent_is_not_there_yet_waits_for_a_run() -> None:
+    world = copied("old")
+    refusal = refuse_parent_first(PlanContext(world.job, world.survey(), requested()), "above/new", "old")
+    assert refusal.why == f"{COPY}/old cannot be renamed to {COPY}/above/new before {COPY}/above is there"
+    assert refusal.hint == "run again once that one is copied: poolferry run photos"

@@ -206,3 +206,11 @@ def test_an_encrypted_source_needs_the_targets_key_too_where_it_is_not_raw() -> 
     world = begun(secret(raw="no", sealed=True))
     encrypt(world.target, COPY, loaded=False)
     assert refused(world).why.startswith(f"the key of {COPY} is not loaded on the target")
+
+
+def test_a_first_copy_that_would_be_readable_is_refused_without_consent() -> None:
+    world = secret(raw="no")
+    refusal = world.run()
+    assert isinstance(refusal, Refusal)
+    assert "readable" in f"{refusal.why} {refusal.hint}"
+    assert COPY not in world.target.nodes

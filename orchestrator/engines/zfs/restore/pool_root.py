@@ -54,7 +54,8 @@ def _shared(world: ZfsSurvey, there: Dataset) -> tuple[Snapshot, ...]:
 
 def inside_command(side: SideSurvey) -> Command:
     """Build the command that prints the first files of a pool's root dataset, and of its snapshots."""
-    root, names = side.root, tuple(one.name for one in side.datasets[""].snapshots)
+    root, there = side.root, side.datasets.get("")
+    names = tuple(one.name for one in there.snapshots) if there else ()
     return commands.namespace_command(
         "look-inside.sh", root.path, *names, effect=Effect.READS, host=root.host, sudo=side.sudo
     )

@@ -7,6 +7,7 @@ from orchestrator import compose
 from orchestrator.app import pool_evacuation as evacuating
 from orchestrator.app import pool_rebuild as rebuilding
 from orchestrator.app.attached_disks import AttachedDisks
+from orchestrator.app.kit_disk import accept_kit_disk
 from orchestrator.app.next_base import find_next_bases
 from orchestrator.app.pool_evacuation import EvacuationSurvey
 from orchestrator.app.renamed_pool import RenamedSettings, rename_in_configuration
@@ -68,6 +69,8 @@ def rebuild_pool(
             return _Rebuild(used, None, stays, asked, hears).end()
     command = f"poolferry restore pool {name}{f' --as {new_name}' if new_name else ''}"
     with open_session(settings) as session, AttachedDisks(used, session, command) as stays:
+        session.history.heal(compose.is_process_alive, compose.now())
+        accept_kit_disk(settings, session)
         end = _Rebuild(used, session, stays, asked, hears).end()
         stays.settle(over=end.outcome in (Outcome.DONE, Outcome.REFUSED))
         return end

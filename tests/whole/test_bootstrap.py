@@ -125,9 +125,35 @@ def test_one_disk_and_nothing_else(drawer: Drawer) -> None:
     told = bootstrap(new, device)
     assert told.code == 0, told
     assert told["jobs"] == ["photos"]
-    assert any("disks readopt" in line for line in told["next"])
+    assert not any("disks readopt" in line for line in told["next"]), "the only disk is the one that was named"
     assert drawer.digest("red") == before, "the disk is only read"
     assert drawer.full("red") in (new.config / "targets.toml").read_text()
+    back = drawer.root / "back"
+    ended = new.call("restore", "run", "photos", "--to", str(back))
+    assert (ended.code, ended["outcome"]) == (0, "done"), ended
+    assert trees_equal(drawer.source, back)
+    assert new.call("disks", "show", drawer.full("red"))["history"][0]["outcome"] == "done"
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing() or "none")
+@pytest.mark.namespace
+def test_only_the_disk_that_was_named_is_accepted(drawer: Drawer) -> None:
+    device = drawer.enrolled("red")
+    drawer.enrolled("blue")
+    assert drawer.run("run", "photos").code == 0
+    drawer.pull("blue")
+    (drawer.root / "new").mkdir()
+    new = another(drawer.root)
+    told = bootstrap(new, device)
+    assert any("DISK  # each other disk, when it comes" in line for line in told["next"]), told
+    drawer.pull("red")
+    drawer.plug("blue")
+    refused = new.call("restore", "run", "photos", "--to", str(drawer.root / "back"))
+    assert refused.code != 0, refused
+    assert f"disks readopt {drawer.full('blue')}" in str(refused), refused
+    drawer.plug("red")
+    ended = new.call("restore", "run", "photos", "--to", str(drawer.root / "back"))
+    assert (ended.code, ended["outcome"]) == (0, "done"), "it waited until it came"
 
 
 def test_from_a_copy_on_a_host(tmp_path: Path, sshd: Sshd) -> None:

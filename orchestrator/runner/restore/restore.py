@@ -58,6 +58,7 @@ def run_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) ->
     journal.attempt_begun()
     try:
         with _locked(job, tools, restore_request) as inherit:
+            tools.history.heal(tools.alive, journal.now)
             report = _attempts(journal, tools.writer(inherit), restore_request)
     except NotNow as error:
         report = journal.ended(Outcome.WAITING, error.why, hint=error.hint)

@@ -4,6 +4,8 @@
 # /mnt is covered for this process alone. Arguments: the dataset, the names of its snapshots.
 dataset=$1
 shift
+# OpenZFS mounts a snapshot on no folder that holds anything.
+[ $# = 0 ] || mount -t tmpfs -o mode=0700 none /mnt || exit
 mounted=$(sed -n "s|^$dataset \([^ ]*\) zfs .*|\1|p" /proc/mounts | head -n 1)
 if [ -n "$mounted" ]; then
   mount --bind "$(printf %b "$mounted")" /mnt || exit

@@ -1,4 +1,4 @@
-"""What every test stands on: a home, a configuration and a state of its own."""
+"""The ground of every test: a home, a configuration and a state of its own."""
 
 import functools
 import os

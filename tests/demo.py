@@ -41,7 +41,7 @@ class Demo:
             raise SystemExit(f"the demonstration stopped: poolferry {' '.join(words)} failed")
 
     def answer(self, *words: str) -> dict[str, Any]:
-        """What a command says as JSON."""
+        """Return what a command says as JSON."""
         done = subprocess.run(
             self.argv(*words, "--json"),
             env=self.environment,
@@ -173,7 +173,7 @@ def bring_back(demo: Demo) -> None:
 
 
 def farewell(demo: Demo) -> None:
-    """Where to look next."""
+    """Print where to look next."""
     say("Where to look next")
     print(f"""everything lies in {demo.folder} (remove it when you have seen enough):
   etc/                      the configuration; jobs/README.md tells every key

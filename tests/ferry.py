@@ -15,7 +15,7 @@ JOB = 'engine = "rsync"\nsource = "{source}"\ntarget = "{place}"\n'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a command ended."""
+    """End of a command."""
 
     code: int
     out: str
@@ -52,7 +52,7 @@ class Ferry:
         return source
 
     def target(self, name: str = "photos") -> Path:
-        """Where a job's copies go."""
+        """Return where a job's copies go."""
         return self.root / f"{name}-copies"
 
     def variables(self) -> dict[str, str]:

@@ -40,7 +40,7 @@ def test_the_tour_prints_what_the_readme_shows(short_path: Path) -> None:
 
 
 def _tour(blocks: list[str], folder: Path) -> list[str]:
-    """What each block's commands print, with the commands."""
+    """Return what each block's commands print, with the commands."""
     (folder / "bin").mkdir()
     executable = folder / "bin/poolferry"
     executable.write_text(f'#!/bin/sh\nPYTHONPATH={CHECKOUT} exec {sys.executable} -m orchestrator "$@"\n')

@@ -11,12 +11,12 @@ SIZE = 4
 
 
 class ZfsError(Exception):
-    """What zfs says when it refuses."""
+    """Refusal of zfs, with its words."""
 
 
 @dataclass(frozen=True)
 class Partial:
-    """What a cut receive left. `done`: bytes of the stream that arrived."""
+    """Remains of a cut receive. `done`: bytes of the stream that arrived."""
 
     packet: "Packet"
     done: int
@@ -314,7 +314,7 @@ class Pool:
         )  # fmt: skip
 
     def _admit(self, name: str, node: Node, packet: Packet, *, force: bool) -> None:
-        """What ZFS checks of a dataset that is there before it takes the first byte."""
+        """Check a dataset that is there as ZFS does before it takes the first byte."""
         if packet.from_guid is None or packet.clone:
             if not force or packet.clone or node.snapshots:
                 raise ZfsError(f"destination '{name}' exists must specify -F to overwrite it")

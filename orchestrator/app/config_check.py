@@ -66,7 +66,7 @@ def _unusable_programs(settings: Settings, known: "Configuration") -> Iterator["
     """Yield a mistake for each hook and check-command of a job that cannot be run."""
     from orchestrator.config.locate import locate_keys
     from orchestrator.domain.errors import ConfigMistake
-    from orchestrator.process.programs import explain_unusable, find_program
+    from orchestrator.runner.hooks import explain_unusable, find_program
 
     folders = compose.hook_folders(settings.where)
     for job in known.jobs:

@@ -139,7 +139,7 @@ class _Checks:
     def __init__(
         self, settings: Settings, known: "Configuration", session: Session, visits: "DiskVisits | None", hears: Hears
     ) -> None:
-        from orchestrator.app.run_observers import RunObservers
+        from orchestrator.app.run_jobs import RunObservers
 
         self.session = session
         self._settings, self._visits, self._hears = settings, visits, hears

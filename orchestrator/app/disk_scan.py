@@ -86,7 +86,7 @@ def _visits(
 ) -> "list[VisitResult]":
     """Visit all plugged-in disks of a set, one after the other."""
     from orchestrator.app.disk_visits import call_safe_hooks
-    from orchestrator.app.run_observers import RunObservers
+    from orchestrator.app.run_jobs import RunObservers
     from orchestrator.app.session import make_budget_reader
     from orchestrator.domain.run import Outcome
     from orchestrator.runner.disk.state import explain_not_due, jobs_of_set, order_jobs

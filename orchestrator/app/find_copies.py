@@ -24,7 +24,7 @@ from orchestrator.planners.choose_copy import (
     fetch_sentence,
 )
 from orchestrator.runner.disk.state import find_disk_record
-from orchestrator.runner.incomplete_points import missing_parts
+from orchestrator.runner.problems import missing_parts
 from orchestrator.views.copies import CopySearchResult
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.rotation import Disk, IncrementBase
+from orchestrator.engines.contract.copies import Forecaster
 from orchestrator.engines.contract.engine import RunRequest, implements
-from orchestrator.engines.contract.forecast import Forecaster
 from orchestrator.engines.contract.restore import DatasetRestorer
 from orchestrator.planners.rotation import describe_forecast
 from orchestrator.views.restore import TargetNextBase

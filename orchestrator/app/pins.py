@@ -59,7 +59,7 @@ def _look(settings: Settings, jobs: "Sequence[Job]", requested: "tuple[Job, ...]
 
 def release_pins(settings: Settings, found: PinListing) -> "tuple[RunReport, ...]":
     """Release unneeded pins, pool by pool."""
-    from orchestrator.runner.release_holds import release_holds
+    from orchestrator.runner.execute import release_holds
 
     reports: list[RunReport] = []
     with open_session(settings) as session:

@@ -17,9 +17,9 @@ from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.units import show_duration
 from orchestrator.planners.watchdog import shows_activity, silence_limit
 from orchestrator.process.executor import PipelineResult, Writer
+from orchestrator.process.flow import TerminationPolicy
+from orchestrator.process.meter import process_activity
 from orchestrator.process.stop import StopRequest
-from orchestrator.process.terminate import TerminationPolicy
-from orchestrator.process.vitals import process_activity
 
 # A run ends its own programs first, which takes at most 15 s, and then records how it ended.
 _ALL = slice(None)

@@ -1,17 +1,17 @@
 """The loaded configuration of a directory, or every mistake in it together."""
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from orchestrator.config.cross_checks import check_all_jobs
 from orchestrator.config.decode import TomlFile, parse_toml_file
 from orchestrator.config.models import Configuration
-from orchestrator.config.ownership import called_files
 from orchestrator.config.parse_job import Engines, complete_job, parse_job, parse_places
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
+from orchestrator.domain.job import Job
 from orchestrator.domain.names import JOB_NAME, show_name
-from orchestrator.trees.ownership import writable_by_others
+from orchestrator.trees.beneath import writable_by_others
 
 if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet
@@ -132,3 +132,37 @@ def _sets(targets: TomlFile, places: Iterable[str]) -> "dict[str, RotationSet | 
     from orchestrator.config.sets import parse_sets
 
     return parse_sets(targets, places)
+
+
+_KEY_OPTION = "identityfile="
+
+
+def called_files(job: Job, directory: str) -> Iterator[str]:
+    """Yield the files that a job runs or trusts: hooks, the drill's check-command, ssh keys, sanoid's configuration."""
+    for _, commands in job.hooks.calls:
+        yield from (found for argv in commands for found in hook_files(argv[0], directory))
+    if job.drill.check_command and job.drill.check_command[0].startswith("/"):
+        yield job.drill.check_command[0]
+    yield from _keys(job.pipe.ssh_options)
+    if job.snapshots and job.snapshots.use:
+        yield job.snapshots.use
+
+
+def hook_files(program: str, directory: str) -> tuple[str, ...]:
+    """Return the file of a hook that is named by a path or lies in the configuration's hooks/; others belong to the system."""
+    if "/" in program:
+        return (program,)
+    own = os.path.join(directory, "hooks", program)
+    return (own,) if os.path.lexists(own) else ()
+
+
+def _keys(options: tuple[str, ...]) -> Iterator[str]:
+    """Yield the private keys that ssh options name: -i FILE, -iFILE, -o IdentityFile=FILE."""
+    words = list(options)
+    for word, after in zip(words, [*words[1:], ""], strict=False):
+        found = after if word == "-i" else word[2:] if word.startswith("-i") else ""
+        plain = (after if word == "-o" else word.removeprefix("-o")).strip()
+        if plain.lower().startswith(_KEY_OPTION):
+            found = plain[len(_KEY_OPTION) :]
+        if found.startswith("/"):
+            yield found

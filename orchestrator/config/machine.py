@@ -8,7 +8,7 @@ from orchestrator.config.decode import TomlFile, decode_section, list_choices, n
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.machine import ClockOptions, DigestOptions, HistoryOptions, MachineConfig, MetricsOptions
 from orchestrator.domain.names import show_name
-from orchestrator.trees.ownership import writable_by_others
+from orchestrator.trees.beneath import writable_by_others
 
 if TYPE_CHECKING:
     from orchestrator.domain.notice import Channel

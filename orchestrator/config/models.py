@@ -16,6 +16,7 @@ from orchestrator.domain.job import (
     PipeOptions,
     RetryRules,
     SnapshotRules,
+    TimeWindow,
     VerifyRules,
     config_key,
     parse_clock,
@@ -23,7 +24,6 @@ from orchestrator.domain.job import (
 )
 from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.units import Seconds
-from orchestrator.domain.window import TimeWindow
 
 if TYPE_CHECKING:  # most configurations have none, and each run reads this
     from orchestrator.domain.rotation import RotationSet

@@ -10,8 +10,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import PipelineResult, Reader, StopReason, StopRequest, Writer, pipeline_failure
-from orchestrator.process.flow import TICK
-from orchestrator.process.terminate import PATIENT
+from orchestrator.process.flow import PATIENT, TICK
 
 _Read = TypeVar("_Read")
 LOOK = Seconds(30)

@@ -5,9 +5,9 @@ from enum import StrEnum
 from typing import Protocol
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import TimeWindow
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.schedule import Schedule
-from orchestrator.domain.window import TimeWindow
 
 BY_STOP_AT = "(stop-at)"  # in the reason of a run that its stop-at ended: it is over until the next scheduled time
 

@@ -10,7 +10,23 @@ from typing import Any
 from orchestrator.domain.fast_dataclass import MISSING, dataclass, field
 from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.units import Bytes, Seconds, parse_duration, parse_often, parse_size
-from orchestrator.domain.window import TimeWindow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeWindow:
+    """A span of each day in local time, also over midnight; the end is excluded."""
+
+    begin: time
+    end: time
+
+    def holds(self, clock: time) -> bool:
+        """Return True when this time of day lies in the window."""
+        if self.begin < self.end:
+            return self.begin <= clock < self.end
+        return clock >= self.begin or clock < self.end
+
+    def __str__(self) -> str:
+        return f"{self.begin:%H:%M}-{self.end:%H:%M}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

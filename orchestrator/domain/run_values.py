@@ -1,4 +1,6 @@
-"""Plans, refusals and reports as plain values for JSON, the public shapes; and a failure's evidence as lines."""
+"""Plans, refusals and reports as plain values for JSON, the public shapes, with former keys beside today's for one version;
+and a failure's evidence as lines.
+"""
 
 from typing import Any
 
@@ -103,3 +105,29 @@ def evidence_lines(evidence: Evidence | None) -> tuple[str, ...]:
     words = tuple(line for said in evidence.last_output for line in said.splitlines()[-5:])
     exits = ", ".join("?" if code is None else str(code) for code in evidence.exits)
     return (*evidence.lines, f"exit {exits}", *words)
+
+
+_FORMER = {
+    "hint": "cure",
+    "action": "does",
+    "confirmed": "proved",
+    "due": "owed",
+    "due_since": "owed_since",
+    "last_output": "last_words",
+    "requested": "asked",
+    "newest_verified": "newest_proved",
+    "verified_at": "proved",
+    "confirmation": "proof",
+    "self_test": "proves",
+    "worker": "lane",
+}
+
+
+def with_former_keys(value: Any) -> Any:
+    """Return the value with each renamed key under its former name too, at any depth."""
+    if isinstance(value, dict):
+        found = {name: with_former_keys(each) for name, each in value.items()}
+        return found | {old: found[new] for new, old in _FORMER.items() if new in found and old not in found}
+    if isinstance(value, (list, tuple)):
+        return [with_former_keys(each) for each in value]
+    return value

@@ -34,7 +34,7 @@ from orchestrator.history.failures import (
     too_new,
     too_old,
 )
-from orchestrator.trees.ownership import writable_by_others
+from orchestrator.trees.beneath import writable_by_others
 
 MARK = 0x706F6F6C  # "pool", as SQLite's application_id: a file of another program is never migrated
 _STATE = frozenset(

@@ -8,7 +8,7 @@ from typing import Self
 from orchestrator.domain.command_line import pipeline_line
 from orchestrator.domain.plan import Effect, Pipeline
 from orchestrator.domain.units import Seconds
-from orchestrator.process.flow import Flow, FlowLimits
+from orchestrator.process.flow import GENTLE, QUICK, Flow, FlowLimits, TerminationPolicy
 from orchestrator.process.pipeline import (
     Forbidden,
     PipelineFailed,
@@ -20,7 +20,6 @@ from orchestrator.process.pipeline import (
     start_pipeline,
 )
 from orchestrator.process.stop import StopRequest
-from orchestrator.process.terminate import GENTLE, QUICK, TerminationPolicy
 
 __all__ = [
     "Forbidden",

@@ -1,8 +1,9 @@
-"""Silence detection: the check whether the processes of a pipeline still move data."""
+"""Silence detection and signs of life: the check whether the processes of a pipeline, or a process and its descendants, still do something."""
 
 import os
 from collections.abc import Callable, Collection
 
+from orchestrator.domain.events import ProcessActivity
 from orchestrator.domain.fast_dataclass import dataclass
 
 # ssh's keepalives move bytes although the other side sleeps: measured, 80 each, so 5 a second at our interval of 15 s and 80 at
@@ -99,3 +100,43 @@ def _movement(before: dict[int, tuple[int | None, int]], after: dict[int, tuple[
         elif ticks != ticks_earlier:
             return float("inf")
     return total
+
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def process_activity(first: int) -> tuple[ProcessActivity, ...]:
+    """Return the process and all its descendants; none when they have ended.
+
+    Why by parents and not by group or session: each stage of a run has a session of its own.
+    """
+    children: dict[int, list[int]] = {}
+    worked: dict[int, float] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (fields := _stat(name)):
+            children.setdefault(int(fields[1]), []).append(int(name))
+            worked[int(name)] = (int(fields[11]) + int(fields[12])) / _TICKS
+    found, left = [], [first] if first in worked else []
+    while left:
+        pid = left.pop()
+        found.append(ProcessActivity(pid=pid, processor_s=worked[pid], moved=_moved(pid)))
+        left += children.get(pid, [])
+    return tuple(found)
+
+
+def _stat(pid: str) -> list[bytes] | None:
+    """Return the fields after the program's name, which may hold any text. Source: proc_pid_stat(5)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b") ")[2].split()
+    except OSError:
+        return None
+
+
+def _moved(pid: int) -> int | None:
+    try:
+        with open(f"/proc/{pid}/io", "rb") as file:
+            lines = file.read().split()
+    except OSError:
+        return None
+    return int(lines[1]) + int(lines[3])

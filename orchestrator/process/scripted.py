@@ -5,9 +5,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
 from orchestrator.process.executor import LIMIT, LONGEST_LOOK, LONGEST_SILENCE, MOST_KEPT, Writer, only_reads
+from orchestrator.process.flow import GENTLE, TerminationPolicy
 from orchestrator.process.pipeline import PipelineResult, StopReason, pipeline_failure
 from orchestrator.process.stop import StopRequest
-from orchestrator.process.terminate import GENTLE, TerminationPolicy
 
 Question = str | Callable[[Pipeline], bool]
 

@@ -13,8 +13,7 @@ from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal
 from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.engines.contract.copies import ChangeReporter, MoveFinder, SizeEstimator
 from orchestrator.engines.contract.engine import Engine, RunRequest, implements
-from orchestrator.planners.guard import decide_guard
-from orchestrator.planners.guard_memory import GUARD_MEMORY, parse_guard_memory
+from orchestrator.planners.guard import GUARD_MEMORY, decide_guard, parse_guard_memory
 from orchestrator.planners.retention import RetentionDecision, decide_retention
 from orchestrator.process.executor import Reader, pipeline_failure
 from orchestrator.runner.context import tree_engine
@@ -78,7 +77,7 @@ def _count_here(path: str) -> Mapping[bytes, int]:
 
 def check_fit(job: Job, engine: Engine, world: Any, plan: Plan, request: RunRequest, reader: Reader) -> Plan | Refusal:
     """Return the plan, or a refusal when its target has not enough free space. Raises: Stopped."""
-    from orchestrator.engines.contract.forecast import SpaceChecker
+    from orchestrator.engines.contract.copies import SpaceChecker
 
     return engine.check_space(job, world, plan, request, reader) if implements(engine, SpaceChecker) else plan
 

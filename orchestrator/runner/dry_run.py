@@ -52,14 +52,9 @@ def plan_job(
     allowed: frozenset[str],
     snapshotter: Snapshotter | None = None,
 ) -> DryRunResult:
-    """Survey and decide. Raises: OrchestratorError when a survey fails.
-
-    Where snapshots are due, the data to send is only known once they are taken: then the plan only takes them.
-    """
-    taking = plan_snapshots(job, snapshotter, reader, state, known.facts, allowed) if snapshotter else ()
-    if taking:
-        summary = "take what snapshots are due; what is sent then is decided by a look after them"
-        return DryRunResult(decision=Plan(summary=summary, stages=(taking,)), going=())
+    """Survey and decide; where snapshots are due, the plan only takes them. Raises: OrchestratorError when a survey fails."""
+    if snapshotter and (taking := plan_snapshots(job, snapshotter, reader, state, known.facts, allowed)):
+        return DryRunResult(decision=taking, going=())
     request = RunRequest(
         now=now,
         notes=f"{state}/notes/{job.name}",

@@ -1,18 +1,21 @@
 """The part of a run after the survey: guard, decide, act, confirm, follow-up work, report."""
 
 import contextlib
+import os
 from typing import Any, assert_never
 
-from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, TargetFull
-from orchestrator.domain.plan import NothingToDo, Plan, Refusal
-from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, Stopped, TargetFull
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import NothingToDo, Plan, Refusal, Step
+from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.copies import ChangeReporter, Copier, PointLister, SourceIdentifier
 from orchestrator.engines.contract.engine import RunRequest, implements
-from orchestrator.planners.guard_memory import GUARD_MEMORY, next_guard_memory, parse_guard_memory
+from orchestrator.planners.guard import GUARD_MEMORY, next_guard_memory, parse_guard_memory
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import copy_history, finish_run, has_after_run
+from orchestrator.runner.context import RunContext
 from orchestrator.runner.decide import (
     GROUND,
     USED,
@@ -23,9 +26,14 @@ from orchestrator.runner.decide import (
     source_ground,
     with_sizes,
 )
-from orchestrator.runner.left_out import end_incomplete, end_left_out, unreadable_entries
-from orchestrator.runner.problems import see_points
-from orchestrator.runner.run_recorder import RunRecorder, close_notes, forget_notes
+from orchestrator.runner.problems import (
+    end_incomplete,
+    end_left_out,
+    note_incomplete_points,
+    see_points,
+    unreadable_entries,
+)
+from orchestrator.runner.run_recorder import RunRecorder, begin_run, close_notes, error_evidence, forget_notes
 from orchestrator.runner.steps import StepExecutor
 
 # With more copies no sizes are read before a run: a count of the whole is not worth so much time.
@@ -52,8 +60,6 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
 
 def _note_incomplete(journal: RunRecorder, writer: Writer, world: Any, *, doubtful: bool = True) -> None:
     """Record which points at the target lack datasets. Why no error: the run's own result is what counts."""
-    from orchestrator.runner.incomplete_points import note_incomplete_points
-
     with contextlib.suppress(OrchestratorError):
         note_incomplete_points(journal, writer, world, doubtful=doubtful)
 
@@ -206,3 +212,20 @@ def _remember(journal: RunRecorder, world: Any, request: RunRequest) -> None:
             from orchestrator.runner.source_state import end_state
 
             end_state(journal, tools.engine, world, request.remembered)
+
+
+def release_holds(job: Job, tools: RunContext, steps: tuple[Step, ...]) -> RunReport:
+    """Run the steps of one pool. `job`: an artificial job that represents it."""
+    journal = begin_run(job, tools, f"let go of pins on {job.source}", RunType.PINS)
+    journal.attempt_begun()
+    notes = f"{tools.state}/notes/pins"
+    os.makedirs(notes, mode=0o700, exist_ok=True)
+    try:
+        for step in steps:
+            StepExecutor(journal, tools.writer(()), notes).do((step,))
+    except Stopped as error:
+        return journal.ended(Outcome.INTERRUPTED, tools.stop.reason or error.why, hint="the same command does the rest")
+    except OrchestratorError as error:
+        journal.attempt_ended(error)
+        return journal.ended(Outcome.FAILED, error.why, hint=error.hint, evidence=error_evidence(error))
+    return journal.ended(Outcome.DONE, "; ".join(step.action for step in steps))

@@ -1,11 +1,19 @@
-"""Problems of copies that a look at the target shows: points that vanished, manifests that are missing, noted damage."""
+"""Problems of copies that a look at the target or a run finds: points that vanished or lack parts, manifests that are missing,
+noted damage, and files that could not be read at the source.
+"""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from orchestrator.domain.answers import parse_json
+from orchestrator.domain.names import show_name
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.problem import ProblemType
-from orchestrator.engines.contract.copies import PointLister
-from orchestrator.engines.contract.engine import implements
+from orchestrator.domain.problem import ProblemType, problem_hint, problem_sentence
+from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.engines.contract.copies import CompletenessReporter, PointLister
+from orchestrator.engines.contract.engine import SkippedEntries, implements
+from orchestrator.process.executor import Writer
 from orchestrator.runner.decide import USED
 from orchestrator.runner.run_recorder import RunRecorder
 
@@ -73,3 +81,78 @@ def note_shared_damage(
         count=len(told),
         now=journal.now,
     )
+
+
+_MISSING = "missing on "  # before the names of a place and a point: a small fact of a job
+
+
+def note_incomplete_points(journal: RunRecorder, writer: Writer, world: Any, *, doubtful: bool) -> None:
+    """Record which points at the target lack datasets. Raises: OrchestratorError.
+
+    `doubtful`: some datasets were refused or failed; else only points that lacked some before are looked at again.
+    """
+    job, tools = journal.job, journal.tools
+    if not implements(tools.engine, CompletenessReporter) or job.target.location.path.startswith("/"):
+        return
+    memory, place = tools.history.memory(job.name), job.target.name
+    if not doubtful and not any(key.startswith(f"{_MISSING}{place} ") and told != "[]" for key, told in memory.items()):
+        return
+    for point, lacking in tools.engine.incomplete_points(job, world, writer).items():
+        before = missing_parts(memory, place, point)
+        if lacking:
+            tools.history.point_incomplete(job.name, place, point)
+        elif before:
+            tools.history.point_verified(job.name, place, point, journal.run, journal.now)
+        if lacking != before:
+            tools.history.remember(job.name, f"{_MISSING}{place} {point}", json.dumps(lacking))
+
+
+def missing_parts(memory: Mapping[str, str], place: str, point: str) -> tuple[str, ...]:
+    """Return the datasets that a point at a place lacks, as a job's small facts say; none: it is whole, or nothing is known."""
+    try:
+        found = parse_json(memory.get(f"{_MISSING}{place} {point}", "[]"))
+    except ValueError:
+        return ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
+_NAMED = 50
+
+
+def end_left_out(journal: RunRecorder) -> None:
+    """Record that a run read everything."""
+    job, by = journal.job, f"run {journal.run} read everything"
+    journal.tools.history.problems.end(job.name, job.target.name, (ProblemType.LEFT_OUT,), None, by=by, now=journal.now)
+
+
+def unreadable_entries(left_out: Sequence[SkippedEntries]) -> dict[bytes, str]:
+    """Return the entries that could not be read, each with the reason."""
+    return {name: why for each in left_out for name, why in each.unreadable}
+
+
+def end_incomplete(journal: RunRecorder, unreadable: dict[bytes, str], *, point: str, made: str) -> RunReport:
+    """Record which files the new point lacks, and end the run as incomplete."""
+    job, history = journal.job, journal.tools.history
+    with history.together():
+        known = [
+            each for each in history.problems.open_of(job.name, job.target.name) if each.kind is ProblemType.LEFT_OUT
+        ]
+        since = min((each.since for each in known), default=journal.now)
+        history.problems.end(
+            job.name,
+            job.target.name,
+            (ProblemType.LEFT_OUT,),
+            None,
+            by="a newer point has its own list",
+            now=journal.now,
+        )
+        paths = sorted(name.decode("utf-8", "surrogateescape") for name in unreadable)
+        history.problems.open(
+            job.name, job.target.name, ProblemType.LEFT_OUT, point, why="could not be read", paths=paths, count=len(paths),
+            now=since,
+        )  # fmt: skip
+        problem = next(each for each in history.problems.open_of(job.name, job.target.name) if each.point == point)
+        return journal.ended(
+            Outcome.INCOMPLETE, f"{problem_sentence(problem)}; {made}", hint=problem_hint(problem, newest=point),
+            evidence=[f"{show_name(name)}: {why}" for name, why in sorted(unreadable.items())[:_NAMED]],
+        )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The [snapshots] of a job: taken before the survey, pruned after the copy is confirmed."""
+"""The [snapshots] of a job: taken before each look at the source, pruned after the copy is confirmed."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Step
+from orchestrator.domain.plan import Plan, Step
 from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.engines.contract.snapshots import Snapshotter
 from orchestrator.process.executor import Reader, Writer
@@ -44,16 +44,19 @@ def plan_snapshots(
     state: str,
     remembered: Mapping[str, str],
     allowed: frozenset[str],
-) -> tuple[Step, ...]:
-    """Return the steps by which a run would take snapshots before its survey."""
+) -> Plan | None:
+    """Return the plan of the snapshots that a run would take before its survey; None: none is due.
+
+    Why nothing else: the data to send is only known once they are taken.
+    """
     if job.snapshots is None or not job.snapshots.autosnap:
-        return ()
+        return None
     world = snapshotter.survey_snapshots(job, reader)
-    if _is_made_anew(snapshotter, world, remembered, allowed):
-        return ()
-    if snapshotter.is_being_restored(world):
-        return ()
-    return snapshotter.take(job, world, _folder_of(job, state))
+    if _is_made_anew(snapshotter, world, remembered, allowed) or snapshotter.is_being_restored(world):
+        return None
+    steps = snapshotter.take(job, world, _folder_of(job, state))
+    summary = "take what snapshots are due; what is sent then is decided by a look after them"
+    return Plan(summary=summary, stages=(steps,)) if steps else None
 
 
 def _is_made_anew(snapshotter: Snapshotter, world: Any, remembered: Mapping[str, str], allowed: frozenset[str]) -> bool:

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
+from orchestrator.domain.job import TimeWindow
 from orchestrator.domain.schedule import AttachSchedule, CronSchedule, DailySchedule, IntervalSchedule, Schedule
-from orchestrator.domain.window import TimeWindow
 
 MOST = 1000  # limit for counting scheduled times
 # How far to look back for the last scheduled time, in days: the longest span holds each 29 February.

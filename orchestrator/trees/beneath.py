@@ -10,9 +10,13 @@ component by component guarantees the same: `..` and absolute names are refused 
 import contextlib
 import errno
 import os
-import secrets
+import shlex
 import stat
+from collections.abc import Iterable, Iterator
 from types import TracebackType
+
+from orchestrator.domain.errors import ConfigMistake
+from orchestrator.domain.names import show_name
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe or a device in place of a file must neither block nor cause an effect.
@@ -95,7 +99,7 @@ class Folder:
         A link or a pipe of that name is replaced, never written through. Raises: Untrusted, OSError.
         """
         (last,) = self._one(name)
-        new = b".%s.%s.new" % (last[:200], secrets.token_hex(8).encode())
+        new = b".%s.%s.new" % (last[:200], os.urandom(8).hex().encode())
         fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
         try:
             with open(fd, "wb") as file:
@@ -116,7 +120,7 @@ class Folder:
         Why a link: a file that is opened with O_EXCL has the name before it has its content.
         """
         (last,) = self._one(name)
-        new = b".%s.%s.new" % (last[:200], secrets.token_hex(8).encode())
+        new = b".%s.%s.new" % (last[:200], os.urandom(8).hex().encode())
         self.write_file(new, content)
         try:
             os.link(new, last, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
@@ -182,3 +186,72 @@ def _untrusted(error: OSError, shown: str, expected: str) -> OSError:
     if error.errno == errno.ENOTDIR:
         return Untrusted(errno.ENOTDIR, f"is not {expected}", shown)
     return error
+
+
+def writable_by_others(paths: Iterable[str], seen: set[str] | None = None) -> Iterator[ConfigMistake]:
+    """Yield a mistake for each of these files, and each folder above them, that another user may change.
+
+    Both paths of a file count: the written one, and the real one behind links. A missing file is no mistake here.
+    """
+    done = set() if seen is None else seen
+    for path in paths:
+        for way in (os.path.abspath(path), os.path.realpath(path)):
+            for each in _upwards(way):
+                if each in done:
+                    continue
+                done.add(each)
+                yield from _judge(each, above=each != way)
+
+
+def _upwards(path: str) -> Iterator[str]:
+    while True:
+        yield path
+        above = os.path.dirname(path)
+        if above == path:
+            return
+        path = above
+
+
+def _judge(path: str, *, above: bool) -> Iterator[ConfigMistake]:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return
+    user = os.geteuid()
+    if stat.S_ISLNK(found.st_mode):
+        if found.st_uid not in (0, user):
+            yield _mistake(path, f"is a link of {_owner(found.st_uid)}", f"chown -h {_name(user)}", user)
+        return
+    mode = stat.S_IMODE(found.st_mode)
+    if found.st_uid not in (0, user):
+        yield _mistake(path, f"belongs to {_owner(found.st_uid)}", f"chown {_name(user)}", user)
+        return
+    # In a folder with the sticky bit, such as /tmp, users can replace only their own files.
+    if above and mode & stat.S_ISVTX:
+        return
+    groups = (0,) if user == 0 else (0, os.getegid())  # a user's own group, as Debian makes one for each user
+    loose = [word for word, bit in (("g", stat.S_IWGRP), ("o", stat.S_IWOTH)) if mode & bit]
+    if loose == ["g"] and found.st_gid in groups:
+        return
+    if loose:
+        yield _mistake(path, f"others may write it (mode {mode:04o})", f"chmod {''.join(loose)}-w", user)
+
+
+def _mistake(path: str, what: str, command: str, user: int) -> ConfigMistake:
+    expected = f"{_name(user)} alone to write it: {command} {shlex.quote(show_name(path))}"
+    return ConfigMistake(file=show_name(path), line=None, key="", what=what, expected=expected)
+
+
+def _owner(number: int) -> str:
+    return f"the user {_name(number)}"
+
+
+def _name(number: int) -> str:
+    if number == 0:
+        return "root"
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)

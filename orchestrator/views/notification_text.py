@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.former_keys import with_former_keys
 from orchestrator.domain.names import show_name
 from orchestrator.domain.notice import Message, NoticeType
+from orchestrator.domain.run_values import with_former_keys
 from orchestrator.planners.health import JobState
 from orchestrator.planners.notifications import CopyStatus, Notice
 from orchestrator.views.format import format_iso, indent, shorten

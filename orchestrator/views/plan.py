@@ -7,6 +7,7 @@ from orchestrator.domain.plan import Decision, Plan, Refusal
 from orchestrator.domain.run_values import brief_commands, decision_value, step_commands
 from orchestrator.planners.choose_copy import CandidatePoint, CopyCandidate
 from orchestrator.views.copies import newer_copy_lines, newer_copy_values
+from orchestrator.views.format import fit_lines
 from orchestrator.views.run_report import decision_lines
 
 Removes = Sequence[tuple[str, str]]
@@ -27,7 +28,8 @@ def dry_run_lines(
     lines = _planned_lines(job, decision, verbose=verbose)
     if not isinstance(decision, Refusal):
         lines += [f"  then [keep] removes {name}: {reason}" for name, reason in removes]
-    return [*lines, *(f"  on disk {name}: {text}" for name, text in forecast.items())]
+    lines += [f"  on disk {name}: {text}" for name, text in forecast.items()]
+    return lines if verbose else fit_lines(lines)
 
 
 def restore_plan_value(job: str, decision: Plan | Refusal, others: Others | None) -> dict[str, Any]:
@@ -38,7 +40,8 @@ def restore_plan_value(job: str, decision: Plan | Refusal, others: Others | None
 
 def restore_plan_lines(job: str, decision: Plan | Refusal, others: Others | None, *, verbose: bool) -> list[str]:
     """Render `restore plan` for people."""
-    return [*_planned_lines(job, decision, verbose=verbose), *newer_copy_lines(others or ())]
+    lines = [*_planned_lines(job, decision, verbose=verbose), *newer_copy_lines(others or ())]
+    return lines if verbose else fit_lines(lines)
 
 
 def _planned_lines(job: str, decision: Decision, *, verbose: bool) -> list[str]:

@@ -43,12 +43,12 @@ def by_ntfy(web: WebPeer, name: str = "phone", more: str = "") -> str:
 
 
 def subjects(server: MailServer) -> list[str]:
-    """What the mails say after the machine's name."""
+    """Return what the mails say after the machine's name."""
     return [str(read(raw)["Subject"]).partition(": ")[2] for *_, raw in server.letters]
 
 
 def notices(ferry: Ferry) -> list[dict[str, Any]]:
-    """What `poolferry notices` says, oldest first."""
+    """Return what `poolferry notices` says, oldest first."""
     found: list[dict[str, Any]] = ferry.run("notices", "--json").value["notices"]
     return found[::-1]
 
@@ -59,7 +59,7 @@ def states(ferry: Ferry) -> list[tuple[str, str, str]]:
 
 
 def look(ferry: Ferry, now: datetime, *, within: float = 10, awake: datetime | None = None) -> list[str]:
-    """What a look at this time says of itself."""
+    """Return what a look at this time says of itself."""
     where = where_of(ferry)
     said: list[str] = []
     jobs, machine = compose.read_configuration(where).jobs, compose.read_machine_config(where)
@@ -68,5 +68,5 @@ def look(ferry: Ferry, now: datetime, *, within: float = 10, awake: datetime | N
 
 
 def where_of(ferry: Ferry) -> compose.Directories:
-    """Where its configuration and state lie."""
+    """Return where its configuration and state lie."""
     return compose.find_directories(str(ferry.config), str(ferry.state), {}, root=True)

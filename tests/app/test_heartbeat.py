@@ -125,7 +125,7 @@ def test_a_run_imports_nothing_of_notices_where_nobody_wants_any(ferry: Ferry, s
         [COMMAND[0], "-X", "importtime", "-m", "orchestrator", "run", "photos"],
         env=ferry.variables(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
     ).stderr  # fmt: skip
-    assert "orchestrator.app.run_observers" in told
+    assert "orchestrator.app.run_jobs" in told
     for name in ("orchestrator.notices", "orchestrator.app.notify", "domain.notice", "smtplib", "apprise"):
         assert name not in told, name
 

@@ -1,4 +1,4 @@
-"""When disks were plugged in, from udev's links."""
+"""Test when disks were plugged in, from udev's links."""
 
 import os
 from dataclasses import replace

@@ -11,7 +11,7 @@ from tests.daemon.daemon_world import strays, until
 
 @pytest.fixture
 def requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the program that stands for systemd-inhibit was asked."""
+    """Return what the program that stands for systemd-inhibit was asked."""
     program, file = tmp_path / "inhibit", tmp_path / "asked"
     # It holds what it holds as long as it lives.
     program.write_text(f'#!/bin/sh\necho "$@" > {file}\nwhile :; do sleep 0.1; done\n')

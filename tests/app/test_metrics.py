@@ -35,7 +35,7 @@ def numbers(text: str) -> dict[tuple[str, Labels], float]:
 
 
 def told(ferry: Ferry) -> dict[tuple[str, Labels], float]:
-    """What the command says now."""
+    """Return what the command says now."""
     ended = ferry.run("metrics")
     assert ended.code == 0, ended.err
     return numbers(ended.out)
@@ -159,7 +159,7 @@ def test_it_is_well_formed_and_named_as_prometheus_wants_it(ferry: Ferry) -> Non
 
 
 def test_it_is_open_metrics_too(ferry: Ferry) -> None:
-    """That format's parser is the strict one: names, units, escapes and the order of all lines."""
+    """Use that format's own parser, the strict one: names, units, escapes and the order of all lines."""
     families = text_string_to_metric_families(all_told(ferry))
     ours = CollectorRegistry()
     ours.register(Given(list(families)))
@@ -170,7 +170,7 @@ def test_it_is_open_metrics_too(ferry: Ferry) -> None:
 
 
 class Given:
-    """What is to be told."""
+    """Metrics to write."""
 
     def __init__(self, families: list[Metric]) -> None:
         self._families = families

@@ -1,4 +1,4 @@
-"""When each job runs next, as `status` tells it in a narrow column."""
+"""Test when each job runs next, as `status` tells it in a narrow column."""
 
 import time
 from collections.abc import Iterator
@@ -11,9 +11,8 @@ import pytest
 
 from orchestrator.app.next_run import find_next_runs
 from orchestrator.domain.due import DueRun, ScheduleAnchor
-from orchestrator.domain.job import Job
+from orchestrator.domain.job import Job, TimeWindow
 from orchestrator.domain.run import Outcome
-from orchestrator.domain.window import TimeWindow
 from orchestrator.history.store import History, open_history
 from orchestrator.views.status import NextRun
 from tests.history.records import begin, finish
@@ -40,7 +39,7 @@ def history(tmp_path: Path) -> Iterator[History]:
 
 
 def coming(history: History, *jobs: Job, now: datetime = NOW, running: tuple[str, ...] = ()) -> dict[str, NextRun]:
-    """What comes next."""
+    """Return what comes next."""
     return dict(find_next_runs(jobs, history.views, now=now, running=running).jobs)
 
 

@@ -1,4 +1,4 @@
-"""What channels need beside their table: secrets that can be read, and nobody else's eyes on them."""
+"""Test what channels need beside their table: secrets that can be read, and nobody else's eyes on them."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a pool that is made anew is told of: what to say, what is missing, whether it is another one; and how it is shown."""
+"""Test what a pool that is made anew is told of: what to say, what is missing, whether it is another one; and how it is shown."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -51,7 +51,7 @@ def declare(ferry: Ferry, head: str = "", options: str = "") -> None:
 
 
 def stands(ferry: Ferry) -> tuple[int, str]:
-    """How `status` ends, and the job's state."""
+    """Return how `status` ends, and the job's state."""
     ended = ferry.run("status", "watch", "--json")
     (job,) = ended.value["jobs"]
     return ended.code, job["state"]

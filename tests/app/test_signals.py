@@ -40,7 +40,7 @@ def begun(ferry: Ferry, *arguments: str, **about: Any) -> "subprocess.Popen[byte
 
 
 def copying(target: Path) -> bool:
-    """Whether some bytes of the large file have arrived."""
+    """Return whether some bytes of the large file have arrived."""
     return any(path.stat().st_size > 0 for path in target.rglob("*big*") if path.is_file())
 
 

@@ -1,4 +1,4 @@
-"""What `check --system` says of the units: installed, of this version, enabled, running."""
+"""Test what `check --system` says of the units: installed, of this version, enabled, running."""
 
 import sys
 from dataclasses import replace

@@ -17,7 +17,7 @@ from orchestrator.app.worker import RunProcess
 from orchestrator.domain.due import DueRun
 from orchestrator.domain.units import Seconds
 from orchestrator.planners.watchdog import silence_limit
-from orchestrator.process.vitals import process_activity
+from orchestrator.process.meter import process_activity
 from tests.daemon.daemon_world import copying, daemon, promise, runs, slow_job, until
 from tests.ferry import ROOT, Ferry
 

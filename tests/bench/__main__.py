@@ -52,7 +52,7 @@ def usual_folder() -> Path:
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
-    """What was asked for."""
+    """Return what was asked for."""
     requested = argparse.ArgumentParser(prog="python -m tests.bench", description="Measures; judges nothing.")
     requested.add_argument("--files", type=int, default=100_000, help="small files (100000)")
     requested.add_argument("--large", type=size, default="4G", help="bytes in large files; half of it is copied (4G)")

@@ -51,7 +51,7 @@ def _command(folder: Path, word: str) -> list[str]:
 
 
 def _status(folder: Path) -> Row:
-    """What a person or a monitoring plugin waits for."""
+    """Return what a person or a monitoring plugin waits for."""
 
     def start() -> None:
         subprocess.run(_command(folder, "status"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)

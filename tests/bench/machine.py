@@ -14,7 +14,7 @@ _PROGRAMS = ("rsync", "rsnapshot", "restic")
 
 
 def machine(folder: Path) -> dict[str, str]:
-    """What somebody needs to know to judge the numbers."""
+    """Return what somebody needs to know to judge the numbers."""
     memory = re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())
     return {
         "processor": f"{_processor()}, {len(os.sched_getaffinity(0))} cores",

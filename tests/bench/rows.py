@@ -1,4 +1,4 @@
-"""What is measured, as rows: pairs timed in turns, their ratios, the table, the JSON."""
+"""Measurements as rows: pairs timed in turns, their ratios, the table, the JSON."""
 
 import statistics
 import subprocess
@@ -29,7 +29,7 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Whether the promise is kept; None: nothing was promised, or nothing measured."""
+        """Return whether the promise is kept; None: nothing was promised, or nothing measured."""
         return None if self.middle is None or self.most is None else self.middle <= self.most
 
     @property
@@ -42,7 +42,7 @@ class Row:
 
 
 def timed(action: Deed) -> float:
-    """How long it took, in seconds."""
+    """Return how long it took, in seconds."""
     began = time.perf_counter()
     action()
     return time.perf_counter() - began

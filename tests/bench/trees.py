@@ -16,7 +16,7 @@ _DROP = "/proc/sys/vm/drop_caches"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trees:
-    """Where the trees lie. `files`, `entries`: how many; `large`: bytes; `gentle`: only these files leave memory."""
+    """Folders of the measured trees. `files`, `entries`: how many; `large`: bytes; `gentle`: only these files leave memory."""
 
     folder: Path
     files: int
@@ -125,5 +125,5 @@ def forget(tree: Path) -> None:
 
 
 def drops_all() -> bool:
-    """Whether we may empty the whole page cache."""
+    """Return whether we may empty the whole page cache."""
     return os.geteuid() == 0 and os.access(_DROP, os.W_OK)

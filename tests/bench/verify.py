@@ -57,6 +57,6 @@ def _read(
 
 
 def cold(trees: Trees) -> str:
-    """What cold means here."""
+    """Return what cold means here."""
     everything = drops_all() and not trees.gentle
     return "cold: sync and drop_caches" if everything else "cold: contents dropped by posix_fadvise, names warm"

@@ -80,7 +80,7 @@ def names_among(known: Sequence[str]) -> Callable[[str], list[str]]:
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
-    """What was asked for."""
+    """Return what was asked for."""
     requested = argparse.ArgumentParser(prog="python -m tests.bench.zfs", description="Measures; judges nothing.")
     requested.add_argument(
         "--datasets", type=numbers, default=(10, 100, 500), help="how many, again and again (10,100,500)"

@@ -1,4 +1,4 @@
-"""What a command costs in a machine of the lab: its seconds, the machine's processor time, the programs it started."""
+"""Costs of a command in a machine of the lab: its seconds, the machine's processor time, the programs it started."""
 
 import struct
 import time
@@ -32,7 +32,7 @@ class Cost:
 
     @property
     def zfs(self) -> int:
-        """How many zfs and zpool commands it took."""
+        """Return how many zfs and zpool commands it took."""
         return sum(self.programs[name] for name in ZFS)
 
 
@@ -49,7 +49,7 @@ def cost(machine: VirtualMachine, words: Sequence[str], *, enough: float = 7200)
 
 
 def programs(account: bytes) -> Counter[str]:
-    """How often each program was started, by the names in an account."""
+    """Return how often each program was started, by the names in an account."""
     whole = len(account) - len(account) % _RECORD.size
     records = _RECORD.iter_unpack(account[:whole])
     return Counter(name.split(b"\0", 1)[0].decode(errors="replace") for flags, name in records if not flags & _FORKED)

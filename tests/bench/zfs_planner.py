@@ -61,7 +61,7 @@ def _measured(case: str, datasets: int, snapshots: int) -> dict[str, float]:
 
 
 def _listing(root: str, datasets: int, snapshots: int, pool: int) -> Iterator[bytes]:
-    """What a look prints of a side, line by line; without snapshots the root is not there."""
+    """Return what a look prints of a side, line by line; without snapshots the root is not there."""
     names = [root, *(f"{root}/d{number:04}" for number in range(1, datasets))]
     yield b"=here 0 no mbuffer 2.3.9-1"
     yield f"=pool {pool} ONLINE".encode()

@@ -30,7 +30,7 @@ def restoring(lab: Lab, *, local: int, far: int, rounds: int) -> Iterator[Row]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What is timed: our command and the bare programs, within one machine and between two.
+    """One timed pair: our command and the bare programs, within one machine and between two.
 
     `made`: what the two leave on a machine, the first ours; `back`: from the copy to here, so the copy has to be there first.
     `keeps`: what we know from one turn to the next.

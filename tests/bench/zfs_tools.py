@@ -60,7 +60,7 @@ PEERS = (
 
 
 def held_by(machine: Machine, pool: str, count: int, name: str) -> int:
-    """How many datasets of a tool's copy have the snapshot as their newest."""
+    """Return how many datasets of a tool's copy have the snapshot as their newest."""
     told = machine.sh(
         ["zfs", "get", "-Hp", "-r", "-t", "filesystem", "-o", "value", "prevsnap", _below(pool, count)], seconds=600
     )

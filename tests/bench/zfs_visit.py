@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 
 from tests.bench.rows import Row
 from tests.lab.common import Disk
-from tests.lab.drawer import Drawer, datasets, trees
 from tests.lab.laboratory import Lab
+from tests.lab.usb_disks import UsbDisks, datasets, trees
 from tests.lab.virtual import VirtualMachine
 
 _FIRST, _EMPTY = 10, 15  # seconds, as promised
 # The line that our unit says before it starts the programs that copy; the first byte follows when these are up.
-_KINDS: tuple[tuple[str, Callable[[VirtualMachine], Drawer], tuple[str, ...], str], ...] = (
+_KINDS: tuple[tuple[str, Callable[[VirtualMachine], UsbDisks], tuple[str, ...], str], ...] = (
     ("with a pool", datasets, ("--content", "zfs"), "photos: send "),
     ("with ext4", trees, (), "photos: copy "),
 )
@@ -41,7 +41,7 @@ def visiting(lab: Lab, *, rounds: int) -> Iterator[Row]:
         yield Row(part="e", what=f"{what} SAFE TO REMOVE, nothing to do", values=tuple(empty), most=_EMPTY, unit="s")
 
 
-def _enrolled(machine: VirtualMachine, drawer: Drawer, content: tuple[str, ...]) -> Disk:
+def _enrolled(machine: VirtualMachine, drawer: UsbDisks, content: tuple[str, ...]) -> Disk:
     red = drawer.enroll("red", *content)
     drawer.ferry("setup", "systemd")
     machine.write("/etc/systemd/system/poolferry-disk@.service.d/tells.conf", _TELLS)

@@ -1,4 +1,4 @@
-"""What a command imports."""
+"""Print the modules that a command imports."""
 
 import subprocess
 

@@ -50,11 +50,11 @@ class Import:
         return self.ferry.run("import-syncoid", *arguments, "--to", "out", *more)
 
     def job(self, name: str) -> dict[str, Any]:
-        """What was written for a job."""
+        """Return what was written for a job."""
         return tomllib.loads((self.folder / "jobs" / f"{name}.toml").read_text())
 
     def checked(self) -> Ended:
-        """What `check` says of what was written."""
+        """Return what `check` says of what was written."""
         return self.ferry.run("check", "--config", "out")
 
 

@@ -23,7 +23,7 @@ _OWN = ("config", "state", "json", "verbose", "quiet")
 
 
 def of_the_library(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any] | None:
-    """What the library makes of the words; None if it makes no run of them."""
+    """Return what the library makes of the words; None if it makes no run of them."""
     told: list[dict[str, Any]] = []
 
     def run_and_show(terminal: Terminal, names: Sequence[str], **more: Any) -> int:

@@ -111,8 +111,7 @@ def test_a_run_within_its_window_ends_with_it(ferry: Ferry) -> None:
     import time_machine
 
     from orchestrator import compose
-    from orchestrator.domain.job import Job
-    from orchestrator.domain.window import TimeWindow
+    from orchestrator.domain.job import Job, TimeWindow
 
     class Windowed:
         stop_at = None

@@ -110,7 +110,7 @@ def test_a_word_that_is_no_command_names_the_nearest(ferry: Ferry, words: tuple[
 
 
 def completions(ferry: Ferry, *words: str) -> list[str]:
-    """What bash is offered for the last of the words."""
+    """Return what bash is offered for the last of the words."""
     requested = {"COMP_WORDS": " ".join(["poolferry", *words]), "COMP_CWORD": str(len(words))}
     told = ferry.run(_POOLFERRY_COMPLETE="bash_complete", **requested)
     return [line.partition(",")[2] for line in told.out.splitlines()]

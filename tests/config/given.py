@@ -16,7 +16,7 @@ from orchestrator.domain.units import Bytes, parse_size
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeOptions:
-    """How trees are copied: a key of each kind."""
+    """Options of copies of trees: a key of each kind."""
 
     excludes: tuple[str, ...] = config_key("what is left out", default=(), example='["*.tmp"]')
     kinds: tuple[str, ...] = config_key(
@@ -36,7 +36,7 @@ class TreeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetOptions:
-    """How datasets are copied."""
+    """Options of copies of datasets."""
 
     label: str = config_key("a name for it", example="nightly")
     recursive: bool = config_key("children too", default=True)

@@ -9,7 +9,7 @@ TYPES = {"string": str, "integer": int, "number": int | float, "boolean": bool, 
 
 
 def fits(schema: Any, value: Any) -> bool:
-    """Whether a value fits a schema: the keywords that ours use, as draft 2020-12 has them."""
+    """Return whether a value fits a schema: the keywords that ours use, as draft 2020-12 has them."""
     if isinstance(schema, bool):
         return schema
     types = schema.get("type", list(TYPES))

@@ -53,7 +53,7 @@ def without(file: str, line: int, old: str, new: str) -> dict[str, str]:
 
 
 def right(name: str, value: str) -> bool:
-    """Whether one of the wrong values is right for this key after all."""
+    """Return whether one of the wrong values is right for this key after all."""
     section, _, last = name.partition(".")
     models = {**SECTIONS, **{name: engine.options for name, engine in ENGINES.items()}}
     if name == "priority":

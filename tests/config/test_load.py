@@ -10,10 +10,18 @@ import pytest
 
 from orchestrator.config.load import load_configuration
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
-from orchestrator.domain.job import GuardLimits, JobHooks, KeepRules, Limit, PipeOptions, RetryRules, VerifyRules
+from orchestrator.domain.job import (
+    GuardLimits,
+    JobHooks,
+    KeepRules,
+    Limit,
+    PipeOptions,
+    RetryRules,
+    TimeWindow,
+    VerifyRules,
+)
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.units import Bytes, Seconds
-from orchestrator.domain.window import TimeWindow
 from tests.config.given import (
     ENGINES,
     JOB,

@@ -1,4 +1,4 @@
-"""Where keys stand, against tomllib's own reading of the same text."""
+"""Test where keys stand, against tomllib's own reading of the same text."""
 
 import tomllib
 

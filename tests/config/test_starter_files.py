@@ -1,4 +1,4 @@
-"""What `poolferry init` writes loads at once, for any path."""
+"""Test what `poolferry init` writes loads at once, for any path."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""What means nothing to an engine is a mistake with its line: to the loader, to the command, and to editors."""
+"""Test that what means nothing to an engine is a mistake with its line: to the loader, to the command, and to editors."""
 
 import tomllib
 from dataclasses import replace

@@ -83,7 +83,7 @@ def runs(ferry: Ferry, job: str = "photos") -> list[dict[str, Any]]:
 
 
 def promise(ferry: Ferry, job: str = "photos") -> dict[str, Any]:
-    """What `schedule` says of a job."""
+    """Return what `schedule` says of a job."""
     found: list[dict[str, Any]] = ferry.run("schedule", job, "--json").value["jobs"]
     return found[0]
 
@@ -101,7 +101,7 @@ def quicken(ferry: Ferry, name: str = "photos") -> None:
 
 
 def copying(target: Path) -> bool:
-    """Whether some bytes of the large file have arrived."""
+    """Return whether some bytes of the large file have arrived."""
     return any(path.stat().st_size > 0 for path in target.rglob("*big*") if path.is_file())
 
 

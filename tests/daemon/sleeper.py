@@ -26,7 +26,7 @@ HALF_HOURLY = "cron */30 * * * *"
 
 
 def sleep(span: timedelta) -> None:
-    """What a suspend does to the clocks of the kernel. Raises: OSError."""
+    """Set the clocks of the kernel as a suspend does. Raises: OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(NEW_TIME):
         raise OSError(ctypes.get_errno(), "unshare")
@@ -39,7 +39,7 @@ def sleep(span: timedelta) -> None:
 
 
 def night(file: str) -> dict[str, object]:
-    """What is owed after each look, and what the clock says of the night."""
+    """Return what is owed after each look, and what the clock says of the night."""
     jobs, calendar = (job("a", HALF_HOURLY),), ZonedCalendar(ZoneInfo("Europe/Berlin"))
     with open_history(file) as history:
         book = history.due_runs

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def seconds_to_the_minute() -> float:
-    """How long until the clock shows the next whole minute."""
+    """Return how long until the clock shows the next whole minute."""
     now = datetime.now(UTC)
     return 60 - now.second - now.microsecond / 1e6
 

@@ -37,7 +37,7 @@ def fetch(port: int, path: str = "/metrics", method: str = "GET") -> tuple[int, 
 
 
 def ask(path: Path, request: bytes) -> bytes:
-    """What a unix socket answers."""
+    """Return what a unix socket answers."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(10)
         line.connect(str(path))

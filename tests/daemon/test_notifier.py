@@ -1,4 +1,4 @@
-"""What the daemon tells beside its runs: a job that becomes late by time alone, and numbers; and no channel holds it up."""
+"""Test what the daemon tells beside its runs: a job that becomes late by time alone, and numbers; and no channel holds it up."""
 
 import signal
 import socket
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def requested(path: Path) -> str:
-    """What a scraper gets over the socket."""
+    """Return what a scraper gets over the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.settimeout(20)
         line.connect(str(path))

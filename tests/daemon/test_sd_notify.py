@@ -1,4 +1,4 @@
-"""What the service manager hears: readiness, what goes on, that the daemon lives; by real datagrams."""
+"""Test what the service manager hears: readiness, what goes on, that the daemon lives; by real datagrams."""
 
 import os
 import signal

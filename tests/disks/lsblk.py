@@ -1,4 +1,4 @@
-"""What lsblk prints."""
+"""Samples of lsblk's output."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What smartctl said of real disks, and of one that fails."""
+"""Samples of smartctl's output: of real disks, and of one that fails."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which disks are here: what lsblk and blkid print, read into devices."""
+"""Test which disks are here: what lsblk and blkid print, read into devices."""
 
 from typing import Any
 
@@ -89,7 +89,7 @@ UNREADABLE = scripted_result(exits=(1,), words="wipefs: error: /dev/sdc: probing
 
 
 def surveyed(nodes: bytes, probe: Any = None, signatures: Any = None, end: int = 0) -> tuple[BlockDevice, ...]:
-    """What is found where only /dev/sdc is read. `end`: what cmp says of its last MiB."""
+    """Return what is found where only /dev/sdc is read. `end`: what cmp says of its last MiB."""
     first, last = empty_pipelines("/dev/sdc", 1 << 30)
     script = {
         str(tree_pipeline()): scripted_result(nodes), str(probe_pipeline("/dev/sdc")): probe,

@@ -1,4 +1,4 @@
-"""What programs say when they fail, and what we make of it."""
+"""Test what programs say when they fail, and what we make of it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What lsblk itself printed for the columns that are asked for, as recorded from both versions that we live with.
+"""Test what lsblk itself printed for the columns that are asked for, as recorded from both versions that we live with.
 
 Each record is of a USB disk with two partitions, on one of which lies a device of dmsetup with a mounted ext4; `flat` is what
 the same lsblk printed of the same disk for the same columns without NAME.

@@ -138,7 +138,7 @@ DEEP = device("sdc", kind="crypto_LUKS", uuid=RED_UUID)
 
 
 def deep(label: str, *, led: bool = True) -> ScriptedExecutor:
-    """What happens to a pool in a container; every deed ends well. `led`: a device of ours leads to the disk."""
+    """Return what happens to a pool in a container; every deed ends well. `led`: a device of ours leads to the disk."""
     table = commands.node_table("red+disk")
     told = {
         str(commands.sectors_pipeline(DEEP.path)): scripted_result(b"2097152\n"),

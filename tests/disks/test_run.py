@@ -1,4 +1,4 @@
-"""What ends when all is on the medium may take as long as its disk works, and no longer."""
+"""Test that what ends when all is on the medium may take as long as its disk works, and no longer."""
 
 from pathlib import Path
 from time import monotonic
@@ -18,7 +18,7 @@ def shell(text: str) -> Pipeline:
 
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a disk has done: the writes that ended are the fifth number, the time that it was busy the tenth."""
+    """Return what a disk has done: the writes that ended are the fifth number, the time that it was busy the tenth."""
     monkeypatch.setattr(hands, "STUCK", 2.0)
     monkeypatch.setattr(hands, "GONE", 1.5)
     stat = tmp_path / "stat"

@@ -1,4 +1,4 @@
-"""What a disk says of its own health: read from what smartctl 7.3 printed of emulated disks, one of which had failed.
+"""Test what a disk says of its own health: read from what smartctl 7.3 printed of emulated disks, one of which had failed.
 
 Where no emulated disk can fail so, the record is changed as smartctl would print it.
 """

@@ -1,4 +1,4 @@
-"""How a plan shows commands: scripts by name, nothing wider than 200 characters."""
+"""Test how a plan shows commands: scripts by name, nothing wider than 200 characters."""
 
 from orchestrator.domain.command_line import brief_line, pipeline_line
 from orchestrator.domain.place import Host

@@ -1,6 +1,6 @@
 """Renamed keys of our JSON stay readable for one version."""
 
-from orchestrator.domain.former_keys import with_former_keys
+from orchestrator.domain.run_values import with_former_keys
 
 
 def test_a_renamed_key_is_there_under_both_names_wherever_it_stands() -> None:

@@ -1,4 +1,4 @@
-"""Which addresses are one's own."""
+"""Test which addresses are one's own."""
 
 import pytest
 

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.domain.errors import PartlyRefused
 from orchestrator.domain.evacuation import DatasetCopy
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.job import JobHooks, VerifyRules
+from orchestrator.domain.job import JobHooks, TimeWindow, VerifyRules
 from orchestrator.domain.machine import MachineConfig, has_subscribers
 from orchestrator.domain.names import parse_name, parse_point_name, show_name
 from orchestrator.domain.notice import NtfyChannel
@@ -18,7 +18,6 @@ from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.schedule import parse_normal_schedule
 from orchestrator.domain.units import show_duration, show_size
-from orchestrator.domain.window import TimeWindow
 from tests.engines.rsync.builders import job
 
 TREE = Location(path="/backup/tree")

@@ -34,7 +34,7 @@ def begin(history: History, job: str = "photos", *, now: datetime = NOON, **othe
 
 
 def report(run: int, job: str = "photos", outcome: Outcome = Outcome.DONE, **other: Any) -> RunReport:
-    """How a run ended."""
+    """Return how a run ended."""
     told: dict[str, Any] = {
         "why": "copied 3 files",
         "hint": "",

@@ -265,7 +265,7 @@ def opened_by_its_owner(path: str) -> None:
 
 
 def read_as_nobody(path: str) -> str:
-    """What a process without any rights sees."""
+    """Return what a process without any rights sees."""
     done = subprocess.run([sys.executable, "-c", READ_AS_NOBODY, path], cwd=ROOT, capture_output=True, text=True)
     assert done.stderr == ""
     return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""What was acknowledged outlives kills, full disks and other writers; what fails says what to do."""
+"""Test that what was acknowledged outlives kills, full disks and other writers; what fails says what to do."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""What the clock remembers: owed runs, anchors, beats and rests come back as they were, and the past as it is decided by."""
+"""Test what the clock remembers: owed runs, anchors, beats and rests come back as they were, and the past as it is decided by."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What channels were told comes back as it was; a message is sent by one process, and pings tell the newest alone."""
+"""Test that what channels were told comes back as it was; a message is sent by one process, and pings tell the newest alone."""
 
 from collections.abc import Iterator
 from datetime import date, timedelta

@@ -1,4 +1,4 @@
-"""What is recorded comes back the same, and costs no more transactions than promised."""
+"""Test that what is recorded comes back the same, and costs no more transactions than promised."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""What the tests of the hooks share: calling one as the runner does, a web peer that fails and hangs."""
+"""Fixtures of the hooks' tests: calling one as the runner does, a web peer that fails and hangs."""
 
 import os
 import subprocess

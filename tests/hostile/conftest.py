@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.whole.drawer import Drawer
 from tests.whole.house import House, facts
+from tests.whole.loop_disks import LoopDisks
 
 STRANGER = 65534
 AS_STRANGER = ("setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", "--clear-groups", "--")
@@ -23,9 +23,9 @@ def house(tmp_path: Path) -> House:
 
 
 @pytest.fixture
-def drawer(tmp_path: Path) -> Iterator[Drawer]:
+def drawer(tmp_path: Path) -> Iterator[LoopDisks]:
     """An empty drawer of its own, let go of at the end."""
-    made = Drawer(tmp_path)
+    made = LoopDisks(tmp_path)
     yield made
     made.close()
 
@@ -42,6 +42,6 @@ def victim(tmp_path: Path) -> Iterator[Path]:
 
 
 def tries(*argv: str | Path) -> bool:
-    """Whether the stranger can do it."""
+    """Return whether the stranger can do it."""
     words: Sequence[str] = [*AS_STRANGER, *map(str, argv)]
     return subprocess.run(words, capture_output=True, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""What somebody who can write on the target, and does not have the host's key, makes of manifests."""
+"""Manifests as somebody makes them who can write on the target, and does not have the host's key."""
 
 import gzip
 import os

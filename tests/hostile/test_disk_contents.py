@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.whole.drawer import Drawer, missing
 from tests.whole.house import facts
+from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing() or "none"), pytest.mark.timeout(300)]
 
@@ -31,7 +31,7 @@ PLANTS = (
 
 
 @pytest.mark.parametrize("kind", ["link to a folder", "link to a file", "fifo"])
-def test_what_is_planted_on_a_disk_leads_nowhere(drawer: Drawer, tmp_path: Path, kind: str) -> None:
+def test_what_is_planted_on_a_disk_leads_nowhere(drawer: LoopDisks, tmp_path: Path, kind: str) -> None:
     victim = tmp_path / "theirs"
     victim.mkdir()
     for name in ("passwd", "RECOVERY.md", "a.txt", "target.json"):

@@ -66,7 +66,7 @@ def test_a_file_that_was_too_large_at_its_end_is_refused_too(tmp_path: Path) -> 
 
 
 def test_no_reading_waits_for_ever() -> None:
-    """What a caller forgets to say has an end."""
+    """A limit that a caller forgets to set has a default."""
     assert 0 < (Reader.read.__kwdefaults__ or {})["timeout"] <= 3600
     assert 0 < (Writer.stream.__kwdefaults__ or {})["stall_after"] <= 6 * 3600
 

@@ -196,7 +196,7 @@ class Connecting:
         )
 
     def words(self) -> list[str]:
-        """What it says through ssh: both secrets and its port."""
+        """Return what it says through ssh: both secrets and its port."""
         assert self.process.stdout is not None
         return self.process.stdout.readline().split()
 

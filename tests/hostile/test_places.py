@@ -1,4 +1,4 @@
-"""What users try with the folders that lead to a target, a source, a destination, a scratch folder or the state."""
+"""Test what users try with the folders that lead to a target, a source, a destination, a scratch folder or the state."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What users try with a tree that root restores into a folder of theirs, while it is half there, cut, and gone on with."""
+"""Test what users try with a tree that root restores into a folder of theirs, while it is half there, cut, and gone on with."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What owners of a source, and users of the machine that holds the copies, try with rsync's half-copied files and our names."""
+"""Test what owners of a source, and users of the machine that holds the copies, try with rsync's half-copied files and our names."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ def cut(house: House, **more: object) -> None:
 
 
 def bait(folder: Path, victim: Path) -> None:
-    """What looks like rsync's temporary file of passwd, and a link in place of rsync's folder for half-copied files."""
+    """Make a file that looks like rsync's temporary one of passwd, and a link in place of rsync's folder for half-copied files."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ".passwd.ABCDEF").write_text("evil::0:0::/:/bin/sh\n")
     (folder / PARTIAL).symlink_to(victim)

@@ -1,4 +1,4 @@
-"""What every machine of the lab offers a test, wherever it runs."""
+"""Methods that every machine of the lab offers a test, wherever it runs."""
 
 import json
 import posixpath
@@ -24,7 +24,7 @@ class LabError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a command ended, with all it said."""
+    """End of a command, with all its output."""
 
     code: int
     out: bytes
@@ -72,10 +72,10 @@ class Running(ABC):
 
     @abstractmethod
     def wait(self, seconds: float = 120) -> Ended:
-        """How it ended. Raises LabError when it still runs after so many seconds, or when its machine went away."""
+        """Wait for its end and return it. Raises LabError when it still runs after so many seconds, or when its machine went away."""
 
     def until(self, condition: Callable[[], Any], seconds: float, *, pause: float = 0.2) -> Any:
-        """What the condition says once it says something true. Raises LabError, with what the command said, when it ended before."""
+        """Return what the condition says once it says something true. Raises LabError, with what the command said, when it ended before."""
         late = time.monotonic() + seconds
         while True:
             ended = self.poll() is not None
@@ -178,7 +178,7 @@ class Machine(ABC):
         self.sh(script, given=content)
 
     def read(self, path: str) -> bytes:
-        """What a file holds."""
+        """Return what a file holds."""
         return self.sh(["cat", path]).out
 
     def job(self, name: str, text: str, *, targets: str = "") -> None:

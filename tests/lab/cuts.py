@@ -108,7 +108,7 @@ class Copying:
         return told
 
     def moved(self, *runs: int) -> float:
-        """How often the stream was sent, by the history of these runs."""
+        """Return how often the stream was sent, by the history of these runs."""
         return sum(story["moved_bytes"] or 0 for story in self.stories(*runs)) / self.stream
 
     # How far it is.
@@ -142,11 +142,11 @@ class Copying:
     # What must hold afterwards.
 
     def story(self, run: int) -> Mapping[str, Any]:
-        """What history knows of one run."""
+        """Return what history knows of one run."""
         return self.stories(run)[0]
 
     def stories(self, *runs: int) -> list[Mapping[str, Any]]:
-        """What history knows of some runs, read here: under emulation a look at each takes a second."""
+        """Return what history knows of some runs, read here: under emulation a look at each takes a second."""
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "history.sqlite").write_bytes(self.at.read(f"{self.at.state}/history.sqlite"))
             with compose.open_history_reader(compose.Directories(config=folder, state=folder)) as views:
@@ -184,7 +184,7 @@ class Copying:
 
 
 def answer(ended: Ended) -> dict[str, Any]:
-    """What a run said."""
+    """Return what a run said."""
     assert "Traceback" not in ended.complaint, ended.complaint
     told: dict[str, Any] = ended.json
     return told

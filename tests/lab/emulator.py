@@ -52,7 +52,7 @@ def disk_node(disk: Disk, node: str) -> Node:
 
 
 def disk_device(disk: Disk, node: str) -> dict[str, Any]:
-    """How the disk hangs in the machine."""
+    """Return how the disk hangs in the machine."""
     bus: dict[str, Any] = {"driver": "scsi-hd", "bus": "scsi.0"}
     if disk.bus == "usb":
         bus = {"driver": "usb-storage", "bus": "xhci.0", "removable": True}

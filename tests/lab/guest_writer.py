@@ -15,9 +15,9 @@ from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest, StageResults
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.process.executor import LIMIT, LONGEST_LOOK, MOST_KEPT, Writer, only_reads
+from orchestrator.process.flow import GENTLE, TerminationPolicy
 from orchestrator.process.pipeline import PipelineResult, pipeline_failure
 from orchestrator.process.stop import StopRequest
-from orchestrator.process.terminate import GENTLE, TerminationPolicy
 from tests.engines.zfs.sides import NOW
 from tests.lab.common import Machine
 
@@ -66,7 +66,7 @@ class GuestWriter(Writer):
         return self._run(Pipeline(stages=stages))
 
     def fails(self, *stages: Command) -> OrchestratorError:
-        """What the engine makes of a pipeline that fails."""
+        """Return what the engine makes of a pipeline that fails."""
         pipeline = Pipeline(stages=stages)
         result = self._run(pipeline)
         assert not result.well, result

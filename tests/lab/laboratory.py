@@ -120,7 +120,7 @@ def compile_tree(lab: Lab, folder: Path) -> None:
 
 
 def missing() -> str:
-    """Why there can be no lab on this machine; nothing when there can."""
+    """Return why there can be no lab on this machine; nothing when there can."""
     if os.uname().machine != "x86_64":
         return f"the lab's machines are x86_64, this one is {os.uname().machine}"
     programs = [package for program, package in _NEEDED.items() if not shutil.which(program)]

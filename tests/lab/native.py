@@ -127,7 +127,7 @@ class NativeMachine(Machine):
 
 
 def no_native_zfs() -> str:
-    """Why the tests cannot run on this machine itself; nothing when they can."""
+    """Return why the tests cannot run on this machine itself; nothing when they can."""
     if os.geteuid() != 0:
         return "pools need root"
     if not shutil.which("zpool"):

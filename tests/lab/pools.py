@@ -24,7 +24,7 @@ def age(machine: Machine, *dated: tuple[int, str]) -> None:
 
 
 def restore(master: Machine, *more: str, to: str = "tank/photos") -> dict[str, Any]:
-    """What the restore of job "photos" says in JSON; its exit code is that of its outcome."""
+    """Return what the restore of job "photos" says in JSON; its exit code is that of its outcome."""
     ended = master.poolferry("restore", "run", "photos", "--to", to, "--json", *more, seconds=300)
     assert ended.out, ended
     told: dict[str, Any] = ended.json

@@ -1,4 +1,4 @@
-"""What an image is made of; its key changes when any of it does."""
+"""Parts of an image; its key changes when any of them does."""
 
 import ast
 import functools
@@ -72,5 +72,5 @@ def _mirrors() -> tuple[str, str]:
 
 
 def cache_folder() -> Path:
-    """Where images and templates are kept: $POOLFERRY_LAB, else ~/.cache/poolferry/lab."""
+    """Return where images and templates are kept: $POOLFERRY_LAB, else ~/.cache/poolferry/lab."""
     return Path(os.environ.get("POOLFERRY_LAB") or Path.home() / ".cache/poolferry/lab").absolute()

@@ -1,4 +1,4 @@
-"""What poolferry needs at run time, out of requirements.lock: for the guest's Python, hashes and all.
+"""Packages that poolferry needs at run time, out of requirements.lock: for the guest's Python, hashes and all.
 
 Reads, and downloads.
 """
@@ -37,7 +37,7 @@ def runtime_requirements() -> str:
 
 
 def _needs(package: str) -> list[str]:
-    """What a package needs on this kind of machine, without its extras."""
+    """Return what a package needs on this kind of machine, without its extras."""
     told = [Requirement(line) for line in importlib.metadata.requires(package) or []]
     return [_name(need.name) for need in told if not need.marker or need.marker.evaluate({"extra": ""})]
 

@@ -69,7 +69,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What becomes of one dataset, turn by turn. `alone`: it has a job of its own, from tank/NAME if no source is told."""
+    """Fate of one dataset, turn by turn. `alone`: it has a job of its own, from tank/NAME if no source is told."""
 
     name: str
     turns: tuple[Turn, ...]
@@ -91,7 +91,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRecord:
-    """What history tells of one row in a run."""
+    """Record of one row in a run's history."""
 
     outcome: str
     attempts: int
@@ -163,7 +163,7 @@ class Table:
         return found
 
     def copy(self, turn: Turn) -> str:
-        """Where a turn's copy lies."""
+        """Return where a turn's copy lies."""
         together = "rows/" if turn.source.startswith(f"{TOGETHER}/") else ""
         return f"{self.places[turn.place]}/{together}{turn.source.rpartition('/')[2]}"
 
@@ -187,7 +187,7 @@ class Table:
         return re.sub(r"\$([sc])(?![a-z])", lambda found: source if found[1] == "s" else copy, text)
 
     def _judged(self, turn: Turn, told: RowRecord) -> Iterable[str]:
-        """What is not as the turn says."""
+        """Return what is not as the turn says."""
         for key in ("outcome", "attempts", "resumed"):
             if getattr(told, key) != getattr(turn, key):
                 yield f"{key} is {getattr(told, key)}, not {getattr(turn, key)}"
@@ -200,7 +200,7 @@ class Table:
     def _held(
         self, turn: Turn, before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]
     ) -> Iterable[str]:
-        """What is lost, or not there."""
+        """Return what is lost, or not there."""
         source, copy = turn.source, self.copy(turn)
         left = {mark for marks in after.values() for mark in marks}
         for dataset, marks in before.items():
@@ -233,7 +233,7 @@ def told_alone(story: Mapping[str, Any]) -> RowRecord:
 
 
 def told_of(story: Mapping[str, Any], *names: str) -> RowRecord:
-    """What a run of several rows tells of one, by the names of its datasets."""
+    """Return what a run of several rows tells of one, by the names of its datasets."""
     ours = re.compile("|".join(rf"{re.escape(name)}(?![\w-])" for name in names))
     steps = [step for step in _steps(story) if ours.search(step["action"])]
     refused = [text for refusal in _refusals(story) if ours.search(text := "\n".join(refusal))]

@@ -37,7 +37,7 @@ def outcomes(machine: Machine, job: str) -> list[str | None]:
 
 
 def requested(machine: Machine, job: str) -> list[str]:
-    """Why the runs of a job began, the newest first."""
+    """Return why the runs of a job began, the newest first."""
     return [run["requested"] for run in machine.poolferry("history", job, "--json", check=True).json["runs"]]
 
 
@@ -48,13 +48,13 @@ def shown(machine: Machine, *names: str, unit: str = "poolferry.service") -> dic
 
 
 def of_units(machine: Machine) -> list[str]:
-    """What `check --system` says of the units."""
+    """Return what `check --system` says of the units."""
     told = machine.poolferry("check", "--system").lines
     return [line.strip() for line in told if "  systemd: " in line]
 
 
 def copying(machine: Machine) -> bool:
-    """Whether bytes of the slow job arrive now."""
+    """Return whether bytes of the slow job arrive now."""
     found = machine.sh("find /backup/slow -size +100k -type f 2>/dev/null | head -1", check=False).text
     return bool(found.strip()) and "rsync" in machine.sh("ps -eo comm").text
 

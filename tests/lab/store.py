@@ -37,17 +37,17 @@ class Store:
         self.notify = notify
 
     def image_folder(self, flavour: str) -> Path:
-        """Where the image of this checkout's recipe lies once it is built."""
+        """Return where the image of this checkout's recipe lies once it is built."""
         return self.folder / f"{flavour}-{image_key(flavour)}"
 
     def template_folder(self, flavour: str, name: str) -> Path:
-        """Where the machine's saved state lies: it belongs to one image, one QEMU and one command line."""
+        """Return where the machine's saved state lies: it belongs to one image, one QEMU and one command line."""
         files = b"".join((HERE / name).read_bytes() for name in ("emulator.py", "warm.py"))
         made_by = hashlib.sha256(qemu_version().encode() + files + _WARM.encode())
         return self.image_folder(flavour) / f"saved-{made_by.hexdigest()[:16]}-{name}"
 
     def ready(self, flavour: str) -> bool:
-        """Whether nothing has to be made."""
+        """Return whether nothing has to be made."""
         return all(self.template_folder(flavour, name).exists() for name in NUMBERS)
 
     def image(self, flavour: str) -> Path:

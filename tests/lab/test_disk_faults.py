@@ -238,7 +238,7 @@ def fill(bag: Bag) -> None:
 
 
 def told(found: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
-    """What was said of each disk, by its serial, or by its name where it is one of ours."""
+    """Return what was said of each disk, by its serial, or by its name where it is one of ours."""
     seen = {each["disk"]: (each["state"], each["why"], each["hint"]) for each in found["visits"]}
     for each in found["others"]:
         seen[each["disk"] or each["serial"]] = (each["state"], each["why"], each["hint"])

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from tests.lab.common import Disk
-from tests.lab.drawer import TREE, Drawer, trees
 from tests.lab.emulator import disk_device, disk_node
 from tests.lab.laboratory import Lab
+from tests.lab.usb_disks import TREE, UsbDisks, trees
 from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
 
@@ -28,7 +28,7 @@ WORK = f"{RED}/photos/.poolferry/work"
 
 
 @pytest.fixture(scope="module")
-def drawer(lab: Lab) -> Iterator[Drawer]:
+def drawer(lab: Lab) -> Iterator[UsbDisks]:
     """A machine with a disk that has one copy, pulled out."""
     machine = lab.machine("master")
     made = trees(machine)
@@ -38,7 +38,7 @@ def drawer(lab: Lab) -> Iterator[Drawer]:
     lab.give_back(machine)
 
 
-def copying(drawer: Drawer, megabytes: int) -> Any:
+def copying(drawer: UsbDisks, megabytes: int) -> Any:
     """A visit that is in the middle of copying a new file of so many megabytes, one in each second."""
     drawer.machine.job("photos", TREE + SLOWLY)
     drawer.machine.sh(f"head -c {megabytes}M /dev/urandom >/srv/photos/large")
@@ -46,7 +46,7 @@ def copying(drawer: Drawer, megabytes: int) -> Any:
     return begun(drawer)
 
 
-def begun(drawer: Drawer) -> Any:
+def begun(drawer: UsbDisks) -> Any:
     running = drawer.machine.popen(["poolferry", "disks", "scan", "--json"])
     half = f"find {WORK} -newer {RED}/.poolferry-disk.json -name '*large*' -size +1M -type f"
     running.until(lambda: drawer.machine.sh(half, check=False).text, 90)
@@ -63,7 +63,7 @@ def told(visit: dict[str, Any]) -> tuple[str, str, bool, str]:
     return visit["ending"], visit["state"], visit["safe"], visit["runs"][0]["outcome"]
 
 
-def goes_on(drawer: Drawer) -> dict[str, Any]:
+def goes_on(drawer: UsbDisks) -> dict[str, Any]:
     """The next visit comes to its end."""
     drawer.replug(drawer.red)
     visit: dict[str, Any] = drawer.scan()["red"]
@@ -72,11 +72,11 @@ def goes_on(drawer: Drawer) -> dict[str, Any]:
     return visit
 
 
-def nothing_is_left(drawer: Drawer) -> bool:
+def nothing_is_left(drawer: UsbDisks) -> bool:
     return not drawer.machine.sh("findmnt -n -l | grep /run/poolferry; pgrep -x rsync", check=False).text
 
 
-def plug(drawer: Drawer, disk: Disk, **between: Any) -> None:
+def plug(drawer: UsbDisks, disk: Disk, **between: Any) -> None:
     """Plugs a disk in with something between it and its file."""
     if disk.plugged:
         drawer.machine.yank(disk)
@@ -89,7 +89,7 @@ def plug(drawer: Drawer, disk: Disk, **between: Any) -> None:
     drawer.machine.wait_for_device(disk)
 
 
-def test_19_ext4_meets_damage_in_the_middle_of_a_copy(drawer: Drawer) -> None:
+def test_19_ext4_meets_damage_in_the_middle_of_a_copy(drawer: UsbDisks) -> None:
     running = copying(drawer, 8)
     drawer.machine.sh(
         f"sync -f {WORK}; echo damage >/sys/fs/ext4/$(findmnt -n -o SOURCE -M {RED} | cut -d/ -f3)/trigger_fs_error"
@@ -102,7 +102,7 @@ def test_19_ext4_meets_damage_in_the_middle_of_a_copy(drawer: Drawer) -> None:
     assert goes_on(drawer)["runs"][0]["resumed"]
 
 
-def test_33_the_disk_fills_up_in_the_middle_of_a_copy(drawer: Drawer) -> None:
+def test_33_the_disk_fills_up_in_the_middle_of_a_copy(drawer: UsbDisks) -> None:
     points = drawer.ferry("points")["points"]
     running = copying(drawer, 12)
     drawer.machine.sh(f"fallocate -l $(df -B1 --output=avail {RED} | tail -1) {RED}/theirs; true")
@@ -115,7 +115,7 @@ def test_33_the_disk_fills_up_in_the_middle_of_a_copy(drawer: Drawer) -> None:
     drawer.machine.sh(f"mount {drawer.red.device} /mnt && rm /mnt/theirs && umount /mnt")
 
 
-def test_34_writes_that_fail_and_reads_that_do_not(drawer: Drawer) -> None:
+def test_34_writes_that_fail_and_reads_that_do_not(drawer: UsbDisks) -> None:
     drawer.machine.job("photos", TREE)
     drawer.machine.sh("head -c 40M /dev/urandom >/srv/photos/large")
     failing = [{"event": "none", "iotype": "write", "errno": 5, "sector": at} for at in range(60_000, 190_000, 128)]
@@ -127,7 +127,7 @@ def test_34_writes_that_fail_and_reads_that_do_not(drawer: Drawer) -> None:
     goes_on(drawer)
 
 
-def test_34_a_slow_disk_whose_bridge_is_reset_and_37_a_second_scheduler(drawer: Drawer) -> None:
+def test_34_a_slow_disk_whose_bridge_is_reset_and_37_a_second_scheduler(drawer: UsbDisks) -> None:
     drawer.machine.job("photos", TREE + SLOWLY)
     drawer.machine.sh("head -c 10M /dev/urandom >/srv/photos/large")
     limits = {"bps-write": 1 << 20}
@@ -145,7 +145,7 @@ def test_34_a_slow_disk_whose_bridge_is_reset_and_37_a_second_scheduler(drawer: 
     assert told(visit) == ("done", "ours-ready", True, "done"), visit
 
 
-def test_36_poolferry_is_killed_in_the_middle_of_a_visit(drawer: Drawer) -> None:
+def test_36_poolferry_is_killed_in_the_middle_of_a_visit(drawer: UsbDisks) -> None:
     running = copying(drawer, 8)
     running.kill(9)
     wait_until(lambda: not drawer.machine.sh("pgrep -x rsync", check=False).text, 30)
@@ -157,7 +157,7 @@ def test_36_poolferry_is_killed_in_the_middle_of_a_visit(drawer: Drawer) -> None
     assert "ended in the middle of it" in killed["why"]
 
 
-def test_41_a_disk_that_nobody_takes_away_is_told_of_and_used_again(drawer: Drawer) -> None:
+def test_41_a_disk_that_nobody_takes_away_is_told_of_and_used_again(drawer: UsbDisks) -> None:
     drawer.machine.job("photos", TREE)
     drawer.replug(drawer.red)
     assert drawer.scan()["red"]["safe"]
@@ -175,7 +175,7 @@ def test_41_a_disk_that_nobody_takes_away_is_told_of_and_used_again(drawer: Draw
     assert drawer.ferry("run", "photos", code=75)["outcome"] == "waiting"
 
 
-def test_24_pulled_out_while_points_are_removed(drawer: Drawer) -> None:
+def test_24_pulled_out_while_points_are_removed(drawer: UsbDisks) -> None:
     drawer.machine.job("photos", TREE)
     drawer.machine.sh("mkdir /srv/photos/many; cd /srv/photos/many && seq 1500 | xargs touch; rm -f /srv/photos/large")
     goes_on(drawer)
@@ -200,7 +200,7 @@ def test_24_pulled_out_while_points_are_removed(drawer: Drawer) -> None:
         drawer.machine.sh("umount /mnt")
 
 
-def test_40_a_disk_in_a_dock_beside_one_that_is_in_use(drawer: Drawer) -> None:
+def test_40_a_disk_in_a_dock_beside_one_that_is_in_use(drawer: UsbDisks) -> None:
     machine = drawer.machine
     machine.job("photos", TREE)
     if drawer.red.plugged:
@@ -232,7 +232,7 @@ def dock(machine: VirtualMachine, *disks: Disk) -> None:
     machine.qmp.ask("qom-set", path="/machine/peripheral/dock", property="attached", value=True)
 
 
-def test_40_a_disk_of_which_another_part_is_in_use_is_not_safe(drawer: Drawer) -> None:
+def test_40_a_disk_of_which_another_part_is_in_use_is_not_safe(drawer: UsbDisks) -> None:
     machine = drawer.machine
     shared = machine.plug_usb("shared", "64M")
     machine.sh(f"printf 'size=32M\\n,\\n' | sfdisk -q {shared.device} && udevadm settle")

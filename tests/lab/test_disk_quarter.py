@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.lab.common import Disk
-from tests.lab.drawer import DATASETS, Drawer, datasets
 from tests.lab.kits import history_with_kits
+from tests.lab.usb_disks import DATASETS, UsbDisks, datasets
 from tests.lab.virtual import VirtualMachine
 
 pytestmark = [pytest.mark.virtual, pytest.mark.long, pytest.mark.timeout(1500)]
@@ -35,7 +35,7 @@ class Quarter:
 
     def __init__(self, machine: VirtualMachine) -> None:
         self.machine = machine
-        self.drawer: Drawer = datasets(machine, TARGETS)
+        self.drawer: UsbDisks = datasets(machine, TARGETS)
         kits = history_with_kits(("photos",), NAMES, BEGAN + timedelta(days=365))
         machine.write(f"{machine.state}/history.sqlite", kits, mode=0o600)
         machine.write("/root/hear", HOOK, mode=0o755)
@@ -52,7 +52,7 @@ class Quarter:
         self.machine.sh(f"date -u -s @{int((BEGAN + timedelta(days=day)).timestamp())}")
 
     def stands(self) -> dict[str, Any]:
-        """How the set stands."""
+        """Return how the set stands."""
         (found,) = self.drawer.ferry("disks")["sets"]
         return dict(found)
 
@@ -74,7 +74,7 @@ class Quarter:
         self.missed[name] = 0
 
     def heard(self) -> tuple[str, ...]:
-        """What the hooks heard; people are told what there is to tell before."""
+        """Return what the hooks heard; people are told what there is to tell before."""
         self.machine.poolferry("notices", "send", check=True)
         return self.machine.sh("cat /root/heard; : >/root/heard").lines
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.drawer import DATASETS, SET, Drawer, datasets, trees
+from tests.lab.usb_disks import DATASETS, SET, UsbDisks, datasets, trees
 from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
 
@@ -73,7 +73,7 @@ def test_udev_begins_the_visit(master: VirtualMachine) -> None:
         master.yank(red)
 
 
-def visits(drawer: Drawer) -> list[dict[str, Any]]:
+def visits(drawer: UsbDisks) -> list[dict[str, Any]]:
     """Of disk red, the newest first."""
     found: list[dict[str, Any]] = drawer.ferry("disks", "show", "red")["history"]
     return found or [{"outcome": "none yet"}]

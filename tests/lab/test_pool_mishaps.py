@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.lab.common import Running
-from tests.lab.drawer import DATASETS, Drawer, datasets
 from tests.lab.laboratory import Lab
 from tests.lab.pools import age
 from tests.lab.service import TREE as MOUNTED_AT_BOOT
+from tests.lab.usb_disks import DATASETS, UsbDisks, datasets
 from tests.lab.virtual import VirtualMachine
 from tests.whole.house import wait_until
 
@@ -43,7 +43,7 @@ FOR_TESTS = "[Unit]\nRequiresMountsFor=/mnt/poolferry\nConditionPathExists=!/run
 
 
 @pytest.fixture(scope="module")
-def drawer(lab: Lab) -> Iterator[Drawer]:
+def drawer(lab: Lab) -> Iterator[UsbDisks]:
     """A machine with a disk that has one copy, pulled out."""
     machine = lab.machine("master")
     made = datasets(machine)
@@ -69,7 +69,7 @@ def arrived(machine: VirtualMachine) -> int:
     return int(machine.sh(f"zfs list -Hp -o used {COPY}/%recv", check=False).text or 0)
 
 
-def sending(drawer: Drawer, name: str) -> Any:
+def sending(drawer: UsbDisks, name: str) -> Any:
     """A visit that is in the middle of sending 12 MiB, one in each second."""
     grow(drawer.machine, name, 12)
     drawer.machine.job("photos", DATASETS + SLOWLY)
@@ -79,12 +79,12 @@ def sending(drawer: Drawer, name: str) -> Any:
     return running
 
 
-def in_the_middle(drawer: Drawer, running: Running | None = None) -> None:
+def in_the_middle(drawer: UsbDisks, running: Running | None = None) -> None:
     (running.until if running else wait_until)(lambda: arrived(drawer.machine) > 3 << 20, 150, pause=0.2)
     drawer.machine.job("photos", DATASETS)
 
 
-def being_let_go(drawer: Drawer, at: str) -> Any:
+def being_let_go(drawer: UsbDisks, at: str) -> Any:
     """A visit whose run is done, and whose end stands at this word of zpool's."""
     machine = drawer.machine
     machine.write("/root/arms", ARMS.format(at), mode=0o755)
@@ -103,18 +103,18 @@ def ended(running: Any, seconds: float = 200) -> dict[str, Any]:
     return dict(visit)
 
 
-def outcomes(drawer: Drawer) -> list[str]:
-    """How the visits of disk red ended, the newest first."""
+def outcomes(drawer: UsbDisks) -> list[str]:
+    """Return how the visits of disk red ended, the newest first."""
     return [visit["outcome"] for visit in drawer.ferry("disks", "show", "red")["history"]]
 
 
-def nothing_is_left(drawer: Drawer) -> bool:
+def nothing_is_left(drawer: UsbDisks) -> bool:
     return not drawer.machine.sh(
         "ls /dev/mapper | grep poolferry; zpool list -H -o name | grep -v tank", check=False
     ).text
 
 
-def test_36_poolferry_is_killed_in_the_middle_of_a_send(drawer: Drawer) -> None:
+def test_36_poolferry_is_killed_in_the_middle_of_a_send(drawer: UsbDisks) -> None:
     running = sending(drawer, "killed")
     running.kill(9)
     visit = drawer.scan()["red"]
@@ -123,7 +123,7 @@ def test_36_poolferry_is_killed_in_the_middle_of_a_send(drawer: Drawer) -> None:
     assert nothing_is_left(drawer)
 
 
-def test_24_pulled_out_while_snapshots_are_removed(drawer: Drawer) -> None:
+def test_24_pulled_out_while_snapshots_are_removed(drawer: UsbDisks) -> None:
     """The copy is whole before the first of them goes; the next copy removes what is left to be removed."""
     machine = drawer.machine
     machine.write("/root/lists", LISTS, mode=0o755)
@@ -146,7 +146,7 @@ def test_24_pulled_out_while_snapshots_are_removed(drawer: Drawer) -> None:
     assert nothing_is_left(drawer)
 
 
-def test_33_a_pool_without_room(drawer: Drawer) -> None:
+def test_33_a_pool_without_room(drawer: UsbDisks) -> None:
     """Refused before a byte is sent; told to go on all the same, it fills up, and what it holds is whole."""
     machine = drawer.machine
     machine.sh("zfs create tank/photos/much && head -c 80M /dev/urandom >/tank/photos/much/a", seconds=200)
@@ -185,7 +185,7 @@ def test_33_a_pool_without_room(drawer: Drawer) -> None:
     assert visit["runs"][0]["moved_bytes"] < 4 << 20, "from the newest that it held before"
 
 
-def test_26_pulled_out_for_ever_is_told_and_harms_nothing_else(drawer: Drawer) -> None:
+def test_26_pulled_out_for_ever_is_told_and_harms_nothing_else(drawer: UsbDisks) -> None:
     machine = drawer.machine
     running = sending(drawer, "ever")
     machine.yank(drawer.red)
@@ -210,7 +210,7 @@ def test_26_pulled_out_for_ever_is_told_and_harms_nothing_else(drawer: Drawer) -
     machine.yank(drawer.enroll("blue", "--content", "zfs", size="128M"))
 
 
-def test_25_pulled_out_between_the_last_write_and_the_export(drawer: Drawer) -> None:
+def test_25_pulled_out_between_the_last_write_and_the_export(drawer: UsbDisks) -> None:
     machine = drawer.machine
     running = being_let_go(drawer, "sync")
     machine.yank(drawer.red)
@@ -226,7 +226,7 @@ def test_25_pulled_out_between_the_last_write_and_the_export(drawer: Drawer) -> 
     assert nothing_is_left(drawer)
 
 
-def test_35_the_power_fails_in_the_middle_of_a_visit_which_goes_on_after_the_boot(drawer: Drawer) -> None:
+def test_35_the_power_fails_in_the_middle_of_a_visit_which_goes_on_after_the_boot(drawer: UsbDisks) -> None:
     """With the disk plugged in all the time: nobody but udev's coldplug begins the next visit."""
     machine = drawer.machine
     machine.sh("rm -f /run/by-hand")
@@ -248,7 +248,7 @@ def test_35_the_power_fails_in_the_middle_of_a_visit_which_goes_on_after_the_boo
     assert machine.sh(["/opt/poolferry/bin/python", "-c", check]).text == "ok"
 
 
-def test_25_pulled_out_in_the_export_hangs_zfs_and_is_whole_after_a_restart(drawer: Drawer) -> None:
+def test_25_pulled_out_in_the_export_hangs_zfs_and_is_whole_after_a_restart(drawer: UsbDisks) -> None:
     machine = drawer.machine
     machine.sh("touch /run/by-hand")
     running = being_let_go(drawer, "export")

@@ -40,7 +40,7 @@ def state(machine: Machine) -> str:
 
 
 def scan(machine: Machine) -> str:
-    """What `zpool status` says of scans."""
+    """Return what `zpool status` says of scans."""
     return machine.sh("zpool status tank | grep -A 2 scan:", check=False).text
 
 
@@ -164,7 +164,7 @@ def test_a_file_that_is_lost_is_named(master: VirtualMachine) -> None:
 
 
 def test_a_pool_that_becomes_full(master: VirtualMachine) -> None:
-    """Why not to 97 %: ZFS keeps 128 MB for itself, so that takes gigabytes: the test below does it."""
+    """Not to 97 %, as ZFS keeps 128 MB for itself, and that takes gigabytes: the test below does it."""
     options = ("compression=off", "recordsize=1M", "copies=3")
     master.pool("tank", "512M", options=[word for option in options for word in ("-O", option)])
     assert watch(master)["warnings"] == []

@@ -43,7 +43,7 @@ def snapshots(machine: Machine, root: str = "tank/photos") -> dict[str, list[str
 
 
 def kinds(names: list[str]) -> list[str]:
-    """What is behind the last _ of each."""
+    """Return what is behind the last _ of each."""
     return sorted(name.rpartition("_")[2] for name in names)
 
 

@@ -29,7 +29,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """Where something was built: every image is one file."""
+    """Return where something was built: every image is one file."""
     made: list[Path] = []
 
     def build(folder: Path, flavour: str, notify: Callable[[str], None]) -> None:

@@ -38,7 +38,7 @@ def runs(machine: Machine, job: str) -> list[dict[str, Any]]:
 
 
 def with_a_bed(master: VirtualMachine) -> None:
-    """What a machine needs to be put to sleep, and to wake."""
+    """Install what a machine needs to be put to sleep, and to wake."""
     master.sh("systemctl unmask systemd-logind && systemctl start dbus systemd-logind", seconds=180)
     master.keep_tree()
 
@@ -83,7 +83,7 @@ def test_after_a_night_asleep_what_was_missed_runs_once(master: VirtualMachine) 
 
 
 def test_nothing_sleeps_under_a_run_unless_it_must(master: VirtualMachine) -> None:
-    """Who asks is refused while bytes move; a run that had to sleep goes on where it was; and then nothing keeps the machine awake."""
+    """A request is refused while bytes move; a run that had to sleep goes on where it was; and then nothing keeps the machine awake."""
     with_a_bed(master)
     master.job("slow", SLOW.format(when='every = "1d"\n'), targets=PLACES)
     master.kitted("slow")

@@ -1,4 +1,4 @@
-"""What a run costs in commands, which no machine's speed changes; and one pass of the bench with next to nothing to do."""
+"""Test what a run costs in commands, which no machine's speed changes; and one pass of the bench with next to nothing to do."""
 
 import pytest
 

@@ -27,7 +27,7 @@ ORDER = ("plain", "raw", "rollback", "filtered", "sealed", "newest", "excluding"
 
 
 class RealChaos(Chaos):
-    """What needs another hand on real pools."""
+    """Events that need other commands on real pools."""
 
     ferry: RealFerry
 
@@ -118,7 +118,7 @@ def story(
     wire: Pair | None = None,
     begins: Sequence[tuple[Any, int, int]] = (FIRST,),
 ) -> list[str]:
-    """What one story tells. A failure tells it too, with the seed."""
+    """Return what one story tells. A failure tells it too, with the seed."""
     chance = random.Random(f"{way} {seed}")
     told: Mapping[str, Any] = WAYS[way]
     ferry = RealFerry(machine, chance, wire=wire, **{"encrypted": False, "sealed": False, **told})

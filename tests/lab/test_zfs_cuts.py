@@ -119,7 +119,7 @@ KNOWN = {NEXT: "failed", LATER: "interrupted", HEIR: "interrupted"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """When what was cut, one after the other, and who went on. `disks`: the pools lie on such as outlive the power."""
+    """Cuts of one run, one after the other, and the program that went on. `disks`: the pools lie on such as outlive the power."""
 
     cuts: tuple[tuple[When, Callable[[Cut], None], str], ...]
     chain: Chain
@@ -133,7 +133,7 @@ class Row:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Where another run took over, which."""
+        """Return where another run took over, which."""
         return tuple(who for _, _, who in self.cuts if who != SAME)
 
 
@@ -174,7 +174,7 @@ def test_a_copy_that_is_cut_goes_on(pair: Pair, row: Row) -> None:
 
 
 def ended(run: Running) -> dict[str, Any]:
-    """What a run said; nothing where it was killed, or lost its machine."""
+    """Return what a run said; nothing where it was killed, or lost its machine."""
     with contextlib.suppress(LabError):
         found = run.wait(PATIENCE)
         return answer(found) if found.out else {}

@@ -44,7 +44,7 @@ def damage(master: Machine) -> None:
 
 
 def drill(master: Machine, *more: str) -> dict[str, Any]:
-    """How a drill ended, as JSON; the exit code fits the outcome."""
+    """Return how a drill ended, as JSON; the exit code fits the outcome."""
     ended = master.poolferry("drill", "photos", "--json", *more, seconds=400)
     assert ended.out, ended
     told: dict[str, Any] = ended.json
@@ -53,7 +53,7 @@ def drill(master: Machine, *more: str) -> dict[str, Any]:
 
 
 def left_behind(master: Machine) -> str:
-    """What carries a drill's mark, or is mounted for one."""
+    """Return what carries a drill's mark, or is mounted for one."""
     look = (
         "zfs list -Ho name | grep -e poolferry-drill -e tank/drill; grep -e poolferry-drill -e tank/drill /proc/mounts"
     )

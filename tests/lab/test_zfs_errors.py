@@ -1,4 +1,4 @@
-"""What real failures are called, what they leave, and that the next run goes on once their cause is gone."""
+"""Test what real failures are called, what they leave, and that the next run goes on once their cause is gone."""
 
 from pathlib import Path
 

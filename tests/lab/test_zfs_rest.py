@@ -1,4 +1,4 @@
-"""What outlives a cut on real pools: the snapshots between, a second job into the same pool, and a stream that is stuck."""
+"""Test what outlives a cut on real pools: the snapshots between, a second job into the same pool, and a stream that is stuck."""
 
 import random
 from typing import Any
@@ -136,6 +136,6 @@ def test_a_copy_onto_a_placeholder_that_was_cut_keeps_what_we_set(master: Machin
 
 
 def own(machine: Machine) -> dict[str, str]:
-    """What is set on the copy itself."""
+    """Return what is set on the copy itself."""
     lines = machine.sh(f"zfs get -Hp -s local -o property,value all {COPY}").lines
     return dict(line.split("\t") for line in lines)

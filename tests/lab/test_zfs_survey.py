@@ -1,4 +1,4 @@
-"""What the survey sees of real pools, and what it makes of pools that are not well."""
+"""Test what the survey sees of real pools, and what it makes of pools that are not well."""
 
 import pytest
 

@@ -122,7 +122,7 @@ class VirtualMachine(Machine):
         )
 
     def falls_asleep(self, command: str) -> bool:
-        """Whether the command put the machine to sleep; False: it was refused."""
+        """Return whether the command put the machine to sleep; False: it was refused."""
         requested = self.popen(command)
         until = time.monotonic() + 60
         while not self.asleep:
@@ -135,7 +135,7 @@ class VirtualMachine(Machine):
 
     @property
     def asleep(self) -> bool:
-        """Whether it sleeps now."""
+        """Return whether it sleeps now."""
         return bool(self.qmp.ask("query-status")["status"] == "suspended")
 
     def wake(self, *, later: timedelta = timedelta()) -> None:

@@ -80,7 +80,7 @@ def take(known: list[str]) -> None:
 
 
 def heard(requested: socket.socket) -> list[str]:
-    """Who asks, for which user, and the words of the command; nothing of one who is gone before it has told all."""
+    """Return who asks, for which user, and the words of the command; nothing of one who is gone before it has told all."""
     got, words, least = b"", [""], 3
     while len(words) - 1 < least:
         if not (more := requested.recv(65536)):

@@ -1,4 +1,4 @@
-"""What the tests of the senders share: peers on loopback, and means of an impatient machine."""
+"""Fixtures of the senders' tests: peers on loopback, and means of an impatient machine."""
 
 import json
 import ssl

@@ -49,7 +49,7 @@ def _starred(fields: str, zone: ZoneInfo, begin: datetime, end: datetime) -> lis
 
 
 def day_matches(fields: str, day: date) -> bool:
-    """Whether the last three fields fit a day: either of day and weekday, or both where one of them begins with a star."""
+    """Return whether the last three fields fit a day: either of day and weekday, or both where one of them begins with a star."""
     _, _, days, months, weekdays = parsed(fields)
     by_day, by_weekday = day.day in days, day.isoweekday() % 7 in {each % 7 for each in weekdays}
     both = fields.split()[2].startswith("*") or fields.split()[4].startswith("*")

@@ -1,4 +1,4 @@
-"""Which of several copies a restore takes, and what it says of the others."""
+"""Test which of several copies a restore takes, and what it says of the others."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""When a drill is due, and which files it takes."""
+"""Test when a drill is due, and which files it takes."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a job owes: slots, what was missed, what served it, and clocks that were set."""
+"""Test what a job owes: slots, what was missed, what served it, and clocks that were set."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ def anchor(at: datetime, schedule: str = "daily 02:30", run: int = 0) -> Schedul
 
 
 def past(*runs: PastRun, since: int | None = None) -> JobHistory:
-    """What is known after these runs; those with a higher number than `since` may serve what is due."""
+    """Return what is known after these runs; those with a higher number than `since` may serve what is due."""
     ended = [run for run in runs if run.outcome]
     return JobHistory(
         last=runs[-1] if runs else None,

@@ -1,4 +1,4 @@
-"""What may be enrolled: nothing that holds anything is erased without the disk's own serial."""
+"""Test what may be enrolled: nothing that holds anything is erased without the disk's own serial."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Whether a pool may go: what is elsewhere by guid, what is on no copy, and in which order and from where all returns."""
+"""Test whether a pool may go: what is elsewhere by guid, what is on no copy, and in which order and from where all returns."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Which disk a device is; nothing may be taken for one of ours that is not."""
+"""Test which disk a device is; nothing may be taken for one of ours that is not."""
 
 from dataclasses import replace
 

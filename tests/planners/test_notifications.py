@@ -42,7 +42,7 @@ def seen(state: JobState, cause: str = "", passing: str = "") -> CopyStatus:
 def told(
     looks: Iterable[Look], states: Iterable[str] = USUAL, memory: ChannelMemory | None = None
 ) -> list[tuple[float, NoticeType]]:
-    """What is told at which of the looks."""
+    """Return what is told at which of the looks."""
     found, known = [], memory or ChannelMemory()
     for hours, state, *cause in looks:
         now = NOON + timedelta(hours=hours)

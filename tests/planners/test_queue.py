@@ -1,4 +1,4 @@
-"""Whose turn it is: one run per place, so many at once, priorities, chains, windows, rests; and why the others wait."""
+"""Test whose turn it is: one run per place, so many at once, priorities, chains, windows, rests; and why the others wait."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
@@ -6,9 +6,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from orchestrator.domain.due import DueRun, JobHistory, JobPause, PastRun
-from orchestrator.domain.job import Job
+from orchestrator.domain.job import Job, TimeWindow
 from orchestrator.domain.run import Outcome
-from orchestrator.domain.window import TimeWindow
 from orchestrator.planners.queue import QueueDecision, RunQueue, decide_queue
 from orchestrator.schedule.triggers import ZonedCalendar
 from tests.planners.two_years import job

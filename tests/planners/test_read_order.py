@@ -1,4 +1,4 @@
-"""What is read again first; nothing is left out for ever, however small each budget is."""
+"""Test what is read again first; nothing is left out for ever, however small each budget is."""
 
 from datetime import UTC, datetime, timedelta
 

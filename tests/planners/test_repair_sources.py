@@ -1,4 +1,4 @@
-"""What heals the files that a pool names as lost."""
+"""Test what heals the files that a pool names as lost."""
 
 import pytest
 

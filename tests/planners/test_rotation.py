@@ -1,4 +1,4 @@
-"""Which disk is asked for, who is overdue, and the sentences about it."""
+"""Test which disk is asked for, who is overdue, and the sentences about it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""How fast something goes, and how long it still takes."""
+"""Test how fast something goes, and how long it still takes."""
 
 from orchestrator.domain.events import TransferProgress
 from orchestrator.planners.throughput import Throughput, ThroughputCounter

@@ -34,7 +34,7 @@ def lived(zone: str, *, steps: bool, seed: int, end: datetime = END) -> Machine:
 
 
 def spans(machine: Machine, name: str) -> list[tuple[datetime, datetime]]:
-    """What was served of a job, as (first slot, last slot), by the clock and by hand; what is owed at the end too."""
+    """Return what was served of a job, as (first slot, last slot), by the clock and by hand; what is owed at the end too."""
     found = [(due_run.scheduled_at, due_run.newest) for due_run, _ in machine.concluded if due_run.job == name]
     found += [(after + timedelta(microseconds=1), until) for job_, after, until in machine.by_hand if job_ == name]
     return sorted(
@@ -79,7 +79,7 @@ def assert_no_run_is_for_nothing(machine: Machine, names: set[str]) -> None:
 
 
 def assert_others_keep_going(machine: Machine) -> None:
-    """What counts from its own runs neither stops nor storms: it begins again in time, and never early."""
+    """A job that counts from its own runs neither stops nor storms: it begins again in time, and never early."""
     period = [run for run in machine.runs["period"] if run.begun_why != "by hand"]
     assert len(period) > 1500
     well_before: datetime | None = None

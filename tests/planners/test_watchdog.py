@@ -1,4 +1,4 @@
-"""When a run is stuck: no byte, no work, no new process, for longer than its own patience."""
+"""Test when a run is stuck: no byte, no work, no new process, for longer than its own patience."""
 
 from dataclasses import replace
 

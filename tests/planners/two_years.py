@@ -64,7 +64,7 @@ class Machine:
 
     @property
     def wall(self) -> datetime:
-        """What the clock shows."""
+        """Return what the clock shows."""
         return self.true + self.off
 
     def live(self) -> None:
@@ -91,7 +91,7 @@ class Machine:
             self._run_by_hand(self.chance.choice(self.jobs))
 
     def _away(self, away: DowntimeCause, long: timedelta) -> None:
-        """What is cut by the end of the machine or of the daemon ends interrupted; a machine that sleeps goes on later."""
+        """A run that is cut by the end of the machine or of the daemon ends interrupted; a machine that sleeps goes on later."""
         begun = self.wall
         for name in list(self.going):
             if away is DowntimeCause.SLEPT:

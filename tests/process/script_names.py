@@ -51,14 +51,14 @@ def without_comments(text: str) -> str:
 
 
 def first_change(text: str) -> int | None:
-    """Where a script first changes something by a name; None: nowhere."""
+    """Return where a script first changes something by a name; None: nowhere."""
     plain = without_comments(text)
     found = [at.start() for pattern in (_PROGRAM, _INTO_FILE, _WRITES) if (at := pattern.search(plain))]
     return min(found, default=None)
 
 
 def is_entered_before(text: str, at: int) -> bool:
-    """Whether the script has entered a folder, which cannot be exchanged from then on, before that place in it."""
+    """Return whether the script has entered a folder, which cannot be exchanged from then on, before that place in it."""
     entered = _ENTERED.search(without_comments(text))
     return entered is not None and entered.start() <= at
 
@@ -77,7 +77,7 @@ def far_names(text: str) -> list[str]:
 
 
 def led_by_a_listing(text: str) -> list[str]:
-    """What a script hands on from a listing to a program that changes something, or runs as it is written there."""
+    """Return what a script hands on from a listing to a program that changes something, or runs as it is written there."""
     plain = without_comments(text)
     found = re.findall(rf"-exec\s+(?:{_PROGRAMS}|sh)\b", plain)
     found += re.findall(rf"\bxargs\b[^\n;|]*(?<![\w.$/-])(?:{_PROGRAMS})\b", plain)

@@ -1,4 +1,4 @@
-"""Who broke the pipe."""
+"""Test who broke the pipe."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which processes belong to a pipeline, and what they move."""
+"""Test which processes belong to a pipeline, and what they move."""
 
 import os
 import subprocess

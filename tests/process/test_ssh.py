@@ -17,7 +17,7 @@ ODD = ("a b", "it's", 'say "x"', "$HOME", "new\nline", "\udcff", "-l", "*", "", 
 
 
 def settings(argv: tuple[str, ...]) -> dict[str, str]:
-    """What ssh itself makes of these arguments."""
+    """Return what ssh itself makes of these arguments."""
     said = subprocess.run([argv[0], "-F", "none", "-G", *argv[1:]], capture_output=True, text=True, check=True).stdout
     return dict(line.partition(" ")[::2] for line in said.splitlines())
 

@@ -10,11 +10,11 @@ import pytest
 
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
+from orchestrator.process import flow as ending
 from orchestrator.process import pipeline
-from orchestrator.process import terminate as ending
 from orchestrator.process.executor import PipelineResult, StopReason, StopRequest, Writer
+from orchestrator.process.flow import TerminationPolicy
 from orchestrator.process.pipeline import PipelineStage
-from orchestrator.process.terminate import TerminationPolicy
 from tests.process.pipelines import python, runs, sh, state, until, writes
 
 SOON = TerminationPolicy(

@@ -4,7 +4,7 @@ import os
 import subprocess
 import time
 
-from orchestrator.process.vitals import process_activity
+from orchestrator.process.meter import process_activity
 
 
 def test_a_process_and_all_below_it_are_seen() -> None:

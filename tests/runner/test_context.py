@@ -1,4 +1,4 @@
-"""Which engines make trees: what is read and carried file by file is asked of those alone."""
+"""Test which engines make trees: what is read and carried file by file is asked of those alone."""
 
 import pytest
 

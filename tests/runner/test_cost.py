@@ -1,4 +1,4 @@
-"""What a run that finds nothing to do costs the disk. Real rsync and a real history."""
+"""Test what a run that finds nothing to do costs the disk. Real rsync and a real history."""
 
 from pathlib import Path
 

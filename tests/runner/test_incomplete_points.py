@@ -7,7 +7,7 @@ import pytest
 from orchestrator.engines.zfs.survey import survey as zfs_survey
 from orchestrator.engines.zfs.survey.survey import incomplete_points
 from orchestrator.process.scripted import ScriptedExecutor
-from orchestrator.runner.incomplete_points import missing_parts
+from orchestrator.runner.problems import missing_parts
 from tests.engines.zfs.sides import COPY, SOURCE, A, B, C, dataset, side, world
 
 LACKS = [

@@ -1,4 +1,4 @@
-"""Who holds a lock, as a person is told: what it is, what it works on, and whether a signal reaches it."""
+"""Test who holds a lock, as a person is told: what it is, what it works on, and whether a signal reaches it."""
 
 import pytest
 

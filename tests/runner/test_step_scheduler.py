@@ -17,7 +17,7 @@ def steps(*names: str) -> tuple[Step, ...]:
 
 
 class StageLog:
-    """What a stage did, in order; "(" and ")" stand around what is recorded at once."""
+    """Log of a stage, in order; "(" and ")" stand around what is recorded at once."""
 
     def __init__(self, says: Callable[[str], str] = lambda _: "on") -> None:
         self.says = says

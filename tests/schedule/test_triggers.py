@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from orchestrator.domain.job import TimeWindow
 from orchestrator.domain.schedule import (
     AttachSchedule,
     CronSchedule,
@@ -13,7 +14,6 @@ from orchestrator.domain.schedule import (
     parse_normal_schedule,
 )
 from orchestrator.domain.units import Seconds
-from orchestrator.domain.window import TimeWindow
 from orchestrator.schedule.triggers import MOST, ZonedCalendar
 from tests.planners.expected import expected
 

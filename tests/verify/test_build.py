@@ -1,4 +1,4 @@
-"""What a new manifest knows without reading, and what it asks to be read."""
+"""Test what a new manifest knows without reading, and what it asks to be read."""
 
 import os
 from pathlib import Path

@@ -71,7 +71,7 @@ def test_behind_the_reading_nothing_stays_in_memory(tmp_path: Path, device: str)
 
 
 def cached(path: Path) -> bool:
-    """Whether any page of the file is in memory. Why not by reading with RWF_NOWAIT: Linux then reads ahead what it does not have."""
+    """Return whether any page of the file is in memory. Why not by reading with RWF_NOWAIT: Linux then reads ahead what it does not have."""
     size = path.stat().st_size
     there = (ctypes.c_ubyte * -(-size // mmap.PAGESIZE))()
     libc = ctypes.CDLL(None, use_errno=True)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.runner.verify.export_sums import format_sum
 from orchestrator.verify.entry import (
     EXACT,
     ManifestEntry,
@@ -18,7 +19,6 @@ from orchestrator.verify.entry import (
     split_records,
     unescape,
 )
-from orchestrator.verify.export import format_sum
 
 NAME = st.binary(min_size=1, max_size=30).map(lambda raw: raw.replace(b"\0", b"\\").replace(b"/", b"\n"))
 AWKWARD = st.lists(st.sampled_from([b"\\", b"\n", b"\t", b"\r", b"n", b"t", b" ", b"\xff", b"#"]), min_size=1).map(

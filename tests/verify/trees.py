@@ -64,7 +64,7 @@ def start(pipeline: Pipeline, cwd: Path | str = "/") -> subprocess.Popen[bytes]:
 
 
 def outputs(pipelines: Iterable[Pipeline]) -> list[tuple[bytes, bytes, int]]:
-    """What the workers write, what they complain, how they end."""
+    """Return what the workers write, what they complain, how they end."""
     running = [start(pipeline) for pipeline in pipelines]
     return [(*process.communicate(), process.returncode) for process in running]
 
@@ -128,7 +128,7 @@ def found(reading: VerificationResult) -> dict[bytes, Verdict]:
 
 
 def detail(reading: VerificationResult, path: bytes) -> str:
-    """What is said of a path."""
+    """Return what is said of a path."""
     return next(finding.detail for finding in reading.findings if finding.path == path)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.whole.drawer import Drawer
 from tests.whole.house import House
+from tests.whole.loop_disks import LoopDisks
 
 
 @pytest.fixture
@@ -16,8 +16,8 @@ def house(tmp_path: Path) -> House:
 
 
 @pytest.fixture
-def drawer(tmp_path: Path) -> Iterator[Drawer]:
+def drawer(tmp_path: Path) -> Iterator[LoopDisks]:
     """An empty drawer of its own, let go of at the end."""
-    made = Drawer(tmp_path)
+    made = LoopDisks(tmp_path)
     yield made
     made.close()

@@ -29,7 +29,7 @@ STEP_KEYS = {"action", "does", "why", "moved_bytes", "took_s", "confirmed", "pro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """How one command ended. `value`: what it printed with --json."""
+    """End of one command. `value`: what it printed with --json."""
 
     code: int
     value: dict[str, Any]
@@ -165,14 +165,14 @@ def url(path: bytes) -> str:
 
 
 def differences(one: Path, other: Path) -> str:
-    """What rsync finds different between two trees, contents included; nothing when they are equal."""
+    """Return what rsync finds different between two trees, contents included; nothing when they are equal."""
     argv = ["rsync", "-naiHAX", "--delete", "-c", "--numeric-ids", "--modify-window=-1", f"{one}/", f"{other}/"]
     done = subprocess.run(argv, capture_output=True, text=True, errors="surrogateescape", check=True)
     return done.stdout
 
 
 def trees_equal(one: Path, other: Path) -> bool:
-    """Whether rsync finds two trees equal, contents included."""
+    """Return whether rsync finds two trees equal, contents included."""
     return differences(one, other) == ""
 
 
@@ -217,7 +217,7 @@ def wait_until(
     pause: float = 0.005,
     going: subprocess.Popen[bytes] | None = None,
 ) -> Any:
-    """What the condition says once it says something true; fails after so many seconds, or once `going` has ended without it."""
+    """Return what the condition says once it says something true; fails after so many seconds, or once `going` has ended without it."""
     until = time.monotonic() + seconds
     while not (said := condition()):
         assert going is None or going.poll() is None or condition(), ("it ended before", going.communicate())

@@ -1,4 +1,4 @@
-"""Where a run is, which process of it to kill, and what may be left of it."""
+"""Find where a run is, which process of it to kill, and what may be left of it."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ MIB = 1 << 20
 
 
 def half_copied(house: House) -> int:
-    """How much of the largest file in the work tree is there."""
+    """Return how much of the largest file in the work tree is there."""
     sizes = [0]
     for folder, _, names in os.walk(house.target / ".poolferry/work"):
         for name in names:

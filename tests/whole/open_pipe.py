@@ -49,7 +49,7 @@ class Ends:
         self.sent.write_bytes(os.urandom(size - 3) + b"END")
 
     def pipeline(self, *, pulls: bool, address: str = "127.0.0.1", **pipe: Any) -> Pipeline:
-        """What the engine makes of a first send."""
+        """Return what the engine makes of a first send."""
         far = {"wire": SshAddresses(here=address, there=address)}
         source = Location(path=SOURCE.path, host=self.host if pulls else None)
         target = Location(path=COPY.path, host=None if pulls else self.host)
@@ -109,6 +109,6 @@ def ours(folder: Path, ports: Iterable[str]) -> list[str]:
 
 
 def listening(ports: Iterable[str]) -> list[str]:
-    """Who listens on one of these ports."""
+    """Return who listens on one of these ports."""
     told = subprocess.run(("ss", "-Hltnp"), capture_output=True, text=True, check=True).stdout
     return [line for line in told.splitlines() if any(f":{port} " in line for port in ports)]

@@ -115,7 +115,7 @@ class Sshd:
 
     @property
     def pipe(self) -> dict[str, object]:
-        """What [pipe] must say."""
+        """Return what [pipe] must say."""
         return {"ssh-options": ["-F", str(self.folder / "client")]}
 
     def _answers(self) -> bool:

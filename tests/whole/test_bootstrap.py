@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.history.store import open_history
-from tests.whole.drawer import Drawer, missing
 from tests.whole.house import House, Ran, trees_equal
+from tests.whole.loop_disks import LoopDisks, missing
 from tests.whole.sshd import Sshd, sshd
 
 __all__ = ["sshd"]
@@ -116,7 +116,7 @@ def test_the_page_brings_everything_back_by_hand(tmp_path: Path, points: bool) -
 
 @pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 @pytest.mark.namespace
-def test_one_disk_and_nothing_else(drawer: Drawer) -> None:
+def test_one_disk_and_nothing_else(drawer: LoopDisks) -> None:
     device = drawer.enrolled("red")
     assert drawer.run("run", "photos").code == 0
     before = drawer.digest("red")

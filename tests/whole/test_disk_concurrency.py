@@ -12,15 +12,15 @@ from orchestrator.disks.detect import find_path
 from orchestrator.process.executor import Reader
 from orchestrator.runner.locks import lock_device
 from tests.ferry import COMMAND
-from tests.whole.drawer import Drawer, missing
 from tests.whole.house import wait_until
+from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 WAITS = "#!/bin/sh\ntouch {there}; until [ -e {on} ]; do sleep 0.1; done\n"
 
 
 @contextmanager
-def visited(drawer: Drawer) -> Iterator[dict[str, object]]:
+def visited(drawer: LoopDisks) -> Iterator[dict[str, object]]:
     """A visit of disk red stands still while the body runs; what it yields is filled with how the visit ended."""
     there, on, hook = (drawer.root / name for name in ("there", "on", "hook"))
     hook.write_text(WAITS.format(there=there, on=on))
@@ -38,7 +38,7 @@ def visited(drawer: Drawer) -> Iterator[dict[str, object]]:
     found.update(json.loads(out)["visits"][0], code=going.returncode)
 
 
-def test_who_comes_in_the_middle_of_a_visit_is_told_so_and_changes_nothing(drawer: Drawer) -> None:
+def test_who_comes_in_the_middle_of_a_visit_is_told_so_and_changes_nothing(drawer: LoopDisks) -> None:
     drawer.enrolled("red")
     red, marker = drawer.full("red"), drawer.mountpoint("red") / ".poolferry-disk.json"
     with visited(drawer) as visit:
@@ -56,7 +56,7 @@ def test_who_comes_in_the_middle_of_a_visit_is_told_so_and_changes_nothing(drawe
 
 
 @pytest.mark.parametrize("content", ["", "ext4"])
-def test_a_device_is_enrolled_by_one_at_a_time(drawer: Drawer, tmp_path: Path, content: str) -> None:
+def test_a_device_is_enrolled_by_one_at_a_time(drawer: LoopDisks, tmp_path: Path, content: str) -> None:
     device = drawer.blank("red")
     if content:
         subprocess.run(["mkfs.ext4", "-q", device], check=True)

@@ -1,4 +1,4 @@
-"""What `disks enroll` writes is always valid: following the manual's own example from the first disk on, on real ext4."""
+"""Test that what `disks enroll` writes is always valid: following the manual's own example from the first disk on, on real ext4."""
 
 import re
 import subprocess
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.whole.drawer import Drawer, missing
+from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 PAGE = (Path(__file__).resolve().parents[2] / "jobs" / "disks.md").read_text()
 EXAMPLES = re.findall(r"```toml\n# ([a-z/.]+)\n(.*?)```", PAGE, re.DOTALL)
 
 
-def test_the_page_s_example_works_from_its_first_disk_on(drawer: Drawer) -> None:
+def test_the_page_s_example_works_from_its_first_disk_on(drawer: LoopDisks) -> None:
     assert [name for name, _ in EXAMPLES] == ["targets.toml", "jobs/photos.toml"]
     for name, text in EXAMPLES:
         (drawer.ferry.config / name).write_text(text.replace("/srv/photos", str(drawer.source)))
@@ -26,7 +26,7 @@ def test_the_page_s_example_works_from_its_first_disk_on(drawer: Drawer) -> None
         assert (ended.code, f"SAFE TO REMOVE: {drawer.full(name)}" in ended.out) == (0, True), ended
 
 
-def test_nothing_is_erased_for_a_configuration_that_would_be_wrong(drawer: Drawer) -> None:
+def test_nothing_is_erased_for_a_configuration_that_would_be_wrong(drawer: LoopDisks) -> None:
     device = drawer.blank("red")
     subprocess.run(["mkfs.ext4", "-q", device], check=True)
     file = drawer.ferry.config / "targets.toml"
@@ -40,7 +40,7 @@ def test_nothing_is_erased_for_a_configuration_that_would_be_wrong(drawer: Drawe
     )
 
 
-def test_a_set_for_both_kinds_is_named_by_check(drawer: Drawer) -> None:
+def test_a_set_for_both_kinds_is_named_by_check(drawer: LoopDisks) -> None:
     (drawer.ferry.config / "jobs" / "tank.toml").write_text('engine = "zfs"\nsource = "tank/x"\ntarget = "offsite"\n')
     ended = drawer.run("check")
     assert (ended.code, "jobs/tank.toml:3" in ended.out + ended.err) == (2, True), ended

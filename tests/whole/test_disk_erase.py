@@ -15,7 +15,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.disk.enroll import EnrolledDisk, enroll_disk
 from orchestrator.runner.disk.visit import VisitContext
 from tests.whole.damage import begin_as_xfs
-from tests.whole.drawer import Drawer, missing
+from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 
@@ -30,7 +30,7 @@ def dock(tmp_path: Path) -> Iterator[VisitContext]:
         )  # fmt: skip
 
 
-def test_a_disk_that_holds_two_things_is_not_blank_and_hides_no_other(drawer: Drawer) -> None:
+def test_a_disk_that_holds_two_things_is_not_blank_and_hides_no_other(drawer: LoopDisks) -> None:
     drawer.enrolled("red")
     with drawer.image("old").open("wb") as file:
         file.truncate(64 << 20)
@@ -49,7 +49,9 @@ def test_a_disk_that_holds_two_things_is_not_blank_and_hides_no_other(drawer: Dr
 
 
 @pytest.mark.parametrize("erase", ["", str(48 << 20)])
-def test_what_appears_between_the_look_and_the_erasing_is_kept(drawer: Drawer, dock: VisitContext, erase: str) -> None:
+def test_what_appears_between_the_look_and_the_erasing_is_kept(
+    drawer: LoopDisks, dock: VisitContext, erase: str
+) -> None:
     device = drawer.blank("red")
     if erase:
         subprocess.run(["mkfs.ext4", "-q", "-L", "OLD", device], check=True)
@@ -72,7 +74,7 @@ def test_what_appears_between_the_look_and_the_erasing_is_kept(drawer: Drawer, d
     )
 
 
-def test_a_disk_that_its_jobs_could_not_use_is_not_touched(drawer: Drawer) -> None:
+def test_a_disk_that_its_jobs_could_not_use_is_not_touched(drawer: LoopDisks) -> None:
     device = drawer.blank("red")
     before = drawer.digest("red")
     ended = drawer.run(
@@ -83,7 +85,7 @@ def test_a_disk_that_its_jobs_could_not_use_is_not_touched(drawer: Drawer) -> No
     assert drawer.run("check").code == 0
 
 
-def test_data_without_a_signature_is_not_blank(drawer: Drawer) -> None:
+def test_data_without_a_signature_is_not_blank(drawer: LoopDisks) -> None:
     device = drawer.blank("red")
     with open(device, "r+b") as file:
         file.seek(-4096, 2)

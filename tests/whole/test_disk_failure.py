@@ -20,12 +20,12 @@ from orchestrator.runner.disk.visit import AttachedDisk
 from orchestrator.runner.run import run_job
 from orchestrator.views.visits import visit_lines
 from tests.disks.smart import FAILED, sata
-from tests.whole.drawer import Drawer, missing
+from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 
 
-def scanned(drawer: Drawer, verdict: bytes | None) -> tuple[dict[str, Any], str, list[str]]:
+def scanned(drawer: LoopDisks, verdict: bytes | None) -> tuple[dict[str, Any], str, list[str]]:
     """A visit where smartctl says this, None: where there is none; what was said, and how smartctl was called."""
     folder, calls = drawer.root / "bin", drawer.root / "calls"
     folder.mkdir(exist_ok=True)
@@ -38,7 +38,7 @@ def scanned(drawer: Drawer, verdict: bytes | None) -> tuple[dict[str, Any], str,
     return visit, ended.err, calls.read_text().splitlines()
 
 
-def test_what_a_disk_says_of_its_health(drawer: Drawer) -> None:
+def test_what_a_disk_says_of_its_health(drawer: LoopDisks) -> None:
     device, red = drawer.enrolled("red"), drawer.full("red")
     visit, said, calls = scanned(drawer, sata(5, smart_status={"passed": False}))
     assert (visit["ending"], visit["safe"], visit["health"], calls) == ("done", True, FAILED, [f"-j -H -A {device}"])
@@ -55,7 +55,7 @@ def test_what_a_disk_says_of_its_health(drawer: Drawer) -> None:
     assert drawer.run("disks", "--json").value["sets"][0]["ailing"] == {}
 
 
-def test_a_copy_that_would_take_too_long(drawer: Drawer, tmp_path: Path) -> None:
+def test_a_copy_that_would_take_too_long(drawer: LoopDisks, tmp_path: Path) -> None:
     """Each second here is five minutes by the clock of the run."""
     drawer.declare('visit-within = "5m"\n')
     drawer.job("photos", '[pipe]\nrate-limit = "4M"\n')

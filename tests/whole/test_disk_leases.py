@@ -1,4 +1,4 @@
-"""Who uses a disk, or waits for it, is left alone by visits; and after SAFE TO REMOVE nothing automatic touches it: real ext4."""
+"""Test that who uses a disk, or waits for it, is left alone by visits; and after SAFE TO REMOVE nothing automatic touches it: real ext4."""
 
 import contextlib
 import json
@@ -12,33 +12,33 @@ from typing import Any
 import pytest
 
 from tests.ferry import COMMAND, Ended
-from tests.whole.drawer import Drawer, missing
 from tests.whole.house import wait_until
+from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 
 
-def by_udev(drawer: Drawer, name: str) -> Ended:
-    """What udev's rule does when the disk was plugged in."""
+def by_udev(drawer: LoopDisks, name: str) -> Ended:
+    """Return what udev's rule does when the disk was plugged in."""
     return drawer.run("disks", "scan", "--identity", drawer.identity(name))
 
 
-def by_daemon(drawer: Drawer) -> Ended:
-    """What the daemon does when a run is due."""
+def by_daemon(drawer: LoopDisks) -> Ended:
+    """Return what the daemon does when a run is due."""
     return drawer.run("run", "--scheduled", "--why", "on attach; due today", "--", "photos")
 
 
-def runs(drawer: Drawer) -> list[dict[str, Any]]:
+def runs(drawer: LoopDisks) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = drawer.run("history", "photos", "--json").value["runs"]
     return found
 
 
-def replug(drawer: Drawer, name: str) -> None:
+def replug(drawer: LoopDisks, name: str) -> None:
     drawer.pull(name)
     drawer.plug(name)
 
 
-def test_a_disk_attached_by_hand_is_left_alone_until_it_is_ejected(drawer: Drawer, tmp_path: Path) -> None:
+def test_a_disk_attached_by_hand_is_left_alone_until_it_is_ejected(drawer: LoopDisks, tmp_path: Path) -> None:
     drawer.enrolled("red")
     red = drawer.full("red")
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
@@ -66,7 +66,7 @@ def test_a_disk_attached_by_hand_is_left_alone_until_it_is_ejected(drawer: Drawe
 
 
 @contextlib.contextmanager
-def restoring(drawer: Drawer, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def restoring(drawer: LoopDisks, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A restore from the attached disk that is stopped in its middle, and goes on afterwards."""
     place = drawer.mountpoint("red") / "photos"
     argv = [*COMMAND, "restore", "run", "--from", str(place), "--to", str(tmp_path / "back")]
@@ -80,7 +80,7 @@ def restoring(drawer: Drawer, tmp_path: Path) -> Iterator[subprocess.Popen[bytes
         going.wait(60)
 
 
-def test_a_restore_holds_its_disk_as_long_as_it_lives(drawer: Drawer, tmp_path: Path) -> None:
+def test_a_restore_holds_its_disk_as_long_as_it_lives(drawer: LoopDisks, tmp_path: Path) -> None:
     drawer.enrolled("red")
     red = drawer.full("red")
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
@@ -97,7 +97,7 @@ def test_a_restore_holds_its_disk_as_long_as_it_lives(drawer: Drawer, tmp_path: 
     assert drawer.run("disks", "eject", red).code == 0
 
 
-def test_a_restore_that_is_killed_holds_nothing(drawer: Drawer, tmp_path: Path) -> None:
+def test_a_restore_that_is_killed_holds_nothing(drawer: LoopDisks, tmp_path: Path) -> None:
     drawer.enrolled("red")
     red = drawer.full("red")
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
@@ -111,7 +111,7 @@ def test_a_restore_that_is_killed_holds_nothing(drawer: Drawer, tmp_path: Path) 
     assert by_udev(drawer, "red").code == 0
 
 
-def test_a_disk_that_a_restore_waits_for_is_not_visited_and_stays_on(drawer: Drawer, tmp_path: Path) -> None:
+def test_a_disk_that_a_restore_waits_for_is_not_visited_and_stays_on(drawer: LoopDisks, tmp_path: Path) -> None:
     drawer.enrolled("red")
     red = drawer.full("red")
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
@@ -132,7 +132,7 @@ def test_a_disk_that_a_restore_waits_for_is_not_visited_and_stays_on(drawer: Dra
     assert by_udev(drawer, "red").code == 0
 
 
-def test_a_restore_that_is_given_up_wants_no_disk(drawer: Drawer, tmp_path: Path) -> None:
+def test_a_restore_that_is_given_up_wants_no_disk(drawer: LoopDisks, tmp_path: Path) -> None:
     drawer.enrolled("red")
     red = drawer.full("red")
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
@@ -145,7 +145,7 @@ def test_a_restore_that_is_given_up_wants_no_disk(drawer: Drawer, tmp_path: Path
     assert by_udev(drawer, "red").code == 0
 
 
-def test_after_safe_nothing_automatic_touches_a_disk_until_it_was_away(drawer: Drawer) -> None:
+def test_after_safe_nothing_automatic_touches_a_disk_until_it_was_away(drawer: LoopDisks) -> None:
     drawer.job("mail")
     drawer.enrolled("red")
     red = drawer.full("red")
@@ -169,7 +169,7 @@ def test_after_safe_nothing_automatic_touches_a_disk_until_it_was_away(drawer: D
     assert len(runs(drawer)) > before
 
 
-def test_daemon_and_udev_meet_at_a_plugged_in_disk_and_one_of_them_visits_it(drawer: Drawer) -> None:
+def test_daemon_and_udev_meet_at_a_plugged_in_disk_and_one_of_them_visits_it(drawer: LoopDisks) -> None:
     drawer.job("mail")
     drawer.enrolled("red")
     visit = drawer.scan()["visits"]["red"]

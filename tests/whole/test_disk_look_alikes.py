@@ -9,20 +9,20 @@ import pytest
 
 from orchestrator.disks.marker import FILE
 from tests.hostile.forgery import rewrite, text_of
-from tests.whole.drawer import Drawer, missing
+from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 LOOKS = "looks like {}: its marker says that it is ours, and does not have the tag of this host's key"
 
 
-def visited(drawer: Drawer, name: str = "red") -> dict[str, object]:
+def visited(drawer: LoopDisks, name: str = "red") -> dict[str, object]:
     drawer.enrolled(name)
     visit = drawer.scan()["visits"][name]
     assert visit["ending"] == "done", visit
     return json.loads(marker_of(drawer, name))  # type: ignore[no-any-return]
 
 
-def marker_of(drawer: Drawer, name: str, write: str | None = None) -> str:
+def marker_of(drawer: LoopDisks, name: str, write: str | None = None) -> str:
     """The marker on a disk, looked at and replaced behind poolferry's back."""
     place = drawer.root / "behind"
     place.mkdir(exist_ok=True)
@@ -35,21 +35,21 @@ def marker_of(drawer: Drawer, name: str, write: str | None = None) -> str:
         subprocess.run(["umount", str(place)], check=True)
 
 
-def make_look_alike(drawer: Drawer, marker: dict[str, object], *more: str) -> None:
+def make_look_alike(drawer: LoopDisks, marker: dict[str, object], *more: str) -> None:
     """A filesystem of somebody else's with this marker, plugged in as `fake`."""
     drawer.blank("fake")
     subprocess.run(["mkfs.ext4", "-q", "-F", *more, drawer.loops["fake"]], check=True, capture_output=True)
     marker_of(drawer, "fake", json.dumps(marker))
 
 
-def identity(drawer: Drawer, name: str) -> str:
+def identity(drawer: LoopDisks, name: str) -> str:
     done = subprocess.run(
         ["blkid", "-o", "value", "-s", "UUID", drawer.loops[name]], check=True, capture_output=True, text=True
     )
     return done.stdout.strip()
 
 
-def refused(drawer: Drawer) -> dict[str, object]:
+def refused(drawer: LoopDisks) -> dict[str, object]:
     """The visit of the only disk that is here: it was refused, and not a bit of it is another."""
     (name,) = drawer.loops
     before = drawer.digest(name)
@@ -60,7 +60,7 @@ def refused(drawer: Drawer) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("forged", ["no tag", "next visit", "other tag"])
-def test_a_marker_made_from_what_everybody_can_read_is_named(drawer: Drawer, forged: str) -> None:
+def test_a_marker_made_from_what_everybody_can_read_is_named(drawer: LoopDisks, forged: str) -> None:
     """It even has the filesystem's identity, which stands in targets.toml and on each page of a kit."""
     marker = visited(drawer)
     uuid, tag = identity(drawer, "red"), str(marker["authentication"])
@@ -87,7 +87,7 @@ def test_a_marker_made_from_what_everybody_can_read_is_named(drawer: Drawer, for
     assert "looks like" not in drawer.run("disks").out
 
 
-def test_the_whole_marker_on_another_filesystem_is_a_disk_of_somebody_else(drawer: Drawer) -> None:
+def test_the_whole_marker_on_another_filesystem_is_a_disk_of_somebody_else(drawer: LoopDisks) -> None:
     marker = visited(drawer)
     drawer.pull("red")
     make_look_alike(drawer, marker)
@@ -96,7 +96,7 @@ def test_the_whole_marker_on_another_filesystem_is_a_disk_of_somebody_else(drawe
     assert drawer.digest("fake") == before
 
 
-def test_the_marker_of_one_disk_on_another_one_of_ours(drawer: Drawer) -> None:
+def test_the_marker_of_one_disk_on_another_one_of_ours(drawer: LoopDisks) -> None:
     marker = visited(drawer)
     drawer.pull("red")
     visited(drawer, "blue")
@@ -104,7 +104,7 @@ def test_the_marker_of_one_disk_on_another_one_of_ours(drawer: Drawer) -> None:
     assert LOOKS.format(drawer.full("blue")) in str(refused(drawer)["why"])
 
 
-def test_a_disk_of_an_earlier_version_gets_its_tag_once(drawer: Drawer) -> None:
+def test_a_disk_of_an_earlier_version_gets_its_tag_once(drawer: LoopDisks) -> None:
     marker = visited(drawer)
     del marker["authentication"]
     marker_of(drawer, "red", json.dumps(marker))
@@ -119,7 +119,7 @@ def test_a_disk_of_an_earlier_version_gets_its_tag_once(drawer: Drawer) -> None:
     assert LOOKS.format(drawer.full("red")) in str(refused(drawer)["why"]), "only once"
 
 
-def test_with_a_lost_state_a_disk_is_accepted_by_its_owner(drawer: Drawer) -> None:
+def test_with_a_lost_state_a_disk_is_accepted_by_its_owner(drawer: LoopDisks) -> None:
     marker = visited(drawer)
     shutil.rmtree(drawer.ferry.state)
     drawer.ferry.state.mkdir(mode=0o700)
@@ -134,7 +134,7 @@ def test_with_a_lost_state_a_disk_is_accepted_by_its_owner(drawer: Drawer) -> No
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
 
 
-def test_a_key_that_others_can_read_marks_no_disk(drawer: Drawer) -> None:
+def test_a_key_that_others_can_read_marks_no_disk(drawer: LoopDisks) -> None:
     visited(drawer)
     (drawer.ferry.state / "authentication.key").chmod(0o644)
     visit = refused(drawer)
@@ -142,7 +142,7 @@ def test_a_key_that_others_can_read_marks_no_disk(drawer: Drawer) -> None:
     assert "chmod 600" in str(visit["hint"])
 
 
-def test_the_key_is_in_no_kit_of_a_disk(drawer: Drawer) -> None:
+def test_the_key_is_in_no_kit_of_a_disk(drawer: LoopDisks) -> None:
     visited(drawer)
     secret = json.loads((drawer.ferry.state / "authentication.key").read_text())["key"]
     image = Path(drawer.image("red")).read_bytes()
@@ -150,7 +150,7 @@ def test_the_key_is_in_no_kit_of_a_disk(drawer: Drawer) -> None:
     assert bytes.fromhex(secret) not in image
 
 
-def test_a_forged_manifest_on_a_disk_is_named_when_its_turn_to_be_read_comes(drawer: Drawer) -> None:
+def test_a_forged_manifest_on_a_disk_is_named_when_its_turn_to_be_read_comes(drawer: LoopDisks) -> None:
     drawer.declare('verify = "1G"\n')
     drawer.enrolled("red")
     visited_once = drawer.scan()["visits"]["red"]

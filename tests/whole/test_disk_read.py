@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.whole.drawer import Drawer, missing
+from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 PIECE = 100_000
 
 
 @pytest.fixture
-def drawer(tmp_path: Path) -> Iterator[Drawer]:
-    made = Drawer(tmp_path)
+def drawer(tmp_path: Path) -> Iterator[LoopDisks]:
+    made = LoopDisks(tmp_path)
     for old in made.source.iterdir():
         old.unlink()
     for number in range(6):
@@ -26,12 +26,12 @@ def drawer(tmp_path: Path) -> Iterator[Drawer]:
     made.close()
 
 
-def visit(drawer: Drawer) -> dict[str, Any]:
+def visit(drawer: LoopDisks) -> dict[str, Any]:
     found: dict[str, Any] = drawer.scan()["visits"]["red"]
     return found
 
 
-def test_short_visits_read_everything_in_the_end_and_begin_anew(drawer: Drawer) -> None:
+def test_short_visits_read_everything_in_the_end_and_begin_anew(drawer: LoopDisks) -> None:
     told = [visit(drawer)["read"][0] for _ in range(4)]
     assert [each["outcome"] for each in told] == ["done"] * 4
     assert "some of it was never read" in told[0]["why"]
@@ -42,7 +42,7 @@ def test_short_visits_read_everything_in_the_end_and_begin_anew(drawer: Drawer) 
     assert "  read again: all of it, the oldest part " in drawer.run("disks", "show", drawer.full("red")).out
 
 
-def flip(drawer: Drawer, name: str) -> None:
+def flip(drawer: LoopDisks, name: str) -> None:
     """One bit of a copy, as an old disk does it: neither its size nor its time tells."""
     place = drawer.root / "behind"
     place.mkdir(exist_ok=True)
@@ -58,7 +58,7 @@ def flip(drawer: Drawer, name: str) -> None:
         subprocess.run(["umount", place], check=True)
 
 
-def test_rot_is_found_by_the_visit_that_comes_to_it_and_is_mended_by_the_next(drawer: Drawer) -> None:
+def test_rot_is_found_by_the_visit_that_comes_to_it_and_is_mended_by_the_next(drawer: LoopDisks) -> None:
     assert visit(drawer)["ending"] == "done"
     flip(drawer, "5.bin")
     assert visit(drawer)["ending"] == "done", "its turn has not come"
@@ -72,7 +72,7 @@ def test_rot_is_found_by_the_visit_that_comes_to_it_and_is_mended_by_the_next(dr
     assert drawer.run("verify", "photos", "--json").value["outcome"] == "done", "the newest point has a good copy"
 
 
-def test_the_same_budget_holds_for_a_visit_of_one_job_alone(drawer: Drawer) -> None:
+def test_the_same_budget_holds_for_a_visit_of_one_job_alone(drawer: LoopDisks) -> None:
     ended = drawer.run("run", "photos")
     assert "read 195.3 KiB again" in ended.out
     assert ended.out.index("read 195.3 KiB again") < (ended.out + ended.err).index("SAFE TO REMOVE")

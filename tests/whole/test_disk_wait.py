@@ -2,17 +2,17 @@
 
 import pytest
 
-from tests.whole.drawer import Drawer, missing
 from tests.whole.house import wait_until
+from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 
 
-def overdue(drawer: Drawer) -> list[str]:
+def overdue(drawer: LoopDisks) -> list[str]:
     return sorted(drawer.run("disks", "--json").value["sets"][0]["overdue"])
 
 
-def test_disks_that_are_away(drawer: Drawer) -> None:
+def test_disks_that_are_away(drawer: LoopDisks) -> None:
     for name in ("red", "blue"):
         drawer.enrolled(name)
     red, blue = drawer.full("red"), drawer.full("blue")

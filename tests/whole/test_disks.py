@@ -12,13 +12,13 @@ import pytest
 from orchestrator.domain.rotation import Disk
 from orchestrator.runner.locks import lock_visit
 from tests.ferry import COMMAND
-from tests.whole.drawer import Drawer, missing
 from tests.whole.house import wait_until
+from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 
 
-def test_without_a_disk_a_job_waits_and_asks_for_one(drawer: Drawer) -> None:
+def test_without_a_disk_a_job_waits_and_asks_for_one(drawer: LoopDisks) -> None:
     ended = drawer.run("run", "photos", "--json")
     assert (ended.code, ended.value["outcome"]) == (75, "waiting")
     assert ended.value["why"] == "no disk of the set offsite is here"
@@ -31,7 +31,7 @@ def test_without_a_disk_a_job_waits_and_asks_for_one(drawer: Drawer) -> None:
     assert drawer.run("status").code == 0, "to wait is no failure"
 
 
-def test_two_disks_take_turns_each_with_its_own_points(drawer: Drawer) -> None:
+def test_two_disks_take_turns_each_with_its_own_points(drawer: LoopDisks) -> None:
     for name in ("red", "blue"):
         drawer.enrolled(name)
         drawer.pull(name)
@@ -56,7 +56,7 @@ def test_two_disks_take_turns_each_with_its_own_points(drawer: Drawer) -> None:
     assert visit["runs"][0]["moved_bytes"] < 1000, "what was on the disk already is not copied again"
 
 
-def test_all_jobs_of_the_set_run_in_one_visit_and_a_second_has_nothing_to_do(drawer: Drawer) -> None:
+def test_all_jobs_of_the_set_run_in_one_visit_and_a_second_has_nothing_to_do(drawer: LoopDisks) -> None:
     drawer.job("mail")
     drawer.enrolled("red")
     visit = drawer.scan()["visits"]["red"]
@@ -69,7 +69,7 @@ def test_all_jobs_of_the_set_run_in_one_visit_and_a_second_has_nothing_to_do(dra
     assert shown["visits"] == 2
 
 
-def test_a_copy_beside_its_disk_shuts_both_out(drawer: Drawer) -> None:
+def test_a_copy_beside_its_disk_shuts_both_out(drawer: LoopDisks) -> None:
     drawer.enrolled("red")
     drawer.pull("red")
     drawer.image("copy").write_bytes(drawer.image("red").read_bytes())
@@ -83,7 +83,7 @@ def test_a_copy_beside_its_disk_shuts_both_out(drawer: Drawer) -> None:
     assert "is there twice" in drawer.run("run", "photos").out
 
 
-def turned_away(drawer: Drawer, state: str, says: str) -> None:
+def turned_away(drawer: LoopDisks, state: str, says: str) -> None:
     """The disk is not used, for this reason, and not a bit of it changes."""
     before = drawer.digest("red")
     visit = drawer.scan()["visits"]["red"]
@@ -97,7 +97,7 @@ def turned_away(drawer: Drawer, state: str, says: str) -> None:
     assert says in ended.value["why"]
 
 
-def test_an_older_copy_of_a_disk_is_turned_away(drawer: Drawer) -> None:
+def test_an_older_copy_of_a_disk_is_turned_away(drawer: LoopDisks) -> None:
     drawer.enrolled("red")
     older = drawer.image("red").read_bytes()
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
@@ -117,7 +117,7 @@ def test_an_older_copy_of_a_disk_is_turned_away(drawer: Drawer) -> None:
     ],
 )
 def test_a_disk_that_is_not_proved_is_turned_away_until_it_is_readopted(
-    drawer: Drawer, more: dict[str, object], state: str, says: str
+    drawer: LoopDisks, more: dict[str, object], state: str, says: str
 ) -> None:
     drawer.enrolled("red")
     drawer.edit_marker("red", **more)
@@ -126,7 +126,7 @@ def test_a_disk_that_is_not_proved_is_turned_away_until_it_is_readopted(
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
 
 
-def test_a_disk_that_can_only_be_read_is_told(drawer: Drawer) -> None:
+def test_a_disk_that_can_only_be_read_is_told(drawer: LoopDisks) -> None:
     drawer.enrolled("red")
     drawer.pull("red")
     drawer.plug("red", read_only=True)
@@ -134,7 +134,7 @@ def test_a_disk_that_can_only_be_read_is_told(drawer: Drawer) -> None:
     assert (found["state"], "can only be read" in found["why"]) == ("read-only", True)
 
 
-def test_a_disk_whose_marker_another_visit_reads_is_not_said_to_be_read_only(drawer: Drawer) -> None:
+def test_a_disk_whose_marker_another_visit_reads_is_not_said_to_be_read_only(drawer: LoopDisks) -> None:
     drawer.enrolled("red")
     drawer.pull("red")
     device = drawer.plug("red")
@@ -150,7 +150,7 @@ def test_a_disk_whose_marker_another_visit_reads_is_not_said_to_be_read_only(dra
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
 
 
-def test_a_disk_that_somebody_else_mounted_is_left_alone(drawer: Drawer) -> None:
+def test_a_disk_that_somebody_else_mounted_is_left_alone(drawer: LoopDisks) -> None:
     device = drawer.enrolled("red")
     place = drawer.root / "theirs"
     place.mkdir()
@@ -163,7 +163,7 @@ def test_a_disk_that_somebody_else_mounted_is_left_alone(drawer: Drawer) -> None
         subprocess.run(["umount", place], check=True)
 
 
-def test_a_held_disk_is_not_enrolled_and_not_a_bit_changes(drawer: Drawer) -> None:
+def test_a_held_disk_is_not_enrolled_and_not_a_bit_changes(drawer: LoopDisks) -> None:
     device = drawer.blank("red")
     subprocess.run(["mkfs.ext4", "-q", "-L", "PHOTOS", device], check=True)
     before = drawer.digest("red")
@@ -176,7 +176,7 @@ def test_a_held_disk_is_not_enrolled_and_not_a_bit_changes(drawer: Drawer) -> No
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
 
 
-def test_a_disk_with_a_filesystem_is_adopted_with_all_that_is_on_it(drawer: Drawer) -> None:
+def test_a_disk_with_a_filesystem_is_adopted_with_all_that_is_on_it(drawer: LoopDisks) -> None:
     device = drawer.blank("red")
     subprocess.run(["mkfs.ext4", "-q", device], check=True)
     place = drawer.root / "theirs"
@@ -195,7 +195,7 @@ def test_a_disk_with_a_filesystem_is_adopted_with_all_that_is_on_it(drawer: Draw
             assert drawer.scan()["visits"]["red"]["ending"] == "done"
 
 
-def test_a_disk_that_is_still_used_is_never_said_to_be_safe(drawer: Drawer) -> None:
+def test_a_disk_that_is_still_used_is_never_said_to_be_safe(drawer: LoopDisks) -> None:
     hook = drawer.root / "stay"
     hook.write_text(f"#!/bin/sh\ncd {drawer.mountpoint('red')} && setsid sleep 60 >/dev/null 2>&1 </dev/null &\n")
     hook.chmod(0o755)
@@ -227,7 +227,7 @@ def holding(device: str, seconds: float, then: str) -> list[str]:
 
 
 @pytest.mark.namespace
-def test_a_disk_that_is_held_a_little_longer_is_waited_for(drawer: Drawer) -> None:
+def test_a_disk_that_is_held_a_little_longer_is_waited_for(drawer: LoopDisks) -> None:
     """By a process with a copy of all mounts, as each service with a private /tmp has one: unmounting here does not reach there."""
     device, place = drawer.enrolled("red"), drawer.root / "elsewhere"
     place.mkdir()
@@ -241,7 +241,7 @@ def test_a_disk_that_is_held_a_little_longer_is_waited_for(drawer: Drawer) -> No
 
 
 @pytest.mark.namespace
-def test_a_disk_that_is_mounted_in_another_namespace_is_never_said_to_be_safe(drawer: Drawer) -> None:
+def test_a_disk_that_is_mounted_in_another_namespace_is_never_said_to_be_safe(drawer: LoopDisks) -> None:
     started, hook = drawer.root / "started", drawer.root / "hold"
     hold = shlex.join(holding(drawer.enrolled("red"), 60, f"echo $$ >{started}"))
     hook.write_text(f"#!/bin/sh\n{hold} >/dev/null 2>&1 </dev/null &\nuntil [ -s {started} ]; do sleep 0.1; done\n")
@@ -260,7 +260,7 @@ def test_a_disk_that_is_mounted_in_another_namespace_is_never_said_to_be_safe(dr
     assert (ended.code, "SAFE TO REMOVE" in ended.out) == (0, True), ended
 
 
-def test_a_lost_disk_is_not_asked_for_and_its_copies_count_no_more(drawer: Drawer) -> None:
+def test_a_lost_disk_is_not_asked_for_and_its_copies_count_no_more(drawer: LoopDisks) -> None:
     drawer.enrolled("red")
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
     drawer.pull("red")
@@ -278,7 +278,7 @@ def test_a_lost_disk_is_not_asked_for_and_its_copies_count_no_more(drawer: Drawe
     assert drawer.scan()["visits"]["red"]["runs"][0]["outcome"] == "nothing-to-do"
 
 
-def test_a_lost_history_does_not_make_a_disk_unusable(drawer: Drawer) -> None:
+def test_a_lost_history_does_not_make_a_disk_unusable(drawer: LoopDisks) -> None:
     drawer.enrolled("red")
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
     (drawer.ferry.state / "history.sqlite").unlink()
@@ -286,7 +286,7 @@ def test_a_lost_history_does_not_make_a_disk_unusable(drawer: Drawer) -> None:
     assert (visit["ending"], visit["runs"][0]["outcome"]) == ("done", "nothing-to-do")
 
 
-def test_hooks_hear_of_a_disk_that_came_and_of_one_that_may_go(drawer: Drawer) -> None:
+def test_hooks_hear_of_a_disk_that_came_and_of_one_that_may_go(drawer: LoopDisks) -> None:
     hook, heard = drawer.root / "hear", drawer.root / "heard"
     hook.write_text(f'#!/bin/sh\necho "$POOLFERRY_EVENT $POOLFERRY_DISK $POOLFERRY_WHY" >>{heard}\n')
     hook.chmod(0o755)
@@ -299,7 +299,7 @@ def test_hooks_hear_of_a_disk_that_came_and_of_one_that_may_go(drawer: Drawer) -
     assert heard.read_text().count("disk-safe") == 2
 
 
-def test_a_disk_is_attached_by_hand_to_restore_from_it(drawer: Drawer) -> None:
+def test_a_disk_is_attached_by_hand_to_restore_from_it(drawer: LoopDisks) -> None:
     drawer.enrolled("red")
     drawer.scan()
     red, back = drawer.full("red"), drawer.root / "back"
@@ -313,7 +313,7 @@ def test_a_disk_is_attached_by_hand_to_restore_from_it(drawer: Drawer) -> None:
     assert not drawer.mounted("red")
 
 
-def test_a_disk_is_verified_in_a_visit_of_its_own(drawer: Drawer) -> None:
+def test_a_disk_is_verified_in_a_visit_of_its_own(drawer: LoopDisks) -> None:
     assert drawer.run("verify", "photos").code == 75
     drawer.enrolled("red")
     drawer.scan()
@@ -321,7 +321,7 @@ def test_a_disk_is_verified_in_a_visit_of_its_own(drawer: Drawer) -> None:
     assert not drawer.mounted("red")
 
 
-def test_a_job_is_not_run_again_within_its_interval_or_while_it_rests(drawer: Drawer) -> None:
+def test_a_job_is_not_run_again_within_its_interval_or_while_it_rests(drawer: LoopDisks) -> None:
     drawer.job("photos", 'on = "attach"\nmin-interval = "1h"\n')
     drawer.job("mail")
     drawer.enrolled("red")
@@ -331,7 +331,7 @@ def test_a_job_is_not_run_again_within_its_interval_or_while_it_rests(drawer: Dr
     assert (visit["runs"], visit["ending"], visit["safe"]) == ([], "done", True)
 
 
-def test_what_udev_tells_of_other_disks_is_nobodys_business(drawer: Drawer) -> None:
+def test_what_udev_tells_of_other_disks_is_nobodys_business(drawer: LoopDisks) -> None:
     drawer.enrolled("red")
     ended = drawer.run("disks", "scan", "--identity", "00000000-0000-4000-8000-000000000000")
     assert (ended.code, ended.out, ended.err) == (0, "", "")
@@ -341,7 +341,7 @@ def test_what_udev_tells_of_other_disks_is_nobodys_business(drawer: Drawer) -> N
     assert "SAFE TO REMOVE" in drawer.run("disks", "scan", "--identity", disk["identity"].upper()).out
 
 
-def test_status_shows_the_members_and_is_late_by_name(drawer: Drawer) -> None:
+def test_status_shows_the_members_and_is_late_by_name(drawer: LoopDisks) -> None:
     drawer.enrolled("red")
     drawer.scan()
     drawer.enrolled("blue")
@@ -356,7 +356,7 @@ def test_status_shows_the_members_and_is_late_by_name(drawer: Drawer) -> None:
     assert f"no whole copy on disk {drawer.full('red')} for" in drawer.run("status").out
 
 
-def test_a_visit_that_is_asked_to_stop_lets_the_disk_go_and_the_next_goes_on(drawer: Drawer) -> None:
+def test_a_visit_that_is_asked_to_stop_lets_the_disk_go_and_the_next_goes_on(drawer: LoopDisks) -> None:
     (drawer.source / "large").write_bytes(bytes(range(256)) * (20 << 12))
     drawer.job("photos", '[pipe]\nrate-limit = "2M"\n')
     drawer.enrolled("red")
@@ -372,7 +372,7 @@ def test_a_visit_that_is_asked_to_stop_lets_the_disk_go_and_the_next_goes_on(dra
     assert (visit["ending"], visit["runs"][0]["resumed"]) == ("done", True)
 
 
-def test_two_visits_of_one_disk_do_not_meet(drawer: Drawer) -> None:
+def test_two_visits_of_one_disk_do_not_meet(drawer: LoopDisks) -> None:
     (drawer.source / "large").write_bytes(bytes(range(256)) * (20 << 12))
     drawer.job("photos", '[pipe]\nrate-limit = "4M"\n')
     drawer.enrolled("red")
@@ -386,7 +386,7 @@ def test_two_visits_of_one_disk_do_not_meet(drawer: Drawer) -> None:
     assert (visit["ending"], visit["safe"]) == ("done", True)
 
 
-def test_a_disk_that_stays_away_is_overdue_by_its_name_and_its_return_ends_it(drawer: Drawer) -> None:
+def test_a_disk_that_stays_away_is_overdue_by_its_name_and_its_return_ends_it(drawer: LoopDisks) -> None:
     hook, heard = drawer.root / "hear", drawer.root / "heard"
     hook.write_text(f'#!/bin/sh\necho "$POOLFERRY_EVENT $POOLFERRY_DISK: $POOLFERRY_WHY" >>{heard}\n')
     hook.chmod(0o755)

@@ -4,12 +4,12 @@ import shlex
 
 import pytest
 
-from tests.whole.drawer import Drawer, missing
+from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 
 
-def test_the_disk_that_is_here_is_drilled(drawer: Drawer) -> None:
+def test_the_disk_that_is_here_is_drilled(drawer: LoopDisks) -> None:
     drawer.job("photos", '[drill]\nevery = "7d"\n')
     drawer.enrolled("red")
     drawer.enrolled("blue")
@@ -27,7 +27,7 @@ def test_the_disk_that_is_here_is_drilled(drawer: Drawer) -> None:
     assert not drawer.mounted("blue")
 
 
-def test_which_disk_to_fetch_from_where(drawer: Drawer) -> None:
+def test_which_disk_to_fetch_from_where(drawer: LoopDisks) -> None:
     for name in ("red", "blue"):
         drawer.enrolled(name)
         assert drawer.run("run", "photos").code == 0

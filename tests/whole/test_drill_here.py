@@ -13,12 +13,12 @@ from tests.whole.house import House, Ran, facts, kill, rsyncs, strays, wait_unti
 
 
 def scratch(house: House) -> Path:
-    """Where drills of this house bring back."""
+    """Return where drills of this house bring back."""
     return house.state / "drill" / "poolferry-drill-photos"
 
 
 def arrived(house: House) -> bool:
-    """Whether some bytes of the large file have been brought back."""
+    """Return whether some bytes of the large file have been brought back."""
     return any(path.stat().st_size > 0 for path in scratch(house).rglob("*large*"))
 
 

@@ -1,4 +1,4 @@
-"""What is said of damaged files: where the same bytes are, and the command that brings them back, which is then run."""
+"""Test what is said of damaged files: where the same bytes are, and the command that brings them back, which is then run."""
 
 import os
 import shlex
@@ -9,7 +9,7 @@ from tests.whole.house import House
 
 
 def healed(house: House, *command: str) -> dict[str, Any]:
-    """What one command says of the only damaged file."""
+    """Return what one command says of the only damaged file."""
     read = house.call(*command, "photos")
     assert (read.code, read.outcome) == (1, "failed"), read
     (hint,) = read["heal"]

@@ -1,4 +1,4 @@
-"""Where the same bytes are, when copies lie on a host, or on disks that are away; and the command that brings them back."""
+"""Test where the same bytes are, when copies lie on a host, or on disks that are away; and the command that brings them back."""
 
 import os
 import shlex
@@ -30,7 +30,7 @@ NAMES = ("plain", "[a]*.$^\\", "new\nline\ttab", "-e x", "latin-\udce9")
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """What the host was asked to do, one line each."""
+    """Return what the host was asked to do, one line each."""
     return tmp_path / "asked"
 
 
@@ -135,7 +135,7 @@ def rotating(house: House, *disks: str) -> None:
 
 
 def test_the_disk_to_plug_in_is_named(house: House) -> None:
-    """What lies on it is known by history alone: a point that is younger than the file, and older than the damaged one."""
+    """Its content is known by history alone: a point that is younger than the file, and older than the damaged one."""
     now = datetime.now(UTC).replace(microsecond=0)
     house.write("old", "first")
     os.utime(house.source / "old", (now.timestamp() - 7 * 86400,) * 2)

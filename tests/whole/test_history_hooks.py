@@ -19,7 +19,7 @@ def hook(house: House, name: str, body: str) -> Path:
 
 
 def called(house: House, run: Any) -> list[dict[str, Any]]:
-    """What is kept of the hooks of a run."""
+    """Return what is kept of the hooks of a run."""
     return list(house.call("show", str(run["run"]))["hooks"])
 
 

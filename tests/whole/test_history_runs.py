@@ -1,4 +1,4 @@
-"""What is remembered of runs: through kills, on the target, and without it."""
+"""Test what is remembered of runs: through kills, on the target, and without it."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What could not be read makes a run incomplete, what went away while it was copied does not; either is named."""
+"""Test that what could not be read makes a run incomplete, what went away while it was copied does not; either is named."""
 
 import os
 import random

@@ -16,13 +16,13 @@ def mirrored(house: House, **rsync: object) -> str:
 
 
 def tree(house: House) -> dict[bytes, tuple[object, ...]]:
-    """What the mirror holds, but for our own folder; the root's own time is not compared."""
+    """Return what the mirror holds, but for our own folder; the root's own time is not compared."""
     found = facts(house.target)
     return {path: told for path, told in found.items() if path and not path.startswith(b"/.poolferry")}
 
 
 def source(house: House) -> dict[bytes, tuple[object, ...]]:
-    """What the source holds, its root left out."""
+    """Return what the source holds, its root left out."""
     return {path: told for path, told in facts(house.source).items() if path}
 
 
@@ -104,7 +104,7 @@ def test_what_a_stranger_did_to_a_mirror_is_set_right(house: House) -> None:
 
 
 def half_written(house: House) -> int:
-    """How much of the large file is there, in its place or in our own folder."""
+    """Return how much of the large file is there, in its place or in our own folder."""
     return sum(path.stat().st_size for path in house.target.rglob("*big*") if path.is_file() and "AbC" not in path.name)
 
 

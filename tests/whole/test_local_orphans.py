@@ -1,4 +1,4 @@
-"""What an interrupted copy left, made by hand: half-copied files are used where that is right, and never trusted."""
+"""Test what an interrupted copy left, made by hand: half-copied files are used where that is right, and never trusted."""
 
 import os
 from pathlib import Path
@@ -204,7 +204,7 @@ def test_a_work_tree_that_was_changed_by_a_stranger_is_not_believed(house: House
 
 
 def noted(house: House, content: bytes) -> None:
-    """What the sender notes of a file whose last bytes the receiver did not get any more."""
+    """Note a file as the sender does whose last bytes the receiver did not get any more."""
     import xxhash
 
     line = b"pf:>f+++++++++|%d|%d|%b|big\n" % (

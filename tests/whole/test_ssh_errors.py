@@ -1,4 +1,4 @@
-"""What can be wrong with a host: each fault has its own sentence and its own cure, and nothing is written."""
+"""Test what can be wrong with a host: each fault has its own sentence and its own cure, and nothing is written."""
 
 import os
 import subprocess

@@ -50,7 +50,7 @@ V327, V350 = JSON % (b"3.2.7", b"31.0"), JSON % (b"3.5.0", b"32.0")
 
 
 def program(text: bytes) -> RsyncProgram:
-    """What a text tells."""
+    """Return what a text tells."""
     parsed = parse_program(text)
     assert parsed is not None
     return parsed

@@ -1,4 +1,4 @@
-"""What a target cannot store is named, and lost only by consent; its copies are verified against the source all the same."""
+"""Test that what a target cannot store is named, and lost only by consent; its copies are verified against the source all the same."""
 
 import os
 import subprocess

@@ -218,7 +218,7 @@ def test_a_damaged_manifest_proves_nothing(house: House) -> None:
 
 
 def check_sums(tree: Path, sums: Path) -> "subprocess.CompletedProcess[bytes]":
-    """What a rescue system would type."""
+    """Return what a rescue system would type."""
     return subprocess.run(["sha256sum", "-c", "--strict", "--quiet", sums], cwd=tree, capture_output=True)
 
 

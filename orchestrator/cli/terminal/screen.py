@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from orchestrator import compose
 from orchestrator.app.settings import ProgressOutput, Settings, Subscriber
-from orchestrator.domain.former_keys import with_former_keys
 from orchestrator.domain.names import make_printable
 
 if TYPE_CHECKING:
@@ -55,7 +54,9 @@ def print_painted_lines(lines: Iterable[str]) -> None:
 
 def print_json(value: Mapping[str, Any]) -> None:
     """Print the one JSON object of a command to stdout."""
-    import json  # --help must not wait for it
+    import json  # --help must wait for neither
+
+    from orchestrator.domain.run_values import with_former_keys
 
     _write(sys.stdout, json.dumps(with_former_keys({"format": 1, **value}), indent=2))
 

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Plan, Step
+from orchestrator.domain.plan import Plan, Refusal, Step
 from orchestrator.domain.point import Changes, RestorePoint
-from orchestrator.engines.contract.engine import ProgressMeter, SkippedEntries, StageResults
+from orchestrator.domain.rotation import IncrementBase
+from orchestrator.engines.contract.engine import ProgressMeter, RunRequest, SkippedEntries, StageResults
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
@@ -130,3 +131,19 @@ class SilentMeter:
     def moved(self) -> int | None:
         """Return None: nothing was moved."""
         return None
+
+
+class Forecaster(Protocol):
+    """An engine that records on the source what each pool has, so that the next copy can be predicted in its absence."""
+
+    def bases(self, job: Job, pool_guid: int, reader: Reader) -> "tuple[IncrementBase, ...]":
+        """Return the base of the next copy for each dataset of the source."""
+        ...
+
+
+class SpaceChecker(Protocol):
+    """An engine that can find out before a copy that its target has not enough free space."""
+
+    def check_space(self, job: Job, world: Any, plan: Plan, request: RunRequest, reader: Reader) -> Plan | Refusal:
+        """Return the plan, with a warning if it may not fit; or a refusal with what could be removed there. Raises: Stopped."""
+        ...

@@ -12,7 +12,7 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_size
 from orchestrator.process.stop import StopRequest
 from orchestrator.runner.locks import lock_destination
-from orchestrator.trees.ownership import writable_by_others
+from orchestrator.trees.beneath import writable_by_others
 
 MARKER = "poolferry-drill"
 _SPARE = 64 << 20

@@ -21,7 +21,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.decide import with_sizes
 from orchestrator.runner.execute import partial_refusal
-from orchestrator.runner.incomplete_points import missing_parts
+from orchestrator.runner.problems import missing_parts
 from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.source_state import remember_state

@@ -1,7 +1,8 @@
 """Export of a point's digests as a file for `sha256sum -c`; the digests of its manifest are verified meanwhile."""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
@@ -16,8 +17,7 @@ from orchestrator.runner.manifests import require_authentic, run_workers
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, fetch_file
 from orchestrator.runner.verify.read_files import describe_counts
 from orchestrator.verify.build import DigestSpool
-from orchestrator.verify.export import write_sums
-from orchestrator.verify.manifest import read_manifest
+from orchestrator.verify.manifest import read_manifest, rename_whole
 from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.results import ResultCollector
 
@@ -91,3 +91,33 @@ def _read(
                 hint=f"poolferry verify {journal.job.name}",
             )
         yield from spool.named()
+
+
+_SPECIAL = re.compile(rb"[\\\n\r]")
+_SHORT = {b"\\": b"\\\\", b"\n": b"\\n", b"\r": b"\\r"}
+
+
+def write_sums(path: str, digests: Iterable[tuple[bytes, str]]) -> int:
+    """Write a file as sha256sum does, for `sha256sum -c` in the root of the tree; return the number of lines.
+
+    `digests`: paths and "sha256:…". Raises: ValueError for another algorithm · OSError.
+    """
+    part = f"{path}.part"
+    count = 0
+    with open(part, "wb") as file:
+        for name, digest in digests:
+            file.write(format_sum(name, digest))
+            count += 1
+        file.flush()
+        os.fsync(file.fileno())
+    rename_whole(part, path)
+    return count
+
+
+def format_sum(name: bytes, digest: str) -> bytes:
+    """Return one line, newline included; a backslash at its start marks an escaped name."""
+    algorithm, _, plain = digest.partition(":")
+    if algorithm != "sha256":
+        raise ValueError(f"sha256sum knows nothing of {algorithm}")
+    shown = _SPECIAL.sub(lambda match: _SHORT[match[0]], name)
+    return b"%b%b  ./%b\n" % (b"\\" if shown != name else b"", plain.encode("ascii"), shown)

@@ -26,10 +26,9 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.disk.state import READING
 from orchestrator.runner.disk.visit import BudgetReadResult
-from orchestrator.runner.incomplete_points import missing_parts
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
-from orchestrator.runner.problems import see_points
+from orchestrator.runner.problems import missing_parts, see_points
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, error_evidence, fetch_file, run_small
 from orchestrator.runner.verify.read_files import (
     describe_counts,

@@ -52,7 +52,7 @@ def scan(state: str = "finished", *, kind: str = "scrub", ago: float = DAY, **mo
 
 
 def status(*devices: Vdev, **more: Any) -> PoolStatus:
-    """What `zpool status` tells of tank; a sound mirror where no devices are told."""
+    """Return what `zpool status` tells of tank; a sound mirror where no devices are told."""
     sound = PoolStatus(
         name="tank", state="ONLINE", says="", action="", scan=scan(), devices=devices or (MIRROR,), errors=0
     )  # fmt: skip
@@ -85,5 +85,5 @@ def failed(words: str = "", code: int | None = 1, *, stopped: StopReason | None 
 
 
 def sample(name: str) -> bytes:
-    """What the look command printed on a real pool: "sound-2.3" on OpenZFS 2.3.9, "sound-2.1" on 2.1.11."""
+    """Return what the look command printed on a real pool: "sound-2.3" on OpenZFS 2.3.9, "sound-2.1" on 2.1.11."""
     return (RECORDED / f"{name}.txt").read_bytes()

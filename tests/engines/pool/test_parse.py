@@ -1,4 +1,4 @@
-"""What real pools answered, on OpenZFS 2.1 as text and on 2.3 as JSON, means the same."""
+"""Test that what real pools answered, on OpenZFS 2.1 as text and on 2.3 as JSON, means the same."""
 
 import json
 from dataclasses import replace

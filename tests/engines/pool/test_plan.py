@@ -1,4 +1,4 @@
-"""What a look comes to: failure, scrub, pause, waiting, or that all is well."""
+"""Test what a look comes to: failure, scrub, pause, waiting, or that all is well."""
 
 from typing import Any
 

@@ -79,7 +79,7 @@ MIRRORED = replace(EMPTY, owner="photos", mirrored=NOW, foreign=("a",))
 
 
 def world(target: TargetSurvey = USED, changes: Changes | None = CHANGED, **more: Any) -> RsyncSurvey:
-    """What was seen; both sides are this machine."""
+    """Return what was seen; both sides are this machine."""
     return RsyncSurvey(**{"here": None, "there": None, "source": SOURCE, "target": target, "changes": changes, **more})
 
 
@@ -97,7 +97,7 @@ def failed(words: str = "", code: int | None = 23, *, stopped: StopReason | None
 
 
 def cut_world(cut: tuple[PartialFile, ...]) -> RsyncSurvey:
-    """What an interrupted run left."""
+    """Return what an interrupted run left."""
     return world(replace(USED, work=True, half=cut))
 
 

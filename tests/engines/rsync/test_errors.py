@@ -1,4 +1,4 @@
-"""What a failed rsync means: each sentence and class by the words that rsync, ssh and sh really say."""
+"""Test what a failed rsync means: each sentence and class by the words that rsync, ssh and sh really say."""
 
 import os
 import subprocess

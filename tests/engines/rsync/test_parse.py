@@ -68,7 +68,7 @@ pf:.f...p.....|2|0|                                |rights only
 
 
 def escaped(name: bytes) -> bytes:
-    """What rsync writes in a locale without letters beyond ASCII: the model to undo."""
+    """Return what rsync writes in a locale without letters beyond ASCII: the model to undo."""
     shown = b""
     for place, byte in enumerate(name):
         literal = byte == 92 and name[place + 1 : place + 2] == b"#" and name[place + 2 : place + 5].isdigit()

@@ -1,4 +1,4 @@
-"""What an rsync run decides, for small worlds made by hand."""
+"""Test what an rsync run decides, for small worlds made by hand."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

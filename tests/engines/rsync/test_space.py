@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.domain.plan import Plan
+from orchestrator.engines.contract.copies import SpaceChecker
 from orchestrator.engines.contract.engine import implements
-from orchestrator.engines.contract.forecast import SpaceChecker
 from orchestrator.engines.rsync import ENGINE
 from orchestrator.engines.rsync.model import RsyncSurvey
 from orchestrator.process.scripted import ScriptedExecutor

@@ -1,4 +1,4 @@
-"""What `check --system` says of programs and places, by scripted answers."""
+"""Test what `check --system` says of programs and places, by scripted answers."""
 
 import pytest
 

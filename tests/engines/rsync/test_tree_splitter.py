@@ -190,7 +190,7 @@ def subtree(path: bytes, tree: set[bytes]) -> list[bytes]:
 
 
 def atoms(entries: list[Entry], cost: int) -> tuple[int, list[int]]:
-    """How many entries no cutting can divide, and the weight of each group of them that links tie."""
+    """Return how many entries no cutting can divide, and the weight of each group of them that links tie."""
     tree = whole_tree(entries)
     leaves = [each for each in tree if not any(other.startswith(each + b"/") for other in tree)]
     by_path = {each.path: each for each in entries}

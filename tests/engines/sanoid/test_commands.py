@@ -78,7 +78,7 @@ class Stage:
         self.acts("zfs", "")
 
     def acts(self, name: str, script: str) -> None:
-        """What a program does when it is called."""
+        """Write a program that does this when it is called."""
         (self.bin / name).write_text(f"#!/bin/sh\n{script}\n")
         (self.bin / name).chmod(0o755)
 
@@ -103,7 +103,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def listed(at: datetime, kind: str = "daily") -> str:
-    """What zfs prints of one snapshot."""
+    """Return what zfs prints of one snapshot."""
     return f'printf "{int(at.timestamp())}\\t{ROOT.path}@autosnap_{at:%Y-%m-%d_%H:%M:%S}_{kind}\\n"'
 
 

@@ -1,4 +1,4 @@
-"""What a failed call of sanoid means, by the words that sanoid, perl, zfs and ssh really say."""
+"""Test what a failed call of sanoid means, by the words that sanoid, perl, zfs and ssh really say."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the look and sanoid print, recorded from sanoid 2.1 and 2.2."""
+"""Test what the look and sanoid print, recorded from sanoid 2.1 and 2.2."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What is due, what has outlived its time, and the steps that come of it."""
+"""Test what is due, what has outlived its time, and the steps that come of it."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What may happen to two pools and to the runs between them, on the model world and on real pools: one list of happenings."""
+"""Events of two pools and of the runs between them, on the model world and on real pools: one list for both."""
 
 import random
 from collections.abc import Callable, Sequence

@@ -37,7 +37,6 @@ from orchestrator.engines.zfs.model import (
     ZfsSurvey,
 )
 from orchestrator.engines.zfs.options import ZfsOptions, options_of
-from orchestrator.engines.zfs.plan import resume_attempts as stuck
 from orchestrator.engines.zfs.plan.hold_names import (
     ReplicationTargetId,
     cursor_bookmark_name,
@@ -46,6 +45,7 @@ from orchestrator.engines.zfs.plan.hold_names import (
     replication_target_id,
 )
 from orchestrator.engines.zfs.plan.plan import decide_actions
+from orchestrator.engines.zfs.plan.resume import attempts_key
 from orchestrator.engines.zfs.survey.parse import find_holds
 from tests.world import SIZE, Packet, Partial, Pool, ZfsError
 
@@ -91,7 +91,7 @@ class Ferry:
     order: random.Random | None = None
 
     def survey(self) -> ZfsSurvey:
-        """What a look finds."""
+        """Return what a look finds."""
         below = {name: node for name, node in self.target.nodes.items() if f"{name}/".startswith(f"{self.copy}/")}
         here = _side(self.source, self.root, target=False)
         return ZfsSurvey(
@@ -109,7 +109,7 @@ class Ferry:
 
     @property
     def target_id(self) -> ReplicationTargetId:
-        """What the names of ours on the source tell of this job's copy."""
+        """Return what the names of ours on the source tell of this job's copy."""
         return replication_target_id(self.target.guid, Location(path=self.copy))
 
     def _below(self, whole: str) -> str:
@@ -152,7 +152,7 @@ class Ferry:
                 self._send(action, cut)
             except Cut:
                 if isinstance(action, ResumedSend):
-                    self.memory[stuck.attempts_key(action.dataset)] = action.vain
+                    self.memory[attempts_key(action.dataset)] = action.vain
                 raise
         elif cut is not None:
             raise Cut(f"before {action}")
@@ -165,7 +165,7 @@ class Ferry:
         match action:
             case AbortReceive():
                 self.target.abort(name)
-                self.memory[stuck.attempts_key(there)] = action.told
+                self.memory[attempts_key(there)] = action.told
             case EndReceive():
                 assert self.target.receiving.pop(name) == action.pid
             case Rollback():
@@ -255,7 +255,7 @@ class Ferry:
     # What holds in the end.
 
     def newest_is_there(self, name: str = "") -> bool:
-        """Whether the target's dataset holds the source's newest snapshot, or one that came after it, by guid."""
+        """Return whether the target's dataset holds the source's newest snapshot, or one that came after it, by guid."""
         here = self.source.nodes[self._at(name)]
         there = self.target.nodes.get(f"{self.copy}/{name}" if name else self.copy)
         wanted = [one for one in here.snapshots if self.fits(one.name)]
@@ -266,12 +266,12 @@ class Ferry:
         return any(there.find(one.guid) for one in held if one.createtxg >= newest)
 
     def fits(self, mark: str) -> bool:
-        """Whether the job's filters let a name pass."""
+        """Return whether the job's filters let a name pass."""
         options = options_of(self.job)
         return _matches(mark, options.snapshots) and not _matches(mark, options.skip_snapshots)
 
     def carries(self, name: str) -> bool:
-        """Whether the job carries a dataset at all."""
+        """Return whether the job carries a dataset at all."""
         options, parts = options_of(self.job), name.split("/")
         above = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
         return not name or (options.recursive and not any(_matches(one, options.exclude) for one in above))

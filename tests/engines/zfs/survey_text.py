@@ -1,4 +1,4 @@
-"""What the look's script and `zfs get` print."""
+"""Texts as the survey's script and `zfs get` print them."""
 
 HEAD = "=here 0 no mbuffer 2.3.9-0+deb13u1\n=pool 10706450245829482859 ONLINE\n"
 

@@ -1,4 +1,4 @@
-"""What `check --system` says of perl, which only an mbuffer connection needs, by scripted answers."""
+"""Test what `check --system` says of perl, which only an mbuffer connection needs, by scripted answers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is remembered of disks, put together; a job as it is on one disk; and what its lock is then."""
+"""Test what is remembered of disks, put together; a job as it is on one disk; and what its lock is then."""
 
 import contextlib
 import os

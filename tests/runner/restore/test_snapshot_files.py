@@ -144,7 +144,7 @@ def test_the_plan_mounts_nothing(tools: RunContext, tmp_path: Path) -> None:
 
 
 def test_damage_on_the_way_is_found(tools: RunContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What arrives is compared with what the snapshot holds, so a copy that is not the same fails."""
+    """Each file that arrives is compared with the snapshot's, so a copy that is not the same fails."""
     in_place_of_rsync(tmp_path, monkeypatch, f'/usr/bin/rsync "$@" && printf X >{tmp_path}/back/a')
     report = run_restore(replace(JOB, retry=replace(JOB.retry, attempts=1)), tools, request(tmp_path / "back", b"deep"))
     assert report.outcome is Outcome.FAILED, report

@@ -7,11 +7,8 @@ from functools import cached_property
 
 from orchestrator.domain.job import Job
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.zfs.model import Dataset, Snapshot, ZfsSurvey
+from orchestrator.engines.zfs.model import Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
-from orchestrator.engines.zfs.plan.resume_attempts import ResumeAttempts, attempts_key, parse_attempts
-
-TAKE_OVER = "take-over"  # allowed once, or consent in [zfs]
 
 
 class PlanContext:
@@ -103,10 +100,6 @@ class PlanContext:
             return True
         return bool(self._wanted.fullmatch(snapshot.name)) and not self._unwanted.fullmatch(snapshot.name)
 
-    def tried(self, name: str) -> ResumeAttempts | None:
-        """Return the record of earlier attempts to resume an interrupted receive into a dataset."""
-        return parse_attempts(self.requested.remembered.get(attempts_key(name), ""))
-
     @property
     def command(self) -> str:
         """Return the command that a person runs to repeat the same action."""
@@ -121,11 +114,6 @@ class PlanContext:
     def target_name(self, name: str) -> str:
         """Return a dataset's full name on the target."""
         return self.world.target.full(name)
-
-
-def is_foreign_copy(case: PlanContext, copy: Dataset) -> bool:
-    """Return whether another program made a copy, and left it so that it may be written to, or mounts by itself."""
-    return case.world.returning is None and copy.flags is None and not copy.placeholder and bool(copy.exposed)
 
 
 def _pattern(patterns: Iterable[str]) -> re.Pattern[str]:

@@ -13,10 +13,9 @@ from orchestrator.engines.zfs.model import (
     Rollback,
     SendFlags,
     Snapshot,
-    TakeOverCopy,
 )
 from orchestrator.engines.zfs.plan import divergence
-from orchestrator.engines.zfs.plan.context import TAKE_OVER, PlanContext, is_foreign_copy, parent_dataset
+from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.dataset_plan import (
     DatasetPlan,
     DatasetPlans,
@@ -30,7 +29,8 @@ from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark, pars
 from orchestrator.engines.zfs.plan.increments import CommonSnapshot, choose_snapshots, find_common_snapshot, plan_sends
 from orchestrator.engines.zfs.plan.renames import may_follow, refuse_renamed
 from orchestrator.engines.zfs.plan.resume import StaleReceive, judge_resume
-from orchestrator.engines.zfs.plan.send_flags import derived_flags, first_flags, frozen_flags, is_raw
+from orchestrator.engines.zfs.plan.send_flags import first_flags, frozen_flags, is_raw
+from orchestrator.engines.zfs.plan.take_over import take_over
 
 
 def find_clone_origin(
@@ -103,7 +103,7 @@ def _go_on(
         if not ahead.picked:
             return replace(here, empty=True)
         return _beside(case, here, divergence.refuse_unrelated(case, here.name, source, target), done, origin)
-    here = replace(here, base=base, before=_take_over(case, here.name, target))
+    here = replace(here, base=base, before=take_over(case, here.name, target))
     parted = bool(base.own or target.written)
     if not ahead.picked and (parted or not (target.token or target.partial)):
         warnings = _parted(case, here.name, base, target) if parted else ()
@@ -115,17 +115,6 @@ def _go_on(
     if isinstance(flags, Refusal):
         return _beside(case, here, flags, done, origin)
     return _carry_on(case, here, base, back, flags)
-
-
-def _take_over(case: PlanContext, name: str, target: Dataset) -> tuple[TakeOverCopy, ...]:
-    """Return the action that takes over a copy of another program's, with consent."""
-    if not is_foreign_copy(case, target) or not (
-        case.options.take_over == "yes" or TAKE_OVER in case.requested.allowed
-    ):
-        return ()
-    flags = derived_flags(case, case.world.source.datasets[name], target)
-    why = f"another program made it: {', '.join(target.exposed)}"
-    return (TakeOverCopy(dataset=name, flags=flags, why=why),)
 
 
 def _carry_on(

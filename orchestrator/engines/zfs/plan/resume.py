@@ -4,15 +4,57 @@ Why: ZFS finds a token's snapshots by guid, the base also as a bookmark, so rena
 is discarded and reported; one that is not ours is not touched, and refused.
 """
 
+import re
+from zlib import crc32
+
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_size
 from orchestrator.engines.zfs.model import Dataset, ResumedSend, ResumeToken, SendFlags, Snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.increments import CommonSnapshot
-from orchestrator.engines.zfs.plan.resume_attempts import MOST_RUNS, ResumeAttempts, next_attempt
 
 ABORT = "abort"  # allowed: discard any remains of an interrupted receive
+MOST_RUNS = 3
+_ATTEMPTS = re.compile(r"([0-9a-f]{8}|-) (\d+) (\d+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeAttempts:
+    """Failed resumes of one token. `runs`: how many in a row; `anew`: guid of the snapshot that was restarted for it."""
+
+    mark: str = "-"  # a hash of the token: anyone with the token itself can request the rest of the stream
+    runs: int = 0
+    anew: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.mark} {self.runs} {self.anew}"
+
+    def is_stuck(self, token: ResumeToken) -> bool:
+        """Return whether runs tried to resume from the token often enough."""
+        return self.mark == _mark(token) and self.runs >= MOST_RUNS
+
+
+def attempts_key(dataset: str) -> str:
+    """Return the key of a dataset's record, by the dataset's name below the root."""
+    return f"zfs-cut {dataset}"
+
+
+def parse_attempts(text: str) -> ResumeAttempts | None:
+    """Parse a record; None: there is none, or it has an unknown form."""
+    found = _ATTEMPTS.fullmatch(text)
+    return ResumeAttempts(mark=found[1], runs=int(found[2]), anew=int(found[3])) if found else None
+
+
+def next_attempt(before: ResumeAttempts | None, token: ResumeToken) -> ResumeAttempts:
+    """Return the record for one more failed run from the token; the token shows its progress."""
+    again = before is not None and before.mark == _mark(token)
+    anew = token.to_guid if before is not None and before.anew == token.to_guid else 0
+    return ResumeAttempts(mark=_mark(token), runs=before.runs + 1 if before is not None and again else 1, anew=anew)
+
+
+def _mark(token: ResumeToken) -> str:
+    return f"{crc32(token.text.encode()):08x}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +89,7 @@ def judge_resume(case: PlanContext, name: str, base: CommonSnapshot | None, flag
 
 def _stuck(case: PlanContext, name: str, token: ResumeToken) -> StaleReceive | Refusal | None:
     """Return a verdict when several runs received no further byte of the same stream: restart once, then refuse."""
-    tried = case.tried(name)
+    tried = _attempts(case, name)
     if tried is None or not tried.is_stuck(token):
         return None
     told = f"{MOST_RUNS} runs in a row continued from it and received no byte more"
@@ -67,7 +109,7 @@ def _stuck(case: PlanContext, name: str, token: ResumeToken) -> StaleReceive | R
 def _going_on(case: PlanContext, name: str, token: ResumeToken, snapshot: Snapshot) -> ResumedSend:
     why = f"a send of {snapshot.mark} (guid {snapshot.guid}) was cut; {show_size(token.bytes)} of it are there"
     first = not case.world.target.datasets[name].snapshots
-    vain = str(next_attempt(case.tried(name), token))
+    vain = str(next_attempt(_attempts(case, name), token))
     return ResumedSend(dataset=name, token=token, snapshot=snapshot, first=first, why=why, vain=vain)
 
 
@@ -129,3 +171,8 @@ def _why_other(source: Dataset, target: Dataset, token: ResumeToken, flags: Send
     if token.flags.embedded and not token.flags.raw and target.encrypted:
         return "the cut send holds embedded blocks, which an encrypted dataset cannot receive"
     return None
+
+
+def _attempts(case: PlanContext, name: str) -> ResumeAttempts | None:
+    """Return the record of earlier attempts to resume an interrupted receive into a dataset."""
+    return parse_attempts(case.requested.remembered.get(attempts_key(name), ""))

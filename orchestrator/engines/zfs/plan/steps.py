@@ -37,7 +37,6 @@ from orchestrator.engines.zfs.model import (
     ZfsSurvey,
 )
 from orchestrator.engines.zfs.options import options_of
-from orchestrator.engines.zfs.plan import resume_attempts as stuck
 from orchestrator.engines.zfs.plan import transport
 from orchestrator.engines.zfs.plan.hold_names import (
     ReplicationTargetId,
@@ -46,6 +45,7 @@ from orchestrator.engines.zfs.plan.hold_names import (
     hold_tag,
     replication_target_id,
 )
+from orchestrator.engines.zfs.plan.resume import attempts_key
 
 MAIN = "main"
 Stage = tuple[Step, ...]
@@ -175,7 +175,7 @@ class _StepBuilder:
             makes=makes,
             taken=self.world.created.get(action.snapshot.guid),
             copies=True,
-            vain=(stuck.attempts_key(action.dataset), action.vain)
+            vain=(attempts_key(action.dataset), action.vain)
             if isinstance(action, ResumedSend) and action.vain
             else None,
         )
@@ -308,11 +308,7 @@ class _StepBuilder:
             case _:
                 assert_never(action)
         why = "others lie below it" if isinstance(action, CreatePlaceholder) else action.why
-        told = (
-            (stuck.attempts_key(action.dataset), action.told)
-            if isinstance(action, AbortReceive) and action.told
-            else None
-        )
+        told = (attempts_key(action.dataset), action.told) if isinstance(action, AbortReceive) and action.told else None
         return replace(_one(text, why, target, command), remembers=told)
 
     def _rollback(self, action: Rollback, target: str, where: CommandHost) -> tuple[str, Command]:

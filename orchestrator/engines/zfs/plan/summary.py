@@ -18,9 +18,10 @@ from orchestrator.engines.zfs.model import (
     Rollback,
     TakeOverCopy,
 )
-from orchestrator.engines.zfs.plan.context import TAKE_OVER, PlanContext, is_foreign_copy
+from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan
 from orchestrator.engines.zfs.plan.hold_names import fits_bookmark
+from orchestrator.engines.zfs.plan.take_over import explain_take_over, find_foreign_copies
 
 _SHOWN = 5
 _LISTED = 50
@@ -82,7 +83,8 @@ def warnings_of(case: PlanContext, dataset_plans: Sequence[DatasetPlan]) -> tupl
     if unfit:
         what = f"{_named(case.source_name(name) for name in unfit)}: no snapshot that the job sends"
         warnings.append(f"{what}; look at snapshots and skip-snapshots in [zfs]")
-    warnings += _not_taken_over(case, dataset_plans)
+    if left := find_foreign_copies(case, dataset_plans):
+        warnings.append(f"{_named(map(case.target_name, left))}: {explain_take_over(case, left)}")
     waits = [name for name in case.names if case.world.source.datasets[name].waits]
     if waits and case.world.returning is None:
         what = (
@@ -109,20 +111,6 @@ def _kept_aside(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> Iter
     for values, names in found.items():
         what = f"{_named(names)}: {', '.join(values)} would weaken the copy, or burden its pool"
         yield f"{what}; the copy keeps it aside, as it does with mountpoints, and a restore sets it again"
-
-
-def _not_taken_over(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> list[str]:
-    """Return a warning on copies of another program that stay as it left them, until a person decides."""
-    if case.options.take_over != "ask" or TAKE_OVER in case.requested.allowed:
-        return []
-    there = case.world.target.datasets
-    left = [one.name for one in dataset_plans if one.base and is_foreign_copy(case, there[one.name])]
-    if not left:
-        return []
-    values = ", ".join(dict.fromkeys(value for name in left for value in there[name].exposed))
-    what = f"{_named(map(case.target_name, left))}: made by another program, and left with {values}"
-    over = f'to take that over: {case.command} --allow {TAKE_OVER}; to leave it: take-over = "no" in [zfs]'
-    return [f"{what}; what is written there stops the next send; {over}"]
 
 
 def _is_first(action: Action) -> bool:

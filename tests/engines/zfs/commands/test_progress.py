@@ -1,4 +1,4 @@
-"""What passed, and how large the sender said it would be."""
+"""Test what passed, and how large the sender said it would be."""
 
 from hypothesis import given
 from hypothesis import strategies as st

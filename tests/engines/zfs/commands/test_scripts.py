@@ -315,7 +315,7 @@ esac
 def look(
     folder: Path, get: str, *, zpool: str = "printf '7\\tONLINE\\n'", sudo: bool = False, above: bool = False
 ) -> parse.SideListing:
-    """What the look's script tells with these stand-ins."""
+    """Return what the look's script tells with these stand-ins."""
     command = commands.survey_command(SOURCE, target=False, recursive=True, sudo=sudo, above=above, created=False)
     done = run(command, folder, {"zfs": LOOKED.replace("%s", get), "zpool": zpool})
     assert done.returncode == 0, done
@@ -394,7 +394,7 @@ def test_what_was_promised_and_is_not_there_is_no_failure_of_the_look(said: str,
 
 
 def test_changes_are_listed_whole_or_without_an_end(tmp_path: Path) -> None:
-    """What is not mounted is mounted for the look; more lines than wanted, and a failure, have no end."""
+    """A dataset that is not mounted is mounted for the look; more lines than wanted, and a failure, have no end."""
     programs = {
         "unshare": 'shift 3; exec "$@"', "mount": f'echo "$*" >>{tmp_path}/mounts', "umount": f'echo "$*" >>{tmp_path}/umounts',
         "zfs": 'case $3 in *bad@*) exit 1;; *many@*) yes "M\tF\t/mnt/x";; *) printf "M\tF\t/mnt/x\n";; esac',

@@ -218,7 +218,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def ran(step: Step, given: bytes = b"") -> bytes:
-    """What a step prints; `given` comes in from a file, as the runner has it."""
+    """Return what a step prints; `given` comes in from a file, as the runner has it."""
     assert isinstance(step.work, Pipeline)
     (command,) = step.work.stages
     if step.work.reads:

@@ -1,4 +1,4 @@
-"""What a failed command or stream means: each sentence and class, by the words that zfs, mbuffer, sudo and ssh really say."""
+"""Test what a failed command or stream means: each sentence and class, by the words that zfs, mbuffer, sudo and ssh really say."""
 
 import pytest
 

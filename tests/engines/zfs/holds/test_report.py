@@ -1,4 +1,4 @@
-"""Who wants which hold and bookmark: what may go, what must stay, and what is only not to be seen now."""
+"""Test who wants which hold and bookmark: what may go, what must stay, and what is only not to be seen now."""
 
 import subprocess
 from dataclasses import replace

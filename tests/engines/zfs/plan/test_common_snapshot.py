@@ -1,4 +1,4 @@
-"""Which snapshot both sides hold, by guid; and every small world, one dataset, told against a rule of its own."""
+"""Test which snapshot both sides hold, by guid; and every small world, one dataset, told against a rule of its own."""
 
 from dataclasses import replace
 from itertools import product
@@ -97,7 +97,7 @@ def small_world(here: tuple[str, ...], there: tuple[bool, ...], *, own: bool, wr
 def expected(
     here: tuple[str, ...], there: tuple[bool, ...], *, own: bool, written: bool, consent: tuple[str, ...]
 ) -> bool:
-    """Whether the newest snapshot of the source is to be on the target in the end: the rule in other words."""
+    """Return whether the newest snapshot of the source is to be on the target in the end: the rule in other words."""
     numbers = [place for place, what in enumerate(here) if what in ("held", "renamed")]
     if not numbers:
         return True  # there is nothing to send

@@ -1,4 +1,4 @@
-"""How bookmarks and holds of ours are called: each name tells for which copy it is, and none that is not ours does."""
+"""Test how bookmarks and holds of ours are called: each name tells for which copy it is, and none that is not ours does."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What keeps a chain alive on the source: through cuts, through pruning, and beside another job into the same pool."""
+"""Test what keeps a chain alive on the source: through cuts, through pruning, and beside another job into the same pool."""
 
 from dataclasses import replace
 

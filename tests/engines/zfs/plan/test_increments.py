@@ -1,4 +1,4 @@
-"""Which snapshots are sent, and in how few sends."""
+"""Test which snapshots are sent, and in how few sends."""
 
 from collections.abc import Sequence
 from dataclasses import replace

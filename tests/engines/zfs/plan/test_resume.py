@@ -1,4 +1,4 @@
-"""What becomes of a receive that was cut: each way a token can be stale, foreign or good, with the reason that is told."""
+"""Test what becomes of a receive that was cut: each way a token can be stale, foreign or good, with the reason that is told."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -53,7 +53,7 @@ def deeds(decided: ActionPlan | Refusal) -> list[Action]:
 
 
 def aborted(world: Ferry, seen: ZfsSurvey | None = None) -> str:
-    """Why the plan throws the cut receive away, before it sends anew."""
+    """Return why the plan throws the cut receive away, before it sends anew."""
     first, *rest = deeds(decide_actions(world.job, seen or world.survey(), requested()))
     assert isinstance(first, AbortReceive), first
     assert all(isinstance(action, FullSend | IncrementalSend) for action in rest)

@@ -15,7 +15,7 @@ from orchestrator.engines.zfs.model import (
     Send,
 )
 from orchestrator.engines.zfs.plan import steps
-from orchestrator.engines.zfs.plan.resume_attempts import (
+from orchestrator.engines.zfs.plan.resume import (
     MOST_RUNS,
     ResumeAttempts,
     attempts_key,

@@ -92,7 +92,7 @@ def made(*, pulls: bool, **pipe: Any) -> Pipeline:
 
 
 def values(pipeline: Pipeline, stage: int) -> list[str]:
-    """What a script gets, without the port, which is another one in each look."""
+    """Return what a script gets, without the port, which is another one in each look."""
     name, *words = pipeline.stages[stage].argv[3:]
     return [
         name,

@@ -1,4 +1,4 @@
-"""What no stream brings: as `zfs allow`, `zfs holds` and a kit tell it, and the commands that make it again."""
+"""Test what no stream brings: as `zfs allow`, `zfs holds` and a kit tell it, and the commands that make it again."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a look at a pool prints; and a source as it is, against the kit that was made before."""
+"""Test what a look at a pool prints; and a source as it is, against the kit that was made before."""
 
 import json
 from typing import Any

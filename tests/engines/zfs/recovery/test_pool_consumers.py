@@ -1,4 +1,4 @@
-"""What other pools lie on a pool, as OpenZFS 2.3, lsblk, losetup and udev told it: on volumes, in files, and layers above."""
+"""Test what other pools lie on a pool, as OpenZFS 2.3, lsblk, losetup and udev told it: on volumes, in files, and layers above."""
 
 from dataclasses import replace
 

@@ -137,7 +137,7 @@ def test_another_disk_that_holds_less_goes_on_too() -> None:
 
 
 def settle(way: WayBack) -> None:
-    """What the end of a restore does to our marks."""
+    """Remove our own names as the end of a restore does."""
     for name in way.target.below(way.copy):
         way.target.nodes[name] = replace(way.target.nodes[name], flags=None)
 

@@ -31,7 +31,7 @@ def refused(way: WayBack, inside: tuple[str, ...] | None = EMPTY, **more: object
 
 
 def take(way: WayBack) -> None:
-    """What the first step does."""
+    """Carry out the first step."""
     way.target.nodes["tank"] = replace(way.target.nodes["tank"], placeholder=True)
 
 

@@ -106,7 +106,7 @@ def test_a_mountpoint_that_was_set_in_a_pool_for_another_folder_is_not_set_again
 
 
 def test_it_comes_to_an_end() -> None:
-    """What was set is not inherited away again."""
+    """A property that was set is not inherited away again."""
     came = received(quota="1000", readonly="on")
     home = {name: PropertyValue(value="", received=None, source="default") for name in FILESYSTEM}
     home |= {"quota": PropertyValue(value="1000", received=None, source="local")}

@@ -1,4 +1,4 @@
-"""What is said of a damaged snapshot: who holds the same one by guid, and the commands that bring it back."""
+"""Test what is said of a damaged snapshot: who holds the same one by guid, and the commands that bring it back."""
 
 from dataclasses import replace
 from typing import Any

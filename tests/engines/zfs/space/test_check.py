@@ -1,4 +1,4 @@
-"""Whether a plan fits: refused where it surely does not, warned of where nobody knows, weighed only where it is close."""
+"""Test whether a plan fits: refused where it surely does not, warned of where nobody knows, weighed only where it is close."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,8 +9,8 @@ import pytest
 
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Pipeline, Plan, Refusal
+from orchestrator.engines.contract.copies import SpaceChecker
 from orchestrator.engines.contract.engine import RunRequest, implements
-from orchestrator.engines.contract.forecast import SpaceChecker
 from orchestrator.engines.zfs import ENGINE
 from orchestrator.engines.zfs.model import SendFlags, ZfsSurvey
 from orchestrator.engines.zfs.plan.plan import plan

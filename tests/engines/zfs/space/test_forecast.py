@@ -1,4 +1,4 @@
-"""What the source remembers of a pool that is away."""
+"""Test what the source remembers of a pool that is away."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which contents are compared, how they are listed, and what is honestly left unproved."""
+"""Test which contents are compared, how they are listed, and what is honestly left unproved."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What the guids of both sides say of a copy: missing, extra, written, renamed, recreated, and what is no fault."""
+"""Test what the guids of both sides say of a copy: missing, extra, written, renamed, recreated, and what is no fault."""
 
 from dataclasses import replace
 from typing import Any
@@ -95,7 +95,7 @@ def test_a_renamed_snapshot_is_the_same() -> None:
 
 
 def test_only_what_the_target_took_itself_is_extra() -> None:
-    """What is older than the newest common one came from the source, which has let it go since."""
+    """A snapshot that is older than the newest common one came from the source, which has let it go since."""
     assert found(looked((dataset("", C),), (copy(A, B, C),))) == []
     judged = looked((dataset("", B, C, replace(D, name="own")),), (copy(A, B, FOREIGN),))
     assert found(judged) == [("@own", "extra")]

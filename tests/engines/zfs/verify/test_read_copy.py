@@ -1,4 +1,4 @@
-"""What reads a copy whole: each dataset with all its snapshots, each block once."""
+"""Test what reads a copy whole: each dataset with all its snapshots, each block once."""
 
 import pytest
 

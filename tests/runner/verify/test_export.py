@@ -9,8 +9,8 @@ import pytest
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import Verdict
+from orchestrator.runner.verify.export_sums import write_sums
 from orchestrator.verify.build import DigestSpool
-from orchestrator.verify.export import write_sums
 from orchestrator.verify.manifest import ManifestHeader
 from orchestrator.verify.pipelines import settle_pipeline
 from tests.verify.trees import (

@@ -22,7 +22,7 @@ NEEDED = ("losetup", "mkfs.ext4", "findmnt", "blkid", "wipefs")
 
 
 def missing() -> str:
-    """Why there can be no such disks here; empty: there can."""
+    """Return why there can be no such disks here; empty: there can."""
     if os.geteuid() != 0:
         return "only root attaches disks"
     programs = [name for name in NEEDED if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]
@@ -33,7 +33,7 @@ def missing() -> str:
     )
 
 
-class Drawer:
+class LoopDisks:
     """Disks by short names; `full` is the name poolferry knows one by."""
 
     def __init__(self, root: Path) -> None:
@@ -93,7 +93,7 @@ class Drawer:
         return device
 
     def digest(self, name: str) -> str:
-        """What the disk holds, to the last bit."""
+        """Return what the disk holds, to the last bit."""
         _did("sync")
         return hashlib.sha256(self.image(name).read_bytes()).hexdigest()
 
@@ -101,7 +101,7 @@ class Drawer:
         return self.ferry.run(*arguments)
 
     def scan(self) -> dict[str, Any]:
-        """What `disks scan` did with the disks of this drawer."""
+        """Return what `disks scan` did with the disks of this drawer."""
         found = json.loads(self.run("disks", "scan", "--json").out)
         return {**found, "visits": {each["disk"].removesuffix(f"-{self.mark}"): each for each in found["visits"]}}
 

@@ -12,7 +12,7 @@ DATASETS = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "offsite"\n'
 
 
 @dataclass(frozen=True, slots=True)
-class Drawer:
+class UsbDisks:
     """The disks of a machine."""
 
     machine: VirtualMachine
@@ -49,17 +49,17 @@ class Drawer:
         self.machine.plug_usb(disk)
 
 
-def trees(machine: VirtualMachine, targets: str = SET) -> Drawer:
+def trees(machine: VirtualMachine, targets: str = SET) -> UsbDisks:
     machine.sh(
         "mkdir -p /srv/photos && head -c 3M /dev/urandom >/srv/photos/a && head -c 1M /dev/urandom >/srv/photos/b"
     )
     machine.job("photos", TREE, targets=targets)
-    return Drawer(machine)
+    return UsbDisks(machine)
 
 
-def datasets(machine: VirtualMachine, targets: str = SET) -> Drawer:
+def datasets(machine: VirtualMachine, targets: str = SET) -> UsbDisks:
     machine.pool("tank", "1G")
     machine.sh("zfs create tank/photos && head -c 4M /dev/urandom >/tank/photos/a && zfs snapshot tank/photos@one")
     machine.job("photos", DATASETS, targets=targets)
     machine.kitted("photos", at=("red", "blue"))
-    return Drawer(machine)
+    return UsbDisks(machine)

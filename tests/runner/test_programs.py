@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.process.programs import explain_unusable, find_program
+from orchestrator.runner.hooks import explain_unusable, find_program
 
 
 def test_the_owners_own_hook_is_meant_even_when_it_cannot_run(tmp_path: Path) -> None:

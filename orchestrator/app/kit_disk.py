@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestrator import compose
 from orchestrator.disks.detect import find_path
@@ -61,7 +61,7 @@ def record_of(host: str, place: str, log: Callable[[str], None]) -> str:
     return json.dumps({**told, _DEVICES: identities_at(place, log)})
 
 
-def _moved(text: str) -> dict[str, object]:
+def _moved(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text or "{}")
     except ValueError:

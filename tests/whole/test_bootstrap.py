@@ -137,7 +137,7 @@ def test_one_disk_and_nothing_else(drawer: LoopDisks) -> None:
 
 @pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 @pytest.mark.namespace
-def test_only_the_disk_that_was_named_is_accepted(drawer: Drawer) -> None:
+def test_only_the_disk_that_was_named_is_accepted(drawer: LoopDisks) -> None:
     device = drawer.enrolled("red")
     drawer.enrolled("blue")
     assert drawer.run("run", "photos").code == 0

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from tests.lab.common import Machine
-from tests.lab.pools import guids, restore
-from tests.lab.test_pool_rebuild import rebuild, states
+from tests.lab.pools import guids, restore, restore_pool, step_states
 
 TARGETS = '[place.vault]\ndataset = "vault/copies"\n'
 NIGHTLY = 'engine = "zfs"\nsource = "tank"\ntarget = "vault"\n[snapshots]\nhourly = 3\n'
@@ -51,7 +50,7 @@ def test_nights_before_the_restore_are_no_obstacle_and_another_name_keeps_every_
     assert source_state(master)["state"] == "made anew"
     assert list(guids(master, "tank")) == ["@autosnap_by_another"], "none of ours was taken"
     master.sh("zfs snapshot tank@autosnap_again; zfs destroy tank/new")
-    code, told = rebuild(master)
+    code, told = restore_pool(master)
     assert (code, told["differences"]) == (0, []), told
     assert (values(master), guids(master, "tank"), guids(master, "vault/copies/tank")) == (before, held, copy)
     master.sh("echo new >/tank/photos/new; zfs snapshot -r tank@b")
@@ -63,13 +62,13 @@ def test_nights_before_the_restore_are_no_obstacle_and_another_name_keeps_every_
     held, files = guids(master, "tank"), "cd /tank && find . /srv/sub -type f | sort | xargs md5sum"
     contents = master.sh(files).text
     master.sh("zpool destroy -f tank")
-    code, told = rebuild(master, "--as", "lake")
-    assert (code, [state for _, state in states(told)][1:]) == (75, ["your turn"]), told
+    code, told = restore_pool(master, "--as", "lake")
+    assert (code, [state for _, state in step_states(told)][1:]) == (75, ["your turn"]), told
     (create,) = told["next"]
     assert "-O mountpoint=/tank" in create, create
     assert " lake " in create, create
     master.sh(create.replace("zpool create", CREATE))
-    code, told = rebuild(master, "--as", "lake")
+    code, told = restore_pool(master, "--as", "lake")
     assert (code, told["differences"], told["steps"][-1]["state"]) == (0, [], "written"), told
     assert (guids(master, "lake"), master.sh(files).text) == (held, contents)
     assert 'source = "lake"' in master.read("/etc/poolferry/jobs/photos.toml").decode()
@@ -115,15 +114,15 @@ def test_a_dataset_that_has_the_name_of_one_that_returns_is_kept(master: Machine
     assert master.poolferry("run", "photos", "--json").code == 0
     disk = master.lies_on("tank").removesuffix("-part1")
     master.sh(f"zpool destroy -f tank; {CREATE} tank {disk}; zfs create tank/photos; echo mine >/tank/photos/mine")
-    code, told = rebuild(master)
+    code, told = restore_pool(master)
     assert (code, "use --aside" in str(told["steps"])) == (1, True), told
-    code, told = rebuild(master, "--aside")
+    code, told = restore_pool(master, "--aside")
     assert code == 75, told
     free = (
         next(line for line in told["steps"][2]["lines"] if "unmount that (" in line).partition("(")[2].partition(")")[0]
     )
     master.sh(free)
-    code, told = rebuild(master)
+    code, told = restore_pool(master)
     assert (code, told["differences"]) == (0, []), told
     (aside,) = [line for line in master.sh("zfs list -H -o name -d 1 tank").lines if "aside" in line]
     assert master.sh(f"cat /tank/photos/one; mount -t zfs -o zfsutil {aside} /mnt; cat /mnt/mine").lines == (

@@ -11,6 +11,7 @@ TARGETS = '[place.vault]\ndataset = "vault/copies"\n'
 NIGHTLY = 'engine = "zfs"\nsource = "tank"\ntarget = "vault"\n[snapshots]\nhourly = 3\n'
 KEPT = "mountpoint,canmount,readonly,quota,refquota,compression,user:note,sharenfs"
 CREATE = "zpool create -f"
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def copied(master: Machine, job: str = NIGHTLY) -> None:
@@ -129,6 +130,3 @@ def test_a_dataset_that_has_the_name_of_one_that_returns_is_kept(master: Machine
         "one",
         "mine",
     )
-
-
-pytestmark = pytest.mark.timeout(900)

@@ -71,11 +71,11 @@ def _rules(snapshots: "SnapshotRules", source: "Location", copy: "Location | Non
     return snapshot_mistakes(snapshots, source, copy)
 
 
-def read_configuration(where: Directories, *, targets_text: bytes | None = None) -> "Configuration":
-    """Return all jobs and places. `targets_text`: read in place of targets.toml. Raises: DeclarationError."""
+def read_configuration(where: Directories, *, texts: "Mapping[str, bytes] | None" = None) -> "Configuration":
+    """Return all jobs and places. `texts`: read in place of the files of these paths. Raises: DeclarationError."""
     from orchestrator.config.load import load_configuration
 
-    return load_configuration(where.config, EngineSections(), targets_text=targets_text)
+    return load_configuration(where.config, EngineSections(), texts=texts)
 
 
 def has_machine_config(where: Directories) -> bool:

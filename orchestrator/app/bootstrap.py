@@ -1,7 +1,6 @@
 """Takeover from a lost machine: find its kit, report it, and write it to our directories; never overwrite anything."""
 
 import io
-import json
 import os
 import tarfile
 import tempfile
@@ -10,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
+from orchestrator.app.kit_disk import MOVED, identities_at, record_of
 from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
@@ -18,6 +18,7 @@ from orchestrator.domain.names import point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import Bytes, Seconds, show_size
+from orchestrator.planners.evacuation import is_source_in
 from orchestrator.views.restore import BootstrapKit, Files
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from orchestrator.history.values import RunRecord
 
 _HISTORY, _ARCHIVE, _FOLDER = "history.sqlite", "configuration.tar", "configuration/"
-MOVED = "moved"
 _MOST_FILES, _LARGEST = 10_000, 512 << 20  # bytes; a history of 100,000 runs takes 200 MB
 _SILENCE = Seconds(600)
 _SSH_FAILED = 255  # exit code of ssh itself, before anything ran on the host
@@ -190,21 +190,18 @@ def rename_existing(where: compose.Directories, now: datetime) -> tuple[str, ...
     return tuple(f"{path}{mark}" for path in paths)
 
 
-def install_kit(kit: BootstrapKit, review: KitReview, where: compose.Directories, place: str) -> tuple[str, ...]:
+def install_kit(
+    kit: BootstrapKit, review: KitReview, where: compose.Directories, place: str, log: "Callable[[str], None]"
+) -> tuple[str, ...]:
     """Write configuration and history, readable by the owner only; record the move in history; return the paths."""
     written = [_write(os.path.join(where.config, path), text) for path, text in sorted(review.accepted.items())]
     for each in review.set_aside:
         _write(os.path.join(where.config, each.path + SET_ASIDE), kit.configuration[each.path])
     written.append(_write(where.history, kit.history))
-    told = {
-        "from": kit.last.host if kit.last else "",
-        "to": os.uname().nodename,
-        "at": compose.now().isoformat(),
-        "kit": place,
-    }
+    told = record_of(kit.last.host if kit.last else "", place, log)
     with compose.open_history(where) as history:
         history.heal(lambda *_: False, compose.now())  # no run of the lost machine is running here
-        history.remember("", MOVED, json.dumps(told))
+        history.remember("", MOVED, told)
     return tuple(written)
 
 
@@ -217,23 +214,43 @@ def _write(path: str, content: bytes) -> str:
     return path
 
 
-def next_steps(where: compose.Directories, say: "Callable[[str], str]") -> tuple[str, ...]:
-    """Return the next commands to run, in order. `say`: renders a command of ours as a person would type it."""
+def next_steps(settings: "Settings", place: str) -> tuple[str, ...]:
+    """Return the next commands to run, in order. `place`: of the kit; its disk needs no command to be accepted."""
+    say = settings.repeat
     lines = [say("check --system")]
     try:
-        known = compose.read_configuration(where)
+        known = settings.configuration()
     except OrchestratorError:
         return (say("check"),)
-    if known.sets:
-        lines += [say("disks list"), say("disks readopt") + " DISK  # each disk, as it belongs to another machine"]
-    lines += dict.fromkeys(say(f"restore {_way(job.source, job.name)}") for job in known.jobs if job.copies)
+    own = identities_at(place, settings.log)
+    if any(disk.identity not in own for each in known.sets for disk in each.disks):
+        others = "each other disk, when it comes" if own else "each disk, as it belongs to another machine"
+        lines += [say("disks list"), f"{say('disks readopt')} DISK  # {others}"]
+    copied = [job for job in known.jobs if job.copies]
+    for pool in dict.fromkeys(job.source.path.partition("/")[0] for job in copied if _is_here(job.source)):
+        lines += [*_creation(settings, pool), say(f"restore pool {pool}")]
+    lines += [say(f"restore plan {job.name} --to {job.source}") for job in copied if not _is_here(job.source)]
     return tuple(lines)
 
 
-def _way(source: Location, job: str) -> str:
-    if source.path.startswith("/") or source.host is not None:
-        return f"plan {job} --to {source}"
-    return f"pool {source.path.partition('/')[0]} --plan"
+def _is_here(source: Location) -> bool:
+    """Return True for a dataset of this machine, which comes back with its pool."""
+    return source.host is None and not source.path.startswith("/")
+
+
+def _creation(settings: "Settings", pool: str) -> tuple[str, ...]:
+    """Return the commands of the kits that create a pool again, unless it is there; none where no kit knows it."""
+    from orchestrator.app import pool_evacuation, pool_rebuild
+
+    try:
+        with settings.views() as views:
+            jobs = [job.name for job in settings.configuration().jobs if is_source_in(job, pool)]
+            kits = {name: kit.kit.content for name in jobs if (kit := views.kits.of(name)) is not None}
+        told = pool_rebuild.read_kit_facts(pool, kits)
+        there = pool_evacuation.survey_pool(settings, pool).guid is not None
+    except OrchestratorError:  # no zfs yet, or a kit that cannot be read: `restore pool` says so
+        return ()
+    return () if there else pool_rebuild.commands_to_create(pool, told, there=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +280,5 @@ def bootstrap(
     if refusal is not None or plan:
         return BootstrapEnd(kit=kit, review=review, refusal=refusal)
     moved = rename_existing(where, compose.now()) if aside else ()
-    written = install_kit(kit, review, where, place)
-    return BootstrapEnd(
-        kit=kit, review=review, written=written, aside=moved, following=next_steps(where, settings.repeat)
-    )
+    written = install_kit(kit, review, where, place, settings.log)
+    return BootstrapEnd(kit=kit, review=review, written=written, aside=moved, following=next_steps(settings, place))

@@ -150,12 +150,17 @@ def _require_valid(settings: Settings, request: EnrollRequest) -> None:
         name=request.name, set=request.set, identity=uuid if request.luks or not pool else guid, content=request.content,
         inside=None if not request.luks else guid if pool else uuid.replace("4", "5"), key_file=request.key_file, note=request.note,
     )  # fmt: skip
-    compose.read_configuration(settings.where, targets_text=_with_disk(_targets(settings), disk).encode())
+    compose.read_configuration(settings.where, texts=_for_targets(settings, _with_disk(_targets(settings), disk)))
 
 
 def _targets(settings: Settings) -> str:
     """Return the path of targets.toml; a link leads to the file itself, which is replaced."""
     return os.path.realpath(os.path.join(settings.where.config, "targets.toml"))
+
+
+def _for_targets(settings: Settings, text: str) -> dict[str, bytes]:
+    """Return a text to be read in place of targets.toml."""
+    return {os.path.join(settings.where.config, "targets.toml"): text.encode()}
 
 
 def _with_disk(path: str, disk: "Disk") -> str:
@@ -182,7 +187,7 @@ def _declare(settings: Settings, disk: "Disk") -> None:
     path = _targets(settings)
     text = _with_disk(path, disk)
     try:
-        compose.read_configuration(settings.where, targets_text=text.encode())
+        compose.read_configuration(settings.where, texts=_for_targets(settings, text))
     except DeclarationError as error:
         lines = text[text.rindex("\n[disk.") + 1 :].rstrip("\n").replace("\n", " | ")
         why = f"disk {disk.name} is made, and targets.toml was not changed: with it the configuration would have a mistake: {error.mistakes[0]}"

@@ -58,6 +58,24 @@ def fresh_kits(settings: "Settings", here: EvacuationSurvey, history: "History")
     return contents | dict(_kits_of_files(settings, here)) | dict(_kits_of_places(settings, here))
 
 
+def rename_kits(kits: Mapping[str, str], before: str, now: str, *, keep_paths: bool) -> dict[str, str]:
+    """Return the kits as they are for a pool of another name. Raises: OrchestratorError."""
+    rebuilder = find_rebuilder()
+    return {
+        _renamed_key(key, before, now): rebuilder.rename_kit(kit, before, now, keep_paths=keep_paths)
+        for key, kit in kits.items()
+    }
+
+
+def _renamed_key(key: str, before: str, now: str) -> str:
+    """Return a kit's key with the new name: one that is about a dataset names it last."""
+    if not key.startswith((_FILES, _PLACE)):
+        return key
+    front = _FILES if key.startswith(_FILES) else _PLACE
+    job, _, dataset = key.removeprefix(front).partition(" ")
+    return f"{front}{job} {now}{dataset.removeprefix(before)}"
+
+
 def survey_kits(settings: "Settings", here: EvacuationSurvey) -> dict[str, KitContents]:
     """Make a kit of each job's source as of now. Raises: OrchestratorError."""
     made = {}

@@ -1,18 +1,21 @@
 """`restore pool`: destroy and recreate a pool in steps; the same command continues at the right step."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator import compose
 from orchestrator.app import pool_evacuation as evacuating
 from orchestrator.app import pool_rebuild as rebuilding
 from orchestrator.app.attached_disks import AttachedDisks
+from orchestrator.app.kit_disk import accept_kit_disk
 from orchestrator.app.next_base import find_next_bases
 from orchestrator.app.pool_evacuation import EvacuationSurvey
+from orchestrator.app.renamed_pool import RenamedSettings, rename_in_configuration
 from orchestrator.app.restored_sources import note_restore
 from orchestrator.app.session import Session, open_session
 from orchestrator.app.settings import Settings, WrongRequest, unheard
 from orchestrator.domain.evacuation import DatasetStatus, KitFacts
-from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.run import Outcome, RunReport
@@ -22,12 +25,16 @@ from orchestrator.runner.restore.restore import run_restore
 from orchestrator.views.pool_rebuild import RebuildEnd, RebuildPart, RebuildStep, evacuation_lines, part_told
 from orchestrator.views.restore import TargetNextBase, next_base_lines
 
+_POOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+
 
 def rebuild_pool(
     settings: Settings,
     name: str,
     *,
+    new_name: str | None = None,
     plan: bool = False,
+    aside: bool = False,
     lose: Sequence[str] = (),
     trust: Sequence[str] = (),
     content: bool = False,
@@ -36,34 +43,61 @@ def rebuild_pool(
 ) -> RebuildEnd:
     """Continue the rebuild of the pool as far as possible now. `plan`: only look.
 
-    `lose`, `trust`: datasets that may be lost, and disks that are away; `lost_keys`: datasets whose keys are lost. `hears`:
+    `new_name`: the pool comes back under this name; `aside`: what has a dataset's name is renamed, and kept. `lose`, `trust`:
+    datasets that may be lost, and disks that are away; `lost_keys`: datasets whose keys are lost. `hears`:
     receives each step. Raises: WrongRequest, OrchestratorError.
     """
     known = {disk.name for rotation in settings.configuration().sets for disk in rotation.disks}
     if strange := [disk for disk in trust if disk not in known]:
         raise WrongRequest(f"--trust {strange[0]}: targets.toml declares no disk of that name")
+    if new_name == name:
+        raise WrongRequest(f"--as {new_name}: expected another name than the pool has")
+    if new_name is not None and not _POOL_NAME.fullmatch(new_name):
+        raise WrongRequest(f"--as {new_name}: expected the name of a pool, such as tank2")
+    used = RenamedSettings(settings, name, new_name) if new_name else settings
+    asked = _PoolRequest(
+        name=new_name or name,
+        former=name,
+        lose=tuple(lose),
+        trust=tuple(trust),
+        lost_keys=tuple(lost_keys),
+        content=content,
+        aside=aside,
+    )
     if plan:
-        with AttachedDisks(settings, None) as stays:
-            return _Rebuild(
-                settings, None, stays, name, lose, trust, content=content, lost=lost_keys, hears=hears
-            ).end()
-    command = f"poolferry restore pool {name}"
-    with open_session(settings) as session, AttachedDisks(settings, session, command) as stays:
-        end = _Rebuild(settings, session, stays, name, lose, trust, content=content, lost=lost_keys, hears=hears).end()
+        with AttachedDisks(used, None) as stays:
+            return _Rebuild(used, None, stays, asked, hears).end()
+    command = f"poolferry restore pool {name}{f' --as {new_name}' if new_name else ''}"
+    with open_session(settings) as session, AttachedDisks(used, session, command) as stays:
+        session.history.heal(compose.is_process_alive, compose.now())
+        accept_kit_disk(settings, session)
+        end = _Rebuild(used, session, stays, asked, hears).end()
         stays.settle(over=end.outcome in (Outcome.DONE, Outcome.REFUSED))
         return end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PoolRequest:
+    """A person's request. `name`: of the pool that comes back; `former`: the name that it had, mostly the same."""
+
+    name: str
+    former: str
+    lose: tuple[str, ...]
+    trust: tuple[str, ...]
+    lost_keys: tuple[str, ...]
+    content: bool
+    aside: bool
 
 
 class _Rebuild:
     """One call of the rebuild. Without a session nothing is changed."""
 
     def __init__(
-        self, settings: Settings, session: Session | None, stays: AttachedDisks, name: str, lose: Sequence[str], trust: Sequence[str], *,
-        content: bool, lost: Sequence[str], hears: Callable[[RebuildStep], None],
+        self, settings: Settings, session: Session | None, stays: AttachedDisks, asked: _PoolRequest,
+        hears: Callable[[RebuildStep], None],
     ) -> None:  # fmt: skip
-        self._settings, self._session, self._stays, self._name = settings, session, stays, name
-        self._lose, self._trust, self._content = tuple(lose), tuple(trust), content
-        self._lost_keys = tuple(lost)
+        self._settings, self._session, self._stays, self._asked = settings, session, stays, asked
+        self._name, self._lose = asked.name, asked.lose
         self._since, self._hears = compose.now(), hears
         self._steps: list[RebuildStep] = []
         self._datasets: tuple[DatasetStatus, ...] | None = None
@@ -88,10 +122,12 @@ class _Rebuild:
     def _go_on(self) -> Outcome:
         with self._settings.views() as views:
             known = views.rebuilds.of(self._name)
-            files = rebuilding.datasets_of_kits(known.kits) if known else ()
+            before = None if known or not self._renames else views.rebuilds.of(self._asked.former)
+            kits = dict(known.kits) if known else self._renamed(before.kits) if before else {}
             self._since = known.begun_at if known else compose.now()
+            files = rebuilding.datasets_of_kits(kits)
             here = evacuating.survey_evacuation(self._settings, self._name, views, self._stays, files)
-            kits = dict(known.kits) if known else rebuilding.remembered_kits(here, views)
+            kits = kits or self._renamed(rebuilding.remembered_kits(here, views))
         told = rebuilding.read_kit_facts(self._name, kits)
         self._lose = tuple(dict.fromkeys((*self._lose, *(known.lost if known else ()))))
         if here.pool.guid is not None and not rebuilding.is_new_pool(here, known, told):
@@ -104,15 +140,34 @@ class _Rebuild:
             self._session.history.rebuilds.keep(
                 self._name, top_guid=min(filter(None, tops), default=None), lost=self._lose, kits=kits, now=compose.now()
             )  # fmt: skip
-        self._step(1, "check that all of it is elsewhere", "it is gone already, and came to be known from its kits")
+        how = "it is gone already, and came to be known from its kits"
+        if self._renames:
+            how = f"{self._asked.former} is not touched: it comes back as {self._name}, as its kits know it"
+        self._step(1, "check that all of it is elsewhere", how)
         if here.pool.guid is None:
             return self._to_make(rebuilding.commands_to_create(self._name, told, there=False))
         return self._bring_back(here, kits, told)
 
+    @property
+    def _renames(self) -> bool:
+        return self._name != self._asked.former
+
+    @property
+    def _creation(self) -> str:
+        return f"create {self._name}" if self._renames else "destroy it, and create it again"
+
+    def _renamed(self, kits: Mapping[str, str]) -> dict[str, str]:
+        """Return the kits by the pool's new name; its files keep their paths when the former pool is gone."""
+        if not self._renames:
+            return dict(kits)
+        former = self._asked.former
+        gone = evacuating.survey_pool(self._settings, former).guid is None
+        return rebuilding.rename_kits(kits, former, self._name, keep_paths=gone)
+
     # Before the pool is destroyed.
 
     def _old(self, here: EvacuationSurvey) -> Outcome:
-        leaving = evacuating.judge_copies(here, self._lose, self._trust)
+        leaving = evacuating.judge_copies(here, self._lose, self._asked.trust)
         self._datasets = tuple(leaving.standings)
         own = evacuating.refuse_own_place(self._settings, here.pool)
         lost, guests = refuse_evacuation(here.pool, leaving), refuse_guests(here.pool)
@@ -140,14 +195,14 @@ class _Rebuild:
 
     def _to_make(self, lines: Sequence[str]) -> Outcome:
         after = "then run the same command again; put in other disks where you want them (ls -l /dev/disk/by-id)"
-        self._step(2, "destroy it, and create it again", "your turn", [*lines, after])
+        self._step(2, self._creation, "your turn", [*lines, after])
         self._next = tuple(lines)
         return Outcome.DONE if self._session is None else Outcome.WAITING
 
     # After the pool is destroyed.
 
     def _bring_back(self, here: EvacuationSurvey, kits: dict[str, str], told: dict[str, KitFacts]) -> Outcome:
-        self._step(2, "destroy it, and create it again", "done")
+        self._step(2, self._creation, "done")
         if lines := rebuilding.missing_dataset_lines(here, told):
             return self._to_make(lines)
         code, found = self._parts(here, told)
@@ -163,12 +218,18 @@ class _Rebuild:
         self._differences = tuple(lines)
         self._step(4, "is it as it was", f"{len(lines)} differences" if lines else "yes", lines)
         self._chains(here)
+        if self._renames and not any("not there" in line for line in lines):
+            plain = Settings(config=self._settings.config, state=self._settings.state)
+            self._step(
+                6, f"name {self._name} in the jobs", *rename_in_configuration(plain, self._asked.former, self._name)
+            )
         if any("not there" in line for line in lines):
             return Outcome.FAILED
         if code is Outcome.WAITING:
             return code
         rebuilding.save_kits(self._session.history, made)
-        self._session.history.rebuilds.end(self._name, compose.now())
+        for name in {self._name, self._asked.former}:
+            self._session.history.rebuilds.end(name, compose.now())
         return Outcome.DONE
 
     def _parts(self, here: EvacuationSurvey, told: dict[str, KitFacts]) -> tuple[Outcome, list[RebuildPart]]:
@@ -209,10 +270,10 @@ class _Rebuild:
 
     def _restore(self, session: Session, job: Job, source: Location, stays: tuple[str, ...]) -> RunReport:
         below = f"{source.path}/"
-        lost = tuple(name for name in self._lost_keys if f"{name}/".startswith(below))
+        lost = tuple(name for name in self._asked.lost_keys if f"{name}/".startswith(below))
         report = session.do(
             job, run_restore,
-            RestoreOptions(to=source, content=self._content, stays=stays, owners=False, lost_keys=lost),
+            RestoreOptions(to=source, content=self._asked.content, stays=stays, owners=False, lost_keys=lost, aside=self._asked.aside),
         )  # fmt: skip
         note_restore(session.history, self._settings.configuration().jobs, job, source, report, compose.now())
         self._stays.did(job.target.disk, report)

@@ -125,8 +125,10 @@ def _on_its_disk(
             report = session.do(job, action, restore_request)
             note_restore(session.history, _known_jobs(settings), job, restore_request.to, report, compose.now())
             return report
+        from orchestrator.app.kit_disk import accept_kit_disk
         from orchestrator.domain.run import VisitCause
 
+        accept_kit_disk(settings, session)
         with open_visits(settings, session, settings.configuration(), cause=VisitCause.RESTORE) as visits:
 
             def do(placed: "Job", absent: "NotNow | None") -> "RunReport":

@@ -1,7 +1,7 @@
 """The loaded configuration of a directory, or every mistake in it together."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from orchestrator.config.cross_checks import check_all_jobs
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 TARGETS = "targets.toml"
 
 
-def load_configuration(directory: str, engines: Engines, *, targets_text: bytes | None = None) -> Configuration:
+def load_configuration(directory: str, engines: Engines, *, texts: Mapping[str, bytes] | None = None) -> Configuration:
     """Load all jobs and places. Raises: DeclarationError with the mistakes of all files, ordered by file and line.
 
-    `targets_text`: read in place of targets.toml, to see whether a change of it would be valid. Jobs that work on the source
+    `texts`: read in place of the files of these paths, to see whether a change of them would be valid. Jobs that work on the source
     alone name no target; if there are no others, targets.toml may be missing.
     """
     held = _names_in(directory)
@@ -32,9 +32,11 @@ def load_configuration(directory: str, engines: Engines, *, targets_text: bytes 
     mistakes: list[ConfigMistake] = []
     file = os.path.join(directory, TARGETS)
     missing = TARGETS not in held
-    targets = None if missing else _read_toml_file(file, "a [place.NAME] with its path", mistakes, targets_text)
+    targets = (
+        None if missing else _read_toml_file(file, "a [place.NAME] with its path", mistakes, (texts or {}).get(file))
+    )
     sheets = {
-        name: _read_toml_file(file, "engine, source and target", mistakes)
+        name: _read_toml_file(file, "engine, source and target", mistakes, (texts or {}).get(file))
         for name, file in _job_files(directory, mistakes)
     }
     drafts = [parse_job(toml_file, name, engines) for name, toml_file in sheets.items() if toml_file]

@@ -91,7 +91,8 @@ class Place:
 
     `rotation`: the rotation set that it is; the location of copies is known only while a disk of it is here, and nothing may be
     read or written at `location` itself. `disk`: the attached disk of a rotation set that holds it; `device`: the kernel's name
-    of that disk; `within`: a copy that would take longer gets a warning.
+    of that disk; `reach`: shell commands that bring the disk there on a machine without poolferry; `within`: a copy that would take
+    longer gets a warning.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Place:
     rotation: "RotationSet | None" = None
     disk: str = ""
     device: str = ""
+    reach: tuple[str, ...] = ()
     within: Seconds | None = None
 
     @property

@@ -36,3 +36,15 @@ def rebuild(master: Machine) -> None:
     """The pool is destroyed, and made anew with another layout."""
     disk = master.sh("zpool status -P tank | grep -o '/[^ ]*' | head -n 1; zpool destroy -f tank").text
     create(master, f"-o ashift=12 tank {disk.removesuffix('-part1')}")
+
+
+def restore_pool(master: Machine, *more: str) -> tuple[int, dict[str, Any]]:
+    """The exit code and the answer of `restore pool tank`."""
+    ended = master.poolferry("restore", "pool", "tank", "--json", *more, seconds=300)
+    assert ended.out, ended
+    return ended.code, ended.json
+
+
+def step_states(told: dict[str, Any]) -> list[tuple[int, str]]:
+    """Number and state of each step of an answer."""
+    return [(step["step"], step["state"]) for step in told["steps"]]

@@ -1,25 +1,13 @@
 """A pool is made anew with another layout: everything on it returns, is as it was, and each target goes on incrementally."""
 
-from typing import Any
-
 import pytest
 
 from tests.lab.common import Machine
 from tests.lab.laboratory import Pair
-from tests.lab.pools import guids
+from tests.lab.pools import guids, restore_pool, step_states
 
 TARGETS = '[place.vault]\ndataset = "vault/copies"\n'
 KEPT = "mountpoint,canmount,readonly,quota,compression,user:note,sharenfs"
-
-
-def rebuild(master: Machine, *more: str) -> tuple[int, dict[str, Any]]:
-    ended = master.poolferry("restore", "pool", "tank", "--json", *more, seconds=300)
-    assert ended.out, ended
-    return ended.code, ended.json
-
-
-def states(told: dict[str, Any]) -> list[tuple[int, str]]:
-    return [(step["step"], step["state"]) for step in told["steps"]]
 
 
 def values(master: Machine) -> str:
@@ -39,7 +27,7 @@ def test_a_pool_is_made_anew(master: Machine) -> None:
     master.sh("""set -e; echo more >/srv/music/more; zpool sync tank; zfs create -s -V 100M 'tank/scratch/a vol'; truncate -s 64M /tank/scratch/img
         until [ -e /dev/zvol/tank/scratch/a+vol ]; do sleep 0.1; done; zpool create -f inner /dev/zvol/tank/scratch/a+vol
         zpool create -f filed /tank/scratch/img""")
-    code, told = rebuild(master)
+    code, told = restore_pool(master)
     (step,) = told["steps"]
     assert (code, step["state"]) == (3, "no"), told
     lost = {each["dataset"]: each["lost"] for each in told["datasets"] if each["lost"]}
@@ -53,32 +41,34 @@ def test_a_pool_is_made_anew(master: Machine) -> None:
     master.sh("zfs snapshot tank/music@b")
     assert master.poolferry("run", "music", "--json").code == 0
     before, held = values(master), [guids(master, "tank/data"), guids(master, "tank/music")]
-    code, told = rebuild(master, "--lose", "tank/scratch")
-    assert (code, states(told)) == (75, [(1, "yes"), (2, "your turn")]), told
+    code, told = restore_pool(master, "--lose", "tank/scratch")
+    assert (code, step_states(told)) == (75, [(1, "yes"), (2, "your turn")]), told
     assert [each["dataset"] for each in told["datasets"] if each["lost"]] == ["tank/scratch"], told
     destroy, create, *above = told["next"]
     assert (destroy, above) == ("zpool destroy tank", ["zfs create -o compression=lz4 tank/data"]), told["next"]
     assert create.startswith("zpool create -o ashift=12 ")
     master.sh(destroy)
-    code, told = rebuild(master)
+    code, told = restore_pool(master)
     assert (code, told["next"]) == (75, [create, *above]), told
     master.sh(create.replace("zpool create", "zpool create -f"))
-    code, told = rebuild(master)
+    code, told = restore_pool(master)
     assert (code, told["next"]) == (75, above), "what lies above a source has to be there"
     master.sh("\n".join(above))
-    code, told = rebuild(master, "--plan")
-    assert states(told) == [(1, told["steps"][0]["state"]), (2, "done"), (3, "to be done"), (3, "to be done")], told
-    code, told = rebuild(master)
+    code, told = restore_pool(master, "--plan")
+    assert step_states(told) == [(1, told["steps"][0]["state"]), (2, "done"), (3, "to be done"), (3, "to be done")], (
+        told
+    )
+    code, told = restore_pool(master)
     assert (code, told["differences"]) == (0, []), told
-    assert [state for _, state in states(told)[2:]] == ["it is back", "it is back", "yes", "told"]
+    assert [state for _, state in step_states(told)[2:]] == ["it is back", "it is back", "yes", "told"]
     assert [(link["job"], link["base"]) for link in told["chains"]] == [("music", "b"), ("photos", "a")]
     assert [guids(master, "tank/data"), guids(master, "tank/music")] == held
     assert values(master) == "\n".join(line for line in before.splitlines() if "scratch" not in line)
     master.sh("echo new >/srv/music/new; zfs snapshot -r tank/music@c")
     ran = master.poolferry("run", "music", "--json").json
     assert (ran["outcome"], ran["moved_bytes"] < 1 << 20) == ("done", True), ran
-    code, told = rebuild(master)
-    assert states(told) == [(1, "yes"), (2, "your turn")], "it has ended, so this would be the next one"
+    code, told = restore_pool(master)
+    assert step_states(told) == [(1, "yes"), (2, "your turn")], "it has ended, so this would be the next one"
 
 
 def test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached(master: Machine) -> None:
@@ -95,12 +85,12 @@ def test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached(master: Ma
     master.sh("usermod -u 1235 anna")
     disk = master.lies_on("tank").removesuffix("-part1")
     master.sh(f"zpool destroy -f tank; zpool export other; zpool create -f -O compression=zstd tank {disk}")
-    code, told = rebuild(master)
-    assert (code, states(told)[2:]) == (75, [(3, "no copy of it can be reached")]), told
+    code, told = restore_pool(master)
+    assert (code, step_states(told)[2:]) == (75, [(3, "no copy of it can be reached")]), told
     assert "is not imported" in told["steps"][-1]["lines"][0]
     where = master.lies_on("vault").rpartition("/")[0]
     master.sh(f"zpool import -N -d {where} other || zpool import -N other")
-    code, told = rebuild(master)
+    code, told = restore_pool(master)
     assert code == 0, told
     assert told["differences"] == [
         "tank: compression was not set, and is zstd",
@@ -167,7 +157,7 @@ def test_a_pool_whose_copies_are_far_away_on_a_disk_and_files_alone(pair: Pair) 
     assert (done.code, done.json["jobs"]) == (0, sorted(JOBS)), "a new machine, from a dataset of a host"
 
     master.sh("echo more >/srv/docs/more")
-    code, told = rebuild(master)
+    code, told = restore_pool(master)
     assert code == 3, told
     lost = {each["dataset"]: each["lost"] for each in told["datasets"] if each["lost"]}
     changed = "something has changed since its newest point"
@@ -176,22 +166,22 @@ def test_a_pool_whose_copies_are_far_away_on_a_disk_and_files_alone(pair: Pair) 
     }  # fmt: skip
     assert "plug in disk red (at the office), or count by what history knows: --trust red" in str(told["steps"])
     assert master.poolferry("run", "docs").code == 0
-    code, told = rebuild(master, "--trust", "red", "--plan")
-    assert (code, states(told)) == (0, [(1, "yes"), (2, "your turn")]), told
+    code, told = restore_pool(master, "--trust", "red", "--plan")
+    assert (code, step_states(told)) == (0, [(1, "yes"), (2, "your turn")]), told
     standing = {each["dataset"]: each for each in told["datasets"]}
     assert [(each["where"], each["seen"]) for each in standing["tank/photos"]["copies"]] == [("backup", True)]
     assert [(each["where"], each["seen"]) for each in standing["tank/music"]["copies"]] == [("the office", False)]
     assert standing["tank/copies/guests"]["keeps"] == ["guests (of other/guests)"]
 
     master.plug_usb(red)
-    code, told = rebuild(master)
-    assert (code, states(told)) == (75, [(1, "yes"), (2, "your turn")]), told
+    code, told = restore_pool(master)
+    assert (code, step_states(told)) == (75, [(1, "yes"), (2, "your turn")]), told
     (music,) = [each for each in told["datasets"] if each["dataset"] == "tank/music"]
     assert [copy["seen"] for copy in music["copies"]] == [True]
     held = [guids(master, "tank/photos"), guids(master, "tank/music")]
     assert [line.split()[-1] for line in told["next"][2:]] == ["tank/copies", "tank/docs"], told["next"]
     master.sh("\n".join(told["next"]).replace("zpool create", "zpool create -f"))
-    code, told = rebuild(master)
+    code, told = restore_pool(master)
     assert (code, told["differences"]) == (0, []), told
     assert {part["source"]: (part["place"], part["where"]) for part in told["parts"]} == {
         "tank/photos": ("far", "backup"), "tank/music": ("red", None), "/srv/docs": ("nas", None),

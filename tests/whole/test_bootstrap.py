@@ -125,9 +125,70 @@ def test_one_disk_and_nothing_else(drawer: LoopDisks) -> None:
     told = bootstrap(new, device)
     assert told.code == 0, told
     assert told["jobs"] == ["photos"]
-    assert any("disks readopt" in line for line in told["next"])
+    assert not any("disks readopt" in line for line in told["next"]), "the only disk is the one that was named"
     assert drawer.digest("red") == before, "the disk is only read"
     assert drawer.full("red") in (new.config / "targets.toml").read_text()
+    back = drawer.root / "back"
+    ended = new.call("restore", "run", "photos", "--to", str(back))
+    assert (ended.code, ended["outcome"]) == (0, "done"), ended
+    assert trees_equal(drawer.source, back)
+    assert new.call("disks", "show", drawer.full("red"))["history"][0]["outcome"] == "done"
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing() or "none")
+@pytest.mark.namespace
+@pytest.mark.parametrize("points", [True, False])
+def test_the_page_on_a_disk_brings_all_back_without_poolferry(drawer: LoopDisks, points: bool) -> None:
+    """As it stands: the disk is brought to its place by the page's own commands."""
+    device = drawer.enrolled("red")
+    drawer.job("photos", f"[rsync]\npoints = {str(points).lower()}\n")
+    assert drawer.run("run", "photos").code == 0
+    assert not drawer.mounted("red")
+    look = drawer.root / "look"
+    look.mkdir()
+    subprocess.run(["mount", "-o", "ro", device, look], check=True)
+    try:
+        (page,) = (path.read_text() for path in look.rglob(".poolferry/RECOVERY.md"))
+    finally:
+        subprocess.run(["umount", look], check=True)
+    lost = drawer.source.rename(drawer.root / "lost")
+    script = "".join(block.partition("```")[0] for block in page.split("```sh\n")[1:])
+    assert f"mount -o ro UUID={drawer.identity('red')} {drawer.mountpoint('red')}" in script
+    try:
+        done = subprocess.run(["sh", "-eu", "-c", script], capture_output=True, text=True)
+        assert done.returncode == 0, done
+        assert (
+            "ro"
+            in subprocess.run(
+                ["findmnt", "-no", "OPTIONS", drawer.mountpoint("red")], capture_output=True, text=True
+            ).stdout
+        )
+        again = subprocess.run(["sh", "-eu", "-c", script], capture_output=True, text=True)
+        assert again.returncode == 0, "said again"
+    finally:
+        subprocess.run(["umount", drawer.mountpoint("red")], check=False)
+    assert trees_equal(lost, drawer.source)
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing() or "none")
+@pytest.mark.namespace
+def test_only_the_disk_that_was_named_is_accepted(drawer: LoopDisks) -> None:
+    device = drawer.enrolled("red")
+    drawer.enrolled("blue")
+    assert drawer.run("run", "photos").code == 0
+    drawer.pull("blue")
+    (drawer.root / "new").mkdir()
+    new = another(drawer.root)
+    told = bootstrap(new, device)
+    assert any("DISK  # each other disk, when it comes" in line for line in told["next"]), told
+    drawer.pull("red")
+    drawer.plug("blue")
+    refused = new.call("restore", "run", "photos", "--to", str(drawer.root / "back"))
+    assert refused.code != 0, refused
+    assert f"disks readopt {drawer.full('blue')}" in str(refused), refused
+    drawer.plug("red")
+    ended = new.call("restore", "run", "photos", "--to", str(drawer.root / "back"))
+    assert (ended.code, ended["outcome"]) == (0, "done"), "it waited until it came"
 
 
 def test_from_a_copy_on_a_host(tmp_path: Path, sshd: Sshd) -> None:

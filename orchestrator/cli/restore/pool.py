@@ -23,6 +23,8 @@ from orchestrator.cli.terminal.screen import Terminal, exit_code
     metavar="DISK",
     help="a disk that is away counts by what history knows was verified on it (repeatable)",
 )
+@click.option("--as", "new_name", metavar="NAME", help="create and restore it under this name; the jobs follow it")
+@click.option("--aside", is_flag=True, help="rename a dataset that has the name of one that returns, and keep it")
 @click.option("--content", is_flag=True, help="read again every file that came back, not only guids")
 @LOST_KEY
 @pass_terminal
@@ -32,6 +34,8 @@ def pool(
     plan: bool,
     lose: Sequence[str],
     trust: Sequence[str],
+    new_name: str | None,
+    aside: bool,
     content: bool,
     lost_keys: Sequence[str],
 ) -> int:
@@ -43,7 +47,7 @@ def pool(
     from orchestrator.views.pool_rebuild import rebuild_value, step_lines
 
     end = rebuild_pool(
-        terminal, name, plan=plan, lose=lose, trust=trust, content=content, lost_keys=lost_keys,
+        terminal, name, new_name=new_name, plan=plan, aside=aside, lose=lose, trust=trust, content=content, lost_keys=lost_keys,
         hears=lambda step: terminal.show(step_lines(step)),
     )  # fmt: skip
     terminal.answer_json(lambda: rebuild_value(end))

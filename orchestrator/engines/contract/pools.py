@@ -35,6 +35,10 @@ class PoolRebuilder(Protocol):
         """Return the facts about a pool in a kit."""
         ...
 
+    def rename_kit(self, content: str, before: str, now: str, *, keep_paths: bool) -> str:
+        """Return a kit as it is for a pool of another name. `keep_paths`: mounted where the former one was."""
+        ...
+
     def compare_kits(self, before: str, now: str) -> tuple[str, ...]:
         """Return one line for each difference between two kits."""
         ...

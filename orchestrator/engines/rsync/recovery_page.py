@@ -72,7 +72,16 @@ Beside this page: `configuration.tar` (ours, as it was), `history.sqlite` (all r
 
 The copy lies at `{place}`.
 
-{about}"""
+{reach}{about}"""
+# On a machine without poolferry the disk has to be brought to its place first.
+_REACH = """\
+It is on the removable disk {disk}. This brings the disk to its place, to be read; plug it in first:
+
+```sh
+{reach}
+```
+
+"""
 
 
 def recovery_page(job: Job, made: datetime) -> str:
@@ -83,7 +92,10 @@ def recovery_page(job: Job, made: datetime) -> str:
         copy=shlex.quote(_for_rsync(place)), to=shlex.quote(_for_rsync(source)), ours=OURS, look=_look(place),
         make="" if source.host else 'mkdir -p "$to"\n', by_cp=by_cp,
     )  # fmt: skip
-    return _PAGE.format(source=source, job=job.name, made=f"{made:%Y-%m-%d %H:%M} UTC", place=place, about=about)
+    reach = _REACH.format(disk=job.target.disk, reach="\n".join(job.target.reach)) if job.target.reach else ""
+    return _PAGE.format(
+        reach=reach, source=source, job=job.name, made=f"{made:%Y-%m-%d %H:%M} UTC", place=place, about=about
+    )
 
 
 def _look(place: Location) -> str:

@@ -333,6 +333,11 @@ class ZfsEngine:
 
         return compare_kits(before, now)
 
+    def rename_kit(self, content: str, before: str, now: str, *, keep_paths: bool) -> str:
+        from orchestrator.engines.zfs.recovery.kit_rename import rename_kit
+
+        return rename_kit(content, before, now, keep_paths=keep_paths)
+
     def bases(self, job: Job, pool_guid: int, reader: Reader) -> "tuple[IncrementBase, ...]":
         from orchestrator.engines.zfs.space.forecast import survey_bases
 

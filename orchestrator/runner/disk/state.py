@@ -1,5 +1,6 @@
 """The remembered facts about the disks of a set, combined for the planners; and a job as placed on one disk."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
@@ -44,10 +45,23 @@ def job_on_disk(job: Job, disk: Disk, device: str = "") -> Job:
             break
     rotation = job.target.rotation
     placed = Place(
-        name=disk.name, location=Location(path=path), disk=disk.name, device=device,
+        name=disk.name, location=Location(path=path), disk=disk.name, device=device, reach=reach_commands(disk),
         within=rotation.visit_within if rotation else job.target.within,
     )  # fmt: skip
     return replace(job, target=placed)
+
+
+def reach_commands(disk: Disk) -> tuple[str, ...]:
+    """Return the shell commands that bring a disk to its place, to be read, on a machine without poolferry."""
+    name, lines = f"{POOL_PREFIX}{disk.name}", list[str]()
+    if disk.inside is not None:
+        key = f" --key-file {shlex.quote(disk.key_file)}" if disk.key_file else ""
+        lines.append(f"[ -e /dev/mapper/{name} ] || cryptsetup open{key} /dev/disk/by-uuid/{disk.identity} {name}")
+    if disk.content == "zfs":
+        return (*lines, f"zpool list {name} >/dev/null 2>&1 || zpool import -N {name}")
+    device = f"UUID={disk.inside or disk.identity}"
+    folder = f"{MOUNT_ROOT}/{disk.name}"
+    return (*lines, f"mkdir -p {folder}", f"mountpoint -q {folder} || mount -o ro {device} {folder}")
 
 
 def find_disk_record(known: Iterable[DiskRecord], disk: Disk) -> DiskRecord | None:

@@ -58,6 +58,7 @@ def run_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) ->
     journal.attempt_begun()
     try:
         with _locked(job, tools, restore_request) as inherit:
+            tools.history.heal(tools.alive, journal.now)
             report = _attempts(journal, tools.writer(inherit), restore_request)
     except OrchestratorError as error:
         report = journal.ended_by(error, continues="the same command continues from here")

@@ -22,6 +22,7 @@ from orchestrator.runner.disk.state import (
     job_on_disk,
     jobs_of_set,
     order_jobs,
+    reach_commands,
     survey_set_members,
     was_tagged,
 )
@@ -54,7 +55,10 @@ def history(tmp_path: Path) -> Iterator[History]:
 )
 def test_a_job_on_a_disk_lies_where_the_disk_is(path: str, there: str) -> None:
     placed = job_on_disk(job(path=path), RED, "sdb1")
-    wanted = Place(name="red", location=Location(path=there), disk="red", device="sdb1", within=VISIT_WITHIN)
+    reach = reach_commands(RED)
+    wanted = Place(
+        name="red", location=Location(path=there), disk="red", device="sdb1", reach=reach, within=VISIT_WITHIN
+    )
     assert placed.target == wanted
     assert not placed.target.rotates
 
@@ -150,3 +154,19 @@ def test_when_a_disk_must_carry_our_tag(history: History) -> None:
     history.disks.visit_ended(history.disks.begin_visit("d1", NOW + day), outcome="done", **end)
     assert was_tagged(old, KEY, views)
     assert not was_tagged(replace(old, generation=6), KEY, views), "the last marker was perhaps never written"
+
+
+def test_how_a_disk_comes_to_its_place_without_us() -> None:
+    folder = "/run/poolferry/disks/red"
+    plain = replace(RED, identity="u1", content="ext4", inside=None)
+    assert reach_commands(plain) == (
+        f"mkdir -p {folder}", f"mountpoint -q {folder} || mount -o ro UUID=u1 {folder}",
+    )  # fmt: skip
+    locked = replace(plain, inside="u2", key_file="/root/my key")
+    assert reach_commands(locked) == (
+        "[ -e /dev/mapper/poolferry-red ] || cryptsetup open --key-file '/root/my key' /dev/disk/by-uuid/u1 poolferry-red",
+        f"mkdir -p {folder}", f"mountpoint -q {folder} || mount -o ro UUID=u2 {folder}",
+    )  # fmt: skip
+    pool = "zpool list poolferry-red >/dev/null 2>&1 || zpool import -N poolferry-red"
+    assert reach_commands(replace(RED, content="zfs", inside=None)) == (pool,)
+    assert reach_commands(replace(RED, content="zfs", inside="1", key_file=None, identity="u1"))[1:] == (pool,)

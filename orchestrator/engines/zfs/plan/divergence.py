@@ -252,13 +252,10 @@ def refuse_remade(case: PlanContext) -> Refusal | None:
     from orchestrator.domain.source_state import SourceState
 
     pool = source.root.path.partition("/")[0]
-    if known.pool in (0, now.pool):
-        why, anew = (
-            f"{now.root} was made anew since the last run, and is not what was copied",
-            f"; or, to begin anew with it: {case.command} --{ASIDE}" if known.pool else "",
-        )
-    else:
-        why, anew = f"the pool {pool} was made anew since the last run, and {now.root} is not what was copied", ""
+    # No other way is offered: a copy that is set aside may be the only good one. Consent that a person gives all the same counts.
+    why = f"{now.root} was made anew since the last run, and is not what was copied"
+    if known.pool not in (0, now.pool):
+        why = f"the pool {pool} was made anew since the last run, and {now.root} is not what was copied"
     held = sum(len(dataset.snapshots) for dataset in target.datasets.values())
     evidence = (
         f"guid of the dataset: {known.dataset} at the last run, {now.dataset} now",
@@ -268,9 +265,31 @@ def refuse_remade(case: PlanContext) -> Refusal | None:
     return Refusal(
         why=why,
         evidence=tuple(line for line in evidence if line),
-        hint=f"{restore_first(case)}{anew}",
-        guard=ASIDE if anew else None,
+        hint=restore_first(case),
         source=SourceState.ANEW,
+    )
+
+
+def refuse_renamed(case: PlanContext) -> Refusal | None:
+    """Return a refusal when the job names another source than at its last run, and its copy would begin anew for that.
+
+    A copy is called after its source's last part; under the former name it may hold all of it, as when a pool was renamed, or
+    restored under another name.
+    """
+    known = parse_identity(case.requested.remembered.get(SOURCE_IDENTITY, ""))
+    if known is None or case.world.returning is not None or case.world.target.datasets or case.options.name is not None:
+        return None
+    before, now = known.root.rpartition("/")[2], str(case.world.source.root).rpartition("/")[2]
+    if before == now or ASIDE in case.requested.allowed:
+        return None
+    place = case.world.target.root.path.rpartition("/")[0]
+    return Refusal(
+        why=f"the job copied {known.root} and names {case.world.source.root} now: its copy would begin anew as {case.world.target.root}",
+        evidence=(f"its last good run copied to {place}/{before}",),
+        hint=(
+            f'where it is the same data under another name: write name = "{before}" into [zfs] of {case.job.file}; '
+            f"where it is another source: {case.command} --{ASIDE} (both copies are kept)"
+        ),
     )
 
 

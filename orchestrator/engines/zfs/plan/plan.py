@@ -21,7 +21,7 @@ from orchestrator.engines.zfs.plan import transport
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.dataset import decide_dataset
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan, EncryptionInheritance
-from orchestrator.engines.zfs.plan.divergence import refuse_remade, restore_first
+from orchestrator.engines.zfs.plan.divergence import refuse_remade, refuse_renamed, restore_first
 from orchestrator.engines.zfs.plan.renames import find_renamed, follow_renames, refuse_parent_first
 from orchestrator.engines.zfs.plan.resume import is_foreign
 from orchestrator.engines.zfs.plan.stages import Stages, arrange_stages, order_datasets
@@ -52,7 +52,7 @@ def plan(job: Job, world: ZfsSurvey, request: RunRequest) -> Decision:
 def decide_actions(job: Job, world: ZfsSurvey, request: RunRequest) -> ActionPlan | Refusal:
     """Decide the actions for every dataset of the job; refuse when nothing can be done at all."""
     case = PlanContext(job, world, request)
-    refusal = _refuse_sides(case) or refuse_remade(case)
+    refusal = _refuse_sides(case) or refuse_remade(case) or refuse_renamed(case)
     if refusal:
         return refusal
     ended = _end_receives(case)

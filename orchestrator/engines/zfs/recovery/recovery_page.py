@@ -149,6 +149,7 @@ def recovery_page(job: Job, made: datetime, content: Mapping[str, Any]) -> str:
     there = _THERE.format(**names)
     reach = (
         f"{_far(job)} zfs list -o name {names['copy']}" if copy.host else
+        "\n".join(job.target.reach) if job.target.reach else
         f"zpool list {shlex.quote(pool)} >/dev/null 2>&1 || zpool import -N {shlex.quote(pool)}"
     )  # fmt: skip
     return _PAGE.format(

@@ -254,7 +254,8 @@ def _blocked(seen: DatasetRestoreSurvey, dataset: str, blocked: dict[str, str]) 
         )
     if other is None or other == whole:
         return None
-    return f"{whole} is not mounted, as {other} has {place}: unmount that, and run the same command again"
+    free = f"zfs set canmount=noauto {shlex.quote(other)}; zfs unmount {shlex.quote(other)}"
+    return f"{whole} is not mounted, as {other} has {place}: unmount that ({free}), and run the same command again"
 
 
 def finish_steps(seen: DatasetRestoreSurvey, ending: RestoreFinish) -> Iterator[Step]:

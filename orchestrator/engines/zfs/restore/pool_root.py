@@ -6,6 +6,9 @@ is searched for first: no snapshot, no bookmark, no file. An empty dataset is un
 another survey follows, and only then the receive. Datasets below it stay. Its options from `zpool create -O` stay too. Its
 streams bring no properties, which are set in the end: the first received properties of a dataset remove its own local ones
 (zfs_ioctl.c, clear_received_props), such options and our marks among them.
+
+A timer may have taken snapshots of the new pool. Those that hold no file, as each was looked into, are removed with the step
+that takes the dataset, and named there: OpenZFS receives over no snapshot.
 """
 
 from collections.abc import Iterator
@@ -18,7 +21,12 @@ from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import command_host
 from orchestrator.engines.zfs.model import PLACEHOLDER, Bookmark, Dataset, SideSurvey, Snapshot, ZfsSurvey
 from orchestrator.engines.zfs.plan.send_flags import has_its_own_key
-from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, continues, is_restored_by_us, shares_snapshot
+from orchestrator.engines.zfs.restore.model import (
+    DatasetRestoreSurvey,
+    continues,
+    is_restored_by_us,
+    shares_snapshot,
+)
 
 _SHOWN = 5
 _LOCAL = "local"
@@ -32,13 +40,25 @@ def is_pool_root(seen: DatasetRestoreSurvey) -> bool:
 def needs_file_look(world: ZfsSurvey) -> bool:
     """Return whether files at the destination matter: it is a pool's root dataset that is about to receive data."""
     there = world.target.datasets.get("")
-    return "/" not in world.target.root.path and there is not None and not there.snapshots and not there.encrypted
+    if "/" in world.target.root.path or there is None or there.encrypted:
+        return False
+    return not there.snapshots or not (is_restored_by_us(there) or _shared(world, there))
+
+
+def _shared(world: ZfsSurvey, there: Dataset) -> tuple[Snapshot, ...]:
+    """Return the snapshots of the pool's root dataset that its copy holds, too: it came back, by whatever tool."""
+    copy = world.source.datasets.get("")
+    guids = {one.guid for one in copy.snapshots} if copy else set()
+    return tuple(one for one in there.snapshots if one.guid in guids)
 
 
 def inside_command(side: SideSurvey) -> Command:
-    """Build the command that prints the first files of a pool's root dataset."""
-    root = side.root
-    return commands.namespace_command("look-inside.sh", root.path, effect=Effect.READS, host=root.host, sudo=side.sudo)
+    """Build the command that prints the first files of a pool's root dataset, and of its snapshots."""
+    root, there = side.root, side.datasets.get("")
+    names = tuple(one.name for one in there.snapshots) if there else ()
+    return commands.namespace_command(
+        "look-inside.sh", root.path, *names, effect=Effect.READS, host=root.host, sudo=side.sudo
+    )
 
 
 def parse_inside(output: bytes) -> tuple[str, ...]:
@@ -57,7 +77,7 @@ def plan_pool_root(seen: DatasetRestoreSurvey) -> Plan | Refusal | None:
     if not seen.world.source.datasets[""].snapshots:
         return None  # it receives nothing
     refusal = _refuse_occupied(seen, there) or _refuse_encrypted(seen, there) or _refuse_files(seen)
-    if refusal is not None or is_restored_by_us(there) or there.placeholder:
+    if refusal is not None or is_restored_by_us(there) or (there.placeholder and not there.snapshots):
         return refusal
     return _refuse_mounted(seen) or _take(seen)
 
@@ -65,23 +85,30 @@ def plan_pool_root(seen: DatasetRestoreSurvey) -> Plan | Refusal | None:
 def after_taking_root(seen: DatasetRestoreSurvey) -> DatasetRestoreSurvey:
     """Return the survey as it will be once the dataset has our mark."""
     target = seen.world.target
-    root = replace(target.datasets[""], placeholder=True, mounted=False)
+    root = replace(target.datasets[""], placeholder=True, mounted=False, snapshots=())
     return replace(seen, world=replace(seen.world, target=replace(target, datasets={**target.datasets, "": root})))
 
 
 def _take(seen: DatasetRestoreSurvey) -> Plan:
-    root = seen.world.target.root
+    root, empty = seen.world.target.root, seen.world.target.datasets[""].snapshots
     command = commands.script_command(
-        "take-pool-root.sh", root.path, PLACEHOLDER, effect=Effect.WRITES, where=command_host(seen.world.target)
-    )
+        "take-pool-root.sh", root.path, PLACEHOLDER, *(f"{one.guid} {one.name}" for one in empty),
+        effect=Effect.DESTROYS if empty else Effect.WRITES, where=command_host(seen.world.target),
+    )  # fmt: skip
+    removed = f"remove {show_count(len(empty), 'snapshot')} without a file ({_marks(empty)}), " if empty else ""
     step = Step(
-        action=f"unmount {root}, make it read-only and mark it as our place",
+        action=f"{removed}unmount {root}, make it read-only and mark it as our place",
         why="it is the pool's own, and empty; what zfs puts there replaces what it holds",
         worker=root.path,
         work=Pipeline(stages=(command,)),
         expected=None,
     )
     return Plan(summary=f"take {root}, which is empty, for what returns", stages=((step,),), again=True)
+
+
+def _marks(snapshots: tuple[Snapshot, ...]) -> str:
+    more = f" and {len(snapshots) - _SHOWN} more" if len(snapshots) > _SHOWN else ""
+    return ", ".join(one.mark for one in snapshots[:_SHOWN]) + more
 
 
 def _refuse_absent(seen: DatasetRestoreSurvey) -> Refusal:
@@ -92,7 +119,8 @@ def _refuse_absent(seen: DatasetRestoreSurvey) -> Refusal:
 
 def _refuse_occupied(seen: DatasetRestoreSurvey, there: Dataset) -> Refusal | None:
     root = seen.world.target.root
-    marks: tuple[Snapshot | Bookmark, ...] = (*there.snapshots, *there.bookmarks)
+    shared = _shared(seen.world, there)
+    marks: tuple[Snapshot | Bookmark, ...] = (*(there.snapshots if shared else ()), *there.bookmarks)
     if not marks:
         return None
     return Refusal(
@@ -110,10 +138,12 @@ def _refuse_files(seen: DatasetRestoreSurvey) -> Refusal | None:
     if not seen.inside:
         return None
     more = " and more" if len(seen.inside) > _SHOWN else ""
+    now = not seen.inside[0].startswith("@")
+    move = f"move them into a dataset of their own, such as {root.path}/kept; or " if now else ""
     return Refusal(
-        why=f"{root} is there, and holds files; a restore overwrites nothing",
+        why=f"{root} is there, and {'holds files' if now else 'its snapshots hold files'}; a restore overwrites nothing",
         evidence=(", ".join(seen.inside[:_SHOWN]) + more,),
-        hint=f"move them into a dataset of their own, such as {root.path}/kept; or {_elsewhere(seen)}",
+        hint=f"{move}{_elsewhere(seen)}",
     )
 
 

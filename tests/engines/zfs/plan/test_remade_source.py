@@ -63,8 +63,31 @@ def test_a_dataset_that_was_made_anew_may_begin_anew_on_request() -> None:
     found = decided(world, remembered)
     assert isinstance(found, Refusal), found
     assert found.why == "tank/photos was made anew since the last run, and is not what was copied"
-    assert found.hint.endswith("; or, to begin anew with it: poolferry run photos --aside")
+    assert ("poolferry run" in found.hint, found.guard) == (False, None), (
+        "nobody is led to set the only good copy aside"
+    )
     assert isinstance(plan(world.job, world.survey(), replace(requested("aside"), remembered=remembered)), Plan)
+
+
+def test_a_source_of_another_name_is_not_sent_anew_without_a_word() -> None:
+    """A pool came back under another name, and the job names it: its copy is called after the former one."""
+    world, remembered = copied("a", "b")
+    known = parse_identity(remembered[SOURCE_IDENTITY])
+    assert known is not None
+    world.target.destroy(COPY)
+    other = {SOURCE_IDENTITY: str(replace(known, root="tank"))}
+    found = decided(world, other)
+    assert isinstance(found, Refusal), found
+    assert (
+        found.why == "the job copied tank and names tank/photos now: its copy would begin anew as vault/copies/photos"
+    )
+    assert found.evidence == ("its last good run copied to vault/copies/tank",)
+    assert found.hint.startswith('where it is the same data under another name: write name = "tank" into [zfs] of ')
+    assert isinstance(decided(world, other, "aside"), ActionPlan)
+    named = replace(world.job, options=replace(options_of(world.job), name="tank"))
+    assert isinstance(decide_actions(named, world.survey(), replace(requested(), remembered=other)), ActionPlan)
+    same = {SOURCE_IDENTITY: str(replace(known, root="lake/photos"))}
+    assert isinstance(decided(world, same), ActionPlan), "the copy keeps its place, and began only now"
 
 
 def test_a_source_that_is_gone_may_be_lost() -> None:

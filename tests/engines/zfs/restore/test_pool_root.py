@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import NothingToDo, Pipeline, Plan, Refusal
+from orchestrator.domain.plan import Effect, NothingToDo, Pipeline, Plan, Refusal
 from orchestrator.engines.zfs.model import FullSend, SendFlags
 from orchestrator.engines.zfs.restore import plan as returning
 from orchestrator.engines.zfs.restore import pool_root as rooting
@@ -86,11 +86,44 @@ def test_what_holds_anything_is_left_alone_with_aside_too() -> None:
     take(way)
     assert "holds files" in refused(way, ("one",)).why, "what came meanwhile is seen by the second look"
     way.target.snapshot("tank", "own")
-    found = refused(way)
-    assert (found.why, found.evidence[0].partition(" ")[0]) == (
-        "tank is there, and holds 1 snapshot; a restore overwrites nothing", "tank@own",
+    found = refused(way, ("@own:one",))
+    assert (found.why, found.evidence) == (
+        "tank is there, and its snapshots hold files; a restore overwrites nothing", ("@own:one",),
     )  # fmt: skip
-    assert "--to tank/NAME" in found.hint
+    assert found.hint.startswith("bring it back below, as a dataset: --to tank/NAME")
+
+
+def test_what_came_back_by_another_tool_is_never_taken_for_empty() -> None:
+    out = forward("a", "b")
+    way = way_back(out, "tank")
+    way.target.nodes["tank"] = replace(way.target.nodes["tank"], snapshots=out.target.nodes[COPY].snapshots[:1])
+    assert not rooting.needs_file_look(way.survey())
+    assert refused(way, None).why == "tank is there, and holds 1 snapshot; a restore overwrites nothing"
+
+
+def test_snapshots_of_an_empty_pool_are_no_obstacle() -> None:
+    """Those that a timer took between the pool's creation and its restore, also after the dataset was taken."""
+    way = way_back(forward("a", "b"), "tank")
+    for name in ("autosnap_1", "autosnap_2"):
+        way.target.snapshot("tank", name)
+    assert rooting.needs_file_look(way.survey())
+    found = plan(way)
+    assert isinstance(found.decision, Plan)
+    (step,) = found.decision.steps
+    assert step.action.startswith("remove 2 snapshots without a file (@autosnap_1, @autosnap_2), unmount tank,")
+    assert step.effect is Effect.DESTROYS
+    told = [str(each.work) for stage in found.then for each in stage]
+    assert any(" -F " in line for line in told), told
+    taken = [f"{one.guid} {one.name}" for one in way.target.nodes["tank"].snapshots]
+    assert isinstance(step.work, Pipeline)
+    assert list(step.work.stages[0].argv[-2:]) == taken
+    take(way)
+    found = plan(way)
+    assert isinstance(found.decision, Plan)
+    assert found.decision.summary.startswith("take tank"), "one that came after the first look is looked into, too"
+    way.target.nodes["tank"] = replace(way.target.nodes["tank"], snapshots=())
+    way.run()
+    assert [one.name for one in way.target.nodes["tank"].snapshots] == ["a", "b"]
 
 
 def test_datasets_of_others_that_bear_a_name_of_the_copy() -> None:
@@ -179,7 +212,8 @@ def test_only_a_pool_that_is_to_be_filled_is_looked_into() -> None:
         rooting.needs_file_look(world(copy, side(root, *there)))
         for root, there in (
             (top, (dataset(""),)), (top, ()), (top, (dataset("", A, B),)), (Location(path="tank/x"), (dataset(""),)),
+            (top, (dataset("", B),)),
         )
     ]  # fmt: skip
-    assert told == [True, False, False, False]
+    assert told == [True, False, False, False, True]
     assert rooting.parse_inside(b"a\nb\0c\0") == ("a\\nb", "c")

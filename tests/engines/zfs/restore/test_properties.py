@@ -184,7 +184,10 @@ def test_what_another_has_the_place_of_waits_with_all_below_it() -> None:
     assert lines(found) == ["zfs inherit -S canmount tank/photos/z", *waiting, *marks]
     assert isinstance(found, Plan)
     assert found.warnings == (
-        "tank/photos is not mounted, as tank/photos_aside has /tank/photos: unmount that, and run the same command again",
+        (
+            "tank/photos is not mounted, as tank/photos_aside has /tank/photos: unmount that "
+            "(zfs set canmount=noauto tank/photos_aside; zfs unmount tank/photos_aside), and run the same command again"
+        ),
     )
     marked = [replace(one, flags=None, waits=True) for one in there[:2]]
     assert settling.waiting_datasets(seen(*marked, copied={}, home=home, mounts=mounts)) == (

@@ -67,7 +67,8 @@ class StallDetector:
         self._seen = seen
         self._every = min(max(after / 8, _SHORTEST), _LONGEST)
         self._ours = seen()
-        self._theirs = self._look()
+        # None yet: they began with the pipeline, and /proc holds every process of the machine, which most looks never need.
+        self._theirs: dict[int, tuple[int | None, int]] = {}
         self._looked = self._moved = now
 
     def next_look(self) -> float:

@@ -1,17 +1,12 @@
 """Instants, ages and tables as text, for people and in JSON. Instants are shown in the machine's own time zone."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from orchestrator.domain.names import make_printable
 from orchestrator.domain.units import show_duration
 
 _WRAPPED = 100
-_WIDEST = 200  # of a plan's lines
-_SHORTEST = 20  # what a line that goes on has for words, however deep it is indented
-# A word, or one in a shell's quotes, which may hold spaces.
-_WORD = re.compile(r"(?:[^\s'=]*=)?(?:\$'(?:[^'\\]|\\.)*'|'[^']*')(?:\"'\"'[^']*')*\S*|\S+")
 _WEEK = 7  # the same weekday again would be ambiguous
 
 
@@ -70,33 +65,6 @@ def shorten(text: str, most: int = _WRAPPED) -> str:
 def indent(lines: Sequence[str], by: int = 2) -> list[str]:
     """Indent the lines; split a line that contains several."""
     return [" " * by + part for line in lines for part in (line.splitlines() or [""])]
-
-
-def fit_lines(lines: Sequence[str]) -> list[str]:
-    """Break lines wider than 200 characters at spaces, and shorten longer words in their middle.
-
-    A hint keeps its words, and goes on as a shell reads it, so that its command works when it is pasted.
-    """
-    plain = (part for line in lines for part in make_printable(line).split("\n"))
-    return [part for line in plain for part in (_broken(line) if len(line) > _WIDEST else (line,))]
-
-
-def _broken(line: str) -> Iterator[str]:
-    hint = line.lstrip().startswith("what to do: ")
-    margin = " " * (len(line) - len(line.lstrip()))
-    part, most = margin, _WIDEST - (2 if hint else 0)
-    for word in _WORD.findall(line):
-        shown = word if hint else _cut_middle(word, max(most - len(margin) - 4, _SHORTEST))
-        if part.strip() and len(part) + 1 + len(shown) > most:
-            yield part + (" \\" if hint else "")
-            part = f"{margin}    "
-        part += f" {shown}" if part.strip() else shown
-    yield part
-
-
-def _cut_middle(word: str, most: int) -> str:
-    half = (most - 1) // 2
-    return word if len(word) <= most else f"{word[:half]}…{word[-half:]}"
 
 
 def parse_instant(text: str, *, end_of_day: bool = True) -> datetime:

@@ -100,3 +100,18 @@ def test_a_new_process_is_movement() -> None:
     quiet = silence(world, 80)
     world.look = lambda: {7: (0, 0), 8: (50_000, 1)}  # type: ignore[method-assign]
     assert not quiet.lasts(80)
+
+
+def test_a_pipeline_that_ends_at_once_reads_no_other_process() -> None:
+    class Counted(StallDetector):
+        looks = 0
+
+        def _look(self) -> dict[int, tuple[int | None, int]]:
+            self.looks += 1
+            return super()._look()
+
+    quiet = Counted({os.getpgid(0)}, 80, lambda: 0, 0.0)
+    assert not quiet.lasts(quiet.next_look() - 0.1)
+    assert quiet.looks == 0
+    assert not quiet.lasts(quiet.next_look())
+    assert quiet.looks == 1

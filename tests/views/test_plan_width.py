@@ -19,8 +19,7 @@ from orchestrator.engines.rsync import plan as rsync_plan
 from orchestrator.engines.rsync.restore import plan_restore
 from orchestrator.engines.sanoid import plan as sanoid_plan
 from orchestrator.engines.zfs.plan.plan import plan as zfs_plan
-from orchestrator.views.format import fit_lines
-from orchestrator.views.plan import dry_run_lines, restore_plan_lines
+from orchestrator.views.plan import dry_run_lines, fit_lines, restore_plan_lines
 from tests.engines.pool import builders as pools
 from tests.engines.rsync import builders as trees
 from tests.engines.sanoid import builders as sanoids
@@ -124,10 +123,10 @@ def test_points_that_keep_removes() -> None:
     assert all(name in text for name, _ in names)
 
 
-WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\n\0"), min_size=1, max_size=300)
+WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\n\0"), min_size=1, max_size=250)
 
 
-@given(st.lists(WORDS, min_size=1, max_size=60), st.integers(0, 12))
+@given(st.lists(WORDS, min_size=1, max_size=8), st.integers(0, 12))
 def test_any_text_fits(words: list[str], margin: int) -> None:
     assert max(map(len, fit_lines([" " * margin + " ".join(words)]))) <= 200
 

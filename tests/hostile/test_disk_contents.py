@@ -57,7 +57,8 @@ def test_what_is_planted_on_a_disk_leads_nowhere(drawer: LoopDisks, tmp_path: Pa
         drawer.pull("red")
         drawer.plug("red")
         visit = drawer.scan()["visits"]["red"]
-        assert visit["ending"] in ("done", "incomplete", "refused", "failed"), (plant, visit)
+        # Busy: a mount namespace that begins meanwhile, as other tests make them, holds the disk too.
+        assert visit["ending"] in ("done", "incomplete", "refused", "failed", "busy"), (plant, visit)
         assert facts(victim) == before, (plant, visit)
         assert not drawer.mounted("red"), plant
         subprocess.run(["mount", drawer.loops["red"], str(behind)], check=True)

@@ -170,7 +170,7 @@ def test_41_a_disk_that_nobody_takes_away_is_told_of_and_used_again(drawer: UsbD
     assert (ran.code, "photos: done: made" in ran.text, "SAFE TO REMOVE: red" in ran.complaint) == (0, True, True), ran
     drawer.machine.yank(drawer.red)
     found = drawer.machine.poolferry("disks").text
-    assert "Please plug in disk red" in found, found
+    assert "The next one is disk red" in found, found
     assert "still plugged in" not in found
     assert drawer.ferry("run", "photos", code=75)["outcome"] == "waiting"
 

@@ -134,7 +134,7 @@ def test_a_part_as_of_a_point_under_another_name(master: Machine) -> None:
     )
     assert any("zfs inherit -S mountpoint tank/old-sub" in warning for warning in ended["warnings"]), ended
     assert master.sh("zfs get -Ho value mounted tank/photos/sub").text == "yes"  # the living one is where it was
-    again = restore(master, to="tank/old-sub")
+    again = restore(master, "--path", "sub", "--point", "a", to="tank/old-sub")
     assert (again["outcome"], again["why"]) == ("done", "tank/old-sub is back already"), again
     assert restore(master, to="tank/none/x")["outcome"] == "refused"
 

@@ -227,13 +227,13 @@ def test_bookmarks_and_holds_are_made_and_let_go_again_and_again(master: Machine
     pools(master)
     hands = GuestWriter(master)
     source, weak = side(SOURCE), side(SOURCE, programs=False)
-    marks = tuple(("tank/photos", "one", f"m{number}") for number in range(20))
+    marks = tuple(("tank/photos", "@one", f"m{number}") for number in range(20))
     for place in (source, weak, source):
         (keep,) = commands.bookmark_commands(marks, place)
         assert hands.one(keep).well
     assert len(master.sh("zfs list -H -t bookmark -o name -r tank").lines) == 20
     for place in (source, weak):
-        (keep,) = commands.bookmark_commands((*marks, ("tank/photos", "gone", "x")), place)
+        (keep,) = commands.bookmark_commands((*marks, ("tank/photos", "@gone", "x")), place)
         error = hands.fails(keep)
         assert isinstance(error, BaseGone), error
         assert "tank/photos@gone" in error.why

@@ -64,7 +64,7 @@ demo: setup  ## installs what is missing, then runs a real backup from copy to r
 	@$(BIN)/python -m tests.demo
 
 # Two runs, so that no test waits for a core that machines have. Nothing chosen by ARGS in one of them is no failure.
-test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup .venv/debian/stamp  ## the same set-up, then every test, the lab's too (LAB=no: not those)
+test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup .venv/debian/stamp  ## the same set-up, then every test but the long ones, on real pools too (LAB=no: not those)
 	@code=0; ended() { [ "$$1" = 5 ] && [ -n '$(subst ','\'',$(ARGS))' ] || code=$$1; }; \
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not lab and not long' --durations=15 $(ARGS) || ended $$?; \
 	if [ "$(LAB)" != no ]; then \

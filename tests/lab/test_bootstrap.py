@@ -50,6 +50,7 @@ def test_no_link_is_followed_in_what_is_mounted(master: Machine, access: str) ->
 
 
 @BOTH
+@pytest.mark.long
 def test_from_a_dataset_of_kits(master: Machine) -> None:
     master.pool("vault", "200M")
     copied(master, "vault")
@@ -79,6 +80,7 @@ def test_from_a_dataset_of_kits(master: Machine) -> None:
 
 
 @pytest.mark.virtual
+@pytest.mark.long
 def test_from_one_disk_that_another_machine_wrote(pair: Pair) -> None:
     master, backup = pair
     disk = master.plug_usb("red", "256M")

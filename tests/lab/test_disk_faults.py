@@ -249,6 +249,7 @@ def fits(row: Row, state: str, says: str, hint: str) -> bool:
     return state == row.state and row.says in says and row.hint in hint
 
 
+@pytest.mark.long
 def test_no_disk_that_is_not_proved_is_written_to(master: VirtualMachine, tmp_path: Path) -> None:
     bag = Bag(master, tmp_path)
     master.sh("mkdir -p /srv/photos /mnt/theirs && head -c 1M /dev/urandom >/srv/photos/a")

@@ -89,6 +89,7 @@ def plug(drawer: UsbDisks, disk: Disk, **between: Any) -> None:
     drawer.machine.wait_for_device(disk)
 
 
+@pytest.mark.long
 def test_19_ext4_meets_damage_in_the_middle_of_a_copy(drawer: UsbDisks) -> None:
     running = copying(drawer, 8)
     drawer.machine.sh(
@@ -115,6 +116,7 @@ def test_33_the_disk_fills_up_in_the_middle_of_a_copy(drawer: UsbDisks) -> None:
     drawer.machine.sh(f"mount {drawer.red.device} /mnt && rm /mnt/theirs && umount /mnt")
 
 
+@pytest.mark.long
 def test_34_writes_that_fail_and_reads_that_do_not(drawer: UsbDisks) -> None:
     drawer.machine.job("photos", TREE)
     drawer.machine.sh("head -c 40M /dev/urandom >/srv/photos/large")
@@ -175,6 +177,7 @@ def test_41_a_disk_that_nobody_takes_away_is_told_of_and_used_again(drawer: UsbD
     assert drawer.ferry("run", "photos", code=75)["outcome"] == "waiting"
 
 
+@pytest.mark.long
 def test_24_pulled_out_while_points_are_removed(drawer: UsbDisks) -> None:
     drawer.machine.job("photos", TREE)
     drawer.machine.sh("mkdir /srv/photos/many; cd /srv/photos/many && seq 1500 | xargs touch; rm -f /srv/photos/large")

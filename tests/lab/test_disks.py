@@ -59,6 +59,7 @@ def test_an_ext4_disk_is_pulled_out_too_early_and_goes_on(master: VirtualMachine
 
 
 @BOTH
+@pytest.mark.long
 def test_udev_begins_the_visit(master: VirtualMachine) -> None:
     drawer = trees(master)
     red = drawer.enroll("red")
@@ -116,6 +117,7 @@ def test_disks_with_pools_rotate_each_from_its_own_base(master: VirtualMachine) 
     "more",
     [(), pytest.param(("--luks", "--key-file", "/etc/poolferry/keys/red"), marks=pytest.mark.long)], ids=["plain", "luks"],
 )  # fmt: skip
+@pytest.mark.long
 def test_a_pool_is_pulled_out_in_mid_send_and_goes_on_without_a_reboot(
     master: VirtualMachine, more: tuple[str, ...]
 ) -> None:

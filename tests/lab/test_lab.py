@@ -173,6 +173,7 @@ def test_a_usb_disk_comes_goes_and_comes_back_elsewhere(pair: Pair) -> None:
 
 
 @pytest.mark.virtual
+@pytest.mark.long
 def test_a_power_cut_keeps_what_was_synced(master: VirtualMachine) -> None:
     master.pool("tank", disk=True)
     master.sh("echo 600 > /sys/module/zfs/parameters/zfs_txg_timeout")  # nothing is written out by itself

@@ -14,6 +14,7 @@ def values(master: Machine) -> str:
     return master.sh(["zfs", "get", "-Hpr", "-t", "filesystem", "-o", "name,property,value", KEPT, "tank"]).text
 
 
+@pytest.mark.long
 def test_a_pool_is_made_anew(master: Machine) -> None:
     master.pool("tank", "300M")
     master.pool("vault", "300M")
@@ -71,6 +72,7 @@ def test_a_pool_is_made_anew(master: Machine) -> None:
     assert step_states(told) == [(1, "yes"), (2, "your turn")], "it has ended, so this would be the next one"
 
 
+@pytest.mark.long
 def test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached(master: Machine) -> None:
     for name in ("tank", "vault", "other"):
         master.pool(name, "200M")

@@ -43,6 +43,7 @@ def with_a_bed(master: VirtualMachine) -> None:
     master.keep_tree()
 
 
+@pytest.mark.long
 def test_after_a_night_asleep_what_was_missed_runs_once(master: VirtualMachine) -> None:
     """180 slots of one job and two of another become one run each; the daemon is still the same, and goes on at its minute."""
     with_a_bed(master)
@@ -82,6 +83,7 @@ def test_after_a_night_asleep_what_was_missed_runs_once(master: VirtualMachine) 
     assert "late: the machine slept from" in master.poolferry("history", "hourly", check=True).text
 
 
+@pytest.mark.long
 def test_nothing_sleeps_under_a_run_unless_it_must(master: VirtualMachine) -> None:
     """A request is refused while bytes move; a run that had to sleep goes on where it was; and then nothing keeps the machine awake."""
     with_a_bed(master)

@@ -87,6 +87,7 @@ def test_a_day_of_the_service(master: VirtualMachine) -> None:
     assert "rsync" not in master.sh("ps -eo comm").text
 
 
+@pytest.mark.long
 def test_a_daemon_that_dies_or_hangs_is_there_again(master: VirtualMachine) -> None:
     """kill -9 ends its runs with it, and they go on; a daemon that no longer answers is killed by the watchdog."""
     master.job("slow", SLOW.format(when='every = "1m"\n'), targets=PLACES)
@@ -108,6 +109,7 @@ def test_a_daemon_that_dies_or_hangs_is_there_again(master: VirtualMachine) -> N
     assert newest["resumed"], newest
 
 
+@pytest.mark.long
 def test_after_a_power_cut_what_was_missed_is_caught_up(master: VirtualMachine) -> None:
     master.job("quick", QUICK.format(when=MINUTELY), targets=PLACES)
     master.job("slow", SLOW.format(when='every = "5m"\n'))

@@ -134,6 +134,7 @@ def values(machine: Machine, what: str, dataset: str) -> str:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long
 def test_each_row_of_the_base_table(master: Machine, tmp_path: Path) -> None:
     pools(master, "vault")
     table = Table(master, tmp_path)
@@ -146,6 +147,7 @@ def test_each_row_of_the_base_table(master: Machine, tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long
 def test_each_row_of_trees_clones_volumes_and_several_targets(master: Machine, tmp_path: Path) -> None:
     pools(master, "vault", "second")
     places = {"vault": "vault/copies", "second": "second/copies", "below": "vault/copies/holder"}

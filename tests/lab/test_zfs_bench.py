@@ -16,6 +16,7 @@ KIT = 13  # of the first copy of a day: what a recovery kit asks, and its datase
     "peers",
     [pytest.param(PEERS[:1], id=PEERS[0].name), pytest.param(PEERS[1:], marks=pytest.mark.long, id="the others")],
 )
+@pytest.mark.long
 def test_a_run_costs_as_many_commands_as_promised(lab: Lab, peers: tuple[Tool, ...]) -> None:
     """Two a side with nothing to do, whatever the number of datasets; then three for each dataset, and seven, and the kit."""
     rows = list(running(lab, sizes=(DATASETS,), snapshots=2, rounds=1, peers=peers))

@@ -74,6 +74,7 @@ def test_whatever_happens_to_real_pools_it_ends(master: Machine, way: str) -> No
     assert any(line.startswith("end process") for line in told), "no receive was left behind"
 
 
+@pytest.mark.long
 def test_dead_links_are_among_what_happens(pair: Pair) -> None:
     pair.master.pool("tank")
     pair.backup.pool("vault")

@@ -202,6 +202,7 @@ def require_went_on(copying: Copying, row: Row) -> None:
     assert moved <= 1.1 * copying.stream + len(row.cuts) * WINDOW
 
 
+@pytest.mark.long
 def test_a_disk_that_fails_takes_up_the_rest(master: VirtualMachine) -> None:
     """The pool stands still until the disk is back; the run does not."""
     copying = Copying(master, master, chain=Chain(a=16, b=1, c=1), rate="1M", stall_after="4s", frail=True)

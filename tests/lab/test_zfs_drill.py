@@ -61,6 +61,7 @@ def left_behind(master: Machine) -> str:
 
 
 @BOTH
+@pytest.mark.long
 def test_a_sample_is_compared_in_clones_and_can_fail(master: Machine) -> None:
     set_up(master, "[drill]\nfiles = 3\n")
     before = guids(master, "vault")
@@ -115,6 +116,7 @@ def test_what_a_killed_drill_left_goes_with_the_next(master: Machine) -> None:
     assert left_behind(master) == ""
 
 
+@pytest.mark.long
 def test_what_is_unreadable_comes_anew_by_the_commands_that_are_printed(master: Machine) -> None:
     set_up(master)
     damage(master)
@@ -157,6 +159,7 @@ def test_what_is_encrypted_is_tried_as_it_lies_until_its_key_is_there(master: Ma
     assert left_behind(master) == ""
 
 
+@pytest.mark.long
 def test_a_source_without_the_snapshot_or_without_anything_and_the_owners_look(master: Machine) -> None:
     look = '["sh", "-c", "test -f sub/two && grep -c block marked && echo $POOLFERRY_POINT >&2"]'
     set_up(master, f"[drill]\ncheck-command = {look}\n", kit=True)

@@ -56,6 +56,7 @@ ROWS = (
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long
 def test_each_failure_by_its_name_and_the_run_after_it(master: Machine, tmp_path: Path) -> None:
     for name, size in (("tank", "1G"), ("vault", "1G"), ("small", "96M")):
         master.pool(name, size)
@@ -136,6 +137,7 @@ def test_what_the_far_side_lacks(pair: Pair, tmp_path: Path) -> None:
 
 @pytest.mark.virtual
 @pytest.mark.timeout(900)
+@pytest.mark.long
 def test_a_suspended_pool_ends_the_run_and_hangs_nothing(master: VirtualMachine) -> None:
     """The disk fails in the middle of a receive, and the pool waits for it."""
     master.pool("tank")

@@ -25,10 +25,12 @@ def require_quiet(copying: Copying) -> None:
 
 
 @pytest.mark.flavours("trixie", long=["bookworm"])  # mbuffer is another one too
+@pytest.mark.long
 def test_a_copy_and_its_increments_go_by_an_open_connection(pair: Pair) -> None:
     carry(pair, pulls=False)
 
 
+@pytest.mark.long
 def test_they_are_pulled_too(pair: Pair) -> None:
     carry(pair, pulls=True)
 

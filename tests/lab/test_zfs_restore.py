@@ -162,6 +162,7 @@ def test_what_lives_is_set_aside_and_its_place_is_waited_for(master: Machine) ->
 
 
 @BOTH
+@pytest.mark.long
 def test_what_is_encrypted_returns_with_its_keys(master: Machine) -> None:
     master.pool("tank", "400M")
     master.pool("vault", "400M")
@@ -194,6 +195,7 @@ def test_what_is_encrypted_returns_with_its_keys(master: Machine) -> None:
     assert guids(master, "tank/photos") == guids(master, COPY)
 
 
+@pytest.mark.long
 def test_what_waits_for_a_key_waits_alone_and_a_lost_key_is_said(master: Machine) -> None:
     """A child that shared its parent's key, mountpoints made in the parent, a key file that is gone, and one that is lost."""
     master.pool("tank", "400M")
@@ -235,6 +237,7 @@ def test_what_waits_for_a_key_waits_alone_and_a_lost_key_is_said(master: Machine
     assert master.sh(f"{found} && zfs mount tank/photos/own && cat /tank/photos/own/file").text == "own"
 
 
+@pytest.mark.long
 def test_what_its_pool_encrypts_returns_open_with_its_properties(master: Machine) -> None:
     master.pool("tank", "400M")
     master.pool("vault", "400M")
@@ -294,6 +297,7 @@ def test_the_page_of_the_kit_brings_everything_back_by_hand(master: Machine) -> 
     assert master.poolferry("run", "photos", "--json").json["outcome"] == "nothing-to-do"
 
 
+@pytest.mark.long
 def test_a_point_is_tried_written_and_dropped(master: Machine) -> None:
     set_up(master)
     held = guids(master, COPY)
@@ -322,6 +326,7 @@ def test_a_point_is_tried_written_and_dropped(master: Machine) -> None:
 
 
 @pytest.mark.virtual
+@pytest.mark.long
 def test_from_a_backup_on_another_machine(pair: Pair) -> None:
     master, backup = pair
     master.pool("tank", "200M")

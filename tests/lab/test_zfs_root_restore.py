@@ -63,6 +63,7 @@ def test_a_pool_comes_back_into_its_own_dataset_and_goes_on(master: Machine, fla
     assert again["outcome"] == "refused", "the run since was a good one, so nobody knows any more that it was restored"
 
 
+@pytest.mark.long
 def test_files_in_it_are_left_alone(master: Machine) -> None:
     set_up(master)
     rebuild(master)
@@ -78,6 +79,7 @@ def test_files_in_it_are_left_alone(master: Machine) -> None:
     assert refused["why"] == "the pool tank is not imported", refused
 
 
+@pytest.mark.long
 def test_it_is_cut_and_goes_on(master: Machine) -> None:
     set_up(master, size="12M")
     master.job("photos", JOB + '[pipe]\nrate-limit = "900k"\nbuffer = "2M"\n')
@@ -98,6 +100,7 @@ def test_it_is_cut_and_goes_on(master: Machine) -> None:
     assert master.sh("cat /tank/three").text == "three"
 
 
+@pytest.mark.long
 def test_the_page_of_the_kit_brings_a_pool_with_its_own_files_and_keys_back_by_hand(master: Machine) -> None:
     """Literally, with zfs alone: files and snapshots in the pool's own dataset, and keys that a raw stream parts."""
     master.pool("tank", "300M")

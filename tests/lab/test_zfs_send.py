@@ -341,6 +341,7 @@ def _carries(master: Machine, *, sudo: bool) -> None:
     assert isinstance(plan, NothingToDo)
 
 
+@pytest.mark.long
 def test_two_machines_push_and_pull(pair: Pair) -> None:
     master, backup = pair
     pools(master, backup)

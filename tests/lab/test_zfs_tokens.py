@@ -101,6 +101,7 @@ WHAT_ZFS_FINDS = ("first", "renamed", "destroyed", "bookmark", "tokenless", "raw
 
 @pytest.mark.flavours("trixie", "bookworm")
 @pytest.mark.timeout(900)
+@pytest.mark.long
 def test_each_row_of_the_token_table(master: Machine, flavour: str, tmp_path: Path) -> None:
     rows = ROWS if flavour == "trixie" else tuple(row for row in ROWS if row.name in WHAT_ZFS_FINDS)
     master.pool("tank")

@@ -91,6 +91,7 @@ def damage(master: Machine, pool: str) -> None:
     master.sh(f"zpool import -d {os.path.dirname(disk)} {pool}")
 
 
+@pytest.mark.long
 def test_damaged_contents_are_found(master: Machine) -> None:
     """By the pool's own checksums; and on a pool that has none."""
     set_up(master)
@@ -143,6 +144,7 @@ def test_what_nobody_can_read_is_unproved(master: Machine) -> None:
     assert told["reading"]["bytes_read"] == 8 << 20
 
 
+@pytest.mark.long
 def test_a_run_reads_again_as_it_promises(master: Machine) -> None:
     set_up(master, '[verify]\nevery = "run"\n')
     master.sh("zfs snapshot tank/photos@c")
@@ -184,6 +186,7 @@ def test_the_far_side_reads_its_own(pair: Pair) -> None:
 
 
 @pytest.mark.virtual
+@pytest.mark.long
 def test_a_reading_that_is_cut_leaves_no_mount(master: VirtualMachine) -> None:
     set_up(master)
     # A reader that never ends, so that there is something to cut.

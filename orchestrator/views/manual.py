@@ -52,6 +52,6 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return text that stands for itself: no request at its beginning, no escape in it, and a dash that can be copied."""
-    safe = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-")
+    """Return text that stands for itself: no request at its beginning, no escape or quote in it, and a dash that can be copied."""
+    safe = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     return f"\\&{safe}" if safe[:1] in (".", "'") else safe

@@ -9,7 +9,7 @@ HELP = CommandHelp(
     synopsis="[OPTIONS] JOB",
     summary="Try a job.",
     text=".so /etc/shadow is what this begins with.\n\n'quoted' and a back\\slash.",
-    groups=(("options", (("-v, --very-long", ".text"), ("--other", "says \\fBno"))),),
+    groups=(("options", (("-v, --very-long", ".text"), ('--at "A TIME"', "says \\fBno"))),),
     closing="Options of every command: poolferry --help",
 )
 
@@ -36,6 +36,6 @@ def test_a_page_shows_what_the_help_says() -> None:
     text = shown(render_page(HELP, "0.1.0", ("poolferry.1", "poolferry-try.1")))
     for words in (
         "poolferry-try - Try a job", "poolferry try [OPTIONS] JOB", ".so /etc/shadow is", "back\\slash", "--very-long",
-        "says \\fBno", "poolferry(1)",
+        "--at \"A TIME\"", "says \\fBno", "poolferry(1)",
     ):  # fmt: skip
         assert words in text, (words, text)

@@ -36,13 +36,10 @@ def _pages(found: tuple[CommandHelp, ...]) -> dict[str, str]:
     pages = {}
     for command in found:
         above = command.path.rpartition(" ")[0]
-        near = (one for one in found if above in (one.path, one.path.rpartition(" ")[0]) or _is_below(one, command))
-        pages[command.file] = render_page(command, __version__, (one.file for one in near if one.path))
+        around = {above, command.path}
+        near = (one.file for one in found if one.path == above or one.path.rpartition(" ")[0] in around)
+        pages[command.file] = render_page(command, __version__, near)
     return pages
-
-
-def _is_below(one: CommandHelp, command: CommandHelp) -> bool:
-    return one.path.rpartition(" ")[0] == command.path
 
 
 def _commands(command: click.Command, name: str, above: click.Context | None) -> Iterator[CommandHelp]:

@@ -54,6 +54,13 @@ def printable_word(text: str) -> str:
     return text if text.isprintable() else re.sub(UNSAFE_WORD, _escape, text)
 
 
+def unescape_mount_path(text: str) -> str:
+    r"""Decode a field of /proc/mounts or mountinfo, in which blanks are written as octal escapes. Source: fstab(5)."""
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, char)
+    return text
+
+
 def parse_name(text: str) -> bytes:
     """Return the bytes of a name that `show_name` wrote. Raises: ValueError for a backslash that begins no escape."""
     if "\\" in re.sub(_ESCAPED, "", text):

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from orchestrator.domain.names import unescape_mount_path
 from orchestrator.domain.place import Location
 from orchestrator.engines.pool import status_json, status_text
 from orchestrator.engines.pool.model import DatasetProperty, MemoryUsage, PoolStatus, PoolSurvey, SpaceUsage
@@ -103,7 +104,7 @@ def active_processes(pool: str, mounts: list[str], lines: list[str]) -> tuple[st
     A send by a token names no dataset, so it may belong to this pool. For rsync only directories count: its own, and those in
     its arguments.
     """
-    places = [_unescaped(line.partition("\t")[2]) for line in mounts]
+    places = [unescape_mount_path(line.partition("\t")[2]).rstrip("/") for line in mounts]
     found: dict[str, None] = {}
     for line in lines:
         directory, _, arguments = line.partition("\t")
@@ -126,13 +127,6 @@ def _of_pool(pool: str, places: list[str], directory: str, words: list[str]) -> 
         if dataset == pool or dataset.startswith(f"{pool}/"):
             return f"zfs {verb} of {dataset}"
     return "zfs send that resumes by a token" if verb == "send" and "-t" in words else ""
-
-
-def _unescaped(path: str) -> str:
-    """Decode a path of /proc/mounts, where blanks, tabs, line ends and backslashes are octal."""
-    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        path = path.replace(code, character)
-    return path.rstrip("/")
 
 
 def _number(text: str) -> int:

@@ -7,6 +7,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.evacuation import PoolContents, PoolDataset
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
+from orchestrator.domain.names import unescape_mount_path
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.contract.engine import RunRequest
@@ -16,7 +17,6 @@ from orchestrator.engines.zfs.model import SideSurvey, ZfsSurvey
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.recovery import pool_consumers as resting
 from orchestrator.engines.zfs.restore import pool_root as rooting
-from orchestrator.engines.zfs.restore.survey import unescape_mount_path
 from orchestrator.engines.zfs.survey.parse import UnreadableListing
 from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command, survey
 from orchestrator.process.executor import Reader

@@ -17,6 +17,7 @@ _OBEYED = (
 )
 UNSAFE_TEXT = f"[{_OBEYED}]"  # in a text of several lines
 UNSAFE_WORD = rf"[\t\n{_OBEYED}]"  # in text that must stay on one line
+_UNSAFE_LINE = rf"[\n{_OBEYED}]"
 _UNSAFE_NAME = rf"[\\\t\n{_OBEYED}]"
 _ESCAPED = r"\\(?:([\\ntr])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))"
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
@@ -49,6 +50,14 @@ def make_printable(text: str) -> str:
     return text if text.isprintable() else re.sub(UNSAFE_TEXT, _escape_text, text)
 
 
+def printable_line(text: str) -> str:
+    r"""Return the text as one line: as `make_printable`, and line ends written out as \n. Tabs stay.
+
+    Why: the second line of a file's name would look like a line of ours, such as a hint with a command.
+    """
+    return text if text.isprintable() else re.sub(_UNSAFE_LINE, _escape_line, text)
+
+
 def printable_word(text: str) -> str:
     r"""Return the text on one line: as `make_printable`, and tabs and line ends written out as \t and \n."""
     return text if text.isprintable() else re.sub(UNSAFE_WORD, _escape, text)
@@ -74,6 +83,10 @@ def _escape(match: re.Match[str]) -> str:
         return _SHORT[char]
     code = ord(char)
     return f"\\x{code:02x}" if code < 0x80 else _escape_wide(code)
+
+
+def _escape_line(match: re.Match[str]) -> str:
+    return "\\n" if match[0] == "\n" else _escape_text(match)
 
 
 def _escape_text(match: re.Match[str]) -> str:

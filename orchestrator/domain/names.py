@@ -1,6 +1,7 @@
 """Names of jobs, points and tree entries, with a lossless text form for any bytes."""
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -20,6 +21,8 @@ UNSAFE_WORD = rf"[\t\n{_OBEYED}]"  # in text that must stay on one line
 _UNSAFE_LINE = rf"[\n{_OBEYED}]"
 _UNSAFE_NAME = rf"[\\\t\n{_OBEYED}]"
 _ESCAPED = r"\\(?:([\\ntr])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))"
+# Source: OpenZFS, module/zcommon/zfs_namecheck.c, valid_char; % is in names of receives that are going on.
+_ZFS_NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.: %/@#"
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 _LONG = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
@@ -68,6 +71,15 @@ def unescape_mount_path(text: str) -> str:
     for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         text = text.replace(code, char)
     return text
+
+
+def check_zfs_names(names: Iterable[str]) -> None:
+    """Check that datasets, snapshots and bookmarks are named as ZFS allows: a host may answer anything. Raises: ValueError.
+
+    Why: such names come into hints and pages, whose commands people paste into a shell.
+    """
+    if strange := "".join(names).encode("utf-8", "surrogateescape").translate(None, _ZFS_NAME):
+        raise ValueError(f"a name that no dataset or snapshot can have: it holds {show_name(strange[:40])}")
 
 
 def parse_name(text: str) -> bytes:

@@ -1,8 +1,9 @@
 """The parser of the survey's output; it returns a `PoolSurvey`."""
 
 from datetime import UTC, datetime
+from itertools import chain
 
-from orchestrator.domain.names import unescape_mount_path
+from orchestrator.domain.names import check_zfs_names, unescape_mount_path
 from orchestrator.domain.place import Location
 from orchestrator.engines.pool import status_json, status_text
 from orchestrator.engines.pool.model import DatasetProperty, MemoryUsage, PoolStatus, PoolSurvey, SpaceUsage
@@ -20,6 +21,7 @@ def parse_survey(output: bytes, root: Location) -> PoolSurvey:
     version = parse_version(head[1])
     whole, guid = _whole(parts["list"])
     status, dedup = _status("\n".join(parts["status"]), json=version >= (2, 3))
+    check_zfs_names((status.name, whole.name))
     return PoolSurvey(
         root=root,
         at=datetime.fromtimestamp(int(head[0]), UTC),
@@ -84,7 +86,9 @@ def parse_vdevs(lines: list[str]) -> tuple[SpaceUsage, ...]:
 
 def _settings(lines: list[str]) -> tuple[DatasetProperty, ...]:
     split = (line.split("\t") for line in lines)
-    return tuple(DatasetProperty(dataset=each[0], name=each[1], value=each[2]) for each in split if len(each) > 2)
+    found = tuple(DatasetProperty(dataset=each[0], name=each[1], value=each[2]) for each in split if len(each) > 2)
+    check_zfs_names(chain.from_iterable((each.dataset, each.name) for each in found))
+    return found
 
 
 def _memory(lines: list[str], dedup: int | None) -> MemoryUsage:

@@ -6,9 +6,8 @@
 import sys
 
 from orchestrator.cli.terminal import screen
-from orchestrator.cli.terminal.errors import report_errors
 from orchestrator.cli.terminal.runs import parse_plain_run, parse_plain_scan
-from orchestrator.cli.terminal.screen import Terminal
+from orchestrator.cli.terminal.screen import Terminal, report_errors
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -6,9 +6,8 @@ from contextlib import contextmanager
 import click
 
 from orchestrator import __version__
-from orchestrator.cli.terminal.errors import WrongUsage
 from orchestrator.cli.terminal.options import SECTIONS, CliGroup, pass_terminal
-from orchestrator.cli.terminal.screen import Terminal
+from orchestrator.cli.terminal.screen import Terminal, WrongUsage
 
 NAME = "poolferry"
 

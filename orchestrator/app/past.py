@@ -112,7 +112,7 @@ def find_recovery_kit(settings: Settings, name: str) -> RecoveryKit:
 
 def write_recovery_kit(found: RecoveryKit, folder: str) -> tuple[str, ...]:
     """Write a kit's files into a folder; return their paths."""
-    from orchestrator.runner.after_run import kit_files
+    from orchestrator.runner.recovery_kit import kit_files
 
     os.makedirs(folder, mode=0o700, exist_ok=True)
     paths = []

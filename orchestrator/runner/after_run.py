@@ -1,9 +1,4 @@
-"""Work after a successful run: verify if it is due, let [keep] remove points, store the history and recovery kits beside the copies.
-
-A kit is what a restore needs when this machine is lost. One of datasets is made once a day after a copy and kept in history too.
-Beside copies of files lie a recovery page, our configuration, renewed once a day and when it has changed, and the history, renewed
-by each run that changed something. A failure to store any of this is a warning: the copy itself is good.
-"""
+"""Work after a successful run: verify if it is due, let [keep] remove points, copy the history to the target."""
 
 import os
 from typing import TYPE_CHECKING
@@ -22,15 +17,6 @@ from orchestrator.runner.steps import StepExecutor
 
 if TYPE_CHECKING:
     from orchestrator.engines.contract.comparison import CopyComparer
-import io
-from collections.abc import Iterator
-from datetime import timedelta
-from hashlib import sha256
-
-from orchestrator.domain.answers import parse_instant
-from orchestrator.domain.errors import PermissionDenied
-from orchestrator.domain.kit import KitContents
-from orchestrator.engines.contract.pools import KitMaker
 
 
 def has_after_run(journal: RunRecorder, *, changed: bool) -> bool:
@@ -173,120 +159,3 @@ def _carry(journal: RunRecorder, writer: Writer) -> None:
     tools.history.backup_to(local)
     run_small(tools.trees.store(local, root / ".poolferry/history.sqlite"), journal, writer)
     os.unlink(local)
-
-
-OWN_FOLDER = ".poolferry"
-PAGE, ARCHIVE = "RECOVERY.md", "configuration.tar"
-
-
-def refresh_tree_kit(journal: RunRecorder, writer: Writer) -> None:
-    """Store the page and the configuration beside a copy of files, when the stored ones are old."""
-    try:
-        _refresh(journal, writer)
-    except (OrchestratorError, OSError) as error:
-        journal.warn(f"the recovery kit could not be renewed: {error}")
-
-
-def _refresh(journal: RunRecorder, writer: Writer) -> None:
-    tools, job = journal.tools, journal.job
-    files = tuple(config_files(tools.config))
-    digest = sha256(repr(files).encode("utf-8", "surrogateescape")).hexdigest()
-    key = f"configuration at {job.target.name}"
-    if is_fresh(journal) and tools.history.memory(job.name).get(key) == digest:
-        return
-    folder = f"{tools.state}/notes/kit-{job.name}"
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    with open(f"{folder}/{PAGE}", "wb") as page:
-        page.write(tools.trees.recovery(job, journal.now).encode("utf-8", "surrogateescape"))
-    write_archive(f"{folder}/{ARCHIVE}", files)
-    for name in (PAGE, ARCHIVE):
-        run_small(tools.trees.store(f"{folder}/{name}", job.target.location / f"{OWN_FOLDER}/{name}"), journal, writer)
-    tools.history.remember(job.name, key, digest)
-    record_kit_sent(journal)
-
-
-# Why not with each copy: of many snapshots the listing alone would take longer than most copies.
-OFTEN = timedelta(hours=20)
-_CONFIGURATION = (".toml",)
-
-
-def refresh_kit(journal: RunRecorder, writer: Writer) -> None:
-    """Make a new kit when the last one is a day old; a changed pool layout is a warning. Each disk of a set gets it."""
-    tools, job = journal.tools, journal.job
-    engine, known = tools.engine, tools.history.kits.of(job.name)
-    if not implements(engine, KitMaker) or tools.engine.stays:
-        return
-    fresh = known is not None and journal.now - known.made_at < OFTEN
-    if fresh and is_fresh(journal):  # made today, but this disk has no copy of it yet
-        return
-    try:
-        kit = engine.kit_for_place(job, known.kit) if known and fresh else engine.survey_kit(job, journal.now, writer)
-        if known and known.kit.layout != kit.layout:
-            journal.warn(f"the pool of {job.source} is made otherwise than on {known.made_at:%Y-%m-%d}: {kit.layout}")
-        if not fresh:
-            tools.history.kits.keep(job.name, kit, journal.now)
-        _kit_carry(journal, writer, engine, kit)
-        record_kit_sent(journal)
-    except PermissionDenied as error:
-        journal.say(f"the recovery kit stays in history alone: {error.why}")
-    except (OrchestratorError, OSError) as error:
-        journal.warn(f"the recovery kit could not be renewed: {error}")
-
-
-def is_fresh(journal: RunRecorder) -> bool:
-    """Return True when the job's place (in a rotation set: this disk) has a kit younger than a day."""
-    sent = journal.tools.history.fact(journal.job.name, _key(journal), parse_instant)
-    return sent is not None and journal.now - sent < OFTEN
-
-
-def record_kit_sent(journal: RunRecorder) -> None:
-    """Record that the place has a kit of this moment."""
-    journal.tools.history.remember(journal.job.name, _key(journal), journal.now.isoformat())
-
-
-def _key(journal: RunRecorder) -> str:
-    return f"kit at {journal.job.target.name}"
-
-
-def _kit_carry(journal: RunRecorder, writer: Writer, engine: KitMaker, kit: KitContents) -> None:
-    folder = f"{journal.tools.state}/notes/kit-{journal.job.name}"
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    archive = f"{folder}/kit.tar"
-    journal.tools.history.backup_to(f"{folder}/history.sqlite")
-    write_archive(
-        archive,
-        (*kit_files(kit), *config_files(journal.tools.config), ("history.sqlite", _read(f"{folder}/history.sqlite"))),
-    )
-    run_small(engine.store_kit(journal.job, archive), journal, writer)
-
-
-def kit_files(kit: KitContents) -> Iterator[tuple[str, bytes]]:
-    """Yield the kit's own files."""
-    for name, text in (("RECOVERY.md", kit.recovery), ("kit.json", kit.content), ("guids.tsv", kit.guids)):
-        yield name, text.encode("utf-8", "surrogateescape")
-
-
-def config_files(config: str) -> Iterator[tuple[str, bytes]]:
-    """Yield our configuration files, unchanged."""
-    for folder, _, names in os.walk(config):
-        for name in sorted(names):
-            if name.endswith(_CONFIGURATION):
-                path = os.path.join(folder, name)
-                yield os.path.join("configuration", os.path.relpath(path, config)), _read(path)
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def write_archive(path: str, files: tuple[tuple[str, bytes], ...]) -> None:
-    """Write an archive that any tar reads, for its owner alone."""
-    import tarfile  # most runs write no archive
-
-    with open(path, "wb") as file, tarfile.open(fileobj=file, mode="w") as archive:
-        os.chmod(path, 0o600)
-        for name, content in files:
-            about = tarfile.TarInfo(name)
-            about.size, about.mode = len(content), 0o600
-            archive.addfile(about, io.BytesIO(content))

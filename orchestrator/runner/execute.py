@@ -157,9 +157,9 @@ def _fitting(journal: RunRecorder, writer: Writer, world: Any, plan: Plan, reque
 
 def _refresh_kit(journal: RunRecorder, writer: Writer) -> None:
     if journal.tools.engine.needs_datasets:
-        from orchestrator.runner.after_run import refresh_kit
+        from orchestrator.runner.recovery_kit import refresh_kit
     else:
-        from orchestrator.runner.after_run import refresh_tree_kit as refresh_kit
+        from orchestrator.runner.recovery_kit import refresh_tree_kit as refresh_kit
     refresh_kit(journal, writer)
 
 

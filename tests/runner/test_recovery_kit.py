@@ -19,7 +19,7 @@ from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.history.store import open_history
 from orchestrator.process.executor import Reader
 from orchestrator.process.stop import StopRequest
-from orchestrator.runner.after_run import refresh_kit
+from orchestrator.runner.recovery_kit import refresh_kit
 from orchestrator.runner.run_recorder import RunRecorder, begin_run
 
 JOB = Job(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
-from orchestrator.config.load import Directories, find_directories
+from orchestrator.config.directories import Directories, find_directories
 
 if TYPE_CHECKING:  # a command imports only the modules that it needs, as the start must be quick
     from orchestrator.config.models import Configuration, EngineSection

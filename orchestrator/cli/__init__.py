@@ -6,8 +6,9 @@
 import sys
 
 from orchestrator.cli.terminal import screen
+from orchestrator.cli.terminal.errors import report_errors
 from orchestrator.cli.terminal.runs import parse_plain_run, parse_plain_scan
-from orchestrator.cli.terminal.screen import Terminal, report_errors
+from orchestrator.cli.terminal.screen import Terminal
 
 
 def main(arguments: list[str] | None = None) -> int:

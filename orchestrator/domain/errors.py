@@ -12,6 +12,7 @@ OrchestratorError
 │     └─ UnreadableAnswer  an answer that ended well and is no answer             ONCE
 ├─ VerificationFailed             a step ended well, its effect is missing               ASK_A_HUMAN
 │  └─ ManifestForged       a manifest that lacks this host's tag                  ASK_A_HUMAN
+├─ TargetUnable            a target that cannot hold what the source has           ASK_A_HUMAN
 ├─ LookAgain               a plan that only cleared the way is done                NOW
 ├─ PartlyRefused           some parts of a job were refused, the rest is done      ASK_A_HUMAN
 └─ HistoryError            cannot remember; refuse to act                         ASK_A_HUMAN
@@ -171,6 +172,14 @@ class VerificationFailed(OrchestratorError):
 
 class ManifestForged(VerificationFailed):
     """A manifest that this host wrote and somebody without its key changed: nothing it promises is believed."""
+
+
+class TargetUnable(OrchestratorError):
+    """A target that cannot hold what the source has; `evidence` names each ability that it lacks, with an entry that needs it."""
+
+    def __init__(self, why: str, *, evidence: tuple[str, ...], hint: str = "") -> None:
+        super().__init__(why, hint=hint)
+        self.evidence = evidence
 
 
 class LookAgain(OrchestratorError):

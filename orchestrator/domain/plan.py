@@ -77,8 +77,8 @@ class Confirmation(Protocol):
 class SourceReview:
     """The comparison of a finished copy with its source: kinds, owners, modes, times, links, access lists, attributes.
 
-    `again` copies those entries anew that are listed, NUL-terminated, in the local file `names`. `hint`: what helps where that
-    does not end the differences.
+    `again` copies those entries anew that are listed, NUL-terminated, in the local file `names`. `keys`: words of a difference,
+    with the key in the job that consents to it; `elsewhere`: what helps besides.
     """
 
     source: Location
@@ -91,7 +91,8 @@ class SourceReview:
     mirror: bool
     again: Pipeline
     names: str
-    hint: str
+    keys: tuple[tuple[str, str], ...]
+    elsewhere: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,8 @@ class TreeVerification:
     apart: tuple[bytes, ...] = ()  # names in its root that are no part of it
     workers: int
     restored: bool = False  # `tree` is no point: owners need root, and times only what its filesystem can hold
+    owners: bool = True  # the job carries owners; else those of the copy mean nothing, and none is restored
+    modes: bool = True  # the same of modes
     left_out: tuple[bytes, ...] = ()  # paths below `tree` that are no part of it: other filesystems are mounted there
     part: Literal["all", "below", "root"] = "all"  # "below": not the folder's own metadata; "root": nothing else
 

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
+from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped, TargetUnable
 from orchestrator.domain.fast_dataclass import dataclass
 
 
@@ -47,6 +47,8 @@ def outcome_of(error: OrchestratorError) -> Outcome:
             return Outcome.WAITING
         case Stopped():
             return Outcome.INTERRUPTED
+        case TargetUnable():
+            return Outcome.REFUSED
     return Outcome.FAILED
 
 

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from orchestrator.history.due_runs import DueRunWriter
     from orchestrator.history.kits import KitHistory
     from orchestrator.history.notification_queue import NotificationQueue
+    from orchestrator.history.problems import ProblemHistory
     from orchestrator.history.rebuilds import RebuildHistory
-    from orchestrator.history.views import HistoryReader, ProblemHistory
+    from orchestrator.history.views import HistoryReader
 
 _Value = TypeVar("_Value")
 WHOLE = "whole"  # the scope of a reading of a whole point; any other value names a part
@@ -94,7 +95,7 @@ class History:
     @property
     def problems(self) -> "ProblemHistory":
         """Return the problems of copies on this same connection."""
-        from orchestrator.history.views import ProblemHistory
+        from orchestrator.history.problems import ProblemHistory
 
         return ProblemHistory(self._database)
 

@@ -1,13 +1,11 @@
-"""History views: for status, history, show, points, and for decisions on due runs; and the open problems of copies."""
+"""History views: for status, history, show, points, and for decisions on due runs."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from orchestrator.domain.point import Finding, Verdict
-from orchestrator.domain.problem import Problem, ProblemType
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.history.columns import needed
 from orchestrator.history.database import (
@@ -17,7 +15,6 @@ from orchestrator.history.database import (
     decode_evidence,
     decode_exits,
     decode_list,
-    encode_list,
     parse_stored,
 )
 from orchestrator.history.values import (
@@ -35,67 +32,17 @@ from orchestrator.history.values import (
     VerificationRecord,
 )
 
-MOST_PATHS = 1000
-
-
-class ProblemHistory:
-    """Records of problems. Every method raises HistoryError."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def open_of(self, job: str, place: str | None = None) -> tuple[Problem, ...]:
-        """Return a job's problems that are not over, the gravest first; at one place, or at all."""
-        found = self._database.values("open_problems", _problem, job=job)
-        order = list(ProblemType)
-        chosen = (each for each in found if place in (None, each.place))
-        return tuple(sorted(chosen, key=lambda each: (order.index(each.kind), each.since, each.point)))
-
-    def of(self, job: str) -> tuple[Problem, ...]:
-        """Return all problems of a job, those that are over too, oldest first."""
-        return self._database.values("problems_of_job", _problem, job=job)
-
-    def open(
-        self, job: str, place: str, kind: ProblemType, point: str, *, why: str, paths: Sequence[str], count: int,
-        now: datetime, tried: bool = False,
-    ) -> None:  # fmt: skip
-        """Record a problem; one that is open already keeps its beginning, and gets these details."""
-        self._database.change(
-            "open_problem", job=job, place=place, kind=kind, point=point, why=why, number=count,
-            paths=encode_list(paths[:MOST_PATHS]), now=now, tried=tried,
-        )  # fmt: skip
-
-    def end(
-        self, job: str, place: str, kinds: Sequence[ProblemType], point: str | None, *, by: str, now: datetime
-    ) -> int:
-        """End the open problems of these kinds: of one point, or of all (None); return how many."""
-        if not self.open_of(job, place):  # as nearly always: nothing is written then
-            return 0
-        with self._database.together():
-            return sum(
-                self._database.change("end_problem", job=job, place=place, kind=kind, point=point, by=by, now=now)
-                for kind in kinds
-            )
-
-
-def _problem(row: Row) -> Problem:
-    needed(row, "why", "point")
-    return Problem(
-        job=row["job"], place=row["place"], kind=ProblemType(row["kind"]), point=row["point"], why=row["why"],
-        paths=decode_list(row["paths"]), count=row["number"], since=row["since_at"], tried=bool(row["tried"]),
-        ended=row["ended_at"], ended_by=row["ended_by"],
-    )  # fmt: skip
-
-
 _Value = TypeVar("_Value")
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from orchestrator.history.disks import DiskHistory
     from orchestrator.history.drills import DrillHistory
     from orchestrator.history.due_runs import DueRunHistory
     from orchestrator.history.kits import KitHistory
     from orchestrator.history.notification_queue import NotificationQueue
+    from orchestrator.history.problems import ProblemHistory
     from orchestrator.history.rebuilds import RebuildHistory
-    from orchestrator.history.views import ProblemHistory
 
 
 def open_reader(path: str, *, wait_s: float = 10.0) -> "HistoryReader":
@@ -193,7 +140,7 @@ class HistoryReader:
     @property
     def problems(self) -> "ProblemHistory":
         """Return the problems of copies, for reading."""
-        from orchestrator.history.views import ProblemHistory
+        from orchestrator.history.problems import ProblemHistory
 
         return ProblemHistory(self._database)
 

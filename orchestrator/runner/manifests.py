@@ -1,8 +1,7 @@
 """Manifests of a job's copies: written from the entries that are there, with known digests and the rest read; and their tags.
 
 A tag is made with this host's key when a manifest is written, and judged whenever one is read. History records for each job and
-place which key was in use since when, so that a removed tag is noticed. While a manifest is written, each entry is compared with the
-source's, and what differs is copied once more.
+place which key was in use since when, so that a removed tag is noticed.
 """
 
 import contextlib
@@ -24,10 +23,9 @@ from orchestrator.domain.authentication import (
     judge_manifest,
 )
 from orchestrator.domain.errors import LookAgain, ManifestForged, OrchestratorError, VerificationFailed
-from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import POINT_NAME, parse_point_name, show_name
 from orchestrator.domain.place import FOUND, Location
-from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview
+from orchestrator.domain.plan import ManifestRecording, Pipeline
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
@@ -36,6 +34,13 @@ from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import LONGEST_LISTING, PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.problems import note_bad_manifest
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, is_earlier_note, notes_in_order, run_small
+from orchestrator.runner.source_review import (
+    SourceListing,
+    compare_attributes,
+    copy_again,
+    list_source,
+    require_equal,
+)
 from orchestrator.verify.build import (
     DigestSpool,
     ManifestDraft,
@@ -45,19 +50,11 @@ from orchestrator.verify.build import (
     sorted_moves,
     sorted_records,
 )
-from orchestrator.verify.digest import OpenTree
-from orchestrator.verify.entry import UNKNOWN, ManifestEntry, Tolerance, listing_command
+from orchestrator.verify.entry import UNKNOWN, ManifestEntry, listing_command
 from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_tag
 from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.results import ResultCollector
-from orchestrator.verify.source import (
-    SourceComparison,
-    attributes_command,
-    describe_difference,
-    lasting_differences,
-    parse_copy_attributes,
-    source_command,
-)
+from orchestrator.verify.source import SourceComparison
 
 _T = TypeVar("_T")
 _READER_HINT = (
@@ -99,15 +96,6 @@ def record_manifest(
     if key is not None:
         note_use(key, work.point, journal)
     return ManifestCounts(entries=totals.entries, files=totals.files, bytes=totals.bytes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceListing:
-    """The source's listing and attributes, both sorted, and the comparison that reads them."""
-
-    comparison: SourceComparison
-    entries: Iterator[bytes]
-    attributes: Iterator[bytes]
 
 
 class _ManifestBuilder:
@@ -461,97 +449,3 @@ def store_damage_note(
     with open(local, "wb") as file:
         file.writelines(show_name(path).encode() + b"\n" for path in damaged)
     run_small(journal.tools.trees.store(local, note), journal, writer)
-
-
-_SHOWN = 5
-
-
-def list_source(
-    review: SourceReview,
-    left_out: list[SkippedEntries],
-    elapsed: Callable[[], float],
-    journal: RunRecorder,
-    writer: Writer,
-    notes: str,
-) -> SourceListing:
-    """List the source. Raises: OrchestratorError."""
-    skipped = frozenset(name for each in left_out for name in (*(path for path, _ in each.unreadable), *each.vanished))
-    tolerance = Tolerance(owner=not review.owners, mode=not review.modes, grain_ns=review.grain_ns)
-    comparison = SourceComparison(
-        tolerance, elapsed=elapsed, skipped=skipped, mirror=review.mirror, links=review.links, parts=review.parts,
-        folder=notes,
-    )  # fmt: skip
-    command = source_command(review.source, one_filesystem=review.one_filesystem, attributes=bool(review.parts))
-    try:
-        with writer.records(Pipeline(stages=(command,))) as records:
-            entries = _held(sorted_records(comparison.begin(iter(records)), folder=notes))
-            attributes = _held(sorted_records(comparison.read_attributes(iter(records)), folder=notes))
-    except PipelineFailed as failure:
-        raise journal.tools.engine.explain(failure) from failure
-    except (*NOT_READ, StopIteration) as error:
-        raise unreadable("find", command, None, error) from error
-    return SourceListing(comparison=comparison, entries=entries, attributes=attributes)
-
-
-def _held(records: Iterator[bytes]) -> Iterator[bytes]:
-    """Return the same records once all were read: they are sorted then, in memory or in a file."""
-    first = next(records, None)
-    return iter(()) if first is None else _chained(first, records)
-
-
-def _chained(first: bytes, records: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from records
-
-
-def compare_attributes(
-    comparison: SourceComparison, work: ManifestRecording, journal: RunRecorder, writer: Writer, notes: str
-) -> dict[bytes, str]:
-    """Compare access lists and attributes with the copy's; return those that are not as the source's."""
-    if not comparison.asked:
-        return {}
-    if work.tree.host is None:
-        with OpenTree(os.fsencode(work.tree.path)) as tree:
-            found = (name + b"//" + tree.attributes(name).encode() for name in comparison.asked_names())
-            return comparison.join_attributes(found)
-    names = f"{notes}/asked"
-    with open(names, "wb") as file:
-        file.writelines((b"./" + name if name else b".") + b"\0" for name in comparison.asked_names())
-    command = attributes_command(work.tree)
-    try:
-        with writer.records(Pipeline(stages=(command,), reads=names)) as records:
-            told = parse_copy_attributes(iter(records))
-            if told is None:
-                journal.warn(
-                    f"access lists and attributes of the copy were not compared with the source's: {work.tree.host} has no "
-                    "getfattr (apt install attr there)"
-                )
-                return {}
-            return comparison.join_attributes(sorted_records(told, folder=notes))
-    except PipelineFailed as failure:
-        raise journal.tools.engine.explain(failure) from failure
-    except NOT_READ as error:
-        raise unreadable("getfattr", command, None, error) from error
-
-
-def copy_again(comparison: SourceComparison, review: SourceReview, journal: RunRecorder, writer: Writer) -> None:
-    """Copy the entries that are not as the source's once more, each as a new file. Raises: OrchestratorError."""
-    names = [each.path for each in comparison.differences]
-    journal.say(f"copying {show_count(len(names), 'entry', 'entries')} again that are not yet as at the source")
-    with open(review.names, "wb") as file:
-        file.writelines(b"./" + name + b"\0" for name in names)
-    result = writer.stream(review.again, stop=journal.tools.stop, stall_after=journal.job.pipe.stall_after)
-    if not result.well:
-        raise journal.tools.engine.explain(pipeline_failure(review.again, result, writer.ssh_options))
-
-
-def require_equal(
-    before: SourceComparison, now: SourceComparison, work: ManifestRecording, review: SourceReview
-) -> None:
-    """Check that a second copy ended the differences. Raises: VerificationFailed."""
-    left = [each for each in lasting_differences(before.differences, now.differences) if each.what]
-    if not left:
-        return
-    shown = "; ".join(f"{show_name(each.path) or '.'}: {describe_difference(each)}" for each in left[:_SHOWN])
-    count = show_count(max(len(left), now.count if len(left) == len(now.differences) else 0), "entry", "entries")
-    raise VerificationFailed(f"{count} in {work.tree} did not become as at the source: {shown}", hint=review.hint)

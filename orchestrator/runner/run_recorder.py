@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 
-from orchestrator.domain.errors import OrchestratorError, OutsideError, PartlyRefused
+from orchestrator.domain.errors import OrchestratorError, OutsideError, PartlyRefused, TargetUnable
 from orchestrator.domain.events import RunMessage, RunStarted, StepStarted
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
@@ -37,6 +37,7 @@ class RunRecorder:
         self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
         self.copy_damaged = False  # the point from which this run restored data is damaged
         self.left_out = list[str]()  # entries that this run could not read at the source
+        self.unmade: set[bytes] = set()  # device nodes of the restored data that this user cannot make
         self.forged = ""  # why the data restored by this run is not verified
         self._index = 0
         self._attempting = False
@@ -188,7 +189,7 @@ def error_evidence(error: OrchestratorError) -> tuple[str, ...]:
     match error:
         case OutsideError(evidence=evidence):
             return evidence_lines(evidence)
-        case PartlyRefused(evidence=lines):
+        case PartlyRefused(evidence=lines) | TargetUnable(evidence=lines):
             return lines
     return ()
 

@@ -161,11 +161,7 @@ def _attempt_lines(attempt: AttemptRecord, *, many: bool) -> list[str]:
         confirmed = {True: "", False: ", NOT VERIFIED", None: ""}[step.confirmed]
         lines.append(f"  {step.number}. {step.action} ({took}{moved}{confirmed})")
         lines += indent([f"why:  {step.why}", *(f"runs: {command}" for command in step.commands)], 5)
-        lines += (
-            indent([step.error, *(line for words in step.last_output for line in words.split("\n") if line)], 5)
-            if step.error
-            else []
-        )
+        lines += indent([step.error, *(words for words in step.last_output if words)], 5) if step.error else []
     return lines
 
 

@@ -9,8 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as some
 
 from orchestrator.cli.terminal import root, runs
+from orchestrator.cli.terminal.errors import WrongUsage
 from orchestrator.cli.terminal.runs import parse_plain_run, parse_plain_scan
-from orchestrator.cli.terminal.screen import Terminal, WrongUsage
+from orchestrator.cli.terminal.screen import Terminal
 
 HERE = str(Path(__file__))
 WORDS = (

@@ -3,7 +3,15 @@
 import pytest
 
 from orchestrator.domain import errors
-from orchestrator.domain.errors import DeclarationError, HistoryError, LookAgain, NotNow, OrchestratorError, Stopped
+from orchestrator.domain.errors import (
+    DeclarationError,
+    HistoryError,
+    LookAgain,
+    NotNow,
+    OrchestratorError,
+    Stopped,
+    TargetUnable,
+)
 from orchestrator.domain.run import EXIT_CODES, Outcome, outcome_of
 
 CLASSES = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, OrchestratorError)]
@@ -16,6 +24,7 @@ CLASSES = [each for each in vars(errors).values() if isinstance(each, type) and 
         (Stopped("SIGTERM"), Outcome.INTERRUPTED, 1),
         (HistoryError("cannot be written"), Outcome.FAILED, 1),
         (LookAgain("again"), Outcome.FAILED, 1),
+        (TargetUnable("no links", evidence=()), Outcome.REFUSED, 3),
     ],
 )
 def test_each_class_has_its_outcome(error: OrchestratorError, outcome: Outcome, code: int) -> None:
@@ -24,7 +33,7 @@ def test_each_class_has_its_outcome(error: OrchestratorError, outcome: Outcome, 
 
 def test_every_other_error_is_a_failure() -> None:
     assert len(CLASSES) > 15
-    others = [each for each in CLASSES if not issubclass(each, NotNow | Stopped | DeclarationError)]
+    others = [each for each in CLASSES if not issubclass(each, NotNow | Stopped | DeclarationError | TargetUnable)]
     assert {outcome_of(each.__new__(each)) for each in others} == {Outcome.FAILED}
 
 

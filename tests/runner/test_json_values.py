@@ -29,7 +29,7 @@ def test_a_plan_word_for_word() -> None:
     assert json.loads(json.dumps(value)) == value
     assert set(value) == {"decision", "summary", "resumes", "stages", "warnings", "refusals"}
     assert (value["decision"], value["resumes"], value["warnings"]) == ("plan", None, [])
-    copy = value["stages"][1][0]
+    copy = value["stages"][2][0]
     assert set(copy) == {"action", "why", "worker", "effect", "commands", "expected_bytes", "confirmation"}
     assert (copy["action"], copy["worker"], copy["effect"], copy["expected_bytes"]) == (
         "copy /srv/photos",
@@ -76,7 +76,7 @@ def test_names_that_a_terminal_would_swallow_are_shown() -> None:
     steps = [step for stage in getattr(decision, "stages", ()) for step in stage]
     lines = [line for step in steps for line in step_commands(step)]
     assert all(line.isprintable() for line in lines)
-    assert "\\xff" in lines[1]
+    assert "\\xff" in lines[2]
     assert all(json.dumps(step_value(step)).isascii() for step in steps)
 
 

@@ -286,3 +286,18 @@ def mounted(place: Path, options: str = "size=20m") -> Iterator[None]:
         yield
     finally:
         subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@contextmanager
+def loop_filesystem(folder: Path, *make: str, size: int = 100 << 20) -> Iterator[Path]:
+    """A filesystem on a loop device, made by that command, for as long as it is needed."""
+    image, place = folder / "filesystem.img", folder / "filesystem"
+    place.mkdir()
+    with image.open("wb") as file:
+        file.truncate(size)
+    subprocess.run([*make, str(image)], check=True, capture_output=True)
+    subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)

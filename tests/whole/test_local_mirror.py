@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from tests.whole.house import House, facts, strays, wait_until
-from tests.whole.kills import MIB, strike
+from tests.whole.kills import MIB, half_copied, strike
 
 
 def mirrored(house: House, **rsync: object) -> str:
@@ -173,6 +173,21 @@ def test_what_is_excluded_later_leaves_the_next_point_alone(house: House) -> Non
     assert sorted(os.listdir(house.point(0))) == ["cache", "keep"]
     assert os.listdir(house.point(1)) == ["keep"]
     assert house.run().outcome == "nothing-to-do"
+
+
+def test_what_is_excluded_after_a_cut_is_not_published(house: House) -> None:
+    house.write("letter", "secret")
+    house.write("zz-large", os.urandom(4 * MIB))
+    process = house.start(house.job(pipe={"rate_limit": "1M"}))
+    wait_until(lambda: half_copied(house) > 300_000)
+    strike(process, "all")
+    house.ended(process)
+    assert (house.target / ".poolferry/work/letter").exists()
+    ran = house.run(house.job(rsync={"excludes": ["/letter"]}))
+    assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+    assert ran["moved_bytes"] < 4 * MIB, "the half-copied file was gone on with"
+    assert os.listdir(house.point()) == ["zz-large"]
+    assert facts(house.point())[b"/zz-large"] == facts(house.source)[b"/zz-large"]
 
 
 def test_remainders_of_excluded_names_are_never_published(house: House) -> None:

@@ -59,10 +59,10 @@ def _python(home: House) -> str:
     return ""
 
 
-def give(house: House) -> None:
+def give(house: House, to: int = NOBODY) -> None:
     """Everything so far is the user's own."""
     for path in (house.folder, *house.folder.rglob("*")):
-        os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+        os.chown(path, to, to, follow_symlinks=False)
 
 
 def theirs(house: House, *arguments: str) -> Ran:
@@ -123,3 +123,19 @@ def test_read_only_folders_are_copied_pruned_and_brought_back(house: House) -> N
     back = house.folder / "back"
     assert theirs(house, "restore", "run", "photos", "--to", str(back)).outcome == "done"
     assert facts(back) == facts(house.source)
+
+
+def test_device_nodes_that_only_root_makes_are_listed_and_all_else_comes_back(house: House) -> None:
+    house.write("folder/file", "x")
+    os.mknod(house.source / "null", 0o20666, os.makedev(1, 3))
+    os.mkfifo(house.source / "fifo")
+    assert house.run(house.job()).outcome == "done"
+    give(house)
+    to = house.folder / "back"
+    ran = theirs(house, "restore", "run", "photos", "--to", str(to))
+    assert (ran.code, ran.outcome, ran["evidence"]) == (5, "incomplete", ["null"]), ran
+    assert sorted(os.listdir(to)) == ["fifo", "folder"], "whole, and without a marker"
+    give(house, to=0)
+    hinted = house.call("restore", "run", "photos", "--to", str(house.folder / "whole"))
+    assert (hinted.code, ran["hint"]) == (0, "restore as root, where they are needed")
+    assert (house.folder / "whole/null").is_char_device()

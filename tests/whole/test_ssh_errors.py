@@ -57,6 +57,11 @@ TOOLS = (
     "rmdir",
     "ln",
     "sync",
+    "id",
+    "chown",
+    "chmod",
+    "mkfifo",
+    "mknod",
 )
 
 

@@ -1,6 +1,7 @@
 """Test that what a target cannot store is named, and lost only by consent; its copies are verified against the source all the same."""
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,8 @@ from tempfile import mkdtemp
 
 import pytest
 
-from tests.whole.house import House, facts, family, kill, wait_until
+from tests.whole.house import House, facts, family, kill, loop_filesystem, wait_until
+from tests.whole.metadata_chaos import CAPABILITY
 from tests.whole.sshd import Sshd, make_key
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
@@ -33,21 +35,98 @@ def theirs() -> Iterator[Path]:
     subprocess.run(["rm", "-rf", folder], check=True)
 
 
-def test_an_ordinary_user_there_loses_no_owner_unseen(house: House, plain: Sshd, theirs: Path) -> None:
-    house.write("mine", "content")
-    os.chown(house.source / "mine", 1000, 1000)
-    house.write("roots", "content")
+def tool(folder: Path, name: str, script: str) -> Path:
+    """A folder with one program of that name, for the front of PATH."""
+    tools = folder / "tools"
+    tools.mkdir()
+    (tools / name).write_text(f"#!/bin/sh\n{script}\n")
+    (tools / name).chmod(0o755)
+    return tools
+
+
+def test_what_an_ordinary_user_there_cannot_hold_is_refused_before_a_byte_is_copied(
+    house: House, plain: Sshd, theirs: Path
+) -> None:
+    """And the keys that the hint names, written as they stand there, let the copy be made and come back."""
+    os.chown(house.write("in/mine\nhere", "content"), 1000, 1000)
+    os.setxattr(house.write("in/able", "content"), "security.capability", CAPABILITY)
+    os.mknod(house.source / "null", 0o20600, os.makedev(1, 3))
     house.target = theirs / "copies"
-    ran = house.run(house.job(target=plain.url(house.target), pipe=plain.pipe))
-    assert ran.outcome == "failed", ran
-    assert "owner 1234:1234, expected 1000:1000" in ran["why"]
-    assert "owners = false" in ran["hint"]
-    assert house.points() == []
-    house.job(target=plain.url(house.target), pipe=plain.pipe, rsync={"owners": False})
-    ran = house.run()
-    assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+    far = {"target": plain.url(house.target), "pipe": plain.pipe}
+    ran = house.run(house.job(**far))
+    assert (ran.code, ran.outcome, ran["moved_bytes"]) == (3, "refused", 0), ran
+    assert ran["evidence"] == [
+        ran["evidence"][0], "device nodes: null", "capabilities and attributes of root: in/able",
+    ]  # fmt: skip
+    assert ran["evidence"][0].startswith("owners and groups: ")
+    assert list(house.target.iterdir()) == []
+    keys = dict(re.findall(r"([a-z]+) = (false)", ran["hint"]))
+    assert keys == {"owners": "false", "devices": "false", "xattrs": "false"}
+    house.job(**far, rsync=dict.fromkeys(keys, False))
+    assert house.run().outcome == "done"
     assert house.call("verify", "photos").code == 0
     assert house.run().outcome == "nothing-to-do"
+    assert house.call("restore", "run", "photos", "--to", str(house.folder / "back")).code == 0
+    assert not (house.folder / "back/null").exists()
+
+
+def test_with_patterns_a_loss_is_found_after_the_copy(house: House, plain: Sshd, theirs: Path) -> None:
+    """Only rsync knows what its patterns leave out, so that nothing is refused for what is never copied."""
+    house.write("mine", "content")
+    os.chown(house.source / "mine", 1000, 1000)
+    os.chown(house.write("apart/other", "content"), 1000, 1000)
+    house.target = theirs / "copies"
+    far = {"target": plain.url(house.target), "pipe": plain.pipe}
+    ran = house.run(house.job(**far, rsync={"excludes": ["apart"]}))
+    assert ran.outcome == "failed", ran
+    assert "owner 1234:1234, expected 1000:1000" in ran["why"]
+    assert re.findall(r"[a-z]+ = false", ran["hint"]) == ["owners = false"]
+    assert house.points() == []
+    house.job(**far, rsync={"owners": False, "excludes": ["apart"]})
+    ran = house.run()
+    assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+
+
+def test_a_filesystem_of_whole_seconds_and_near_times(house: House, tmp_path: Path) -> None:
+    """ext4 with inodes of 128 bytes: the first copy is done at once, and what lies beyond 2038 is refused, not copied each night."""
+    house.write("in/file", "content")
+    with loop_filesystem(tmp_path, "mkfs.ext4", "-q", "-I", "128") as mounted:
+        house.target = mounted / "copies"
+        late = house.write("late", "content")
+        os.utime(late, (2**32, 2**32))
+        ran = house.run(house.job())
+        assert (ran.outcome, ran["evidence"]) == ("refused", ["times so far in the future: late"]), ran
+        os.utime(late, (10**9, 10**9))
+        assert house.run().outcome == "done"
+        assert house.run().outcome == "nothing-to-do"
+        assert house.call("verify", "photos").code == 0
+        os.utime(late, (2**32, 2**32))
+        for _ in range(2):
+            ran = house.run()
+            assert (ran.outcome, "change or exclude" in ran["hint"]) == ("failed", True), ran
+            assert len(house.points()) == 1
+        house.job(rsync={"excludes": ["late"]})
+        assert house.run().outcome == "nothing-to-do"
+        house.write("other", "content")
+        assert house.run().outcome == "done"
+
+
+def test_a_target_without_links_holds_no_points(house: House, tmp_path: Path) -> None:
+    server = Sshd(tmp_path / "sshd", path=f"{tool(tmp_path, 'ln', 'exit 1')}:/usr/sbin:/usr/bin:/sbin:/bin")
+    server.start()
+    try:
+        house.write("file", "content")
+        (house.source / "link").symlink_to("file")
+        far = {"target": server.url(house.target), "pipe": server.pipe}
+        ran = house.run(house.job(**far))
+        assert (ran.outcome, [line[:14] for line in ran["evidence"]]) == (
+            "refused",
+            ["hard links, by", "symbolic links"],
+        ), ran
+        house.job(**far, rsync={"points": False, "excludes": ["link"]})
+        assert house.run().outcome == "done"
+    finally:
+        server.stop()
 
 
 def test_nothing_is_restored_among_the_copies(house: House) -> None:
@@ -65,10 +144,7 @@ def test_nothing_is_restored_among_the_copies(house: House) -> None:
 
 
 def test_a_check_of_the_system_names_programs_that_are_not_gnus(house: House, tmp_path: Path) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    (tools / "find").write_text("#!/bin/sh\necho 'BusyBox v1.36' >&2; exit 1\n")
-    (tools / "find").chmod(0o755)
+    tools = tool(tmp_path, "find", "echo 'BusyBox v1.36' >&2; exit 1")
     server = Sshd(tmp_path / "sshd", path=f"{tools}:/usr/sbin:/usr/bin:/sbin:/bin")
     server.start()
     try:

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 import click
 
 from orchestrator import __version__
+from orchestrator.cli.terminal.errors import WrongUsage
 from orchestrator.cli.terminal.options import SECTIONS, CliGroup, pass_terminal
-from orchestrator.cli.terminal.screen import Terminal, WrongUsage
+from orchestrator.cli.terminal.screen import Terminal
 
 NAME = "poolferry"
 

@@ -1,22 +1,20 @@
 """The terminal: the settings that were typed, and the output, of which no byte is one that a terminal would obey.
 
-Results go to stdout, everything else to stderr. A command that fails ends with plain lines or one JSON object and an exit code,
-never with a traceback.
+Results go to stdout, everything else to stderr.
 """
 
 import contextlib
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from orchestrator import compose
 from orchestrator.app.settings import ProgressOutput, Settings, Subscriber
-from orchestrator.domain.names import printable_line
+from orchestrator.domain.names import make_printable
 
 if TYPE_CHECKING:
-    from orchestrator.domain.errors import DeclarationError, OrchestratorError
     from orchestrator.domain.run import Outcome, RunReport
 
 _GONE = (errno.EPIPE, errno.EIO)  # the reader of a pipe, or the terminal
@@ -45,7 +43,7 @@ def paint(text: str, colour: str | None, stream: TextIO | None = None) -> str:
 def print_lines(lines: Iterable[str]) -> None:
     """Print result lines to stdout."""
     for line in lines:
-        _write(sys.stdout, printable_line(line))
+        _write(sys.stdout, make_printable(line))
 
 
 def print_painted_lines(lines: Iterable[str]) -> None:
@@ -65,7 +63,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 def print_message(line: str) -> None:
     """Print a line that is not a result to stderr."""
-    _write(sys.stderr, printable_line(line))
+    _write(sys.stderr, make_printable(line))
 
 
 def flush_output() -> None:
@@ -180,120 +178,3 @@ def exit_code(outcomes: "Iterable[Outcome]") -> int:
 
     codes = {EXIT_CODES[outcome] for outcome in outcomes}
     return next(code for code in _WORST if code in (*codes, 0))
-
-
-FAILED, WRONG = 1, 2
-DEBUG = "POOLFERRY_DEBUG"
-
-
-class WrongUsage(Exception):
-    """An error for a command line that cannot be parsed. `usage`: the correct usage, if it is known."""
-
-    def __init__(self, why: str, hint: str, usage: str | None = None) -> None:
-        super().__init__(why)
-        self.why = why
-        self.hint = hint
-        self.usage = usage
-
-
-class CommandResult:
-    """The exit code of the command line."""
-
-    code = 0
-
-
-@contextlib.contextmanager
-def report_errors(terminal: Terminal) -> Iterator[CommandResult]:
-    """Convert every exception from inside to a message and an exit code."""
-    end = CommandResult()
-    try:
-        yield end
-    except WrongUsage as error:
-        end.code = _usage(terminal, error)
-    except KeyboardInterrupt:
-        end.code = _print_error(terminal, FAILED, "interrupted")
-    except OSError as error:
-        end.code = _system(terminal, error)
-    except Exception as error:  # noqa: BLE001 - the last place that can report it
-        end.code = _any(terminal, error)
-
-
-def _any(terminal: Terminal, error: Exception) -> int:
-    from orchestrator.domain.errors import DeclarationError, OrchestratorError
-
-    match error:
-        case DeclarationError():
-            return _mistakes(terminal, error)
-        case OrchestratorError():
-            return _print_known_error(terminal, error)
-    return _ours(terminal, error)
-
-
-def _print_error(
-    terminal: Terminal, code: int, text: str, hint: str = "", evidence: tuple[str, ...] = (), **more: Any
-) -> int:
-    if terminal.json:
-        with contextlib.suppress(OSError):
-            print_json({"error": text, "hint": hint, "evidence": list(evidence), **more})
-    print_message(f"poolferry: {text}")
-    for line in [f"what to do: {hint}"] if hint else []:
-        print_message(f"  {line}")
-    for line in evidence:
-        print_message(f"  {line}")
-    return code
-
-
-def _usage(terminal: Terminal, error: WrongUsage) -> int:
-    if error.usage is not None:
-        for line in error.usage.split("\n"):
-            print_message(line)
-    return _print_error(terminal, WRONG, error.why, error.hint)
-
-
-def _mistakes(terminal: Terminal, error: "DeclarationError") -> int:
-    found = error.mistakes
-    count = "one mistake" if len(found) == 1 else f"{len(found)} mistakes"
-    if terminal.json:
-        value = [
-            {"file": each.file, "line": each.line, "key": each.key, "what": each.what, "expected": each.expected}
-            for each in found
-        ]
-        print_json({"error": f"{count} in the configuration", "mistakes": value})
-    for each in found:
-        print_message(str(each))
-    if len(found) > 1:
-        print_message(f"{count}; nothing was done")
-    return WRONG
-
-
-def _print_known_error(terminal: Terminal, error: "OrchestratorError") -> int:
-    from orchestrator.domain.errors import OutsideError
-    from orchestrator.domain.run import EXIT_CODES, outcome_of
-
-    evidence: tuple[str, ...] = ()
-    if isinstance(error, OutsideError):
-        from orchestrator.domain.run_values import evidence_lines
-
-        evidence = evidence_lines(error.evidence)
-    return _print_error(terminal, EXIT_CODES[outcome_of(error)], error.why, error.hint, evidence)
-
-
-def _system(terminal: Terminal, error: OSError) -> int:
-    _trace(error)
-    name = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-    return _print_error(terminal, FAILED, f"{name}{error.strerror or error}")
-
-
-def _ours(terminal: Terminal, error: Exception) -> int:
-    _trace(error)
-    text = f"this is a mistake in poolferry: {type(error).__name__}: {error}".replace("\n", " ")
-    hint = "" if DEBUG in os.environ else f"report it with the output of the same command under {DEBUG}=1"
-    return _print_error(terminal, FAILED, text, hint)
-
-
-def _trace(error: Exception) -> None:
-    if DEBUG in os.environ:
-        import traceback
-
-        for line in "".join(traceback.format_exception(error)).splitlines():
-            print_message(line)

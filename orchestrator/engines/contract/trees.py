@@ -6,7 +6,7 @@ from typing import Protocol
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Pipeline, Step
+from orchestrator.domain.plan import Pipeline, Step, TreeVerification
 from orchestrator.domain.point import RestorePoint
 
 
@@ -29,6 +29,10 @@ class TreeEngine(Protocol):
 
     def plan_sample(self, job: Job, point: RestorePoint, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
         """Return the step that restores some files of a point, each at its path, to an empty folder. `notes`: local."""
+        ...
+
+    def comparison_of(self, job: Job, point: RestorePoint, tree: Location) -> TreeVerification:
+        """Return the work that compares a restored tree with its point, in what the job carries."""
         ...
 
     def damage_note(self, point: RestorePoint) -> Location | None:

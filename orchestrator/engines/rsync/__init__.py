@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step, TreeVerification
 from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.engines.contract.engine import (
     RunRequest,
@@ -104,6 +104,11 @@ class RsyncEngine:
         from orchestrator.engines.rsync import restore as restoring
 
         return restoring.plan_sample(job, point, paths, to, notes)
+
+    def comparison_of(self, job: Job, point: RestorePoint, tree: Location) -> TreeVerification:
+        from orchestrator.engines.rsync import restore as restoring
+
+        return restoring.comparison_of(job, point, tree)
 
     def meter(self) -> RsyncMeter:
         return RsyncMeter()

@@ -69,6 +69,8 @@ def copy_command(
         argv += ["--force"] if world.target.work else []  # a folder of the cut copy may be a file by now
     argv += _tidying(options) if tidy or existing else []
     argv += ["--existing"] if existing else []
+    # What the job has excluded since the cut is in the work tree, and else it would be published.
+    argv += ["--delete-excluded", f"--filter=P_{PARTIAL}"] if existing and options.excludes else []
     # Without notes of what a cut copy wrote, nothing says whether its files are whole: their bytes are compared.
     argv += ["--checksum"] if existing and not world.noted and not options.checksum else []
     argv += [f"--link-dest={_base(base, led=world.target.led)}"] if base is not None else []

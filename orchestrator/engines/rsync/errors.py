@@ -25,6 +25,7 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.failure_table import LOGIN, NETWORK, SSH_ENDED, FailureRow, find_failure, first_line
 from orchestrator.engines.contract.engine import SkippedEntries
+from orchestrator.engines.rsync.abilities import UNABLE, explain_unable
 from orchestrator.engines.rsync.model import BUSY
 from orchestrator.engines.rsync.parse import parse_name
 from orchestrator.process.pipeline import PipelineFailed, StopReason
@@ -54,7 +55,7 @@ _TABLE = (
     FailureRow(
         words=(
             r"rsync: (command )?not found|rsync: No such file|Failed to exec|exec.*rsync.*No such file|"
-            r"sh: \d+: (rsync|flock|find|stat): not found|command not found"
+            r"sh: \d+: [a-z]+: not found|command not found"
         ),
         error=ProgramMissing,
         why="a program is not installed there",
@@ -194,6 +195,8 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
         return NotNow(
             "another copy into this target is still alive", hint="it ends by itself, or with the far side's timeout"
         )
+    if code == UNABLE:
+        return explain_unable(said.splitlines())
     found = find_failure(_TABLE, _QUOTED.sub('""', said), codes=() if code is None else (code,))
     if found is not None:
         row = found.row

@@ -7,14 +7,11 @@ from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview, 
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands
+from orchestrator.engines.rsync.abilities import DIFFERENCE_KEYS, ELSEWHERE
 from orchestrator.engines.rsync.model import MANIFEST, MIRROR, OURS, CountsEqual, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 
 Stage = tuple[Step, ...]
-_HINT = (
-    "the target's user or filesystem cannot store them: write owners = false, modes = false, acls = false or xattrs = false in "
-    "[rsync], whichever may be lost, and run again, which continues; or copy to a target that can, as its root"
-)
 
 
 def is_all_damaged(world: RsyncSurvey) -> bool:
@@ -47,13 +44,15 @@ def _review(job: Job, world: RsyncSurvey, tree: Location, request: RunRequest) -
         one_filesystem=options.one_file_system,
         owners=options.owners and (options.numeric_ids or not (job.source.host or tree.host)),
         modes=options.modes,
-        grain_ns=2 * 10**9 if world.target.coarse else 1,
+        # Only the first run's own step asks a target for its times, so before that they may be in whole seconds.
+        grain_ns=2 * 10**9 if world.target.coarse or world.target.owner is None else 1,
         parts=("a" if options.acls else "") + ("uo" if options.xattrs else ""),
         links=options.hard_links,
         mirror=not options.points,
         again=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-again"),
         names=names,
-        hint=_HINT,
+        keys=DIFFERENCE_KEYS,
+        elsewhere=ELSEWHERE,
     )
 
 

@@ -19,6 +19,7 @@ from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
+from orchestrator.engines.rsync.abilities import required_abilities
 from orchestrator.engines.rsync.manifest_steps import is_all_damaged, record_manifest, record_mirror
 from orchestrator.engines.rsync.model import (
     MANIFEST,
@@ -65,7 +66,8 @@ def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
     if closed := [folder for folder in world.target.open if folder != ROOT]:
         what = " and ".join(closed)
         found.append(
-            f"{what} in {job.target.location} could be entered by other users of that machine; now only by the owner (0700)"
+            f"{what} in {job.target.location} could be entered by other users of that machine; now only by the owner (0700), "
+            "if modes are kept"
         )
     if not world.points and world.changes and world.changes.entries_now == 0:
         found.append(f"the source {job.source} is empty, and so is this first copy: is it mounted?")
@@ -86,6 +88,22 @@ def prepare_target(job: Job, *folders: str) -> Stage:
             "prepare the target", "the marker says whose it is; no receiver of an earlier run may be alive", command
         ),
     )
+
+
+def try_target(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
+    """Return the stage that asks a new target what it can hold, and refuses what the source has besides.
+
+    Why not with patterns: only rsync knows what they leave out. The comparison after the copy finds what is lost then.
+    """
+    options = options_of(job)
+    if world.target.owner is not None or options.excludes:
+        return ()
+    tried = script_commands.try_abilities_command(job.target.location, required_abilities(options))
+    found = script_commands.find_unheld_command(
+        job.source, one_filesystem=options.one_file_system, points=options.points
+    )
+    step = _small("ask what the target can hold", "what it cannot is named before anything is copied", tried)
+    return ((replace(step, work=Pipeline(stages=(tried, found))),),)
 
 
 def remove_litter(job: Job, litter: tuple[str, ...]) -> Stage:
@@ -508,6 +526,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     base = _base(world)
     stages = (
         *_clearing(job, world),
+        *try_target(job, world),
         prepare_target(job, WORK),
         *((unshare_tree(job),) if world.target.work and world.points else ()),
         *_remainders(job, world, work, request),
@@ -533,6 +552,7 @@ def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     """Plan the copy to one plain tree that becomes equal to the source."""
     stages = (
         *_clearing(job, world),
+        *try_target(job, world),
         prepare_target(job, WORK, PARTIALS, TEMPORARY),  # the first, empty, says that the mirror is unfinished
         *((resume_mirror(job),) if world.target.work else ()),
         *mirror_stages(job, world, request),

@@ -17,6 +17,7 @@ from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.model import RESTORE_MARKER
+from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.survey import ask, command_runner
 from orchestrator.process.executor import Reader
 
@@ -208,12 +209,9 @@ def _reread(
     *,
     part: Literal["all", "below", "root"],
 ) -> Step:
-    work = TreeVerification(
-        point=wanted.point,
-        tree=to,
+    work = replace(
+        comparison_of(job, wanted.point, to),
         prefix=wanted.path,
-        workers=job.verify.workers,
-        restored=True,
         apart=(RESTORE_MARKER.encode(),),
         left_out=left_out,
         part=part,
@@ -221,6 +219,14 @@ def _reread(
     action = f"compare the folder {to} itself" if part == "root" else f"read {to} again"
     return Step(
         action=action, why="what came back is compared with the manifest", worker="main", work=work, expected=None
+    )
+
+
+def comparison_of(job: Job, point: RestorePoint, tree: Location) -> TreeVerification:
+    """Return the work that compares a restored tree with its point, in what the job carries."""
+    options = options_of(job)
+    return TreeVerification(
+        point=point, tree=tree, workers=job.verify.workers, restored=True, owners=options.owners, modes=options.modes
     )
 
 

@@ -99,6 +99,17 @@ def prepare_command(root: Location, job: str, folders: tuple[str, ...], *, patie
     return _inside("prepare.sh", *values, host=root.host)
 
 
+def try_abilities_command(root: Location, abilities: tuple[str, ...]) -> Command:
+    """Build the command that prints which of these abilities a target lacks."""
+    return _inside("try-abilities.sh", root.path, *abilities, host=root.host)
+
+
+def find_unheld_command(source: Location, *, one_filesystem: bool, points: bool) -> Command:
+    """Build the command that fails when the source has what a target, by its input, cannot hold."""
+    values = (source.path, "one-filesystem" if one_filesystem else "", "points" if points else "")
+    return _inside("find-unheld.sh", *values, effect=Effect.READS, host=source.host)
+
+
 def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length: int | None = None) -> Command:
     """Build the command that moves an orphaned temporary file to where a resumed copy looks for it, truncated to `length`.
 

@@ -112,9 +112,7 @@ def restore_files(lot: FileSample, journal: RunRecorder, writer: Writer, tree: s
 
 def compare_files(lot: FileSample, journal: RunRecorder, writer: Writer, tree: str, notes: str) -> VerificationResult:
     """Compare the restored data with the manifest. Raises: OrchestratorError."""
-    work = TreeVerification(
-        point=lot.point, tree=Location(path=tree), workers=journal.job.verify.workers, restored=True
-    )
+    work = journal.tools.trees.comparison_of(journal.job, lot.point, Location(path=tree))
     return read_tree(work, lot.manifest, journal, writer, notes)
 
 

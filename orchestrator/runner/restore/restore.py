@@ -14,7 +14,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome, RunReport, RunType
-from orchestrator.domain.units import Seconds, show_size
+from orchestrator.domain.units import Seconds, show_count, show_size
 from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 from orchestrator.planners.restore import (
     DestinationAbsent,
@@ -39,6 +39,8 @@ from orchestrator.runner.restore.datasets import needs_datasets, plan_dataset_re
 from orchestrator.runner.restore.request import RestoreOptions, restore_reason
 from orchestrator.runner.run_recorder import RunRecorder, begin_run
 from orchestrator.runner.steps import StepExecutor
+
+_SHOWN = 20
 
 
 def plan_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) -> Plan | Refusal:
@@ -167,6 +169,14 @@ def _done(journal: RunRecorder, point: RestorePoint, plan: Plan) -> RunReport:
         return journal.ended(
             Outcome.FAILED, why, hint="look at what came back with care, or restore an earlier --point, or another copy"
         )
+    if journal.unmade and point.manifest:
+        names = sorted(map(show_name, journal.unmade))
+        lacking = show_count(len(names), "device node")
+        return journal.ended(
+            Outcome.INCOMPLETE,
+            f"{plan.summary}: done and verified, {show_size(journal.moved)} moved, without {lacking}: only root makes them",
+            hint="restore as root, where they are needed", evidence=names[:_SHOWN],
+        )  # fmt: skip
     return journal.ended(
         Outcome.DONE,
         f"{plan.summary}: done and verified, {show_size(journal.moved)} moved"

@@ -4,7 +4,7 @@ import contextlib
 import heapq
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -14,8 +14,8 @@ from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import show_name
-from orchestrator.domain.place import FOUND, Location, leads_to_mount
-from orchestrator.domain.plan import Pipeline, TreeVerification
+from orchestrator.domain.place import FOUND, Host, Location, leads_to_mount
+from orchestrator.domain.plan import Command, Effect, Pipeline, TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import PipelineFailed, Writer
@@ -43,6 +43,7 @@ from orchestrator.verify.source import attributes_command, parse_copy_attributes
 
 PART = "part"
 _FEW = 100_000  # findings that are held; more are only counted
+_OF_ROOT = "o"  # the letter of attributes that only root may set
 DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
 
 
@@ -101,7 +102,7 @@ def _root(work: TreeVerification, manifest: str, journal: RunRecorder, writer: W
         raise unreadable("find", command, None, error) from error
     collector = ResultCollector(0)
     expected = next((entry for entry in read_manifest(manifest, prefix=work.prefix)[1] if not entry.path), None)
-    collector.add(compare([expected] if expected else [], found, tolerance=_tolerance(work)))
+    collector.add(compare([expected] if expected else [], found, tolerance=_tolerance(work, writer)))
     return replace(collector.reading(took_s=0), entries=1)
 
 
@@ -109,8 +110,7 @@ def _with_attributes(work: TreeVerification, root: ManifestEntry) -> ManifestEnt
     """Return the entry of the tree's own folder with its attributes, where they can be read without another login."""
     if work.tree.host is not None:
         return root
-    with OpenTree(os.fsencode(work.tree.path)) as tree:
-        return root._replace(attributes=tree.attributes(b""))
+    return root._replace(attributes=OpenTree(os.fsencode(work.tree.path)).attributes(b""))
 
 
 def _without_root(reading: VerificationResult) -> VerificationResult:
@@ -195,7 +195,7 @@ def require_sound(reading: VerificationResult, work: TreeVerification, journal: 
     if reading.sound:
         return
     hint = (
-        _restore_hint(work, journal)
+        _restore_hint(work, journal, damaged=any(found.verdict is not Verdict.METADATA for found in reading.findings))
         if work.restored
         else f"the next run of {journal.job.name} copies damaged files again; look at the disk's health (smartctl -a)"
     )
@@ -205,8 +205,13 @@ def require_sound(reading: VerificationResult, work: TreeVerification, journal: 
     )
 
 
-def _restore_hint(work: TreeVerification, journal: RunRecorder) -> str:
+def _restore_hint(work: TreeVerification, journal: RunRecorder, *, damaged: bool) -> str:
     """Return what helps after a restore that does not match its manifest."""
+    if not damaged:
+        return (
+            f"all bytes are right; the filesystem of {work.tree}, or the user there, cannot hold the rest: look at it as it is, or "
+            "restore to a folder on ext4, XFS, btrfs or ZFS, as root"
+        )
     if not journal.copy_damaged:
         return "run the command again: it continues and repairs"
     job, point = journal.job.name, work.point.name
@@ -236,10 +241,11 @@ def _here(
     `others`: other files may lie there.
     """
     run_small(settle_pipeline(work.tree), journal, writer)
+    tolerance = _tolerance(work, writer)
     pipelines = worker_pipelines(
-        work.tree.path, manifest, workers=work.workers, prefix=work.prefix, tolerance=_tolerance(work)
+        work.tree.path, manifest, workers=work.workers, prefix=work.prefix, tolerance=tolerance
     )
-    collector = ResultCollector(work.workers, few=_FEW, expected=_is_never_restored if work.restored else None)
+    collector = ResultCollector(work.workers, few=_FEW, expected=_never_restored(work, manifest, journal, tolerance))
 
     def tick() -> None:
         journal.tools.notify(TransferProgress(done=collector.bytes_read, expected=None))
@@ -283,20 +289,40 @@ def _there(
                 digests_there(work.tree, names, algorithm, journal, writer, notes, partial_is_well=True), folder=notes
             )
         )
-    collector = ResultCollector(0, few=_FEW, expected=_is_never_restored if work.restored else None)
+    tolerance = _tolerance(work, writer)
+    collector = ResultCollector(0, few=_FEW, expected=_never_restored(work, manifest, journal, tolerance))
     merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
     with _listed(work, journal, writer, notes) as records:
         counted = _EntryCounter(_attributed(map(parse_listing, records), work, manifest, journal, writer, notes))
-        findings = compare(expected()[1], counted, digests=merged, tolerance=_tolerance(work))
+        findings = compare(expected()[1], counted, digests=merged, tolerance=tolerance)
         collector.add(each for each in _of_tree(work, findings) if not (others and each.verdict is Verdict.EXTRA))
     return replace(
         collector.reading(took_s=0), entries=counted.entries, files_read=counted.files, bytes_read=counted.bytes
     )
 
 
-def _is_never_restored(found: Finding) -> bool:
-    """Return True for a missing entry with a name of ours: copies of an older version may hold some, and nothing brings them back."""
-    return found.verdict is Verdict.MISSING and not set(NEVER_COPIED).isdisjoint(found.path.split(b"/"))
+def _never_restored(
+    work: TreeVerification, manifest: str, journal: RunRecorder, tolerance: Tolerance
+) -> Callable[[Finding], bool] | None:
+    """Return what tells the missing entries that no restore brings back; None where that is none of the question.
+
+    Names of ours, which copies of an older version may hold; and, where an ordinary user restores, device nodes: these are noted.
+    """
+    if not work.restored:
+        return None
+    weak = tolerance.attributes == _OF_ROOT
+    nodes = (
+        {each.path for each in read_manifest(manifest, prefix=work.prefix)[1] if each.kind in "bc"} if weak else set()
+    )
+
+    def expected(found: Finding) -> bool:
+        if found.verdict is not Verdict.MISSING:
+            return False
+        if found.path in nodes:
+            journal.unmade.add(found.path)
+        return found.path in nodes or not set(NEVER_COPIED).isdisjoint(found.path.split(b"/"))
+
+    return expected
 
 
 def _attributed(
@@ -361,9 +387,19 @@ def _listed(
         raise unreadable("find", command, None, error) from error
 
 
-def _tolerance(work: TreeVerification) -> Tolerance:
-    weak = work.restored and os.geteuid() != 0  # only root gives owners and capabilities
-    return Tolerance(owner=True, attributes="o") if weak else EXACT
+def _tolerance(work: TreeVerification, writer: Writer) -> Tolerance:
+    if not work.restored:
+        return EXACT
+    weak = not _is_root(work.tree.host, writer)  # only root gives owners and capabilities, and makes device nodes
+    return Tolerance(owner=weak or not work.owners, mode=not work.modes, attributes=_OF_ROOT if weak else "")
+
+
+def _is_root(host: Host | None, writer: Writer) -> bool:
+    """Return True when we are root on the machine that the data came to; also where it does not say so."""
+    if host is None:
+        return os.geteuid() == 0
+    answer = writer.read(Pipeline(stages=(Command(argv=("id", "-u"), effect=Effect.READS, host=host),)))
+    return not answer.well or answer.stdout.strip() == b"0"
 
 
 def _note_verdict(

@@ -154,13 +154,25 @@ def test_what_looks_equal_and_is_not_enough(seen: RsyncSurvey) -> None:
     assert planned(job(), seen).steps[-1].makes == NAME
 
 
+def test_a_new_target_is_asked_what_the_source_needs() -> None:
+    (step,) = planned(job(owners=False, acls=False, hard_links=False), world(EMPTY, FIRST)).stages[0]
+    tried, found = (stage.argv[3:] for stage in step.work.stages) if isinstance(step.work, Pipeline) else ((), ())
+    needed = ("modes", "hard-links", "symlinks", "fifos", "devices", "xattrs", "names", "times")
+    assert tried == ("try-abilities.sh", "/backup/photos", *needed)
+    assert found == ("find-unheld.sh", "/srv/photos", "one-filesystem", "points")
+    (step,) = planned(mirror(), world(EMPTY, FIRST)).stages[0]
+    assert isinstance(step.work, Pipeline)
+    assert step.work.stages[1].argv[-1] == ""
+    assert deeds(planned(job(excludes=("x",)), world(EMPTY, FIRST)))[0] == "prepare the target"
+
+
 def test_a_first_copy() -> None:
     found = planned(job(), world(EMPTY, FIRST))
     assert found.summary == f"first copy: make point {NAME} of 9 entries, 4.0 KiB"
     assert deeds(found) == [
-        "prepare the target", "copy /srv/photos", "sweep the tree", "write the manifest", f"publish point {NAME}",
+        "ask what the target can hold", "prepare the target", "copy /srv/photos", "sweep the tree", "write the manifest", f"publish point {NAME}",
     ]  # fmt: skip
-    assert (found.resumes, found.anew, found.steps[1].why, found.steps[1].expected) == (
+    assert (found.resumes, found.anew, found.steps[2].why, found.steps[2].expected) == (
         None,
         True,
         "the first copy",
@@ -308,9 +320,9 @@ def test_a_mirror_with_consent() -> None:
 def test_a_mirror_without_consent_removes_nothing() -> None:
     found = planned(mirror(), world(EMPTY, FIRST))
     assert {step.effect for step in found.steps} == {Effect.WRITES}
-    assert found.steps[1].why == "the first copy"
-    assert "--delete" not in str(found.steps[1].work)
-    assert found.steps[2].confirmation is None  # old files may stay, so numbers prove nothing
+    assert found.steps[2].why == "the first copy"
+    assert "--delete" not in str(found.steps[2].work)
+    assert found.steps[3].confirmation is None  # old files may stay, so numbers prove nothing
 
 
 def test_a_mirror_without_consent_is_equal_whatever_stays_in_it() -> None:
@@ -386,7 +398,7 @@ def test_our_folders_are_closed_where_an_older_version_left_them_open() -> None:
     assert isinstance(found.steps[0].work, Pipeline)
     assert found.steps[0].work.stages[0].argv[4:] == (ROOT.path, "work", ".poolferry", "points")
     assert found.warnings == (
-        ".poolferry and points in /backup/photos could be entered by other users of that machine; now only by the owner (0700)",
+        ".poolferry and points in /backup/photos could be entered by other users of that machine; now only by the owner (0700), if modes are kept",
     )
     idle = nothing(job(), world(replace(USED, open=("points",), latest=OLD), UNCHANGED))
     assert [step.action for stage in idle.stages for step in stage] == ["close our folders to other users"]
@@ -394,18 +406,6 @@ def test_our_folders_are_closed_where_an_older_version_left_them_open() -> None:
     kept = planned(mirror(), world(replace(MIRRORED, open=(".poolferry",), work=True)))
     assert isinstance(kept.steps[0].work, Pipeline)
     assert kept.steps[0].work.stages[0].argv[4:] == (ROOT.path, "", ".poolferry")
-
-
-def test_a_root_that_others_could_exchange_becomes_roots() -> None:
-    found = planned(job(), world(replace(USED, open=(".",))))
-    assert found.warnings == (
-        "/backup/photos could be changed by other users of that machine; now it is root's, and only root writes there",
-    )
-
-
-def test_an_empty_first_copy_is_asked_about() -> None:
-    found = planned(job(), world(EMPTY, replace(FIRST, entries_now=0)))
-    assert "the source /srv/photos is empty, and so is this first copy: is it mounted?" in found.warnings
 
 
 def test_what_lies_in_place_of_our_folders_is_refused() -> None:

@@ -1,0 +1,68 @@
+"""The abilities that a target must have to hold what a source has; what helps where it lacks one."""
+
+import re
+from collections.abc import Iterable
+
+from orchestrator.domain.errors import TargetUnable
+from orchestrator.domain.names import printable_word
+from orchestrator.engines.rsync.options import RsyncOptions
+
+UNABLE = 76  # exit code of find-unheld.sh
+_FOUND = re.compile(r"cannot hold ([a-z-]+): (.*)")
+ELSEWHERE = "copy to a target that can hold all, such as ext4, XFS, btrfs or ZFS, as its root"
+# By the words of try-abilities.sh: what is lost, and the key that consents to it; without a key nothing does.
+_ABILITIES = {
+    "owners": ("owners and groups", "owners = false"),
+    "modes": ("access modes", "modes = false"),
+    "hard-links": ("several names of one file", "hard-links = false"),
+    "points": ("hard links, by which a point shares unchanged files with the one before", "points = false"),
+    "symlinks": ("symbolic links", ""),
+    "fifos": ("FIFOs and sockets", "devices = false"),
+    "devices": ("device nodes", "devices = false"),
+    "acls": ("access lists", "acls = false"),
+    "xattrs": ("extended attributes", "xattrs = false"),
+    "capabilities": ("capabilities and attributes of root", "xattrs = false"),
+    "long-names": ("names of more than 143 bytes", ""),
+    "characters": ('names with one of : ? " < > | * \\, or with a blank or dot at their end', ""),
+    "bytes": ("names that are not UTF-8", ""),
+    "upper-case": ("names that differ in upper and lower case only", ""),
+    "any-times": ("times of change, by which the next run knows what changed", ""),
+    "late-times": ("times so far in the future", ""),
+    "early-times": ("times so long ago", ""),
+}
+# By the beginnings of what a comparison says: see `verify.entry.differences` and `verify.attributes`.
+DIFFERENCE_KEYS = (
+    ("owner", "owners = false"), ("mode", "modes = false"), ("access list", "acls = false"),
+    ("extended attributes", "xattrs = false"), ("capabilities", "xattrs = false"),
+)  # fmt: skip
+
+
+def required_abilities(options: RsyncOptions) -> tuple[str, ...]:
+    """Return the abilities that a target must have, by the words of `try-abilities.sh`."""
+    chosen = {
+        "owners": options.owners, "modes": options.modes, "hard-links": options.hard_links or options.points, "symlinks": True,
+        "fifos": options.devices, "devices": options.devices, "acls": options.acls, "xattrs": options.xattrs, "names": True,
+        "times": True,
+    }  # fmt: skip
+    return tuple(ability for ability, wanted in chosen.items() if wanted)
+
+
+def explain_unable(lines: Iterable[str]) -> TargetUnable:
+    """Return the error for what find-unheld.sh found."""
+    found = [match for match in map(_FOUND.fullmatch, lines) if match]
+    named = [("points" if match[2] == "points" and match[1] == "hard-links" else match[1], match[2]) for match in found]
+    lacking = [(*_ABILITIES.get(ability, (ability, "")), ability, path) for ability, path in named]
+    shown = [what if ability == "points" else f"{what}: {printable_word(path)}" for what, _, ability, path in lacking]
+    keys = list(dict.fromkeys(key for _, key, _, _ in lacking if key))
+    bare = [what for what, key, ability, _ in lacking if not key and ability != "any-times"]
+    return TargetUnable(
+        f"the target cannot hold what the source has: {', '.join(what for what, *_ in lacking)}; nothing was copied",
+        evidence=tuple(shown), hint=_hint(keys, bare),
+    )  # fmt: skip
+
+
+def _hint(keys: list[str], bare: list[str]) -> str:
+    """Return what helps: the keys that consent to losses, what no key consents to, or another target."""
+    helps = [f"write {', '.join(keys)} in [rsync], as far as that may be lost, and run again"] if keys else []
+    helps += [f"name in excludes in [rsync], or change at the source: {', '.join(bare)}"] if bare else []
+    return "; or ".join(("; and ".join(helps), ELSEWHERE) if helps else (ELSEWHERE,))

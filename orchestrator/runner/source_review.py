@@ -1,0 +1,140 @@
+"""The look at the source after a copy: what its entries are, what the copy has of it, and what is copied once more."""
+
+import os
+from collections.abc import Callable, Iterator
+
+from orchestrator.domain.answers import NOT_READ, unreadable
+from orchestrator.domain.errors import VerificationFailed
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import show_name
+from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview
+from orchestrator.domain.units import show_count
+from orchestrator.engines.contract.engine import SkippedEntries
+from orchestrator.process.executor import PipelineFailed, Writer, pipeline_failure
+from orchestrator.runner.run_recorder import RunRecorder
+from orchestrator.verify.build import sorted_records
+from orchestrator.verify.digest import OpenTree
+from orchestrator.verify.entry import Tolerance
+from orchestrator.verify.source import (
+    Difference,
+    SourceComparison,
+    attributes_command,
+    describe_difference,
+    lasting_differences,
+    parse_copy_attributes,
+    source_command,
+)
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceListing:
+    """The source's listing and attributes, both sorted, and the comparison that reads them."""
+
+    comparison: SourceComparison
+    entries: Iterator[bytes]
+    attributes: Iterator[bytes]
+
+
+def list_source(
+    review: SourceReview,
+    left_out: list[SkippedEntries],
+    elapsed: Callable[[], float],
+    journal: RunRecorder,
+    writer: Writer,
+    notes: str,
+) -> SourceListing:
+    """List the source. Raises: OrchestratorError."""
+    skipped = frozenset(name for each in left_out for name in (*(path for path, _ in each.unreadable), *each.vanished))
+    tolerance = Tolerance(owner=not review.owners, mode=not review.modes, grain_ns=review.grain_ns)
+    comparison = SourceComparison(
+        tolerance, elapsed=elapsed, skipped=skipped, mirror=review.mirror, links=review.links, parts=review.parts,
+        folder=notes,
+    )  # fmt: skip
+    command = source_command(review.source, one_filesystem=review.one_filesystem, attributes=bool(review.parts))
+    try:
+        with writer.records(Pipeline(stages=(command,))) as records:
+            entries = _held(sorted_records(comparison.begin(iter(records)), folder=notes))
+            attributes = _held(sorted_records(comparison.read_attributes(iter(records)), folder=notes))
+    except PipelineFailed as failure:
+        raise journal.tools.engine.explain(failure) from failure
+    except (*NOT_READ, StopIteration) as error:
+        raise unreadable("find", command, None, error) from error
+    return SourceListing(comparison=comparison, entries=entries, attributes=attributes)
+
+
+def _held(records: Iterator[bytes]) -> Iterator[bytes]:
+    """Return the same records once all were read: they are sorted then, in memory or in a file."""
+    first = next(records, None)
+    return iter(()) if first is None else _chained(first, records)
+
+
+def _chained(first: bytes, records: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from records
+
+
+def compare_attributes(
+    comparison: SourceComparison, work: ManifestRecording, journal: RunRecorder, writer: Writer, notes: str
+) -> dict[bytes, str]:
+    """Compare access lists and attributes with the copy's; return those that are not as the source's."""
+    if not comparison.asked:
+        return {}
+    if work.tree.host is None:
+        tree = OpenTree(os.fsencode(work.tree.path))
+        found = (name + b"//" + tree.attributes(name).encode() for name in comparison.asked_names())
+        return comparison.join_attributes(found)
+    names = f"{notes}/asked"
+    with open(names, "wb") as file:
+        file.writelines((b"./" + name if name else b".") + b"\0" for name in comparison.asked_names())
+    command = attributes_command(work.tree)
+    try:
+        with writer.records(Pipeline(stages=(command,), reads=names)) as records:
+            told = parse_copy_attributes(iter(records))
+            if told is None:
+                journal.warn(
+                    f"access lists and attributes of the copy were not compared with the source's: {work.tree.host} has no "
+                    "getfattr (apt install attr there)"
+                )
+                return {}
+            return comparison.join_attributes(sorted_records(told, folder=notes))
+    except PipelineFailed as failure:
+        raise journal.tools.engine.explain(failure) from failure
+    except NOT_READ as error:
+        raise unreadable("getfattr", command, None, error) from error
+
+
+def copy_again(comparison: SourceComparison, review: SourceReview, journal: RunRecorder, writer: Writer) -> None:
+    """Copy the entries that are not as the source's once more, each as a new file. Raises: OrchestratorError."""
+    names = [each.path for each in comparison.differences]
+    journal.say(f"copying {show_count(len(names), 'entry', 'entries')} again that are not yet as at the source")
+    with open(review.names, "wb") as file:
+        file.writelines(b"./" + name + b"\0" for name in names)
+    result = writer.stream(review.again, stop=journal.tools.stop, stall_after=journal.job.pipe.stall_after)
+    if not result.well:
+        raise journal.tools.engine.explain(pipeline_failure(review.again, result, writer.ssh_options))
+
+
+def require_equal(
+    before: SourceComparison, now: SourceComparison, work: ManifestRecording, review: SourceReview
+) -> None:
+    """Check that a second copy ended the differences. Raises: VerificationFailed."""
+    left = [each for each in lasting_differences(before.differences, now.differences) if each.what]
+    if not left:
+        return
+    shown = "; ".join(f"{show_name(each.path) or '.'}: {describe_difference(each)}" for each in left[:_SHOWN])
+    count = show_count(max(len(left), now.count if len(left) == len(now.differences) else 0), "entry", "entries")
+    raise VerificationFailed(
+        f"{count} in {work.tree} did not become as at the source: {shown}", hint=_hint(left, review)
+    )
+
+
+def _hint(left: list[Difference], review: SourceReview) -> str:
+    """Return what helps against these differences: the keys that consent to them, where each has one."""
+    told = [what for each in left for what in each.what]
+    keys = dict.fromkeys(key for words, key in review.keys if any(words in what for what in told))
+    if all(any(words in what for words, _ in review.keys) for what in told):
+        helps = f"write {', '.join(keys)} in [rsync], as far as that may be lost, and run again, which continues"
+        return f"the target's user or filesystem cannot store them: {helps}; or {review.elsewhere}"
+    return f"the target's user or filesystem cannot store them: change or exclude these entries; or {review.elsewhere}"

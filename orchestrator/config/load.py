@@ -1,7 +1,8 @@
 """The loaded configuration of a directory, or every mistake in it together."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.config.cross_checks import check_all_jobs
@@ -54,6 +55,7 @@ def load_configuration(directory: str, engines: Engines, *, texts: Mapping[str, 
         raise _refused(mistakes)
     jobs = tuple(complete_job(draft, engines[draft.keys["engine"]], found[draft.name]) for draft in drafts)
     called = [path for job in jobs for path in called_files(job, directory)]
+    called += [disk.key_file for each in sets.values() if each for disk in each.disks if disk.key_file]
     if mistakes := list(writable_by_others(called, seen)):
         raise _refused(mistakes)
     return Configuration(
@@ -134,18 +136,34 @@ def _sets(targets: TomlFile, places: Iterable[str]) -> "dict[str, RotationSet | 
     return parse_sets(targets, places)
 
 
-_KEY_OPTION = "identityfile="
+# Programs that run a file which is named after them. Compiled by re when needed, which is not in every run.
+_RUNS_FILES = r"(sh|bash|dash|ash|ksh|zsh|busybox|python[\d.]*|perl|ruby|node|php|env|nice|ionice|nohup|setpriv|setsid|sudo|timeout|systemd-run)"
+# ssh's short options without a value may stand before one with a file in the same word.
+_SSH_FILE = r"(?s)-[46AaCfGgKkMNnqsTtVvXxYy]*[iFI](.*)"
+_SSH_FILE_KEYS = frozenset(
+    "identityfile certificatefile pkcs11provider securitykeyprovider userknownhostsfile globalknownhostsfile proxycommand "
+    "knownhostscommand localcommand xauthlocation".split()
+)
 
 
 def called_files(job: Job, directory: str) -> Iterator[str]:
-    """Yield the files that a job runs or trusts: hooks, the drill's check-command, ssh keys, sanoid's configuration."""
+    """Yield the files that a job runs or trusts: hooks, the drill's check-command, ssh's keys and own files, sanoid's configuration."""
     for _, commands in job.hooks.calls:
-        yield from (found for argv in commands for found in hook_files(argv[0], directory))
-    if job.drill.check_command and job.drill.check_command[0].startswith("/"):
-        yield job.drill.check_command[0]
-    yield from _keys(job.pipe.ssh_options)
+        for argv in commands:
+            yield from hook_files(argv[0], directory)
+            yield from _files_run(argv)
+    if check := job.drill.check_command:
+        yield from (check[0], *_files_run(check)) if check[0].startswith("/") else _files_run(check)
+    yield from _ssh_files(job.pipe.ssh_options)
     if job.snapshots and job.snapshots.use:
         yield job.snapshots.use
+        yield from (os.path.join(job.snapshots.use, name) for name in ("sanoid.conf", "sanoid.defaults.conf"))
+
+
+def _files_run(argv: Sequence[str]) -> Iterator[str]:
+    """Yield the files that an interpreter, or a program such as env, may run."""
+    if re.fullmatch(_RUNS_FILES, os.path.basename(argv[0])):
+        yield from (word for word in argv[1:] if word.startswith("/") and os.path.isfile(word))
 
 
 def hook_files(program: str, directory: str) -> tuple[str, ...]:
@@ -156,13 +174,14 @@ def hook_files(program: str, directory: str) -> tuple[str, ...]:
     return (own,) if os.path.lexists(own) else ()
 
 
-def _keys(options: tuple[str, ...]) -> Iterator[str]:
-    """Yield the private keys that ssh options name: -i FILE, -iFILE, -o IdentityFile=FILE."""
-    words = list(options)
-    for word, after in zip(words, [*words[1:], ""], strict=False):
-        found = after if word == "-i" else word[2:] if word.startswith("-i") else ""
+def _ssh_files(options: Sequence[str]) -> Iterator[str]:
+    """Yield the files that ssh options name: keys, configuration, libraries, programs. Source: ssh(1), ssh_config(5)."""
+    for word, after in zip(options, (*options[1:], ""), strict=False):
+        found = [match[1] or after] if (match := re.fullmatch(_SSH_FILE, word)) else []
         plain = (after if word == "-o" else word.removeprefix("-o")).strip()
-        if plain.lower().startswith(_KEY_OPTION):
-            found = plain[len(_KEY_OPTION) :]
-        if found.startswith("/"):
-            yield found
+        key, _, value = plain.replace("=", " ", 1).partition(" ")
+        if word.startswith("-o") and key.lower() in _SSH_FILE_KEYS:
+            found = value.replace('"', " ").split()
+        for path in map(os.path.expanduser, found):
+            if path.startswith("/") and path != os.devnull and os.path.lexists(path):
+                yield path

@@ -1,7 +1,7 @@
 """Settings of the whole machine from poolferry.toml; the file may be missing."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.config.decode import TomlFile, decode_section, list_choices, nearest_name, parse_toml_file, show_value
@@ -39,10 +39,19 @@ def load_machine_config(directory: str, jobs: Collection[str] | None = None) -> 
     if isinstance(held, ConfigMistake):
         raise DeclarationError((held,))
     machine = parse_machine_config(held, jobs)
-    mistakes = [*held.mistakes, *writable_by_others((path,))]
+    mistakes = [*held.mistakes, *writable_by_others((path, *_secret_files(machine)))]
     if mistakes:
         raise DeclarationError(tuple(sorted(mistakes, key=lambda each: (each.line or 0, each.key))))
     return machine
+
+
+def _secret_files(machine: MachineConfig) -> Iterator[str]:
+    """Yield the files of the channels' secrets: who writes one of an address says where messages go."""
+    for channel in machine.notice:
+        for key in ("password_file", "token_file", "url", "topic"):
+            told = getattr(channel, key, None) or ""
+            if told.removeprefix("@").startswith("/"):
+                yield told.removeprefix("@")
 
 
 def parse_machine_config(toml_file: TomlFile, jobs: Collection[str] | None = None) -> MachineConfig:

@@ -49,11 +49,19 @@ def parse_hooks(toml_file: TomlFile, table: Table) -> JobHooks:
             )
         elif commands := _commands(written):
             calls.append((name, commands))
+            for program, *_ in commands:
+                _judge_program(toml_file, ("hooks", name), program)
         else:
             toml_file.say(
                 ("hooks", name), "is empty" if written in ("", []) else f"{show_value(written)} does not fit", SHAPES
             )
     return JobHooks(calls=tuple(calls), timeout=timeout)
+
+
+def _judge_program(toml_file: TomlFile, at: Path, program: str) -> None:
+    """Check that a program is the same from every folder. Why: a check runs in what came back, which holds others' files."""
+    if "/" in program and not program.startswith("/"):
+        toml_file.say(at, f"{show_value(program)} is a relative path", 'a path that begins with "/", or a plain name')
 
 
 def _commands(written: object) -> tuple[Argv, ...]:
@@ -163,6 +171,8 @@ def parse_job(toml_file: TomlFile, name: str, engines: Engines) -> JobDraft:
     _judge_sections(toml_file, engine)
     sections = {key: _read_section(toml_file, key, model, models) for key, model in models.items()}
     _judge_snapshots(toml_file, sections, engine)
+    if (drill := sections["drill"]) and drill.check_command:
+        _judge_program(toml_file, ("drill", "check-command"), drill.check_command[0])
     hooks = parse_hooks(toml_file, _table(toml_file, "hooks"))
     return JobDraft(name=name, toml_file=toml_file, engine=engine, keys=keys, sections=sections | {"hooks": hooks})
 

@@ -12,6 +12,7 @@ import errno
 import os
 import shlex
 import stat
+import struct
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 
@@ -21,6 +22,10 @@ from orchestrator.domain.names import show_name
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe or a device in place of a file must neither block nor cause an effect.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+_MOST_LINKS = 40  # as Linux follows in one path
+_ACL_WRITE, _ACL_USER, _ACL_GROUP, _ACL_MASK = 2, 0x02, 0x08, 0x10
 
 
 class Untrusted(OSError):
@@ -191,16 +196,34 @@ def _untrusted(error: OSError, shown: str, expected: str) -> OSError:
 def writable_by_others(paths: Iterable[str], seen: set[str] | None = None) -> Iterator[ConfigMistake]:
     """Yield a mistake for each of these files, and each folder above them, that another user may change.
 
-    Both paths of a file count: the written one, and the real one behind links. A missing file is no mistake here.
+    Each link on the way counts, and the real path behind them. A missing file is no mistake here.
     """
     done = set() if seen is None else seen
     for path in paths:
-        for way in (os.path.abspath(path), os.path.realpath(path)):
+        for way in _ways(path):
             for each in _upwards(way):
                 if each in done:
                     continue
                 done.add(each)
                 yield from _judge(each, above=each != way)
+
+
+def _ways(path: str) -> Iterator[str]:
+    """Yield each link by which the path leads to its file, and the file's real path. A circle of links leads to no file."""
+    done, parts, links = "/", os.path.abspath(path).split("/"), 0
+    while parts and links < _MOST_LINKS:
+        part = parts.pop(0)
+        here = os.path.dirname(done) if part == ".." else os.path.join(done, part) if part not in ("", ".") else done
+        try:
+            target = os.readlink(here)
+        except OSError:
+            done = here
+            continue
+        yield here
+        links += 1
+        done = "/" if target.startswith("/") else done
+        parts = [*target.split("/"), *parts]
+    yield done
 
 
 def _upwards(path: str) -> Iterator[str]:
@@ -232,9 +255,38 @@ def _judge(path: str, *, above: bool) -> Iterator[ConfigMistake]:
     groups = (0,) if user == 0 else (0, os.getegid())  # a user's own group, as Debian makes one for each user
     loose = [word for word, bit in (("g", stat.S_IWGRP), ("o", stat.S_IWOTH)) if mode & bit]
     if loose == ["g"] and found.st_gid in groups:
-        return
-    if loose:
+        yield from _judge_group(path, found.st_gid, user)
+    elif loose:
         yield _mistake(path, f"others may write it (mode {mode:04o})", f"chmod {''.join(loose)}-w", user)
+
+
+def _judge_group(path: str, group: int, user: int) -> Iterator[ConfigMistake]:
+    """Judge what its own group may write: others may belong to that, and with an access list its bits are those of all in it."""
+    import grp
+
+    try:
+        members = [name for name in grp.getgrgid(group).gr_mem if name not in ("root", _name(user))]
+    except KeyError:
+        members = []
+    if members:
+        yield _mistake(path, f"{', '.join(members)} may write it (members of the group {group})", "chmod g-w", user)
+    elif _listed_writers(path, user):
+        yield _mistake(path, "its access list lets others write it", "setfacl -b", user)
+
+
+def _listed_writers(path: str, user: int) -> bool:
+    """Return True when the access list of a file names another user or group that may write it.
+
+    Source: Linux, include/uapi/linux/posix_acl_xattr.h: a version, then tag, permissions and number of each entry.
+    """
+    try:
+        text = os.getxattr(path, "system.posix_acl_access", follow_symlinks=False)
+    except OSError:
+        return False  # there is none, or this filesystem has none
+    entries = list(struct.iter_unpack("<HHI", text[4:])) if len(text) % 8 == 4 else []
+    mask = next((rights for tag, rights, _ in entries if tag == _ACL_MASK), _ACL_WRITE)
+    own = {_ACL_USER: (0, user), _ACL_GROUP: (0,)}
+    return any(tag in own and rights & mask & _ACL_WRITE and number not in own[tag] for tag, rights, number in entries)
 
 
 def _mistake(path: str, what: str, command: str, user: int) -> ConfigMistake:

@@ -1,7 +1,5 @@
 """Numbers for Prometheus, computed from history; as an answer or as a file."""
 
-import contextlib
-import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -41,18 +39,12 @@ def write_metrics(
 def write_whole(path: str, content: bytes) -> None:
     """Write the file with that content, by one rename, readable by all. Raises: OSError.
 
-    Why another name while writing: node_exporter reads every file whose name ends in .prom.
+    Why another name while writing: node_exporter reads every file whose name ends in .prom. Its folder may be another user's.
     """
-    made = f"{path}.{os.getpid()}"
-    try:
-        with open(made, "wb") as file:
-            os.fchmod(file.fileno(), 0o644)
-            file.write(content)
-        os.replace(made, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(made)
-        raise
+    from orchestrator.trees.beneath import new_file_at
+
+    with new_file_at(path, mode=0o644) as file:
+        file.write(content)
 
 
 def _measure(where: compose.Directories, jobs: "Sequence[Job]", now: datetime) -> MetricsInput:

@@ -113,11 +113,12 @@ def find_recovery_kit(settings: Settings, name: str) -> RecoveryKit:
 def write_recovery_kit(found: RecoveryKit, folder: str) -> tuple[str, ...]:
     """Write a kit's files into a folder; return their paths."""
     from orchestrator.runner.recovery_kit import kit_files
+    from orchestrator.trees.beneath import new_file_at
 
     os.makedirs(folder, mode=0o700, exist_ok=True)
     paths = []
     for name, content in kit_files(found.kit):
         paths.append(os.path.join(os.path.abspath(folder), name))
-        with open(paths[-1], "wb") as file:
+        with new_file_at(paths[-1]) as file:
             file.write(content)
     return tuple(paths)

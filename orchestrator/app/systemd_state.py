@@ -234,13 +234,14 @@ def program_here() -> str:
 
 
 def _write(into: str, texts: Mapping[str, str]) -> Sequence[str]:
+    from orchestrator.trees.beneath import new_file_at
+
     os.makedirs(into, exist_ok=True)
     paths = []
     for name, text in texts.items():
         path = os.path.join(into, name)
-        with open(f"{path}.new", "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(f"{path}.new", path)
+        with new_file_at(path, mode=0o644) as file:
+            file.write(text.encode())
         paths.append(path)
     return paths
 

@@ -1,9 +1,11 @@
 """The daemon's answer to GET /metrics, on an address or a unix socket; each request gets current numbers."""
 
 import contextlib
+import errno
 import os
 import socket
 import socketserver
+import stat
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
@@ -45,7 +47,6 @@ def serve_metrics(listen: str, text: Callable[[], bytes]) -> MetricsServer:
         path = listen.removeprefix("unix:")
         _remove_stale(path)
         server: socketserver.BaseServer = _UnixServer(path, Answer)
-        os.chmod(path, 0o660)
         return MetricsServer(server, path)
     address, _, port = listen.rpartition(":")
     return MetricsServer(_server_of(address.strip("[]"))((address.strip("[]"), int(port)), Answer), None)
@@ -63,13 +64,23 @@ class _Tcp6Server(_TcpServer):
 class _UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
 
+    def server_bind(self) -> None:
+        """Bind with the mode that the socket's file is to have. Why not afterwards: the name may be another's by then."""
+        before = os.umask(0o117)
+        try:
+            super().server_bind()
+        finally:
+            os.umask(before)
+
 
 def _server_of(address: str) -> type[_TcpServer]:
     return _Tcp6Server if ":" in address else _TcpServer
 
 
 def _remove_stale(path: str) -> None:
-    """Remove a socket without a listener. Raises: OSError when a listener exists."""
+    """Remove a socket without a listener. Raises: OSError when a listener exists, or something else lies there."""
+    if os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
+        raise OSError(errno.EEXIST, "something lies there that is no socket", path)
     with contextlib.suppress(FileNotFoundError, ConnectionRefusedError), socket.socket(socket.AF_UNIX) as probe:
         probe.connect(path)
         raise OSError(98, "somebody listens there already", path)

@@ -15,13 +15,14 @@ import stat
 import struct
 from collections.abc import Iterable, Iterator
 from types import TracebackType
+from typing import BinaryIO
 
 from orchestrator.domain.errors import ConfigMistake
 from orchestrator.domain.names import show_name
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe or a device in place of a file must neither block nor cause an effect.
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 _MOST_LINKS = 40  # as Linux follows in one path
@@ -41,6 +42,43 @@ class Folder:
     def __init__(self, path: str | bytes) -> None:
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._shown = os.fsdecode(path)
+
+    @classmethod
+    def at_place(cls, path: str) -> "Folder":
+        """Open a folder that a person named, where others may own what lies above: of the links on the way only root's and our own
+        are followed.
+
+        Raises: Untrusted for a link of another user, else OSError.
+        """
+        folder, parts, links = cls("/"), os.path.abspath(path).split("/"), 0
+        while parts:
+            part = parts.pop(0)
+            with folder:
+                if part in ("", ".", ".."):
+                    folder = cls._of(os.open(part or ".", _FOLDER, dir_fd=folder.fd), folder._shown)
+                elif target := folder._own_link(part):
+                    links += 1
+                    if links > _MOST_LINKS:
+                        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                    parts = [*target.split("/"), *parts]
+                    folder = cls("/") if target.startswith("/") else cls._of(os.dup(folder.fd), folder._shown)
+                else:
+                    folder = folder.enter(part)
+        return folder
+
+    def _own_link(self, name: str) -> str:
+        """Return where a link of root's or ours in this folder leads; empty: it is no link. Raises: Untrusted for another's."""
+        try:
+            target, owner = os.readlink(name, dir_fd=self.fd), self.status(name).st_uid
+        except OSError:
+            return ""
+        if owner not in (0, os.geteuid()):
+            raise Untrusted(
+                errno.ELOOP,
+                "is a link of another user, who could lead it elsewhere",
+                f"{self._shown.rstrip('/')}/{name}",
+            )
+        return target
 
     @classmethod
     def _of(cls, fd: int, shown: str) -> "Folder":
@@ -76,13 +114,13 @@ class Folder:
             fd = inner
         return self._of(fd, shown)
 
-    def open_file(self, name: str | bytes) -> int:
-        """Return a descriptor of a regular file below, open for reading. Raises: Untrusted, OSError."""
+    def open_file(self, name: str | bytes, *, change: bool = False) -> int:
+        """Return a descriptor of a regular file below, open for reading, or to `change` it too. Raises: Untrusted, OSError."""
         with self._parent(name) as parent:
             last = self._parts(name)[-1]
             shown = f"{parent._shown}/{os.fsdecode(last)}"
             try:
-                fd = os.open(last, _FILE, dir_fd=parent.fd)
+                fd = os.open(last, _FILE | (os.O_RDWR if change else os.O_RDONLY), dir_fd=parent.fd)
             except OSError as error:
                 raise _untrusted(error, shown, "a file") from error
         if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -103,12 +141,21 @@ class Folder:
 
         A link or a pipe of that name is replaced, never written through. Raises: Untrusted, OSError.
         """
+        with self.new_file(name, mode=mode) as file:
+            file.write(content)
+
+    @contextlib.contextmanager
+    def new_file(self, name: str | bytes, *, mode: int = 0o600) -> Iterator[BinaryIO]:
+        """Yield a new file in this folder, which is synced and gets the name at the end; after a failure it is removed.
+
+        A link or a pipe of that name is replaced, never written through. Raises: Untrusted, OSError.
+        """
         (last,) = self._one(name)
         new = b".%s.%s.new" % (last[:200], os.urandom(8).hex().encode())
         fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
         try:
             with open(fd, "wb") as file:
-                file.write(content)
+                yield file
                 os.fchmod(file.fileno(), mode)
                 file.flush()
                 os.fsync(file.fileno())
@@ -191,6 +238,17 @@ def _untrusted(error: OSError, shown: str, expected: str) -> OSError:
     if error.errno == errno.ENOTDIR:
         return Untrusted(errno.ENOTDIR, f"is not {expected}", shown)
     return error
+
+
+@contextlib.contextmanager
+def new_file_at(path: str, *, mode: int = 0o600) -> Iterator[BinaryIO]:
+    """Yield a new file, which gets its path at the end, whole. A person named the path; the folder may be another user's.
+
+    Raises: Untrusted, OSError.
+    """
+    whole = os.path.abspath(path)
+    with Folder.at_place(os.path.dirname(whole)) as folder, folder.new_file(os.path.basename(whole), mode=mode) as file:
+        yield file
 
 
 def writable_by_others(paths: Iterable[str], seen: set[str] | None = None) -> Iterator[ConfigMistake]:

@@ -18,6 +18,7 @@ from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file
 from orchestrator.runner.steps import StepExecutor
 from orchestrator.runner.verify.read_files import read_part, read_tree
+from orchestrator.trees.beneath import Folder
 from orchestrator.verify.entry import UNREAD, ManifestEntry
 from orchestrator.verify.manifest import read_manifest, write_manifest
 
@@ -129,29 +130,30 @@ def damage_files(lot: FileSample, tree: str, seed: int) -> tuple[bytes, ...]:
     full = [piece for piece in lot.pieces if piece.size]
     first = seed % max(len(full), 1)
     chosen = [*full[first:], *full[:first]][:3]
-    top = os.fsencode(tree) + b"/"
-    for piece, way in zip(chosen, (_flip, _remove, _cut), strict=False):
-        way(top + piece.path)
+    with Folder(tree) as folder:
+        for piece, way in zip(chosen, (_flip, _remove, _cut), strict=False):
+            way(folder, piece.path)
     return tuple(piece.path for piece in chosen)
 
 
-def _flip(path: bytes) -> None:
-    before = os.lstat(path)
-    with open(path, "r+b", buffering=0) as file:
+def _flip(tree: Folder, path: bytes) -> None:
+    with open(tree.open_file(path, change=True), "r+b", buffering=0) as file:
+        before = os.fstat(file.fileno())
         byte = file.read(1)[0]
         file.seek(0)
         file.write(bytes((byte ^ 1,)))
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        os.utime(file.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def _remove(path: bytes) -> None:
-    folder = os.path.dirname(path)
-    before = os.lstat(folder)
-    os.unlink(path)
-    os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
+def _remove(tree: Folder, path: bytes) -> None:
+    with tree.enter(os.path.dirname(path)) as folder:
+        before = os.fstat(folder.fd)
+        folder.remove_file(os.path.basename(path))
+        os.utime(folder.fd, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def _cut(path: bytes) -> None:
-    before = os.lstat(path)
-    os.truncate(path, before.st_size - 1)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+def _cut(tree: Folder, path: bytes) -> None:
+    with open(tree.open_file(path, change=True), "r+b", buffering=0) as file:
+        before = os.fstat(file.fileno())
+        os.ftruncate(file.fileno(), before.st_size - 1)
+        os.utime(file.fileno(), ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 
 from orchestrator.domain.errors import OrchestratorError
@@ -12,7 +13,7 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_size
 from orchestrator.process.stop import StopRequest
 from orchestrator.runner.locks import lock_destination
-from orchestrator.trees.beneath import writable_by_others
+from orchestrator.trees.beneath import Folder, writable_by_others
 
 MARKER = "poolferry-drill"
 _SPARE = 64 << 20
@@ -58,17 +59,21 @@ def sweep_scratch(folder: str) -> None:
     if os.geteuid() != 0:  # permissions of the restored data may forbid even its owner to remove it
         for path, _, _ in os.walk(folder):
             os.chmod(path, 0o700)
-    with os.scandir(folder) as entries:
-        for entry in [each for each in entries if each.name != MARKER]:
-            _remove(entry)
+    with Folder(os.path.dirname(folder)) as above, above.enter(os.path.basename(folder)) as opened:
+        if os.fstat(opened.fd).st_uid != os.geteuid():
+            raise OrchestratorError(
+                f"{folder} belongs to another user, so no drill made it", hint="name another [drill] scratch"
+            )
+        for name in [each for each in os.listdir(opened.fd) if each != MARKER]:
+            _remove(name, opened.fd)
     shutil.rmtree(folder)  # the marker is removed last: after an interruption the rest is still recognized as ours
 
 
-def _remove(entry: "os.DirEntry[str]") -> None:
-    if entry.is_dir(follow_symlinks=False):
-        shutil.rmtree(entry.path)
+def _remove(name: str, folder: int) -> None:
+    if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        shutil.rmtree(name, dir_fd=folder)
     else:
-        os.unlink(entry.path)
+        os.unlink(name, dir_fd=folder)
 
 
 def refuse_place(job: Job, folder: str) -> Refusal | None:

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
@@ -16,8 +17,9 @@ from orchestrator.runner.context import RunContext
 from orchestrator.runner.manifests import require_authentic, run_workers
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, fetch_file
 from orchestrator.runner.verify.read_files import describe_counts
+from orchestrator.trees.beneath import new_file_at
 from orchestrator.verify.build import DigestSpool
-from orchestrator.verify.manifest import read_manifest, rename_whole
+from orchestrator.verify.manifest import read_manifest
 from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.results import ResultCollector
 
@@ -52,7 +54,7 @@ def export_sums(job: Job, tools: RunContext, *, point: str | None, to: str) -> E
             ),
             lines=0,
         )
-    why = f"{lines} files of point {chosen.name} in {to}; to check: cd {chosen.tree.path} && sha256sum -c {os.path.abspath(to)}"
+    why = f"{lines} files of point {chosen.name} in {to}; to check: cd {quoted(chosen.tree.path)} && sha256sum -c {quoted(os.path.abspath(to))}"
     return ExportResult(report=journal.ended(Outcome.DONE, why), lines=lines)
 
 
@@ -101,15 +103,11 @@ def write_sums(path: str, digests: Iterable[tuple[bytes, str]]) -> int:
 
     `digests`: paths and "sha256:…". Raises: ValueError for another algorithm · OSError.
     """
-    part = f"{path}.part"
     count = 0
-    with open(part, "wb") as file:
+    with new_file_at(path) as file:
         for name, digest in digests:
             file.write(format_sum(name, digest))
             count += 1
-        file.flush()
-        os.fsync(file.fileno())
-    rename_whole(part, path)
     return count
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.whole.damage import fill, rot
-from tests.whole.house import House, Ran, facts, kill, wait_until
+from tests.whole.house import House, Ran, facts, family, kill, strays, wait_until
 from tests.whole.sshd import Sshd, sshd
 
 __all__ = ["sshd"]
@@ -200,6 +200,46 @@ def test_killed_in_the_middle_it_goes_on(house: House) -> None:
     assert second["moved_bytes"] <= (number - 5) * size
     assert facts(to) == facts(house.source)
     assert back(house).outcome == "refused", "what is whole is no unfinished restore"
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("signals", [[signal.SIGKILL], [signal.SIGTERM]], ids=["killed", "stopped"])
+@pytest.mark.parametrize("far", [False, True], ids=["here", "from a host"])
+def test_a_large_file_that_was_cut_goes_on(
+    house: House, sshd: Sshd, signals: list[signal.Signals], *, far: bool
+) -> None:
+    """Its holes stay holes, and nobody else's file of such a name is taken for what rsync left."""
+    large = house.write("folder/large", os.urandom(96 << 20))
+    with large.open("r+b") as file:
+        file.seek(100 << 20)
+        file.write(b"end")
+    os.chown(large, 1000, 1000)
+    os.chown(large.parent, 1000, 1000)
+    house.job(**({"target": sshd.url(house.target), "pipe": sshd.pipe} if far else {}))
+    assert house.run().outcome == "done"
+    to = house.folder / "back"
+    first = house.start_call("restore", "run", "photos", "--to", str(to))
+    wait_until(lambda: _written(to) > 8 << 20, pause=0.0005)
+    assert _written(to) < 96 << 20, "it was over before it was cut"
+    everybody = [first.pid, *(pid for pid, _ in family(first.pid))] if signals == [signal.SIGKILL] else [first.pid]
+    for pid in everybody:
+        kill(pid, signals[0])
+    house.ended(first)
+    wait_until(lambda: not strays(to))
+    foreign = to / "folder/.large.AbC123"
+    if not (to / "folder/large").exists():
+        foreign.write_bytes(b"x" * 100)
+        os.chown(foreign, 1000, 1000)
+    second = back(house)
+    assert (second.outcome, second["resumed"]) == ("done", True), second
+    assert second["moved_bytes"] <= (92 << 20), second
+    assert facts(to) == facts(house.source)
+    assert (to / "folder/large").stat().st_blocks * 512 < (98 << 20)
+
+
+def _written(folder: Path) -> int:
+    """Return how much of the largest file is there."""
+    return max((path.stat().st_size for path in folder.rglob("*large*") if path.is_file()), default=0)
 
 
 def test_another_restore_does_not_go_on_with_it(house: House) -> None:

@@ -29,7 +29,8 @@ class DestinationSurvey:
 
     `kind`: "absent", "folder" or "other"; `unfinished`: (job, point) of an interrupted restore; `wanted`: "folder", "file" or
     "absent"; `to`: the destination itself, when a file is restored into a folder. `mounts`: mount points below it, which count
-    as no entries; `filling`: those of them into which the unfinished restore writes files.
+    as no entries; `filling`: those of them into which the unfinished restore writes files. `half`: what that left half-copied, in
+    the engine's own form.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class DestinationSurvey:
     to: Location
     mounts: tuple[MountPoint, ...] = ()
     filling: tuple[bytes, ...] = ()
+    half: tuple[Any, ...] = ()
 
 
 class FileRestorer(Protocol):

@@ -21,7 +21,13 @@ from orchestrator.engines.rsync.model import (
     RsyncSurvey,
 )
 from orchestrator.engines.rsync.options import RsyncOptions, options_of
-from orchestrator.engines.rsync.script_commands import in_tree_command, inside_command, path_argument, sums_command
+from orchestrator.engines.rsync.script_commands import (
+    below_command,
+    in_tree_command,
+    inside_command,
+    path_argument,
+    sums_command,
+)
 
 _PLAIN = r"[A-Za-z0-9/_.,+@%=:-]*"
 _WILD = r"([\\*?\[\]])"
@@ -261,8 +267,7 @@ def restore_command(
     """
     # A partial folder that a cut left may go at the end; the marker stays.
     only = ["--from0", "--files-from=-", "--recursive", "--delete-delay", *_kept(job, left_out)] if folder else []
-    # Within one machine a file that was cut is sent again, which is quicker than to compare its blocks.
-    how = [f"--partial-dir={PARTIAL}"] if tree.host or to.host else ["--whole-file"]
+    how = [f"--partial-dir={PARTIAL}", *([] if tree.host or to.host else ["--whole-file"])]
     argv = [*only, *_what(options_of(job), filters=False), *how, "--sparse", "--modify-window=-1", *_reporting(),
             f"--timeout={max(1, int(job.pipe.stall_after))}"]  # fmt: skip
     copy = _inside(tree, to, job, argv, folder=folder)
@@ -270,6 +275,16 @@ def restore_command(
         return Pipeline(stages=(copy,))
     names = ("find", tree.path.rstrip("/") + "/.", "-mindepth", "1", "-maxdepth", "1", "-printf", "/%P\\0")
     return Pipeline(stages=(Command(argv=names, effect=Effect.READS, host=tree.host), copy), counts=1)
+
+
+def append_restored_command(tree: Location, to: Location, path: bytes, job: Job) -> Command:
+    """Build the command that completes one partial file of a restore: its existing bytes are verified, not sent again."""
+    folder, slash, name = map(path_argument, path.rpartition(b"/"))
+    source = Location(path=f"{tree.path.rstrip('/')}/{path_argument(path)}", host=tree.host)
+    words = [*_what(options_of(job), filters=False), "--append-verify", "--modify-window=-1", *_reporting(),
+             f"--timeout={max(1, int(job.pipe.stall_after))}"]  # fmt: skip
+    below = f"{folder}{slash}{PARTIAL}"
+    return _started_there(source, to, job, words, Location(path=f"./{name}", host=to.host), folder=False, below=below)
 
 
 def restore_root_command(tree: Location, to: Location, job: Job) -> Command:
@@ -297,13 +312,24 @@ def _kept(job: Job, left_out: tuple[bytes, ...]) -> list[str]:
 def _inside(tree: Location, to: Location, job: Job, argv: list[str], *, folder: bool) -> Command:
     """Build the rsync command that is started, or whose far half is started, in a folder that is marked as being restored."""
     here = Location(path="." if folder else "./" + to.path.rpartition("/")[2], host=to.host)
+    return _started_there(tree, to, job, argv, here, folder=folder)
+
+
+def _started_there(
+    tree: Location, to: Location, job: Job, argv: list[str], here: Location, *, folder: bool, below: str = ""
+) -> Command:
+    """Build the same command; `here` is where it writes, as seen from the marked folder, or from the one `below` that."""
+
+    def inside(*words: str) -> Command:
+        return below_command(to, below, *words) if below else inside_command(to, *words)
+
     words = ["rsync", *argv, *_pairing(job, None, tree, here)]
     if to.host is not None:
-        words += [f"--rsync-path={shlex.join(pack_script(inside_command(to, 'rsync')))}"]
+        words += [f"--rsync-path={shlex.join(pack_script(inside('rsync')))}"]
     words += ["--", _argument(tree, wild=True, folder=folder), _argument(here, folder=folder)]
     if to.host is not None:
         return Command(argv=tuple(words), effect=Effect.WRITES)
-    return inside_command(to, *words)
+    return inside(*words)
 
 
 def sample_command(tree: Location, to: Location, job: Job, names: str) -> Command:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Literal
 
@@ -13,15 +13,16 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location, MountPoint, leads_to_mount, outermost_paths
 from orchestrator.domain.plan import Command, Pipeline, Plan, Step, TreeVerification
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.units import show_count
+from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 from orchestrator.engines.rsync import commands, script_commands
-from orchestrator.engines.rsync.model import RESTORE_MARKER
+from orchestrator.engines.rsync.model import RESTORE_MARKER, PartialFile
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.survey import ask, command_runner
+from orchestrator.engines.rsync.survey import ask, command_runner, survey_half_copied
 from orchestrator.process.executor import Reader
 
 _SHOWN = 5
+_SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are sent again, so that the rest is verified
 
 
 def survey_restore(wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
@@ -38,6 +39,8 @@ def survey_restore(wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
     seen = look(wanted.to)
     if kind == "file" and seen.kind == "folder":
         return look(wanted.to / _text(wanted.path.rpartition(b"/")[2]))
+    if seen.unfinished and kind == "folder":
+        seen = replace(seen, half=survey_half_copied(seen.to, _below(wanted), run, own=True))
     return _with_mounts(wanted, seen, run) if kind == "folder" and seen.mounts else seen
 
 
@@ -138,6 +141,7 @@ def _folder_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, asi
     end = script_commands.end_restore_command(to, filled)
     return (
         _prepare(aside, begin),
+        *(() if aside else _complete(job, tree, to, seen.half)),
         *(resumed[:1] if seen.unfinished and not aside else ()),
         _copy(what, to, why, commands.restore_command(tree, to, job, folder=True, left_out=left_out)),
         *(resumed[1:] if seen.unfinished and not aside else ()),
@@ -158,6 +162,29 @@ def _file_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside
         _step(f"put {to} in its place", "it is written whole", script_commands.place_file_command(to)),
         _reread(job, wanted, to, (), part="all"),
     )
+
+
+def _complete(job: Job, tree: Location, to: Location, half: tuple[PartialFile, ...]) -> Iterator[Step]:
+    """Yield the steps that complete the files that an interrupted restore left half-copied."""
+    for each in half:
+        if not each.wanted:
+            continue
+        shown, length = show_name(each.path), None
+        if each.have >= each.wanted:
+            length = max(0, each.wanted - _SURE)
+        if each.orphan or length is not None:
+            orphan = each.lies if each.orphan else b""
+            taken = script_commands.take_up_command(to, each.path, orphan=orphan, length=length, own=True)
+            yield _step(f"salvage {shown}", "rsync was killed and would not use what it wrote again", taken)
+        have = each.have if length is None else length
+        why = f"{show_size(have)} of {show_size(each.wanted)} are there"
+        work = _alone(commands.append_restored_command(tree, to, each.path, job))
+        yield Step(
+            action=f"go on with {shown}", why=why, worker="main", work=work, expected=Bytes(each.wanted - have),
+            copies=True,
+        )  # fmt: skip
+        done = script_commands.finish_command(to, each.path, each.wanted, holes=True)
+        yield _step(f"name {shown}", "it is whole and verified; else it is left to the copy", done)
 
 
 def _prepare(aside: str, command: Command) -> Step:

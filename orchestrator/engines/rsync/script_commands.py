@@ -73,9 +73,12 @@ def survey_both_command(source: Location, root: Location) -> Command:
     return _script("look-at-target.sh", *values, effect=Effect.READS, host=root.host, before=first)
 
 
-def partial_files_command(work: Location) -> Command:
-    """Build the command that prints size and path of partial files: in partial directories, and orphaned temporaries."""
-    return _script("half-copied.sh", work.path, effect=Effect.READS, host=work.host)
+def partial_files_command(work: Location, *, own: bool = False) -> Command:
+    """Build the command that prints size and path of partial files: in partial directories, and orphaned temporaries.
+
+    `own`: only this user's.
+    """
+    return _script("half-copied.sh", work.path, "own" if own else "", effect=Effect.READS, host=work.host)
 
 
 def sizes_command(source: Location, paths: tuple[bytes, ...]) -> Command:
@@ -110,10 +113,12 @@ def find_unheld_command(source: Location, *, one_filesystem: bool, points: bool)
     return _inside("find-unheld.sh", *values, effect=Effect.READS, host=source.host)
 
 
-def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length: int | None = None) -> Command:
+def take_up_command(
+    work: Location, path: bytes, *, orphan: bytes = b"", length: int | None = None, own: bool = False
+) -> Command:
     """Build the command that moves an orphaned temporary file to where a resumed copy looks for it, truncated to `length`.
 
-    Why truncated: --append-verify skips a file that is not shorter than the source's.
+    Why truncated: --append-verify skips a file that is not shorter than the source's. `own`: others may have been in the tree.
     """
     folder, _, name = path.rpartition(b"/")
     values = (
@@ -121,6 +126,7 @@ def take_up_command(work: Location, path: bytes, *, orphan: bytes = b"", length:
         path_argument(name),
         path_argument(orphan.rpartition(b"/")[2]),
         "" if length is None else str(length),
+        *(("own",) if own else ()),
     )
     return _inside("take-up.sh", work.path, *values, host=work.host)
 
@@ -248,6 +254,11 @@ def in_tree_command(root: Location, tree: str, *words: str, effect: Effect = Eff
 def inside_command(folder: Location, *words: str) -> Command:
     """Build the command that runs a program in a folder that a restore has marked as its own."""
     return _marking("in-folder.sh", folder.path, *words, host=folder.host)
+
+
+def below_command(folder: Location, below: str, *words: str) -> Command:
+    """Build the command that runs a program in a folder below one that a restore has marked."""
+    return _marking("in-subfolder.sh", folder.path, below, *words, host=folder.host)
 
 
 def _marking(name: str, *values: str, host: Host | None) -> Command:

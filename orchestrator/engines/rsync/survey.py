@@ -217,7 +217,7 @@ def _target_survey(job: Job, run: Callable[[Command], bytes], text: bytes) -> Ta
     seen = _parsed_target(text, root, mirror=not points)
     if OURS in seen.open and points:
         seen = replace(seen, work=False)  # the plan closes our folders and starts a new work tree
-    half = _survey_half_copied(job, run) if seen.work and points else ()
+    half = survey_half_copied(root / WORK, job.source, run) if seen.work and points else ()
     note = None
     if not points:
         note = root / MIRROR_DAMAGED if _mirror_damaged(text) else None
@@ -238,22 +238,23 @@ def _parse_names(text: bytes) -> tuple[bytes, ...]:
     return tuple(parse_name(line) for line in text.decode("utf-8", "surrogateescape").splitlines())
 
 
-def _survey_half_copied(job: Job, run: Callable[[Command], bytes]) -> tuple[PartialFile, ...]:
+def survey_half_copied(
+    tree: Location, source: Location, run: Callable[[Command], bytes], *, own: bool = False
+) -> tuple[PartialFile, ...]:
     """Return partial files, and temporaries of a killed rsync, each with the present size of its source file.
 
-    A temporary's name shows which file it was; a source file with a similar name is none.
+    A temporary's name shows which file it was; a source file with a similar name is none. `own`: only this user's.
     """
-    root = job.target.location
-    found = ask(run, script_commands.partial_files_command(root / WORK), parse.parse_partial_files)
+    found = ask(run, script_commands.partial_files_command(tree, own=own), parse.parse_partial_files)
     guesses = [guess for size, lies in found if (guess := _guess(lies, size))][:_MOST_HALF_COPIED]
     if not guesses:
         return ()
     request = tuple(half.path for half in guesses) + tuple(half.lies for half in guesses)
-    sizes = ask(run, script_commands.sizes_command(job.source, request), partial(parse.parse_sizes, count=len(request)))
-    own, alike = sizes[: len(guesses)], sizes[len(guesses) :]
+    sizes = ask(run, script_commands.sizes_command(source, request), partial(parse.parse_sizes, count=len(request)))
+    proper, alike = sizes[: len(guesses)], sizes[len(guesses) :]
     return tuple(
         PartialFile(path=half.path, lies=half.lies, orphan=half.orphan, have=half.have, wanted=size)
-        for half, size, same in zip(guesses, own, alike, strict=True)
+        for half, size, same in zip(guesses, proper, alike, strict=True)
         if same is None
     )
 

@@ -12,19 +12,23 @@ _WAYS = {"Local permissions:": ("-l",), "Descendent permissions:": ("-d",), "Loc
 _SHOWN = 20
 
 
-def parse_delegations(lines: Iterable[str]) -> dict[str, list[str]]:
-    """Parse `zfs allow`, each line behind its dataset and a tab, into the commands that grant the same again, by dataset."""
+def parse_delegations(lines: Iterable[str], root: str) -> dict[str, list[str]]:
+    """Parse `zfs allow` of several datasets into the commands that grant the same again, by dataset, from `root` on down.
+
+    Each of them repeats what is delegated above it.
+    """
     found: dict[str, list[str]] = {}
-    own, part = False, ""
+    dataset, part = "", ""
     for line in lines:
-        dataset, _, text = line.partition("\t")
-        if heading := _PART.fullmatch(text.strip()):
-            own = heading[1] == dataset
-        elif text.rstrip().endswith(":") and not text.startswith(("\t", " ")):
-            part = text.strip()
-        elif own and text.strip() and (words := _grant(part, text.split())):
-            found.setdefault(dataset, []).append(shlex.join(("zfs", "allow", *words, dataset)))
-    return found
+        if heading := _PART.fullmatch(line.strip()):
+            known = heading[1] in found or not f"{heading[1]}/".startswith(f"{root}/")
+            dataset = "" if known else heading[1]
+            found.setdefault(heading[1], [])
+        elif line.rstrip().endswith(":") and not line.startswith(("\t", " ")):
+            part = line.strip()
+        elif dataset and line.strip() and (words := _grant(part, line.split())):
+            found[dataset].append(shlex.join(("zfs", "allow", *words, dataset)))
+    return {name: commands for name, commands in found.items() if commands}
 
 
 def _grant(part: str, words: Sequence[str]) -> tuple[str, ...]:

@@ -105,7 +105,8 @@ def make_kit(job: Job, now: datetime, found: KitSurvey) -> KitContents:
         "snapshots": [mark for mark in marks if "@" in mark[0]], "bookmarks": [mark for mark in marks if "#" in mark[0]],
         "above": [recovery.create_dataset_line(name, told) for name, told in above],
         "own": recovery.create_dataset_line(job.source.path, _own(datasets.get(job.source.path, {}))),
-        "holds": user_holds(found.rows("=holds", 3)), "allowed": parse_delegations(found.parts.get("=allowed", ())),
+        "holds": user_holds(found.rows("=holds", 3)),
+        "allowed": parse_delegations(found.parts.get("=allowed", ()), job.source.path),
         **owners.make_accounts(found.parts),
     }  # fmt: skip
     return KitContents(

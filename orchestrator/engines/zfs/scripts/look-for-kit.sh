@@ -22,16 +22,25 @@ printf "=datasets\n"
 zfs get -Hp -t filesystem,volume -o "$columns" all "$@" || exit
 zfs get -Hp -r -t filesystem,volume -o "$columns" all "$root" || exit
 printf "=marks\n"
-zfs list -Hp -r -t snapshot,bookmark -o name,guid,createtxg "$root" || exit
-# Holds of snapshots that have any, and what users may do: neither comes with a stream.
+# One list for all that follows: holds are asked of snapshots that have any, rights of datasets. No stream brings either.
+all=$(zfs list -Hp -r -t all -o name,guid,createtxg,userrefs "$root") || exit
+printf "%s\n" "$all" | grep "[@#]" | cut -f 1-3
 printf "=holds\n"
-zfs list -Hp -r -t snapshot -o userrefs,name "$root" | sed -n "s/^[1-9][0-9]*	//p" | while IFS= read -r snapshot; do
-  zfs holds -H "$snapshot"
-done
+printf "%s\n" "$all" | sed -n "s/	[1-9][0-9]*\$//p" | cut -f 1 | xargs -r -d "\n" zfs holds -H
 printf "=allowed\n"
-zfs list -H -r -o name -t filesystem,volume "$root" | while IFS= read -r dataset; do
-  zfs allow "$dataset" 2>/dev/null | sed "s|^|$dataset	|"
-done
+# What is said of a dataset holds what is said of all above it, so those at the ends of the tree are enough.
+rights_at() { [ -z "$1" ] || zfs allow "$1" 2>/dev/null; }
+printf "%s\n" "$all" | grep -v "[@#]" | cut -f 1 | {
+  last=
+  while IFS= read -r dataset; do
+    case $dataset in
+      "$last"/*) ;;
+      *) rights_at "$last" ;;
+    esac
+    last=$dataset
+  done
+  rights_at "$last"
+}
 printf "=users\n"
 getent passwd
 printf "=groups\n"

@@ -26,12 +26,17 @@ Local+Descendent permissions:
 ---- Permissions on tank ---------------------------------------------
 Local+Descendent permissions:
 \tuser anna send
+---- Permissions on tank/a b/c ---------------------------------------
+Local permissions:
+\tuser anna hold
+---- Permissions on tank/a b -----------------------------------------
+Local permissions:
+\tuser anna snapshot
 """
 
 
 def test_rights_become_the_commands_that_grant_them_again() -> None:
-    lines = [f"tank/a b\t{line}" for line in TOLD.splitlines()]
-    assert parse_delegations(lines) == {
+    assert parse_delegations(TOLD.splitlines(), "tank/a b") == {
         "tank/a b": [
             "zfs allow -s @simple create,mount 'tank/a b'",
             "zfs allow -c destroy 'tank/a b'",
@@ -39,8 +44,9 @@ def test_rights_become_the_commands_that_grant_them_again() -> None:
             "zfs allow -d -g staff hold 'tank/a b'",
             "zfs allow -u 1234 send 'tank/a b'",
             "zfs allow -e userprop 'tank/a b'",
-        ]
-    }, "those of what lies above are that dataset's own"
+        ],
+        "tank/a b/c": ["zfs allow -l -u anna hold 'tank/a b/c'"],
+    }, "each once, and none of what lies above the root"
 
 
 def test_only_holds_of_others_are_listed() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -49,7 +49,17 @@ class RecoveryKit:
 def list_runs(settings: Settings, job: str | None, limit: int) -> "tuple[RunRecord, ...]":
     """Return the newest runs, of one job or of all. Raises: HistoryError."""
     with settings.views() as views:
-        return tuple(views.runs(job, limit))
+        return tuple(map(_as_it_ended, views.runs(job, limit)))
+
+
+def _as_it_ended(run: "RunRecord") -> "RunRecord":
+    """Return a run whose process is gone as one that was interrupted, though no later run has recorded that yet."""
+    from orchestrator.domain.run import Outcome
+
+    if run.outcome is not None or compose.is_process_alive(run.pid, run.process_started, run.boot):
+        return run
+    why = "its process is gone: killed, or the machine lost its power; the next run of the job continues"
+    return replace(run, outcome=Outcome.INTERRUPTED, why=why)
 
 
 def show_run(settings: Settings, run: str) -> Story:
@@ -61,7 +71,7 @@ def show_run(settings: Settings, run: str) -> Story:
         drilled = views.drills.of_run(story.run.id) if story and story.run.kind == "drill" else None
     if story is None:
         raise WrongRequest(f"history knows no run {run}; `{settings.repeat('history')}` lists them")
-    return Story(story=story, drilled=drilled)
+    return Story(story=replace(story, run=_as_it_ended(story.run)), drilled=drilled)
 
 
 def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> PointList:

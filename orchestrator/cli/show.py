@@ -17,7 +17,10 @@ def show(terminal: Terminal, run: str) -> int:
 
     found = show_run(terminal, run)
     value = run_details_value(found.story, found.drilled)
-    terminal.answer(value, lambda: run_details_lines(found.story, now=compose.now(), drilled=found.drilled))
+    terminal.answer(
+        value,
+        lambda: run_details_lines(found.story, now=compose.now(), drilled=found.drilled, verbose=terminal.verbose),
+    )
     return 0
 
 

@@ -1,6 +1,8 @@
 """Datasets during a restore: the request, and the next part of the work."""
 
-from orchestrator.domain.fast_dataclass import dataclass
+from collections.abc import Mapping
+
+from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Step
 from orchestrator.domain.point import RestorePoint
@@ -25,15 +27,15 @@ class DatasetRestoreRequest:
 class DatasetRestorePlan:
     """Next part of a restore. `whole`: all data is there, only to be verified; `then`: the known later steps.
 
-    `waits`: the datasets that are whole and wait for a key or for their mountpoint; `short`: lines for datasets that are older
-    than was asked for, as the copy does not hold the point of them.
+    `waits`: the datasets that are whole and wait for a key or for their mountpoint; `short`: by full name at the destination, lines for datasets
+    that are older than was asked for, or do not come, as the copy does not hold the point of them.
     """
 
     decision: Decision
     whole: bool = False
     then: tuple[tuple[Step, ...], ...] = ()
     waits: tuple[str, ...] = ()
-    short: tuple[str, ...] = ()
+    short: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

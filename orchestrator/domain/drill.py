@@ -28,7 +28,8 @@ class DrillPlan:
     """Plan of one restore test. `of`: number of datasets with a snapshot to test; `left_out`: why some take no part.
 
     `encrypted_steps`: how data that cannot be read without a key is tested; `verifies`: a sentence that says what this verifies.
-    `remarks`: other facts about the parts that a person should know.
+    `remarks`: other facts about the parts that a person should know. `lacking`: full names of the source's datasets whose copies
+    lack the point, and are tested as of an older one.
     """
 
     point: str
@@ -41,6 +42,7 @@ class DrillPlan:
     encrypted_steps: tuple[Step, ...] = ()
     verifies: str = ""
     remarks: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,7 +153,6 @@ class Step:
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     confirmation: Confirmation | None = None
     makes: str | None = None  # the restore point that exists once this step is confirmed
-    taken: datetime | None = None  # when the source was in the state of that point, where the plan knows
     removes: str | None = None  # the restore point that is gone once this step has begun
     copies: bool = False  # its output reports progress and moved bytes
     accounts: bool = False  # the program's own summary counts for the verification of the tree
@@ -178,6 +177,11 @@ class Plan:
     warnings: tuple[str, ...] = ()
     again: bool = False  # the next steps depend on the result: the same run surveys again
     parallel: int | None = None  # workers in parallel at most; None: all of a stage
+    current: str | None = (
+        None  # of a copy of many parts: the point that is whole, and as new as the source, once all is done
+    )
+    brings: bool = False  # that point is new at the target
+    taken: datetime | None = None  # when the source was in the state of that point, where the plan knows
     refusals: tuple["Refusal", ...] = ()  # parts that are left out: the rest is done, and then the run has failed
 
     @property

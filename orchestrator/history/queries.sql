@@ -102,6 +102,10 @@ WHERE job = :job AND place = :place AND name = :name;
 -- name: prove_point
 UPDATE points SET proved_at = :now, run = coalesce(run, :run) WHERE job = :job AND place = :place AND name = :name;
 
+-- name: prove_current_point
+UPDATE points SET proved_at = coalesce(proved_at, :now), run = coalesce(run, :run)
+WHERE job = :job AND place = :place AND name = :name;
+
 -- name: doubt_point
 UPDATE points SET proved_at = NULL, confirmed_at = NULL WHERE job = :job AND place = :place AND name = :name;
 

@@ -290,11 +290,13 @@ class History:
         held = {"run": run, "entries": entries, "bytes": bytes, "taken": taken}
         self._database.change("make_point", job=job, place=place, name=name, now=now, **held)
 
-    def point_current(self, job: str, place: str, name: str, run: int, now: datetime) -> None:
-        """Record that a survey found the point still as new as the source."""
+    def point_current(self, job: str, place: str, name: str, run: int, now: datetime, *, whole: bool = False) -> None:
+        """Record that a survey found the point still as new as the source. `whole`: in every part of the copy, by identity."""
         with self.together():
             self._know(job, place, name, now)
             self._database.change("confirm_point", job=job, place=place, name=name, run=run, now=now)
+            if whole:
+                self._database.change("prove_current_point", job=job, place=place, name=name, run=run, now=now)
 
     def point_verified(self, job: str, place: str, point: str, run: int, now: datetime) -> None:
         """Record that the step that made the point was verified."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, TargetFull
@@ -10,7 +11,13 @@ from orchestrator.domain.plan import NothingToDo, Plan, Refusal, Step
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.contract.copies import ChangeReporter, Copier, PointLister, SourceIdentifier
+from orchestrator.engines.contract.copies import (
+    ChangeReporter,
+    CompletenessReporter,
+    Copier,
+    PointLister,
+    SourceIdentifier,
+)
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.planners.guard import GUARD_MEMORY, next_guard_memory, parse_guard_memory
 from orchestrator.process.executor import Writer
@@ -29,6 +36,7 @@ from orchestrator.runner.decide import (
 from orchestrator.runner.problems import (
     end_incomplete,
     end_left_out,
+    missing_parts,
     note_incomplete_points,
     see_points,
     unreadable_entries,
@@ -86,7 +94,7 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
         _remember(journal, world, request)
         history.remember(job.name, USED, str(job.target.location))
         if nothing.current:
-            history.point_current(job.name, job.target.name, nothing.current, journal.run, journal.now)
+            _book_point(journal, nothing.current, request.remembered)
         report = None if follows or changed else journal.ended(Outcome.NOTHING, nothing.why)
     if report is None:
         executor = StepExecutor(journal, writer, request.notes)
@@ -101,6 +109,21 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
     return report
 
 
+def _book_point(journal: RunRecorder, name: str, memory: Mapping[str, str]) -> None:
+    """Record the newest point, which is as new as the source. One of many parts counts only now: a run may be cut in between."""
+    job, tools, place = journal.job, journal.tools, journal.job.target.name
+    history = tools.history
+    with history.together():
+        if name not in journal.brought:
+            whole = implements(tools.engine, CompletenessReporter) and not missing_parts(memory, place, name)
+            history.point_current(job.name, place, name, journal.run, journal.now, whole=whole)
+            return
+        taken = journal.brought[name]
+        history.point_made(job.name, place, name, journal.run, entries=None, bytes=None, taken=taken, now=journal.now)
+        history.point_verified(job.name, place, name, journal.run, journal.now)
+        journal.points.append(name)
+
+
 def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, request: RunRequest) -> RunReport:
     plan = _weighed(journal, plan, writer)
     fitting = _fitting(journal, writer, world, plan, request)
@@ -111,6 +134,8 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     if plan.anew:
         forget_notes(request.notes)
     close_notes(request.notes)
+    if plan.current and plan.brings:
+        journal.brought[plan.current] = plan.taken
     executor = StepExecutor(journal, writer, request.notes, parallel=plan.parallel)
     executor.count(plan)
     try:
@@ -121,6 +146,8 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     _note_incomplete(journal, writer, world, doubtful=bool(plan.refusals))
     if plan.again:
         raise LookAgain(f"{plan.summary}: done; another survey decides what comes next")
+    if plan.current and not plan.refusals:
+        _book_point(journal, plan.current, journal.tools.history.memory(journal.job.name))
     _remember(journal, world, request)
     finish_run(journal, writer, executor, changed=True)
     journal.tools.history.remember(journal.job.name, USED, str(journal.job.target.location))

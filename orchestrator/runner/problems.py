@@ -97,14 +97,29 @@ def note_incomplete_points(journal: RunRecorder, writer: Writer, world: Any, *, 
     memory, place = tools.history.memory(job.name), job.target.name
     if not doubtful and not any(key.startswith(f"{_MISSING}{place} ") and told != "[]" for key, told in memory.items()):
         return
-    for point, lacking in tools.engine.incomplete_points(job, world, writer).items():
-        before = missing_parts(memory, place, point)
-        if lacking:
-            tools.history.point_incomplete(job.name, place, point)
-        elif before:
-            tools.history.point_verified(job.name, place, point, journal.run, journal.now)
-        if lacking != before:
-            tools.history.remember(job.name, f"{_MISSING}{place} {point}", json.dumps(lacking))
+    start = f"{_MISSING}{place} "
+    known = {
+        key[len(start) :]: missing_parts(memory, place, key[len(start) :]) for key in memory if key.startswith(start)
+    }
+    found = tools.engine.incomplete_points(job, world, known, writer)
+    for point, lacking in found.items():
+        note_missing_parts(journal, point, lacking, known.get(point, ()))
+    # Why here: a run that is refused looks at no points otherwise, and what was destroyed on a disk elsewhere is no copy.
+    for point in tools.history.point_names(job.name, place) - found.keys() if found else ():
+        tools.history.point_gone(job.name, place, point, journal.now)
+
+
+def note_missing_parts(
+    journal: RunRecorder, point: str, lacking: tuple[str, ...], before: tuple[str, ...] = ()
+) -> None:
+    """Record which datasets a point lacks at the job's place; `before`: what was known of it."""
+    job, history, place = journal.job, journal.tools.history, journal.job.target.name
+    if lacking:
+        history.point_incomplete(job.name, place, point)
+    elif before:
+        history.point_verified(job.name, place, point, journal.run, journal.now)
+    if lacking != before:
+        history.remember(job.name, f"{_MISSING}{place} {point}", json.dumps(lacking))
 
 
 def missing_parts(memory: Mapping[str, str], place: str, point: str) -> tuple[str, ...]:

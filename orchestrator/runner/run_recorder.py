@@ -33,6 +33,9 @@ class RunRecorder:
         self.resumed = False
         self.steps: list[StepReport] = []
         self.points: list[str] = []
+        self.brought: dict[
+            str, datetime | None
+        ] = {}  # points of which an attempt began to bring the root, and their instants
         self.warnings: list[str] = []
         self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
         self.copy_damaged = False  # the point from which this run restored data is damaged

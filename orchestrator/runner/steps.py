@@ -280,10 +280,9 @@ class StepExecutor:
     def _book_point(self, step: Step) -> None:
         journal, job, name = self.journal, self.journal.job, step.makes or ""
         known = self.recorded
-        own = None if journal.tools.engine.needs_datasets else journal.now  # a snapshot is older than its copy
         journal.tools.history.point_made(
             job.name, job.target.name, name, journal.run, entries=known.entries if known else None,
-            bytes=known.bytes if known else None, taken=step.taken or own, now=journal.now,
+            bytes=known.bytes if known else None, taken=journal.now, now=journal.now,
         )  # fmt: skip
         journal.tools.history.point_verified(job.name, job.target.name, name, journal.run, journal.now)
         journal.points.append(name)

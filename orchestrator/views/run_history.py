@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.domain.command_line import brief_text
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
@@ -123,8 +124,10 @@ def _step_value(step: StepRecord) -> dict[str, Any]:
     }
 
 
-def run_details_lines(story: RunDetails, *, now: datetime, drilled: "DrillRecord | None" = None) -> list[str]:
-    """Render one run from its beginning to its end."""
+def run_details_lines(
+    story: RunDetails, *, now: datetime, drilled: "DrillRecord | None" = None, verbose: bool = False
+) -> list[str]:
+    """Render one run from its beginning to its end. `verbose`: with the whole text of each command."""
     run = story.run
     lines = [
         f"run {run.id}: {run.job}, {run.outcome or 'open'}" + (f": {run.why}" if run.why else ""),
@@ -140,7 +143,7 @@ def run_details_lines(story: RunDetails, *, now: datetime, drilled: "DrillRecord
 
         lines += drill_lines(drilled)
     for attempt in story.attempts:
-        lines += _attempt_lines(attempt, many=len(story.attempts) > 1)
+        lines += _attempt_lines(attempt, many=len(story.attempts) > 1, verbose=verbose)
     if run.attempts and not story.attempts:
         lines.append(
             "  its steps, commands and output were removed: [history] keep in poolferry.toml says how long they are kept"
@@ -153,14 +156,15 @@ def run_details_lines(story: RunDetails, *, now: datetime, drilled: "DrillRecord
     return lines + indent(run.evidence, 4)
 
 
-def _attempt_lines(attempt: AttemptRecord, *, many: bool) -> list[str]:
+def _attempt_lines(attempt: AttemptRecord, *, many: bool, verbose: bool) -> list[str]:
     lines = [f"  attempt {attempt.number}" + (f": {attempt.why}" if attempt.why else ": well")] if many else []
     for step in attempt.steps:
         took = show_duration((step.ended_at - step.begun_at).total_seconds()) if step.ended_at else "not ended"
         moved = f", {show_size(step.moved)} moved" if step.moved is not None else ""
         confirmed = {True: "", False: ", NOT VERIFIED", None: ""}[step.confirmed]
         lines.append(f"  {step.number}. {step.action} ({took}{moved}{confirmed})")
-        lines += indent([f"why:  {step.why}", *(f"runs: {command}" for command in step.commands)], 5)
+        commands = step.commands if verbose else map(brief_text, step.commands)
+        lines += indent([f"why:  {step.why}", *(f"runs: {command}" for command in commands)], 5)
         lines += indent([step.error, *(words for words in step.last_output if words)], 5) if step.error else []
     return lines
 
@@ -230,6 +234,8 @@ def points_lines(table: PointTable, *, now: datetime) -> list[str]:
 
 def _point_row(table: PointTable, job: Job, point: PointRecord, now: datetime) -> tuple[str, ...]:
     verdict = {True: "sound", False: "DAMAGED", None: "never"}[point.sound]
+    if point.sound and point.whole_at is None:  # a restore test reads a part; a comparison by guid nothing
+        verdict = "in part" if point.reading and point.reading.scope == "part" else "never"
     read = verdict if point.whole_at is None else f"{verdict} {format_clock(point.whole_at, now=now)}"
     here, left_out = point.place == job.target.name, table.left_out(point)
     lacks = f", without {left_out}" if left_out else ""

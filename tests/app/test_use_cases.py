@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator import compose
 from orchestrator.app.config_check import check_config
 from orchestrator.app.copy_checks import drill_jobs, export_point, verify_jobs
 from orchestrator.app.dry_run import allowed_guards, plan_run
@@ -131,3 +132,16 @@ def test_what_does_not_fit_together_is_said(settings: Settings) -> None:
         run_restore(settings, RestoreCommand(job="photos", to="/x", point="2", at=datetime.now(UTC)))
     with pytest.raises(WrongRequest, match="expected a path below the source's root"):
         run_restore(settings, RestoreCommand(job="photos", to="/x", path="../y"))
+
+
+def test_a_run_whose_process_is_gone_is_shown_as_interrupted(settings: Settings) -> None:
+    """After a kill or a power cut nobody has recorded its end; it is not said to go on."""
+    with compose.open_history(settings.where) as history:
+        history.begin(
+            job="photos", engine="rsync", source="/a", target="/b", now=datetime.now(UTC), why="a timer", pid=1 << 22,
+            process_started=1, boot="another", host="here",
+        )  # fmt: skip
+    (run,) = list_runs(settings, None, 5)
+    shown = show_run(settings, "photos").story.run
+    assert (run.outcome, shown.outcome) == (Outcome.INTERRUPTED, Outcome.INTERRUPTED)
+    assert "its process is gone" in str(shown.why)

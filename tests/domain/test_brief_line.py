@@ -1,6 +1,6 @@
 """Test how a plan shows commands: scripts by name, nothing wider than 200 characters."""
 
-from orchestrator.domain.command_line import brief_line, pipeline_line
+from orchestrator.domain.command_line import brief_line, brief_text, pipeline_line
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect, Pipeline
 
@@ -22,3 +22,13 @@ def test_no_line_is_wider_than_200() -> None:
     line = brief_line(Pipeline(stages=(command,)))
     assert len("     runs: " + line) == 200
     assert line.endswith("…")
+
+
+def test_a_line_that_was_kept_is_shown_as_its_plan_showed_it() -> None:
+    for text in ("set -e\ntarget='$1'\n", "exec true"):
+        argv = ("unshare", "-m", "sh", "-c", text, "publish.sh", "/backup/my photos")
+        end = Command(argv=("sh", "-c", "a b", "other"), effect=Effect.READS)
+        pipeline = Pipeline(stages=(Command(argv=argv, effect=Effect.WRITES), end))
+        assert brief_text(pipeline_line(pipeline)) == "unshare -m publish.sh '/backup/my photos' | sh -c 'a b' other"
+    far = Command(argv=argv, effect=Effect.WRITES, host=Host(name="box", user=None))
+    assert len(brief_text(pipeline_line(Pipeline(stages=(far,))))) <= 190

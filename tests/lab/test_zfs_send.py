@@ -70,7 +70,7 @@ def test_a_tree_is_carried_and_carried_on(master: Machine) -> None:
     assert len(marks) == 4
     assert all("#poolferry_" in mark and "held" not in mark for mark in marks)
     (plan,) = (decision for decision in first if isinstance(decision, Plan))
-    assert [step.makes for step in plan.steps if step.makes] == ["two -x:y"]
+    assert (plan.current, plan.brings) == ("two -x:y", True)
     # On: with all between, a clone, and one dataset of which only the bookmark is left.
     master.sh(
         "zfs snapshot -r tank/photos@three && zfs snapshot -r tank/photos@four && "

@@ -162,3 +162,59 @@ def test_what_a_failed_step_promised_is_confirmed_as_uncertain(history: History,
     with pytest.raises(OrchestratorError, match="ended with 1"):
         execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
     assert (engine.asked.confirmations, engine.asked.uncertain) == ((one,), (two,))
+
+
+class Holds(Keeps):
+    """Finds point c at the target."""
+
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
+        return (RestorePoint(name="c", taken=ASKED.now, tree=COPY, manifest=None),)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_point_of_many_datasets_is_one_only_once_all_of_them_are_there(
+    history: History, tmp_path: Path, *, cut: bool
+) -> None:
+    """The root comes first. A run that is killed then, or cut, leaves no point that anybody would call verified."""
+    known: list[tuple[str, bool]] = []
+
+    class Looks(Holds):
+        def confirm(self, stage: StageResults, reader: Reader) -> None:
+            known.extend((each.name, each.verified_at is not None) for each in history.views.points("photos"))
+
+    root, rest = (SnapshotPresent(dataset=COPY, guid=guid, snapshot="c") for guid in (1, 2))
+    last = small("false" if cut else "true", confirmation=rest)
+    plan = Plan(summary="", stages=((small(confirmation=root),), (last,)), current="c", brings=True, taken=ASKED.now)
+    made = journal(history, tmp_path)
+    made.job, made.tools = job(), replace(made.tools, engine=Looks(plan))
+    (tmp_path / "notes").mkdir()
+    asked = replace(ASKED, notes=str(tmp_path / "notes"))
+    if cut:
+        with pytest.raises(OrchestratorError, match="ended with 1"):
+            execute_decision(made, Writer(), world(), asked)
+        assert (made.points, history.views.points("photos")) == ([], ())
+        made.tools = replace(made.tools, engine=Looks(Plan(summary="", stages=((small(),),), current="c")))
+    (tmp_path / "notes").mkdir(exist_ok=True)
+    execute_decision(made, Writer(), world(), asked)
+    assert (known, made.points) == ([], ["c"])
+    (point,) = history.views.points("photos")
+    assert (point.name, point.taken_at) == ("c", ASKED.now)
+    assert point.verified_at is not None
+
+
+@pytest.mark.parametrize("kind", [NothingToDo, Plan])
+@pytest.mark.parametrize(("lacks", "verified"), [("[]", True), ('["tank/photos/x"]', False)])
+def test_a_point_that_an_earlier_run_brought_is_verified_once_all_of_it_is_there(
+    history: History, tmp_path: Path, kind: type, lacks: str, *, verified: bool
+) -> None:
+    decision = (
+        NothingToDo(why="", current="c") if kind is NothingToDo else Plan(summary="", stages=((small(),),), current="c")
+    )
+    memory = {"missing on vault c": lacks}
+    history.remember("photos", "missing on vault c", lacks)
+    made = journal(history, tmp_path)
+    made.job, made.tools = job(), replace(made.tools, engine=Holds(decision))
+    (tmp_path / "notes").mkdir()
+    execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes"), remembered=memory))
+    (point,) = history.views.points("photos")
+    assert (made.points, point.confirmed_at is not None, point.verified_at is not None) == ([], True, verified)

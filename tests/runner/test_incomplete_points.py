@@ -26,13 +26,25 @@ def test_a_point_is_whole_only_where_every_dataset_has_it(
     below = [dataset("docs", *copied)] if copied else []
     copy = side(COPY, dataset("", A, B, C), *below, dataset("new", C))
     monkeypatch.setattr(zfs_survey, "survey_copy", lambda *_: world(source, copy))
-    found = incomplete_points(None, source, ScriptedExecutor({}))  # type: ignore[arg-type]
+    found = incomplete_points(None, source, {}, ScriptedExecutor({}))  # type: ignore[arg-type]
     expected = {name: tuple(f"{SOURCE.path}/{each}" for each in lacks.get(name, ())) for name in ("a", "b", "c")}
     assert found == expected
 
 
-def test_one_dataset_is_not_looked_at() -> None:
-    assert incomplete_points(None, side(SOURCE, dataset("", A)), ScriptedExecutor({})) == {}  # type: ignore[arg-type]
+def test_what_the_source_shows_no_more_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a dataset that came back older, or is gone, nobody can say any more that it once had the point."""
+    copy = side(COPY, dataset("", A, B, C), dataset("docs", A), dataset("mended", A, B))
+    monkeypatch.setattr(zfs_survey, "survey_copy", lambda *_: world(SOURCE_NOW, copy))
+    known = {name: tuple(f"{SOURCE.path}/{each}" for each in ("docs", "mended", "gone")) for name in ("b", "c")}
+    found = incomplete_points(None, SOURCE_NOW, known, ScriptedExecutor({}))  # type: ignore[arg-type]
+    assert found == {"a": (), "b": known["b"][::2], "c": known["c"]}
+
+
+SOURCE_NOW = side(SOURCE, dataset("", A, B, C), dataset("docs", A), dataset("mended", A, B))
+
+
+def test_a_source_that_is_not_there_shows_nothing() -> None:
+    assert incomplete_points(None, side(SOURCE), {}, ScriptedExecutor({})) == {}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("text", "parts"), [('["tank/docs"]', ("tank/docs",)), ("[]", ()), ("{", ()), ("{}", ())])

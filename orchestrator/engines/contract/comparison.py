@@ -38,7 +38,8 @@ class ComparisonPlan:
     """The result of a survey of both sides of a copy, and the steps that compare the contents.
 
     `point`: the restore point that the verdict is about; None: the copy's root holds none. `checked`: how many snapshots both
-    sides hold, of so many `datasets`. `stages`: pairs that are listed in parallel.
+    sides hold, of so many `datasets`. `stages`: pairs that are listed in parallel. `lacking`: full names of the source's
+    datasets whose copies lack the point.
     """
 
     point: str | None
@@ -47,6 +48,7 @@ class ComparisonPlan:
     findings: tuple[Finding, ...]
     stages: tuple[tuple[SnapshotPair, ...], ...] = ()
     warnings: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
 
 
 class CopyComparer(Protocol):

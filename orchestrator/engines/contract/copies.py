@@ -75,8 +75,14 @@ class SourceIdentifier(Protocol):
 class CompletenessReporter(Protocol):
     """An engine whose copies have parts, each with points of its own."""
 
-    def incomplete_points(self, job: Job, world: Any, reader: Reader) -> Mapping[str, tuple[str, ...]]:
-        """Return each point of the copy with the parts that lack it, though the surveyed source has it; none: it is whole."""
+    def incomplete_points(
+        self, job: Job, world: Any, known: Mapping[str, tuple[str, ...]], reader: Reader
+    ) -> Mapping[str, tuple[str, ...]]:
+        """Return each point of the copy with the parts that lack it, though the source has it; none: it is whole.
+
+        `known`: the parts that lacked a point before. What the surveyed source cannot show any more stays as it was. Empty:
+        nothing can be judged.
+        """
         ...
 
 

@@ -114,10 +114,12 @@ class ZfsEngine:
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return survey_points(job, reader)
 
-    def incomplete_points(self, job: Job, world: ZfsSurvey, reader: Reader) -> dict[str, tuple[str, ...]]:
+    def incomplete_points(
+        self, job: Job, world: ZfsSurvey, known: Mapping[str, tuple[str, ...]], reader: Reader
+    ) -> dict[str, tuple[str, ...]]:
         from orchestrator.engines.zfs.survey.survey import incomplete_points
 
-        return incomplete_points(job, world.source, reader)
+        return incomplete_points(job, world.source, known, reader)
 
     def meter(self) -> ZfsMeter:
         return ZfsMeter()

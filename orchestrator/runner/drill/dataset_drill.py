@@ -15,6 +15,7 @@ from orchestrator.runner.drill import datasets
 from orchestrator.runner.drill.evidence import DrillEvidence
 from orchestrator.runner.drill.user_check import run_user_check, user_check_text, user_command
 from orchestrator.runner.locks import lock_job
+from orchestrator.runner.problems import missing_parts
 from orchestrator.runner.verify.compare_sides import ComparisonResult, repair_commands
 from orchestrator.runner.verify.read_files import PART, describe_counts, describe_first_findings
 
@@ -116,6 +117,8 @@ def _judge(evidence: DrillEvidence, drill_plan: DrillPlan, compared: ComparisonR
     told = f"{evidence.told_files()} of point {point} ({of}, {how}) {seen}: {show_size(evidence.bytes)}"
     remarks = "".join(f"; {remark}" for remark in (*drill_plan.remarks, drill_plan.verifies) if remark)
     took = show_duration(evidence.restore_s)
+    if lacking := _lacking(evidence, drill_plan):
+        return _not_whole(evidence, drill_plan, lacking)
     return journal.ended(Outcome.DONE, f"{told} in {took}{user_check_text(evidence)}{evidence.estimate()}{remarks}")
 
 
@@ -127,8 +130,30 @@ def _drill_encrypted(evidence: DrillEvidence, drill_plan: DrillPlan, took: float
         keys = f"zfs load-key -r {evidence.journal.job.target.location.path}, where the copy lies"
         return evidence.refuse(Refusal(why=why, evidence=(), hint=f"{keys}, and drill again"))
     evidence.restore_s = took
+    if lacking := _lacking(evidence, drill_plan):
+        return _not_whole(evidence, drill_plan, lacking)
     return evidence.journal.ended(
         Outcome.DONE, f"{drill_plan.verifies} (point {drill_plan.point}, in {show_duration(took)})"
+    )
+
+
+def _lacking(evidence: DrillEvidence, drill_plan: DrillPlan) -> tuple[str, ...]:
+    """Return the datasets that lack the point: by both sides, or as history knows where the source shows it no more."""
+    job, tools = evidence.journal.job, evidence.journal.tools
+    return drill_plan.lacking or missing_parts(tools.history.memory(job.name), job.target.name, drill_plan.point)
+
+
+def _not_whole(evidence: DrillEvidence, drill_plan: DrillPlan, lacking: tuple[str, ...]) -> RunReport:
+    """Report that a restore of the point would bring less than the source had, though all that is there is sound."""
+    job = evidence.journal.job
+    evidence.differences = tuple(f"{name} is not at point {drill_plan.point}" for name in lacking)
+    count = f"{show_count(len(lacking), 'dataset')} of the source {'lacks' if len(lacking) == 1 else 'lack'} it"
+    hint = (
+        f"`poolferry run {job.name}` brings {'it' if len(lacking) == 1 else 'them'}, or says what hinders it; `poolferry restore "
+        f"plan {job.name}` names whole points"
+    )
+    return evidence.fail(
+        f"point {drill_plan.point} is not whole: {count}; what is there was restored and is sound", hint
     )
 
 

@@ -54,10 +54,13 @@ def plan_dataset_restore(
     if isinstance(found.decision, Refusal):
         return found.decision
     plan = with_sizes(_with_rest(found.decision, found), tools.engine, writer)
+    older = {name.removeprefix(dataset_request.to.path) for name in found.short}
+    top = f"{job.source.path}/{dataset_request.below}".rstrip("/")
     lacks = tuple(
         f"{name} is not at that point of this copy: it comes back older, or not at all; `poolferry restore plan {job.name}` lists "
         "whole points and other copies"
-        for name in (() if found.short else lacking_datasets(job, tools, dataset_request))
+        for name in lacking_datasets(job, tools, dataset_request)
+        if name.removeprefix(top) not in older
     )
     return replace(plan, warnings=(*plan.warnings, *lacks, *_owners(tools, restore_request, dataset_request, writer)))
 
@@ -210,28 +213,32 @@ def _done(
     to, history, waits = dataset_request.to, journal.tools.history, found.waits
     if to == journal.job.source:  # what was restored is no longer taken for one that was made anew
         history.remember(journal.job.name, SOURCE_IDENTITY, "")
-        _remember_end(journal, waits, last)
+        _remember_end(journal, waits, last, tuple(found.short.values()))
     if waits:
         why = f"{to} is back{held}{moved}, except that {_few(waits)} {'waits' if len(waits) == 1 else 'wait'}"
         return journal.ended(
-            Outcome.WAITING, why, hint=last.warnings[0] if last.warnings else "", evidence=(*waits, *found.short)
-        )
-    if found.short:
-        why = f"{to} is back{held}{moved}, but {show_count(len(found.short), 'dataset')} of it as of an earlier point: the copy is partial"
-        hint = f"`poolferry restore plan {journal.job.name}` names the other copies; what came back stays, and nothing is lost by it"
-        return journal.ended(Outcome.FAILED, why, hint=hint, evidence=found.short)
-    if lacking := lacking_datasets(journal.job, journal.tools, dataset_request):
-        count = show_count(len(lacking), "dataset")
-        why = f"less came back than was asked for: {count} of the source lack the point; all else of {to} is back{held}{moved}"
-        hint = f"`poolferry restore plan {journal.job.name}` lists whole points and other copies: bring the rest back from one of those"
-        return journal.ended(
-            Outcome.FAILED, why, hint=hint, evidence=tuple(f"{name} is not at that point" for name in lacking)
+            Outcome.WAITING,
+            why,
+            hint=last.warnings[0] if last.warnings else "",
+            evidence=(*waits, *found.short.values()),
         )
     already = (
         isinstance(last, NothingToDo) and verified is None and history.recall(journal.job.name, RESTORED) == str(to)
     )
     history.remember(journal.job.name, RESTORED, str(to))
-    return journal.ended(Outcome.DONE, f"{to} is back{' already' if already else ''}{held}{moved}")
+    back = f"is back{' already' if already else ''}{held}{moved}"
+    if found.short:
+        why = f"{to} {back}, but {show_count(len(found.short), 'dataset')} of it as of an earlier point, or not at all: the copy is partial"
+        hint = f"`poolferry restore plan {journal.job.name}` names the other copies; what came back stays, and nothing is lost by it"
+        return journal.ended(Outcome.FAILED, why, hint=hint, evidence=tuple(found.short.values()))
+    if lacking := lacking_datasets(journal.job, journal.tools, dataset_request):
+        count = show_count(len(lacking), "dataset")
+        why = f"less came back than was asked for: {count} of the source lack the point; all else of {to} {back}"
+        hint = f"`poolferry restore plan {journal.job.name}` lists whole points and other copies: bring the rest back from one of those"
+        return journal.ended(
+            Outcome.FAILED, why, hint=hint, evidence=tuple(f"{name} is not at that point" for name in lacking)
+        )
+    return journal.ended(Outcome.DONE, f"{to} {back}")
 
 
 def lacking_datasets(job: Job, tools: RunContext, dataset_request: DatasetRestoreRequest) -> tuple[str, ...]:
@@ -247,13 +254,18 @@ def lacking_datasets(job: Job, tools: RunContext, dataset_request: DatasetRestor
     return tuple(each for each in lacking if f"{each}/".startswith(f"{below}/"))
 
 
-def _remember_end(journal: RunRecorder, waits: tuple[str, ...], last: Plan | NothingToDo) -> None:
+def _remember_end(
+    journal: RunRecorder, waits: tuple[str, ...], last: Plan | NothingToDo, short: tuple[str, ...]
+) -> None:
     """Remember that the source is restored, or which part of it waits; the next good run ends that."""
     if waits:
         hint = last.warnings[0] if last.warnings else ""
         remember_state(journal, SourceState.WAITING, f"restored, except that {_few(waits)} waits", hint)
     else:
-        why = "restored; the next good run ends this"
+        older = (
+            f", though {short[0]}{f' and {len(short) - 1} more are older' if len(short) > 1 else ''}" if short else ""
+        )
+        why = f"restored{older}; the next good run ends this"
         remember_state(journal, SourceState.RESTORED, why, f"poolferry run {journal.job.name}")
 
 

@@ -18,6 +18,7 @@ from orchestrator.engines.contract.comparison import ComparisonPlan, CopyCompare
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import Writer
+from orchestrator.runner.problems import missing_parts, note_missing_parts
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.steps import StepExecutor
 from orchestrator.runner.verify.read_files import describe_counts, describe_first_findings
@@ -72,7 +73,14 @@ def compare_copy(
         # All that can be read counts as whole; where nothing can be read, it was only a survey.
         scope = WHOLE if comparison.stages else LOOK
         told = replace(compared.of_point, took_s=tools.monotonic() - began)
-        tools.history.verified(job.name, job.target.name, comparison.point, reading=told, now=journal.now, scope=scope)
+        if comparison.lacking:  # of a part of a point nothing is sound but what was read
+            memory = tools.history.memory(job.name)
+            before = missing_parts(memory, job.target.name, comparison.point)
+            note_missing_parts(journal, comparison.point, comparison.lacking, before)
+        if not (comparison.lacking and told.sound):
+            tools.history.verified(
+                job.name, job.target.name, comparison.point, reading=told, now=journal.now, scope=scope
+            )
     compared = replace(compared, source=compared.source if content else None)
     return replace(compared, heals=repair_commands(journal, seen, request, compared))
 
@@ -124,7 +132,7 @@ class _ComparisonTally:
 
     def __init__(self, comparison: ComparisonPlan) -> None:
         self._entries, self._files, self._bytes = comparison.checked, 0, 0
-        self._point = (comparison.point or "").encode()
+        self._point, self._lacking = (comparison.point or "").encode(), bool(comparison.lacking)
         self._copy, self._source, self._of_point = _Findings(), _Findings(), _Findings()
         for finding in comparison.findings:
             self._add(finding)
@@ -132,7 +140,9 @@ class _ComparisonTally:
     def _add(self, finding: Finding) -> None:
         self._copy.add(finding)
         _, at, rest = finding.path.partition(b"@")
-        if at and rest.partition(b"/")[0] == self._point:
+        # A dataset without the point is no damage of it: the point is recorded as one that lacks parts.
+        lacks = self._lacking and finding.verdict is Verdict.MISSING and b"/" not in rest
+        if at and rest.partition(b"/")[0] == self._point and not lacks:
             self._of_point.add(finding)
 
     def compare(self, pair: SnapshotPair, folder: str) -> None:

@@ -21,6 +21,7 @@ from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.history.values import PointRecord
 from orchestrator.process.executor import Reader
 from orchestrator.process.stop import StopRequest
+from orchestrator.runner.problems import missing_parts
 from orchestrator.runner.run_recorder import RunRecorder, begin_run
 from orchestrator.runner.verify.compare_sides import ComparisonResult, compare_copy, comparison_report, require_same
 
@@ -159,6 +160,22 @@ def test_what_came_after_the_point_does_not_harm_it(journal: RunRecorder) -> Non
     assert (report.outcome, "somebody changed the copy" in report.hint) == (Outcome.FAILED, True)
     compared(journal, comparison(findings=(Finding(path=b"x@p", verdict=Verdict.MISSING, detail=""),)), content=False)
     assert point(journal).sound is False
+
+
+def test_a_point_that_lacks_a_dataset_is_neither_sound_nor_damaged(journal: RunRecorder) -> None:
+    missing = Finding(path=b"x@p", verdict=Verdict.MISSING, detail="")
+    for _ in range(2):
+        told = compared(journal, replace(comparison(findings=(missing,)), lacking=("tank/photos/x",)), content=False)
+        assert comparison_report(journal, told, content=False).outcome is Outcome.FAILED
+        history = journal.tools.history
+        assert missing_parts(history.memory("photos"), "vault", "p") == ("tank/photos/x",)
+        assert not history.problems.open_of("photos", "vault")
+        assert not [each for each in history.views.points("photos") if each.sound is not None or each.verified_at]
+    rotten = Finding(path=b"@p/a", verdict=Verdict.ROTTEN, detail="")
+    both = replace(comparison(findings=(missing, rotten)), lacking=("tank/photos/x",))
+    compared(journal, both, content=False)
+    assert point(journal).sound is False
+    assert [each.paths for each in history.problems.open_of("photos", "vault")] == [("@p/a",)]
 
 
 def test_a_look_is_not_a_whole_reading(journal: RunRecorder) -> None:

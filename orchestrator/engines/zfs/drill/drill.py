@@ -28,6 +28,7 @@ from orchestrator.engines.zfs.model import DatasetType, SendFlags, SideSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.verify import checksum as digesting
+from orchestrator.engines.zfs.verify import compare as comparing
 from orchestrator.engines.zfs.verify.checksum import ComparisonSurvey
 from orchestrator.engines.zfs.verify.compare import snapshot_path
 
@@ -70,8 +71,10 @@ def plan_drill(
     made = [_made(job, both, one, part.scratch, where, whole=whole) for one, part in zip(chosen, parts, strict=True)]
     tried = tuple(_tried(job, both, target_encrypts, root, where, len(parts), whole=whole))
     left = [one for one in found if one.volume and one not in target_encrypts]
+    point = next((one for one in found if not one.dataset), found[0])
     return DrillPlan(
-        point=next((one.target.name for one in found if not one.dataset), found[0].target.name), parts=parts, of=len(found),
+        point=point.target.name, parts=parts, of=len(found),
+        lacking=comparing.lacking_datasets(case, point.source.name) if point.source and not point.dataset else (),
         make=tuple((step,) for step in (*(_containers(root, where) if made or whole else ()), *made)),
         drop=drop_step(root, where), where=root, left_out="volumes have no files" if left else "",
         encrypted_steps=tried, verifies=_verified_by_it(job, side, target_encrypts, whole=whole), remarks=tuple(_remarks(chosen, known)),

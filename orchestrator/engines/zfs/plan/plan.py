@@ -13,6 +13,7 @@ from orchestrator.engines.zfs.model import (
     HoldBases,
     ReceiveEncryption,
     ReleaseBases,
+    Send,
     ZfsSurvey,
 )
 from orchestrator.engines.zfs.options import options_of
@@ -38,6 +39,7 @@ def plan(job: Job, world: ZfsSurvey, request: RunRequest) -> Decision:
     if not _works(decided.stages):
         why = f"the target holds the newest: {decided.current or 'as far as there are snapshots'}"
         return NothingToDo(why=why, current=decided.current, stages=stages, warnings=decided.warnings)
+    made = _bringing_root(decided)
     return Plan(
         summary=telling.summary_of(decided),
         stages=stages,
@@ -45,8 +47,19 @@ def plan(job: Job, world: ZfsSurvey, request: RunRequest) -> Decision:
         warnings=decided.warnings,
         again=decided.again,
         parallel=options_of(job).parallel,
+        current=decided.current,
+        brings=made is not None,
+        taken=world.created.get(made.snapshot.guid) if made else None,
         refusals=decided.refusals,
     )
+
+
+def _bringing_root(decided: ActionPlan) -> Send | None:
+    """Return the send after which the root's newest snapshot is on the target; None: it is there already."""
+    sends = (
+        action for stage in decided.stages for action in stage if isinstance(action, Send) and action.dataset == ""
+    )
+    return next((action for action in sends if action.snapshot.name == decided.current), None)
 
 
 def decide_actions(job: Job, world: ZfsSurvey, request: RunRequest) -> ActionPlan | Refusal:

@@ -52,23 +52,14 @@ Stage = tuple[Step, ...]
 
 
 def build_steps(job: Job, world: ZfsSurvey, decided: ActionPlan, request: RunRequest) -> tuple[Stage, ...]:
-    """Build the steps of each stage; the last send of the root's newest snapshot makes the restore point."""
+    """Build the steps of each stage."""
     aside = tuple(action.dataset for stage in decided.stages for action in stage if isinstance(action, RenameAside))
-    made = _making(decided)
     line = transport.choose_connections(job, world, request.now)
     makers = (_StepBuilder(job, world, aside, _count_streams(job, stage), line) for stage in decided.stages)
     return tuple(
-        tuple(step for action in stage for step in maker.steps(action, decided.current if action is made else None))
+        tuple(step for action in stage for step in maker.steps(action))
         for stage, maker in zip(decided.stages, makers, strict=True)
     )
-
-
-def _making(decided: ActionPlan) -> Action | None:
-    """Return the action after which the root's newest snapshot is on the target."""
-    sends = (
-        action for stage in decided.stages for action in stage if isinstance(action, Send) and action.dataset == ""
-    )
-    return next((action for action in sends if action.snapshot.name == decided.current), None)
 
 
 def _count_streams(job: Job, stage: tuple[Action, ...]) -> int:
@@ -96,14 +87,14 @@ class _StepBuilder:
         self._lanes = streams
         self._lines = lines
 
-    def steps(self, action: Action, makes: str | None) -> Iterator[Step]:
+    def steps(self, action: Action) -> Iterator[Step]:
         match action:
             case FullSend():
-                yield from self._full(action, makes)
+                yield from self._full(action)
             case IncrementalSend():
-                yield self._incremental(action, makes)
+                yield self._incremental(action)
             case ResumedSend():
-                yield from self._resumed(action, makes)
+                yield from self._resumed(action)
             case HoldBases():
                 yield from self._keep(action)
             case ReleaseBases():
@@ -113,7 +104,7 @@ class _StepBuilder:
 
     # Sends.
 
-    def _full(self, action: FullSend, makes: str | None) -> Iterator[Step]:
+    def _full(self, action: FullSend) -> Iterator[Step]:
         properties = self._properties(action.dataset, action.flags)
         words = commands.full_send_arguments(
             self._at_source(action.dataset, action.snapshot.mark), action.flags, properties=properties
@@ -123,11 +114,11 @@ class _StepBuilder:
             action.dataset, first=True, properties=properties, flags=action.flags, placeholder=placeholder,
             encryption=action.encryption,
         )  # fmt: skip
-        yield self._send(action, f"{action.snapshot.mark}, the whole", words, received, makes)
+        yield self._send(action, f"{action.snapshot.mark}, the whole", words, received)
         if placeholder:
             yield self._no_placeholder(action.dataset)
 
-    def _incremental(self, action: IncrementalSend, makes: str | None) -> Step:
+    def _incremental(self, action: IncrementalSend) -> Step:
         base = self._at_source(action.dataset if action.origin is None else action.origin, action.base.mark)
         properties = self._properties(action.dataset, action.flags) and not isinstance(action.base, Bookmark)
         words = commands.incremental_send_arguments(
@@ -144,9 +135,9 @@ class _StepBuilder:
             origin=origin,
         )
         how = "a clone" if clone else "with all between" if action.between else "incremental"
-        return self._send(action, f"{action.base.mark} → {action.snapshot.mark}, {how}", words, received, makes)
+        return self._send(action, f"{action.base.mark} → {action.snapshot.mark}, {how}", words, received)
 
-    def _resumed(self, action: ResumedSend, makes: str | None) -> Iterator[Step]:
+    def _resumed(self, action: ResumedSend) -> Iterator[Step]:
         placeholder = action.first and self._is_placeholder(action.dataset)
         # A token records large blocks only when there were some; the chain was begun with -L.
         flags = replace(action.token.flags, large=True, backup=self.world.returning is not None)
@@ -155,11 +146,9 @@ class _StepBuilder:
         )
         words = commands.resumed_send_arguments(action.token.text)
         # A placeholder's mark stays: a resumed stream brings no properties. Those of the next increment remove it.
-        yield self._send(action, f"{action.snapshot.mark}, the rest", words, received, makes)
+        yield self._send(action, f"{action.snapshot.mark}, the rest", words, received)
 
-    def _send(
-        self, action: Send, what: str, sent: tuple[str, ...], received: tuple[str, ...], makes: str | None
-    ) -> Step:
+    def _send(self, action: Send, what: str, sent: tuple[str, ...], received: tuple[str, ...]) -> Step:
         target = self.target.full(action.dataset)
         return Step(
             action=f"send {self.source.full(action.dataset)} {what}",
@@ -172,8 +161,6 @@ class _StepBuilder:
                 guid=action.snapshot.guid,
                 snapshot=action.snapshot.name,
             ),
-            makes=makes,
-            taken=self.world.created.get(action.snapshot.guid),
             copies=True,
             vain=(attempts_key(action.dataset), action.vain)
             if isinstance(action, ResumedSend) and action.vain

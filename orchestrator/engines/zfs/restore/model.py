@@ -34,7 +34,8 @@ class DatasetRestoreSurvey:
     contents were requested. `cursors`: the source's bookmarks for its targets, from its last recovery kit. `inside`: files in a
     pool's own dataset, where that is the destination; None: unknown. `lost`: datasets whose keys a person said to be lost;
     `keyless`: locations of keys that hold no file now; `already`: history knows that a restore to here ended well, and of no run
-    since. `short`: datasets that come back as of an earlier snapshot than the one that was asked for.
+    since. `short`: datasets that come back as of an earlier snapshot than the one that was asked for, each with that; empty:
+    with none, as its first copy was cut.
     """
 
     job: Job

@@ -142,7 +142,8 @@ def plan(seen: DatasetRestoreSurvey, run_request: RunRequest) -> DatasetRestoreP
         return DatasetRestorePlan(decision=refusal)
     if holds_all(seen):
         return DatasetRestorePlan(
-            decision=NothingToDo(why=f"{seen.world.target.root} holds all of the copy already", current=None)
+            decision=NothingToDo(why=f"{seen.world.target.root} holds all of the copy already", current=None),
+            short=_short(seen),
         )
     if "/" not in seen.world.target.root.path:
         return _into_pool(seen, run_request)
@@ -175,12 +176,17 @@ def _bring(seen: DatasetRestoreSurvey, aside: tuple[RenameAside, ...], run_reque
         return DatasetRestorePlan(
             decision=settling.plan(seen), whole=True, waits=settling.waiting_datasets(seen), short=_short(seen)
         )
-    return DatasetRestorePlan(decision=_carry(seen, decided, aside, run_request), then=settling.foresee_steps(seen))
+    return DatasetRestorePlan(
+        decision=_carry(seen, decided, aside, run_request), then=settling.foresee_steps(seen), short=_short(seen)
+    )
 
 
-def _short(seen: DatasetRestoreSurvey) -> tuple[str, ...]:
-    side = seen.world.target
-    return tuple(f"{side.full(name)} is as of @{mark}" for name, mark in seen.short.items() if name in side.datasets)
+def _short(seen: DatasetRestoreSurvey) -> dict[str, str]:
+    named = {seen.world.target.full(name): mark for name, mark in seen.short.items()}
+    return {
+        name: f"{name} is as of @{mark}" if mark else f"{name} is not there: its first copy was cut"
+        for name, mark in named.items()
+    }
 
 
 def _carry(
@@ -190,15 +196,19 @@ def _carry(
     decided = replace(decided, stages=(*((one,) for one in aside), *decided.stages))
     made = steps.build_steps(seen.job, world, decided, run_request)
     gaps = tuple(
-        f"{world.source.full(name)} holds no snapshot, so it does not come back" for name in seen.bare[:_SHOWN]
+        f"{world.source.full(name)} holds no snapshot, so it does not come back"
+        for name in seen.bare[:_SHOWN]
+        if name not in seen.short
     )
     late = tuple(
         f"{world.source.full(name)} does not hold the point, so it comes back as of @{mark}"
+        if mark
+        else f"the first copy of {world.source.full(name)} was cut, so it does not come back"
         for name, mark in seen.short.items()
     )
     return Plan(
         summary=f"to {world.target.root}: {telling.summary_of(decided)}",
-        stages=tuple(tuple(replace(step, makes=None) for step in stage) for stage in made),
+        stages=made,
         resumes=decided.resumes,
         warnings=(*decided.warnings, *gaps, *late),
         again=True,

@@ -1,6 +1,6 @@
 """Surveys of a copy and of its destination: the same as for a run, and all properties of both."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.fast_dataclass import dataclass, replace
@@ -53,6 +53,7 @@ def survey_dataset_restore(
     short = {} if dataset_request.below else short_datasets(world, dataset_request.until, dataset_request.kit)
     source, target = world.source.root, world.target.root
     copied, home = side_by_side(lambda: _properties(source, reader), lambda: _properties(target, reader))
+    short |= {name: "" for name in bare if _is_cut(copied.properties.get(name, {}))}
     return DatasetRestoreSurvey(
         job=back, world=world, homeward=is_original_place(job, dataset_request), copied=copied.properties, home=home.properties,
         mounts=home.mounts, occupied=home.occupied, bare=bare,
@@ -60,6 +61,12 @@ def survey_dataset_restore(
         short=short, inside=_inside(world, reader), lost=_below_root(target, dataset_request.lost_keys), keyless=home.keyless,
         already=run_request.remembered.get(RESTORED) == str(target),
     )  # fmt: skip
+
+
+def _is_cut(properties: Mapping[str, PropertyValue]) -> bool:
+    """Return whether a receive was interrupted in a dataset of the copy."""
+    token = properties.get("receive_resume_token")
+    return token is not None and token.value not in ("", "-")
 
 
 def survey_owners(kit: str, to: Location, reader: Reader) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Survey of both sides at once, with one login and two listings each, for any number of datasets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Thread
 from typing import TypeVar
@@ -107,31 +107,43 @@ def survey_copy(job: Job, reader: Reader) -> ZfsSurvey:
     return ZfsSurvey(source=SideSurvey(root=job.source, pool_guid=0, version=()), target=target)
 
 
-def incomplete_points(job: Job, source: SideSurvey, reader: Reader) -> dict[str, tuple[str, ...]]:
+def incomplete_points(
+    job: Job, source: SideSurvey, known: Mapping[str, tuple[str, ...]], reader: Reader
+) -> dict[str, tuple[str, ...]]:
     """Return each point of the copy with the datasets that lack it; none: all have it. Raises: OrchestratorError.
 
-    A dataset lacks a point that its source has, unless its copy is past it: with catch-up = "newest" older ones are passed over.
+    `known`: what lacked a point before; it still does where the source has no such snapshot any more, and the copy none either.
     """
-    if len(source.datasets) < 2:
+    if not source.datasets:
         return {}
     there = survey_copy(job, reader).target.datasets
     root = there.get("")
-    points = root.snapshots if root else ()
     return {
-        point.name: tuple(
-            source.full(name)
-            for name, here in source.datasets.items()
-            if name and _lacks(here, there.get(name), point.name)
-        )
-        for point in points
+        point.name: _lacking(source, there, point.name, known.get(point.name, ()))
+        for point in (root.snapshots if root else ())
     }
 
 
-def _lacks(here: Dataset, there: Dataset | None, point: str) -> bool:
-    wanted = next((one for one in here.snapshots if one.name == point), None)
-    if wanted is None:
-        return False
+def _lacking(source: SideSurvey, there: Mapping[str, Dataset], point: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the full names of the source's datasets, below its root, whose copies lack a point."""
+    start = len(source.root.path) + 1
+    names = dict.fromkeys((*filter(None, source.datasets), *(full[start:] for full in known)))
+    return tuple(
+        source.full(name)
+        for name in names
+        if lacks_point(source.datasets.get(name), there.get(name), point, before=source.full(name) in known)
+    )
+
+
+def lacks_point(here: Dataset | None, there: Dataset | None, point: str, *, before: bool = False) -> bool:
+    """Return True when a copied dataset lacks a point that its source has. `before`: it did; that stays where nothing shows more.
+
+    One that is past the point lacks it not: with catch-up = "newest" older ones are passed over.
+    """
+    wanted = next((one for one in here.snapshots if one.name == point), None) if here else None
     copied = there.snapshots if there else ()
+    if here is None or wanted is None:
+        return before and not any(one.name == point for one in copied)
     later = {one.guid for one in here.snapshots if one.createtxg >= wanted.createtxg}
     return not any(one.guid in later for one in copied)
 

@@ -92,6 +92,7 @@ def plan_checksums(job: Job, both: ComparisonSurvey, judged: GuidComparison, req
         findings=(*judged.findings, *unproved),
         stages=tuple(_stages(job, both, told, request)),
         warnings=(*judged.warnings, *_warnings(unproved, both.world)),
+        lacking=judged.lacking,
     )
 
 

@@ -9,6 +9,7 @@ from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.zfs.model import Dataset, Snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.increments import find_common_snapshot
+from orchestrator.engines.zfs.survey.survey import lacks_point
 
 _NAMED = 5
 
@@ -24,13 +25,17 @@ class MatchedSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidComparison:
-    """The result of a comparison by guid. `newest`: per dataset, the snapshot whose contents may be compared."""
+    """The result of a comparison by guid. `newest`: per dataset, the snapshot whose contents may be compared.
+
+    `lacking`: full names of the source's datasets whose copies lack the point.
+    """
 
     point: str | None
     newest: tuple[MatchedSnapshot, ...]
     checked: int
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...]
+    lacking: tuple[str, ...] = ()
 
 
 def compare_guids(case: PlanContext, *, point: str | None) -> GuidComparison | Refusal:
@@ -71,18 +76,31 @@ def _judge_copy(case: PlanContext) -> GuidComparison:
     for name in case.names:
         if name in newest:
             findings += _missing(case, name, newest[name])
+            findings += _behind(case, name, newest[name], reached)
         elif early := [one for one in _fitting(case, name) if one.createtxg <= reached]:
             findings.append(_absent(case, name, early))
         elif _fitting(case, name) and not _is_remembered(case, name):
             late.append(name)
         findings += _changed(case, name)
+    point = newest.get("")
     return GuidComparison(
-        point=newest[""].target.name if "" in newest else None,
+        point=point.target.name if point else None,
         newest=tuple(newest.values()),
         checked=sum(_count_common(case, name) for name in case.names),
         findings=tuple(findings),
         warnings=tuple(_remarks(case, late)),
+        lacking=lacking_datasets(case, point.source.name) if point else (),
     )
+
+
+def lacking_datasets(case: PlanContext, point: str) -> tuple[str, ...]:
+    """Return the full names of the source's datasets whose copies lack a point. `point`: its name on the source."""
+    return tuple(
+        case.source_name(name)
+        for name in case.names
+        if name and lacks_point(case.world.source.datasets[name], _there(case, name), point)
+        and any(one.name == point for one in _fitting(case, name))
+    )  # fmt: skip
 
 
 def _there(case: PlanContext, name: str) -> Dataset | None:
@@ -135,6 +153,16 @@ def _missing(case: PlanContext, name: str, newest: MatchedSnapshot) -> Iterator[
         if one.createtxg < newest.source.createtxg and not case.target_holds(name, one.guid):
             detail = f"the target does not hold it (guid {one.guid}){_same_name(_there(case, name), one)}"
             yield Finding(path=snapshot_path(name, one), verdict=Verdict.MISSING, detail=detail)
+
+
+def _behind(case: PlanContext, name: str, newest: MatchedSnapshot, reached: int) -> Iterator[Finding]:
+    """Yield a finding for each newer snapshot that the target should hold, as its other datasets are as new; of few the newest."""
+    ahead = [one for one in _fitting(case, name) if newest.source.createtxg < one.createtxg <= reached]
+    for one in ahead if explain_newest_only(case) is None else ahead[-1:]:
+        detail = f"the target does not hold it (guid {one.guid}), and is as of {newest.target.mark}"
+        yield Finding(
+            path=snapshot_path(name, one), verdict=Verdict.MISSING, detail=detail + _same_name(_there(case, name), one)
+        )
 
 
 def _same_name(other: Dataset | None, one: Snapshot) -> str:
@@ -203,6 +231,7 @@ def _judge_point(case: PlanContext, point: str) -> GuidComparison:
     newest: list[MatchedSnapshot] = []
     findings: list[Finding] = []
     gone: list[str] = []
+    lacking: list[str] = []
     for name in case.names:
         source, there = case.world.source.datasets[name], _there(case, name)
         here = {one.guid: one for one in source.snapshots}
@@ -213,6 +242,7 @@ def _judge_point(case: PlanContext, point: str) -> GuidComparison:
         elif wanted is not None and case.fits(wanted) and not case.target_holds(name, wanted.guid):
             detail = f"the target does not hold it (guid {wanted.guid}){_same_name(there, wanted)}"
             findings.append(Finding(path=snapshot_path(name, wanted), verdict=Verdict.MISSING, detail=detail))
+            lacking.append(case.source_name(name))
         elif called is not None:
             gone.append(name)
     told = (f"the source no longer has @{point}, so it cannot be compared: {_first(gone)}",) if gone else ()
@@ -222,4 +252,5 @@ def _judge_point(case: PlanContext, point: str) -> GuidComparison:
         checked=len(newest),
         findings=tuple(findings if newest else ()),
         warnings=told,
+        lacking=tuple(lacking if newest else ()),
     )

@@ -83,6 +83,13 @@ def test_clones_lie_beside_the_copy_and_carry_our_mark() -> None:
     assert str(found.drop.work).endswith(f"sh {PLACE}/photos poolferry:drill")
 
 
+def test_a_dataset_that_lacks_the_point_is_named() -> None:
+    source = tuple(dataset(name, A, B) for name in ("", "x", "y"))
+    found = rehearsal(dataset("", A, B, written=0), dataset("x", A, written=0), source=source)
+    assert (found.point, found.lacking) == ("b", ("tank/photos/x", "tank/photos/y"))
+    assert rehearsal().lacking == ()
+
+
 def test_a_whole_one_is_received_below_the_scratch_dataset() -> None:
     *_, sent = lines(rehearsal(dataset("", A, written=0), whole=True, scratch="tank/drill"))
     assert sent.startswith(f"zfs send -PLce {COPY.path}@a | mbuffer ")

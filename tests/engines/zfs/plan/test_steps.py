@@ -92,7 +92,7 @@ def test_a_full_send_word_for_word() -> None:
         "nothing there",
         "vault/copies/photos",
     )
-    assert (step.copies, step.expected, step.makes, step.effect) == (True, None, "a", Effect.WRITES)
+    assert (step.copies, step.expected, step.makes, step.effect) == (True, None, None, Effect.WRITES)
 
 
 def test_increments_from_snapshots_bookmarks_and_origins() -> None:
@@ -119,7 +119,6 @@ def test_increments_from_snapshots_bookmarks_and_origins() -> None:
         lines(clone)[2]
         == f"zfs receive -s -u -x poolferry:receive {FIRST} -o origin=vault/copies/photos@other {ELSEWHERE} vault/copies/photos/x"
     )
-    assert [step.makes for step in (one, all_between, mark, clone)] == [None] * 4
 
 
 def test_an_origin_that_is_sent_anew_has_the_sources_name() -> None:
@@ -194,7 +193,7 @@ def test_a_resumed_send(*, first: bool) -> None:
     (step,) = build(action, current="b")
     assert lines(step)[0] == f"zfs send -P -t {LATER}"
     assert lines(step)[2] == f"zfs receive -s -u -x poolferry:receive {FIRST + ' ' if first else ''}vault/copies/photos"
-    assert (step.action, step.makes) == ("send tank/photos @b, the rest", "b")
+    assert step.action == "send tank/photos @b, the rest"
 
 
 def test_only_onto_our_placeholder_a_receive_is_forced_and_then_it_is_none_any_more() -> None:
@@ -217,18 +216,6 @@ def test_what_the_first_properties_clear_is_given_again(*, placeholder: bool) ->
     copy = dataset("", A, placeholder=placeholder, bare=not placeholder)
     (step,) = build(incremental(), seen=world(target=side(COPY, copy)))
     assert lines(step)[2] == f"zfs receive -s -u -x poolferry:receive {FIRST} {ELSEWHERE} vault/copies/photos"
-
-
-def test_the_last_send_of_the_roots_newest_makes_the_point() -> None:
-    decided = ActionPlan(
-        stages=((incremental(A, B), incremental(A, C, "x"), incremental(B, C)), (incremental(A, C, "y"),)), current="c"
-    )
-    built = steps.build_steps(job(), world(created={3: ASKED.now}), decided, ASKED)
-    assert [[step.makes for step in stage] for stage in built] == [[None, None, "c"], [None]]
-    assert built[0][2].taken == ASKED.now
-    assert built[0][0].taken is None
-    nothing = ActionPlan(stages=((incremental(A, C, "x"),),), current="c")
-    assert [step.makes for stage in steps.build_steps(job(), world(), nothing, ASKED) for step in stage] == [None]
 
 
 def test_small_deeds() -> None:

@@ -71,6 +71,26 @@ def test_what_the_filter_leaves_out_is_not_promised() -> None:
     assert found(left_out) == []
 
 
+def test_a_dataset_that_is_behind_the_others_lacks_the_point() -> None:
+    """Its run was cut, or it was refused: the point is not whole, whatever both sides hold of it by guid."""
+    source = (dataset("", A, B, C), dataset("x", A, B, C), dataset("y", A, B))
+    target = (copy(A, B, C), copy(A, name="x"), copy(A, B, name="y"))
+    judged = looked(source, target)
+    assert found(judged) == [("x@b", "missing"), ("x@c", "missing")]
+    assert isinstance(judged, GuidComparison)
+    assert (judged.point, judged.lacking) == ("c", ("tank/photos/x",))
+    assert judged.findings[0].detail == "the target does not hold it (guid 2), and is as of @a"
+    assert found(looked(source, target, keep=KeepRules(daily=3))) == [("x@c", "missing")], (
+        "the newest is always promised"
+    )
+    never = looked((dataset("", C), dataset("x", A, C)), (copy(C),))
+    assert isinstance(never, GuidComparison)
+    assert never.lacking == ("tank/photos/x",)
+    later = looked((dataset("", A, B), dataset("x", A, C)), (copy(A, B), copy(A, name="x")))
+    assert isinstance(later, GuidComparison)
+    assert (later.findings, later.lacking) == ((), ())
+
+
 def test_a_dataset_that_should_be_there_is_missing() -> None:
     judged = looked((dataset("", C), dataset("x", A, B)), (copy(C),))
     assert found(judged) == [("x@b", "missing")]
@@ -155,7 +175,10 @@ def test_one_point_is_judged_by_itself() -> None:
     assert isinstance(judged, GuidComparison)
     assert (found(judged), judged.point, judged.checked) == ([], "a", 2)
     assert judged.warnings == ("the source no longer has @a, so it cannot be compared: z",)
-    assert found(looked(source, target, point="b")) == [("x@b", "missing"), ("y@b", "missing"), ("z@b", "missing")]
+    other = looked(source, target, point="b")
+    assert found(other) == [("x@b", "missing"), ("y@b", "missing"), ("z@b", "missing")]
+    assert isinstance(other, GuidComparison)
+    assert other.lacking == ("tank/photos/x", "tank/photos/y", "tank/photos/z")
     refused = looked(source, target, point="c")
     assert isinstance(refused, Refusal)
     assert refused.why == "no snapshot @c is on both sides"

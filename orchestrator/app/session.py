@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings
+from orchestrator.domain.events import no_log
 from orchestrator.process.stop import StopRequest
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Session:
         stop = compose.make_stop_request(job)
         with stop_on_signals(stop) as heard, self._shown, compose.open_connections(job) as ssh_options:
             tools = compose.make_run_context(
-                job, self._settings.where, self.history, notify=self._shown.notify, log=self._shown.log, stop=stop,
+                job, self._settings.where, self.history, notify=self._shown.notify, log=self._shown.log if self._shown.verbose else no_log, stop=stop,
                 ssh_options=ssh_options, watched=self._shown.watched,
             )  # fmt: skip
             done = action(job, tools, *arguments, **more)

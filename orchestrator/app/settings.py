@@ -19,9 +19,12 @@ if TYPE_CHECKING:  # a use case that only reads needs none of these
 
 
 class ProgressOutput(Protocol):
-    """A receiver of run events; workers call it from threads of their own. `watched`: a person watches it."""
+    """A receiver of run events; workers call it from threads of their own. `watched`: a person watches it; `verbose`: `log`
+    shows something.
+    """
 
     watched: bool
+    verbose: bool
 
     def notify(self, event: "RunEvent") -> None:
         """Show one event."""
@@ -39,7 +42,7 @@ class ProgressOutput(Protocol):
 class Silence:
     """A receiver that ignores the events of runs."""
 
-    watched = False
+    watched = verbose = False
 
     def notify(self, event: "RunEvent") -> None:
         """Show one event."""

@@ -48,7 +48,7 @@ def load_configuration(directory: str, engines: Engines, *, texts: Mapping[str, 
     sets = _sets(targets, places or {}) if targets else {}
     found = check_all_jobs(drafts, places, sets=sets, names=sheets)
     mistakes += [mistake for toml_file in (targets, *sheets.values()) if toml_file for mistake in toml_file.mistakes]
-    seen: set[str] = set()
+    seen: dict[str, bool] = {}
     files = [each.file for each in (targets, *sheets.values()) if each]
     mistakes += writable_by_others((directory, *files, os.path.join(directory, "hooks")), seen)
     if mistakes:

@@ -3,6 +3,10 @@
 from orchestrator.domain.fast_dataclass import dataclass
 
 
+def no_log(_: str) -> None:
+    """Ignore a command line that is about to run. Where this is the log, the line is not even built."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
     """The start of a run."""

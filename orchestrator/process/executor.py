@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from orchestrator.domain.command_line import pipeline_line
+from orchestrator.domain.events import no_log
 from orchestrator.domain.plan import Effect, Pipeline
 from orchestrator.domain.units import Seconds
 from orchestrator.process.flow import GENTLE, QUICK, Flow, FlowLimits, TerminationPolicy
@@ -44,10 +45,6 @@ LONGEST_SILENCE = Seconds(6 * 3600)
 LONGEST_LISTING = Seconds(48 * 3600)
 
 
-def _no_log(_: str) -> None:
-    pass
-
-
 class Reader:
     """Executor of pipelines that only read.
 
@@ -58,7 +55,7 @@ class Reader:
     def __init__(
         self,
         *,
-        log: Callable[[str], None] = _no_log,
+        log: Callable[[str], None] = no_log,
         ssh_options: tuple[str, ...] = (),
         inherit: tuple[int, ...] = (),
         stop: StopRequest | None = None,
@@ -117,7 +114,8 @@ class Reader:
             yield rest
 
     def _flow(self, pipeline: Pipeline, limits: FlowLimits, *, output: bool) -> Flow:
-        self._log(pipeline_line(pipeline, self.ssh_options))
+        if self._log is not no_log:
+            self._log(pipeline_line(pipeline, self.ssh_options))
         counted = limits.on_bytes is not None and len(pipeline.stages) > 1
         fittings = StartOptions(ssh_options=self.ssh_options, inherit=self._inherit, output=output, counted=counted)
         return Flow(start_pipeline(pipeline, fittings), limits)

@@ -251,19 +251,36 @@ def new_file_at(path: str, *, mode: int = 0o600) -> Iterator[BinaryIO]:
         yield file
 
 
-def writable_by_others(paths: Iterable[str], seen: set[str] | None = None) -> Iterator[ConfigMistake]:
+def writable_by_others(paths: Iterable[str], seen: dict[str, bool] | None = None) -> Iterator[ConfigMistake]:
     """Yield a mistake for each of these files, and each folder above them, that another user may change.
 
-    Each link on the way counts, and the real path behind them. A missing file is no mistake here.
+    Each link on the way counts, and the real path behind them. A missing file is no mistake here. `seen`: paths that were looked at
+    before, and whether a link is in them.
     """
-    done = set() if seen is None else seen
+    known = {} if seen is None else seen
     for path in paths:
-        for way in _ways(path):
-            for each in _upwards(way):
-                if each in done:
-                    continue
-                done.add(each)
-                yield from _judge(each, above=each != way)
+        written = os.path.abspath(path)
+        yield from _look_upwards(written, known)
+        if known[written]:
+            for way in _ways(path):
+                yield from _look_upwards(way, known)
+
+
+def _look_upwards(path: str, known: dict[str, bool]) -> Iterator[ConfigMistake]:
+    """Yield the mistakes of a path and of the folders above it, the lowest first."""
+    fresh, each = [], path
+    while each not in known:
+        fresh.append(each)
+        known[each] = False
+        each = os.path.dirname(each)
+    linked = known[each]
+    mistakes: list[ConfigMistake] = []
+    for each in reversed(fresh):
+        found = _status(each)
+        known[each] = linked = linked or (found is not None and stat.S_ISLNK(found.st_mode))
+        if found is not None:
+            mistakes += _judge(each, found, above=each != path)
+    yield from reversed(mistakes)
 
 
 def _ways(path: str) -> Iterator[str]:
@@ -284,20 +301,14 @@ def _ways(path: str) -> Iterator[str]:
     yield done
 
 
-def _upwards(path: str) -> Iterator[str]:
-    while True:
-        yield path
-        above = os.path.dirname(path)
-        if above == path:
-            return
-        path = above
-
-
-def _judge(path: str, *, above: bool) -> Iterator[ConfigMistake]:
+def _status(path: str) -> os.stat_result | None:
     try:
-        found = os.lstat(path)
+        return os.lstat(path)
     except OSError:
-        return
+        return None
+
+
+def _judge(path: str, found: os.stat_result, *, above: bool) -> Iterator[ConfigMistake]:
     user = os.geteuid()
     if stat.S_ISLNK(found.st_mode):
         if found.st_uid not in (0, user):

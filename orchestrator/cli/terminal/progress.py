@@ -37,7 +37,7 @@ class PlainProgress:
     def __init__(self, *, quiet: bool, verbose: bool, monotonic: Callable[[], float], show: Print) -> None:
         self._show = show
         self._quiet = quiet
-        self._verbose = verbose
+        self.verbose = verbose
         self._monotonic = monotonic
         self._guard = threading.Lock()
         self._job = ""
@@ -72,7 +72,7 @@ class PlainProgress:
 
     def log(self, line: str) -> None:
         """Print the command line, when --verbose is set."""
-        if self._verbose:
+        if self.verbose:
             self._show(f"+ {line}")
 
     def _moved(self, event: TransferProgress) -> None:
@@ -101,7 +101,7 @@ class ProgressBar:
     watched = True
 
     def __init__(self, *, verbose: bool, monotonic: Callable[[], float]) -> None:
-        self._verbose = verbose
+        self.verbose = verbose
         self._guard = threading.Lock()
         self._count = count_bytes(monotonic)
         self._job = ""
@@ -136,7 +136,7 @@ class ProgressBar:
 
     def log(self, line: str) -> None:
         """Print the command line, when --verbose is set."""
-        if self._verbose:
+        if self.verbose:
             self._print(f"+ {line}", "dim")
 
     def _show(self, action: str, expected: int | None) -> None:

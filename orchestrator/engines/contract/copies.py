@@ -1,15 +1,17 @@
 """Engines that copy: their reports before, during and after a copy; and the removal of points."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Plan, Refusal, Step
 from orchestrator.domain.point import Changes, RestorePoint
-from orchestrator.domain.rotation import IncrementBase
 from orchestrator.engines.contract.engine import ProgressMeter, RunRequest, SkippedEntries, StageResults
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
+
+if TYPE_CHECKING:
+    from orchestrator.domain.rotation import IncrementBase
 
 
 class Copier(Protocol):

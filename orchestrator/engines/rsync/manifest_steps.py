@@ -14,11 +14,6 @@ from orchestrator.engines.rsync.options import options_of
 Stage = tuple[Step, ...]
 
 
-def is_all_damaged(world: RsyncSurvey) -> bool:
-    """Return True when nothing of the newest point may be believed: its manifest is missing, damaged or forged."""
-    return b"" in world.target.damaged
-
-
 def record_manifest(
     job: Job, world: RsyncSurvey, work: Location, name: str, base: RestorePoint | None, request: RunRequest
 ) -> Stage:
@@ -72,7 +67,9 @@ def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
     root = job.target.location
     manifest = root / MANIFEST
     mirrored, linked = world.target.mirrored, None
-    if mirrored is not None and not is_all_damaged(world):  # an interrupted first copy has its marker, and no manifest
+    if (
+        mirrored is not None and not world.target.all_damaged
+    ):  # an interrupted first copy has its marker, and no manifest
         linked = RestorePoint(name=MIRROR, taken=mirrored, tree=root, manifest=manifest)
     recording = ManifestRecording(
         tree=root,

@@ -94,6 +94,11 @@ class TargetSurvey:
     root_shared: bool = False  # other users than its owner may write into the root
     led: bool = False  # another user may exchange a folder above the root, so no path of it is safe to write by
 
+    @property
+    def all_damaged(self) -> bool:
+        """Return True when nothing of the newest point may be believed: its manifest is missing, damaged or forged."""
+        return b"" in self.damaged
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RsyncSurvey:

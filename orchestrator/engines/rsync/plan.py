@@ -1,6 +1,7 @@
 """The decisions of an rsync run from the survey, and the stages of its plan: each step with commands, reason and check."""
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
@@ -20,7 +21,6 @@ from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.abilities import required_abilities
-from orchestrator.engines.rsync.manifest_steps import is_all_damaged, record_manifest, record_mirror
 from orchestrator.engines.rsync.model import (
     MANIFEST,
     MARKER,
@@ -36,7 +36,9 @@ from orchestrator.engines.rsync.model import (
     RsyncSurvey,
 )
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
+
+if TYPE_CHECKING:
+    from orchestrator.engines.rsync.parallel import ParallelCopy
 
 Stage = tuple[Step, ...]
 _NAMED = 5
@@ -273,13 +275,12 @@ def _dig_holes(base: RestorePoint, work: Location, altered: tuple[bytes, ...], r
     return (replace(step, work=pipeline, needs=((names, b"".join(b"./" + path + b"\0" for path in altered)),)),)
 
 
-def _parallel_copies(world: RsyncSurvey) -> tuple[ParallelCopy, ...]:
+def _parallel_copies(world: RsyncSurvey) -> "tuple[ParallelCopy, ...]":
     """Return the parallel copies of the tree; empty when there is only one."""
-    return (
-        world.parallel_copies.parallel_copies
-        if isinstance(world.parallel_copies, ParallelCopies) and len(world.parallel_copies.parallel_copies) > 1
-        else ()
-    )
+    found = world.parallel_copies
+    if found is None or isinstance(found, Refusal) or len(found.parallel_copies) < 2:
+        return ()
+    return found.parallel_copies
 
 
 def _parallel_copy(
@@ -304,7 +305,7 @@ def _parallel_copy(
 def _repair(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
     """Return the repair stage, after the copy. Why not before: rsync replaces an equal file by a link to the old one."""
     names = f"{request.notes}/damaged"
-    what = "everything" if is_all_damaged(world) else show_count(len(world.target.damaged), "damaged file")
+    what = "everything" if world.target.all_damaged else show_count(len(world.target.damaged), "damaged file")
     return (
         Step(
             action=f"copy {what} again",
@@ -327,7 +328,7 @@ def _repairs(world: RsyncSurvey, base: RestorePoint | None) -> bool:
 
 def _base(world: RsyncSurvey) -> RestorePoint | None:
     """Return the point to which unchanged files are linked: the newest one whose manifest can be believed."""
-    if not world.points or not is_all_damaged(world):
+    if not world.points or not world.target.all_damaged:
         return world.points[-1] if world.points else None
     return next((point for point in reversed(world.points[:-1]) if point.manifest and not point.damaged), None)
 
@@ -521,6 +522,8 @@ def _clearing(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
 
 
 def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
+    from orchestrator.engines.rsync.manifest_steps import record_manifest  # only where something is copied
+
     work = job.target.location / WORK
     name = _new_name(world, request)
     base = _base(world)
@@ -550,6 +553,8 @@ def _remainders(job: Job, world: RsyncSurvey, tree: Location, request: RunReques
 
 def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     """Plan the copy to one plain tree that becomes equal to the source."""
+    from orchestrator.engines.rsync.manifest_steps import record_mirror
+
     stages = (
         *_clearing(job, world),
         *try_target(job, world),
@@ -578,7 +583,7 @@ def _summary(world: RsyncSurvey, name: str) -> str:
     if not world.points:
         return f"first copy: make point {name} of {changes.entries_now} entries, {show_size(changes.moving)}"
     counts = f"{changes.created} new, {changes.changed} changed, {changes.deleted} gone"
-    damaged = "everything" if is_all_damaged(world) else f"{len(world.target.damaged)} damaged"
+    damaged = "everything" if world.target.all_damaged else f"{len(world.target.damaged)} damaged"
     repaired = f", {damaged} copied again" if world.target.damaged else ""
     return f"make point {name}: {counts}{repaired}, {show_size(changes.moving)} to move"
 

@@ -84,7 +84,7 @@ def _inodes(changes: Changes, free: int | None) -> str:
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
 _ORPHAN = rb"(?s)(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}"
-_RESERVED = re.compile(rb"(?:^|/)(?:%s)(?=/|$)" % b"|".join(re.escape(name.encode()) for name in RESERVED))
+_RESERVED = rb"(?:^|/)(?:%s)(?=/|$)" % b"|".join(re.escape(name.encode()) for name in RESERVED)
 _MOST_HALF_COPIED = 200
 _BLOCK = 512  # find's unit
 _HOLE = 64 << 10  # a smaller difference may be a filesystem that packs small files
@@ -312,13 +312,14 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[b
     attached_disk = ["-xdev"] if options.one_file_system else []
     argv = ("find", job.source.path + "/", *attached_disk, "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%n\\t%i\\t%b\\0")
     command = Command(argv=argv, effect=Effect.READS, host=job.source.host)
+    find_reserved = re.compile(_RESERVED).search
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
             for record in records:
                 path, _, rest = record.partition(b"//")
                 if len(path) > _LONGEST_PATH:
                     continue  # rsync names it and leaves it out; in the split each folder above it would take as much
-                if found := _RESERVED.search(path):
+                if found := find_reserved(path):
                     if len(reserved) < _MOST_RESERVED:
                         reserved[path[: found.end()]] = None
                     continue

@@ -13,6 +13,7 @@ from orchestrator.domain.place import Host, Location
 from orchestrator.engines.rsync.commands import copy_command
 from tests.engines.rsync.builders import EMPTY, job, mirror, world
 from tests.hostile.conftest import STRANGER, tries
+from tests.hostile.forgery import manifest_of, rewrite, text_of, untag
 from tests.whole.house import House, facts, strays, wait_until
 from tests.whole.kills import MIB, half_copied, strike
 
@@ -215,6 +216,53 @@ def test_our_names_are_in_no_copy_whatever_they_are(
     back = house.folder / "back"
     assert house.call("restore", "run", "photos", "--to", str(back)).code == 0
     assert sorted(path.name for path in back.rglob("*") if path.name.startswith(".~")) == []
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"points": False, "delete": True}, {"excludes": ["*.tmp"]}], ids=["points", "mirror", "exclude"]
+)
+def test_a_name_of_ours_that_comes_later_is_named_too(house: House, how: dict[str, object]) -> None:
+    """Else its owner's data were in no copy, and nobody said so."""
+    house.write("w\n1/file", "x")
+    house.write("w\n1/a.tmp", "x")
+    house.run(house.job(rsync=how))
+    house.write(f"w\n1/{PARTIAL}", "what she keeps")
+    house.write("changed", "x")
+    ran = house.run()
+    assert ran.outcome == "done"
+    assert ran["warnings"] == [f"never copied, as poolferry uses these names itself: w\\n1/{PARTIAL}"], ran
+    assert house.run().outcome == "nothing-to-do"
+
+
+def test_a_point_of_an_older_version_that_holds_our_names_comes_back(house: House) -> None:
+    """An older version copied them. A restore brings back all else, and what lies at our mark's name is no damage."""
+    stand_ins = {".poolferry-restoring.jsoX": RESTORING, ".~poolferry-partialX": PARTIAL}
+    for name in stand_ins:
+        os.mkfifo(house.source / name)
+        house.write(f"w/{name}/in", "x")
+    house.write("file", "x")
+    house.run(house.job())
+    text = text_of(manifest_of(house))
+    for name, real in stand_ins.items():
+        for folder in (house.source, house.point()):
+            for where in (folder, folder / "w"):
+                seen = where.stat()
+                (where / name).rename(where / real)
+                os.utime(where, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+        text = text.replace(name.encode(), real.encode())
+    rewrite(manifest_of(house), text)
+    untag(manifest_of(house), 1)
+    shutil.rmtree(house.state)  # with the key that such a version did not have
+    house.write("new", "x")
+    ran = house.run()
+    assert (ran.code, ran.outcome) == (0, "done"), ran
+    assert house.call("verify", "photos", "--point", house.points()[0]).code == 0
+    back = house.folder / "back"
+    ran = house.call("restore", "run", "photos", "--point", house.points()[0], "--to", str(back))
+    assert (ran.code, ran.outcome) == (0, "done"), ran
+    assert sorted(path.name for path in back.rglob("*")) == ["file", "w"], ran
+    drilled = house.call("drill", "photos", "--whole")
+    assert (drilled.code, drilled.outcome) == (0, "done"), drilled
 
 
 def users_folder(house: House) -> Path:

@@ -46,6 +46,9 @@ def dry_run_command(job: Job, newest: Location, *, there: RsyncProgram | None, c
         "rsync", "--dry-run", *([] if options.points else _mirrored(options)), *_what(options), "--delete",
         *_comparing(options, there=there, coarse=coarse),
         "--no-human-readable", "--stats",
+        # Names what our own rules leave out: it is in no copy, and a person should know. A far sender may not be asked: rrsync
+        # lets no key do that.
+        *([] if job.source.host else ["--debug=FILTER"]),
         "--out-format=pf:%i|%l|%n",  # the name last: all fields before it have a fixed form
         *_pairing(job, there, job.source, newest),
         "--", _argument(job.source, wild=True), _argument(newest),

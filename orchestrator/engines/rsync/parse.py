@@ -22,6 +22,7 @@ from orchestrator.engines.rsync.model import (
     MARKER,
     OURS,
     PARTIALS,
+    RESERVED,
     ROOT,
     TEMPORARY,
     WORK,
@@ -44,6 +45,11 @@ _AT_ONCE = 1000  # lines
 _EXAMPLES = 20
 _ALTERED = 50_000  # files with other metadata that are named; a later run mends what is beyond them
 _CLOSING = 100  # lines; the final statistics have fewer than 20
+# Lines of --debug=FILTER. A line end in a name is written out, so no name makes one. Source: rsync, exclude.c, report_filter_result.
+_ABOUT_FILTERS = (b"[sender] ", b"[generator] ", b"[receiver] ")
+_HIDDEN = rb"\[sender\] hiding \w+ (.*) because of pattern (?:%s)$" % b"|".join(
+    re.escape(name.encode()) for name in RESERVED
+)
 _MOST_OTHERS = 1_000_000  # each pipe and socket of a tree has a line of its own
 _MOST_FOLDERS = 1_000_000
 
@@ -130,6 +136,7 @@ class DryRunReader:
         self.deleted_names: list[bytes] = []
         self.changed_names: list[bytes] = []
         self.altered: list[bytes] = []
+        self.reserved: list[bytes] = []
         self.folders: dict[bytes, list[int]] = {}
         self._tail: deque[bytes] = deque(maxlen=_CLOSING)
         self._others = 0
@@ -137,6 +144,12 @@ class DryRunReader:
     def feed(self, line: bytes) -> None:
         """Read one line of the survey's output."""
         if not line.startswith(b"pf:"):
+            if hidden := re.match(_HIDDEN, line):
+                if len(self.reserved) < _EXAMPLES:
+                    self.reserved.append(parse_name(hidden[1]))
+                return
+            if line.startswith(_ABOUT_FILTERS):
+                return
             self._tail.append(line)
             self._others += 1
             if self._others > _MOST_OTHERS:

@@ -110,12 +110,13 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     reserved: tuple[bytes, ...] = ()
     changes, unread = None, False
     if source.directory and newest is not None:
-        changes, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
+        changes, unread, reserved = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
     elif source.directory and options.excludes:  # only rsync itself knows which entries its patterns exclude
         nothing = Location(path=f"{request.notes}/empty")
-        changes, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
+        changes, unread, reserved = _survey_changes(job, nothing, reader, there=there, coarse=False)
     if source.directory and (changes is None or (options.parallel > 1 and not changes.none)):
-        listed, holes, reserved = _survey_tree(job, reader)
+        listed, holes, listed_names = _survey_tree(job, reader)
+        reserved = listed_names or reserved
         changes = changes or _first_copy(listed)
         parallel_copies = listed.parallel_copies(options.parallel) if options.parallel > 1 else None
     if changes is not None and newest is None:
@@ -279,8 +280,11 @@ def _newest(job: Job, target: TargetSurvey, *, mirror: bool) -> Location | None:
 
 def _survey_changes(
     job: Job, newest: Location, reader: Reader, *, there: RsyncProgram | None, coarse: bool
-) -> tuple[Changes | None, bool]:
-    """Return the counts of an itemized dry run, and whether some entries were unreadable; neither ends the survey."""
+) -> tuple[Changes | None, bool, tuple[bytes, ...]]:
+    """Return the counts of an itemized dry run, whether some entries were unreadable, and names of ours in the source.
+
+    None of it ends the survey. A source on a host says nothing of such names here.
+    """
     look = parse.DryRunReader()
     command = commands.dry_run_command(job, newest, there=there, coarse=coarse)
     try:
@@ -294,8 +298,8 @@ def _survey_changes(
 
         if not is_partial(failed):
             raise explain(failed) from failed
-        return look.changes(), exit_code(failed) == EXIT_PARTIAL
-    return look.changes(), False
+        return look.changes(), exit_code(failed) == EXIT_PARTIAL, tuple(look.reserved)
+    return look.changes(), False, tuple(look.reserved)
 
 
 def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[bytes, ...]]":

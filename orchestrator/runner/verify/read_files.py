@@ -316,11 +316,12 @@ def _never_restored(
     )
 
     def expected(found: Finding) -> bool:
-        if found.verdict is not Verdict.MISSING:
+        if not set(NEVER_COPIED).isdisjoint(found.path.split(b"/")):
+            return True  # missing, or what lies there is our own mark of the restore
+        if found.verdict is not Verdict.MISSING or found.path not in nodes:
             return False
-        if found.path in nodes:
-            journal.unmade.add(found.path)
-        return found.path in nodes or not set(NEVER_COPIED).isdisjoint(found.path.split(b"/"))
+        journal.unmade.add(found.path)
+        return True
 
     return expected
 

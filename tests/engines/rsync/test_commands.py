@@ -186,7 +186,7 @@ def test_the_look_changes_nothing_and_tells_all() -> None:
         "rsync", "--dry-run", "--archive", "--hard-links", "--acls", "--xattrs", "--numeric-ids", "--one-file-system",
         "--filter=-p_.~poolferry-partial~", "--filter=-p_.poolferry-restoring.json",
         "--exclude=*.tmp", "--delete", "--modify-window=-1", "--no-human-readable", "--stats",
-        "--out-format=pf:%i|%l|%n", "--", "/srv/photos/", "/backup/photos/points/2026-03-03T050607Z/",
+        "--debug=FILTER", "--out-format=pf:%i|%l|%n", "--", "/srv/photos/", "/backup/photos/points/2026-03-03T050607Z/",
     )  # fmt: skip
 
 

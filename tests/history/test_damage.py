@@ -1,6 +1,7 @@
 """Damaged pages of the history are found: after an end that was not clean, and on a rhythm."""
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def filled(path: Path) -> None:
 
 def garble(path: Path) -> None:
     """A page in the middle, of a table that is read by few, is zeroed."""
-    with sqlite3.connect(path) as found:
+    with closing(sqlite3.connect(path)) as found, found:
         size = found.execute("PRAGMA page_size").fetchone()[0]
         (root,) = found.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'memory'").fetchone()
     with path.open("r+b") as file:
@@ -34,7 +35,7 @@ def garble(path: Path) -> None:
 def test_it_is_looked_through_once_a_week(tmp_path: Path) -> None:
     path = tmp_path / "history.sqlite"
     filled(path)
-    with sqlite3.connect(path) as found:
+    with closing(sqlite3.connect(path)) as found, found:
         found.execute("CREATE INDEX extra ON memory (value)")
         found.execute("PRAGMA writable_schema = ON")
         found.execute("UPDATE sqlite_schema SET sql = 'CREATE INDEX extra ON memory (key)' WHERE name = 'extra'")

@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def test_pages_of_the_history(tmp_path: Path) -> None:
     with open_history(str(path)) as history, history.together():
         for number in range(300):
             history.remember("photos", f"key {number}", "x" * 200)
-    with sqlite3.connect(path) as found:
+    with closing(sqlite3.connect(path)) as found, found:
         size = found.execute("PRAGMA page_size").fetchone()[0]
         unused = found.execute("PRAGMA freelist_count").fetchone()[0]
     assert unused == 0

@@ -12,6 +12,7 @@ import sqlite3
 import tarfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
@@ -388,7 +389,7 @@ def a_history(folder: Path) -> bytes:
     path = folder / "new.sqlite"
     with open_history(str(path)):
         pass
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("VACUUM")
     connection.close()
     return path.read_bytes()

@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -154,7 +155,7 @@ def test_whole_commands_on_a_forged_history(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for statement, refuses in FORGED:
         path.write_bytes(whole)
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute(statement)
         connection.close()
         if not refuses:

@@ -3,6 +3,7 @@
 import io
 import sqlite3
 import tarfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -123,7 +124,7 @@ def test_a_history_of_a_stranger_is_refused_before_anything_of_it_runs(kit: Path
     else:
         if kind == "other":
             path.unlink()
-        with sqlite3.connect(path) as database:
+        with closing(sqlite3.connect(path)) as database, database:
             database.execute(
                 {
                     "view": ENDLESS,

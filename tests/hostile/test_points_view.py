@@ -14,6 +14,7 @@ AS = " ".join(AS_STRANGER)
 HOOK = Path(__file__).resolve().parents[2] / "hooks/points-view"
 
 
+@pytest.mark.namespace
 def test_owners_read_their_points_and_change_none(house: House) -> None:
     theirs = house.write("docs/hers", "as it was")
     os.chown(theirs, STRANGER, STRANGER)

@@ -105,10 +105,10 @@ def test_what_is_no_address_in_a_file_is_told_without_showing_it(
 
 @each_way
 @pytest.mark.parametrize("answer", [403, 404, 500, 302])
-def test_a_refusal_is_told_without_the_address(web: WebPeer, means: SenderContext, channel: Way, answer: int) -> None:
+def test_a_refusal_is_told_without_the_address(web: WebPeer, patient: SenderContext, channel: Way, answer: int) -> None:
     web.answers = [answer]
     with pytest.raises(DeliveryFailed, match=rf"127\.0\.0\.1: HTTP {answer}") as caught:
-        send_message(channel(web.url), message(), means)
+        send_message(channel(web.url), message(), patient)
     assert "s3cret" not in str(caught.value)
     assert len(web.requests) == 1
 

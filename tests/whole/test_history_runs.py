@@ -15,7 +15,7 @@ MIB = 1 << 20
 def test_a_killed_run_is_told_as_interrupted(house: House) -> None:
     for number in range(60):
         house.write(f"file {number}", os.urandom(2 * MIB))
-    house.job(pipe={"rate-limit": "40M"})
+    house.job(pipe={"rate-limit": "12M"})
     work = house.target / ".poolferry" / "work"
     run = house.start()
     wait_until(lambda: work.exists() and len(os.listdir(work)) > 3)
@@ -116,7 +116,7 @@ def test_state_lost_in_the_middle_of_a_copy(house: House) -> None:
     """The notes of what was moved are gone too: those files are read, and the point is verified all the same."""
     for number in range(60):
         house.write(f"file {number}", os.urandom(2 * MIB))
-    house.job(pipe={"rate-limit": "40M"})
+    house.job(pipe={"rate-limit": "12M"})
     work = house.target / ".poolferry" / "work"
     run = house.start()
     wait_until(lambda: work.exists() and len(os.listdir(work)) > 10)

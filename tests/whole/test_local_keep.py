@@ -92,7 +92,7 @@ def test_a_point_that_a_restore_reads_stays(house: House) -> None:
     house.write("big", random.randbytes(50 << 20))
     names = aged(house, 3)
     back = house.folder / "back"
-    house.job(pipe={"rate_limit": "20M"})
+    house.job(pipe={"rate_limit": "8M"})
     process = house.start_call("restore", "run", "photos", "--point", names[0], "--to", str(back))
     wait_until(lambda: any(path.stat().st_size > 0 for path in back.rglob("*big*")))
     frozen = rsyncs(process)

@@ -3,6 +3,7 @@
 import gzip
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def older_manifest(manifest: Path) -> bytes:
 def older_history(path: Path) -> bytes:
     """A history of that version's schema."""
     migrations = Path(database.__file__).parent / "migrations"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         for file in sorted(migrations.glob("*.sql"))[:_SCHEMA]:
             connection.executescript(file.read_text())
         connection.execute(f"PRAGMA user_version = {_SCHEMA}")

@@ -6,6 +6,7 @@ Why here: disks and engines may not import each other, and both may import this 
 """
 
 import re
+import shlex
 from collections.abc import Collection, Iterable
 
 from orchestrator.domain.errors import HostUnreachable, OutsideError, PermissionDenied
@@ -55,6 +56,15 @@ def ends(exits: tuple[int, ...], error: type[OutsideError], why: str, hint: str)
     return FailureRow(exits=exits, error=error, why=why, hint=hint)
 
 
+def hint_of(row: FailureRow, said: str) -> str:
+    """Return the hint of a row; for a changed host key with the very command that ssh named, which knows file and port."""
+    named = _REMOVES_KEY.search(said) if row is CHANGED_KEY else None
+    if named is None:
+        return row.hint
+    command = shlex.join(("ssh-keygen", "-f", named[1], "-R", named[2]))
+    return row.hint.replace(_ANY_KEY, f"`{command}` here")
+
+
 def whole_lines(said: str, at: tuple[int, int]) -> str:
     """Return the whole lines that contain the match, joined into one."""
     start = said.rfind("\n", 0, at[0]) + 1
@@ -67,12 +77,15 @@ def first_line(said: str) -> str:
     return next((line.strip() for line in said.splitlines() if line.strip()), "")
 
 
+_REMOVES_KEY = re.compile(r'ssh-keygen -f ["\']([ -~]+?)["\'] -R ["\']([ -~]+?)["\']')
+_ANY_KEY = "`ssh-keygen -R HOST` here (`-R [HOST]:PORT` for another port than 22)"
+
 # The rows of ssh, which every engine that reaches a host needs. Source: ssh(1), OpenSSH's own messages.
 CHANGED_KEY = says(
     r"REMOTE HOST IDENTIFICATION HAS CHANGED|Offending .* key in ",
     PermissionDenied, "the host's key is another one than before: it was made anew, or another machine answers",
     "compare it at the host (`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` there); only if it is the host's own: "
-    "`ssh-keygen -R HOST` here (`-R [HOST]:PORT` for another port than 22), then log in once by hand",
+    f"{_ANY_KEY}, then log in once by hand",
 )  # fmt: skip
 HOST_KEY = says(
     r"Host key verification failed",

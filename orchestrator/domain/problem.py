@@ -7,6 +7,12 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
 from orchestrator.domain.units import show_count
 
+_OF_BYTES = (
+    "rotten",
+    "edited",
+    "missing",
+    "unreadable",
+)  # in words of a verification; the rest is metadata and additions
 _NAMED = 3
 
 
@@ -70,6 +76,11 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
     match problem.kind:
         case ProblemType.DAMAGED if not problem.count:
             return f"poolferry verify {job} --point {point} reads it again, and says which files are damaged"
+        case ProblemType.DAMAGED if problem.tried and not any(word in problem.why for word in _OF_BYTES):
+            return (
+                f"its bytes are sound, and no run mends folders or removes what was added: change that back by hand, then poolferry "
+                f"verify {job} --point {point}; or keep it as it is: {accept}"
+            )
         case ProblemType.DAMAGED if problem.tried:
             return (
                 f"no run can mend it: neither the source nor the newest point has these bytes; `poolferry verify {job} --point "

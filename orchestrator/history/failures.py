@@ -1,10 +1,12 @@
 """Plain messages for SQLite's errors: what happened to the history, what it means, and the hint."""
 
+import shlex
+
 from orchestrator.domain.errors import ConfigMistake, HistoryError
 from orchestrator.domain.names import printable_word
 
 _ASIDE = (
-    "set it aside (mv {path} {path}.broken; also {path}-journal, if it is there) and run again: a new one begins. "
+    "set it aside (mv {quoted} {quoted}.broken; also {path}-journal, if it is there) and run again: a new one begins. "
     "Nothing but the past is lost; or put back the copy that lies beside a target's points"
 )
 # By the first part after SQLITE_; the longer, more exact names come first.
@@ -17,7 +19,7 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
     (
         "READONLY",
         "may only be read, so nothing can be remembered and nothing is done",
-        "run as the owner of {path}, or see whether its filesystem is mounted read-only",
+        "run as the owner of {path}, or see whether its filesystem is mounted read-only; a restore works meanwhile",
     ),
     (
         "BUSY",
@@ -27,7 +29,7 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
     (
         "FULL",
         "has no space: its disk is full",
-        "free some space on the filesystem of {path}; what was recorded before is whole",
+        "free some space on the filesystem of {path}; what was recorded before is whole, and a restore works meanwhile",
     ),
     ("NOTADB", "is not an SQLite database, or was overwritten", _ASIDE),
     ("CORRUPT", "is damaged", _ASIDE),
@@ -54,10 +56,12 @@ def explain(*, name: str, words: str, path: str) -> HistoryError:
     for start, meaning, hint in _WORDS:
         if f"{kind}_".startswith(f"{start}_"):
             said = f"{words}, {name}" if name else words
-            return HistoryError(f"the history {path} {meaning} ({said})", hint=hint.format(path=path))
+            return HistoryError(
+                f"the history {path} {meaning} ({said})", hint=hint.format(path=path, quoted=shlex.quote(path))
+            )
     return HistoryError(
         f"the history {path} does not accept a setting ({name or 'no code'}: {words})",
-        hint=f"it may be of another program or version; if it should be ours, {_ASIDE.format(path=path)}",
+        hint=f"it may be of another program or version; if it should be ours, {_ASIDE.format(path=path, quoted=shlex.quote(path))}",
     )
 
 
@@ -66,7 +70,7 @@ def damaged_value(*, path: str, what: str, error: Exception) -> HistoryError:
     said = printable_word(f"{error}" if isinstance(error, ValueError) else f"{type(error).__name__}: {error}")[:200]
     return HistoryError(
         f"the history {path} holds a value that poolferry does not store, so it is damaged ({printable_word(what)}: {said})",
-        hint=_ASIDE.format(path=path),
+        hint=_ASIDE.format(path=path, quoted=shlex.quote(path)),
     )
 
 
@@ -119,7 +123,10 @@ def planted(*, path: str, folder: str) -> HistoryError:
 
 def not_there(*, path: str, what: str) -> HistoryError:
     """Build the error for a record that belongs to something missing in the history."""
-    return HistoryError(f"the history {path} knows nothing of {what}", hint=f"report this; {_ASIDE.format(path=path)}")
+    return HistoryError(
+        f"the history {path} knows nothing of {what}",
+        hint=f"report this; {_ASIDE.format(path=path, quoted=shlex.quote(path))}",
+    )
 
 
 def broken_off(*, path: str) -> HistoryError:

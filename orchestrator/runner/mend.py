@@ -140,7 +140,5 @@ def _record(
             job.name, job.target.name, problem.kind, point.name, why=problem.why, paths=paths, count=count, now=journal.now,
             tried=True,
         )  # fmt: skip
-        shown = ", ".join(map(show_name, left[:5])) or "an unknown number of files"
-        journal.warn(
-            f"point {point.name} stays damaged, as neither source nor newest point has the same bytes: {shown}"
-        )
+        shown = ", ".join(show_name(path) or "." for path in left[:5]) or "an unknown number of files"
+        journal.warn(f"point {point.name} stays damaged: neither the source nor the newest point mends {shown}")

@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -117,6 +119,10 @@ class House:
         out, err = process.communicate(timeout=within)
         return _ran(process.returncode, out, err)
 
+    def follow(self, hint: str, which: int = 0) -> Ran:
+        """Runs a command that a hint names, as it stands there."""
+        return self.call(*hinted_commands(hint)[which][1:])
+
     def points(self, target: Path | None = None) -> list[str]:
         """The restore points on a target, oldest first."""
         folder = (target or self.target) / "points"
@@ -140,6 +146,12 @@ class House:
         latest = self.target / "latest"
         latest.unlink()
         latest.symlink_to(f"points/{self.points()[-1]}")
+
+
+def hinted_commands(hint: str, program: str = "poolferry") -> list[list[str]]:
+    """The words of each command in a hint: between backquotes, or to the end of its part."""
+    found = re.findall(rf"`({program} [^`]*)`|(?:^|[ :])({program} [^`;]*)(?=;|$)", hint)
+    return [shlex.split(quoted or plain) for quoted, plain in found]
 
 
 def _ran(code: int, out: str, err: str) -> Ran:

@@ -106,6 +106,23 @@ def test_a_newest_point_without_its_manifest(house: House, harm: str) -> None:
     assert state(house) == ("up", [])
 
 
+def test_a_restore_without_a_sound_manifest_ends_and_says_that_nothing_is_verified(house: House) -> None:
+    copied(house)
+    expected, earlier = facts(house.point()), facts(house.point(0))
+    os.truncate(manifest(house), manifest(house).stat().st_size - 9)
+    ran = house.call("restore", "run", "photos", "--to", str(house.folder / "back"))
+    assert (ran.code, ran.outcome) == (1, "failed"), ran
+    assert "not verified" in ran["why"]
+    assert facts(house.folder / "back") == expected, "all is there, open, and without a marker"
+    assert state(house) == ("failing", [("manifest", house.points()[-1])])
+    assert "an earlier --point" in ran["hint"]
+    again = house.call(
+        "restore", "run", "photos", "--to", str(house.folder / "back"), "--point", house.points()[0], "--aside"
+    )
+    assert again.outcome == "done", again
+    assert facts(house.folder / "back") == earlier
+
+
 def test_a_manifest_that_is_missing_is_seen_by_a_run_alone(house: House) -> None:
     copied(house)
     bad, kept = house.points()[-1], house.folder / "kept.gz"

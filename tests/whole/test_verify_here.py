@@ -155,6 +155,22 @@ def test_only_metadata_is_no_damage(house: House) -> None:
     read = house.call("verify", "photos")
     assert (read.code, found(read)) == (1, {"one": "metadata"})
     assert "bytes are sound" in read["hint"]
+    assert house.follow(read["hint"]).outcome == "done"
+    assert house.call("verify", "photos").code == 0
+    assert house.call("status").value["jobs"][0]["state"] == "up"
+
+
+def test_what_somebody_added_to_a_point_can_be_kept(house: House) -> None:
+    copied(house)
+    (house.point() / "extra").write_text("x")
+    hints = [house.call("verify", "photos")["hint"]]
+    assert house.follow(hints[0]).outcome == "done"
+    job = house.call("status").value["jobs"][0]
+    assert (job["state"], "bytes are sound" in job["hint"]) == ("failing", True), job
+    assert house.follow(job["hint"]).code == 1, "read again: it is there still"
+    assert house.follow(house.call("status").value["jobs"][0]["hint"], -1).code == 0
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("status").value["jobs"][0]["state"] == "up"
 
 
 def test_rot_at_the_source_is_told_and_the_good_copy_stays(house: House) -> None:
@@ -166,7 +182,10 @@ def test_rot_at_the_source_is_told_and_the_good_copy_stays(house: House) -> None
     assert (read.code, read["reading"]["sound"]) == (1, True), read
     assert found(read, "source")["one"] == "rotten"
     assert any("rotten at the source: one" in warning for warning in read["warnings"])
-    assert "restore run photos" in read["hint"]
+    assert house.follow(read["hint"]).outcome == "done"
+    assert (house.source / "one").read_text() == "the first"
+    (aside,) = house.source.glob("one.aside-*")
+    aside.replace(house.source / "one")
     assert house.run().outcome == "done"
     assert (house.point() / "one").read_text() == "the first"
     assert house.call("verify", "photos").code == 0

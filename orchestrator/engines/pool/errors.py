@@ -20,6 +20,7 @@ from orchestrator.domain.failure_table import (
     FailureRow,
     find_failure,
     first_line,
+    hint_of,
     whole_lines,
 )
 from orchestrator.process.pipeline import PipelineFailed, StopReason
@@ -84,7 +85,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     code = next((code for code in reversed(evidence.exits) if code), None)
     if found := find_failure(_TABLE, said, codes=() if code is None else (code,)):
         row, line = found.row, whole_lines(said, found.at) if found.at else first_line(said)
-        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=row.hint)
+        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=hint_of(row, said))
     words = _line(said, "cannot") or first_line(said) or "no words"
     return Unexplained(
         f"zpool ended with {code}: {words}",

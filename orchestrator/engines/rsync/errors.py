@@ -23,7 +23,7 @@ from orchestrator.domain.errors import (
     TargetFull,
     Unexplained,
 )
-from orchestrator.domain.failure_table import LOGIN, NETWORK, SSH_ENDED, FailureRow, find_failure, first_line
+from orchestrator.domain.failure_table import LOGIN, NETWORK, SSH_ENDED, FailureRow, find_failure, first_line, hint_of
 from orchestrator.engines.contract.engine import SkippedEntries
 from orchestrator.engines.rsync.abilities import UNABLE, explain_unable
 from orchestrator.engines.rsync.model import BUSY
@@ -201,7 +201,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     if found is not None:
         row = found.row
         line = _first_line(said, row.words or r"\S")
-        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=row.hint)
+        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=hint_of(row, said))
     line = first_line(said)
     named = _PROGRAM.match(line)
     return Unexplained(

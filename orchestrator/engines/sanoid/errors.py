@@ -20,7 +20,7 @@ from orchestrator.domain.errors import (
     Unexplained,
     VerificationFailed,
 )
-from orchestrator.domain.failure_table import LOGIN, NETWORK, FailureRow, find_failure, first_line, whole_lines
+from orchestrator.domain.failure_table import LOGIN, NETWORK, FailureRow, find_failure, first_line, hint_of, whole_lines
 from orchestrator.engines.sanoid.model import EXIT_NOT_TAKEN
 from orchestrator.process.pipeline import PipelineFailed, StopReason
 
@@ -131,7 +131,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
         )
     if found := find_failure(_TABLE, said, codes=() if code is None else (code,)):
         row, line = found.row, whole_lines(said, found.at) if found.at and not found.row.exits else first_line(said)
-        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=row.hint)
+        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=hint_of(row, said))
     words = _line(said, r"cannot|ERROR|FATAL") or first_line(said) or "no words"
     return Unexplained(
         f"sanoid ended with {code}: {words}",

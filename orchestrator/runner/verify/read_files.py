@@ -62,15 +62,40 @@ def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, no
     else:
         manifest = fetch_file(work.point.manifest, journal, writer, notes)
     if work.restored:
-        journal.forged = forgery_sentence(work.point, manifest, journal)
+        journal.forged = journal.forged or _doubt(work, manifest, journal)
     else:
         require_authentic(work.point, manifest, journal, writer, notes)
-    reading = replace(read_tree(work, manifest, journal, writer, notes), took_s=journal.tools.monotonic() - began)
+    try:
+        reading = replace(read_tree(work, manifest, journal, writer, notes), took_s=journal.tools.monotonic() - began)
+    except VerificationFailed as error:
+        if not work.restored or not _is_unreadable(manifest):
+            raise
+        note_bad_manifest(journal, work.point, error.why)
+        journal.forged = error.why
+        return VerificationResult(entries=0, files_read=0, bytes_read=0, took_s=0, counts=(), findings=())
     if work.restored and not reading.sound:
         journal.copy_damaged = _is_copy_damaged(work, reading, manifest, journal, writer, notes)
     if not work.restored:
         _note_verdict(work.point, reading, manifest, journal, writer, notes)
     return reading
+
+
+def _doubt(work: TreeVerification, manifest: str, journal: RunRecorder) -> str:
+    """Return why the manifest cannot verify what was restored; empty: it can, or the reading will tell."""
+    try:
+        return forgery_sentence(work.point, manifest, journal)
+    except VerificationFailed:
+        return ""
+
+
+def _is_unreadable(manifest: str) -> bool:
+    """Return True when the manifest itself is damaged: no restore again would end otherwise."""
+    try:
+        for _ in read_manifest(manifest)[1]:
+            pass
+    except VerificationFailed:
+        return True
+    return False
 
 
 def read_tree(

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.job import Job
@@ -98,6 +99,25 @@ def _read_source(point: RestorePoint, journal: RunRecorder, writer: Writer, note
     return read_tree(work, manifest, journal, writer, notes)
 
 
+def _bring_back(job: Job, point: RestorePoint, path: bytes) -> str:
+    """Return the command that restores one file of the point to its place in the source."""
+    name = path.decode("utf-8", "surrogateescape")
+    words = (
+        "poolferry",
+        "restore",
+        "run",
+        job.name,
+        "--point",
+        point.name,
+        "--path",
+        name,
+        "--to",
+        str(job.source / name),
+        "--aside",
+    )
+    return show_name(shlex.join(words))
+
+
 def _judge(
     journal: RunRecorder, point: RestorePoint, reading: VerificationResult, source: VerificationResult | None
 ) -> RunReport:
@@ -118,7 +138,7 @@ def _judge(
         for found in (*reading.findings, *rotten)[:50]
     )
     if reading.sound:
-        hint = f"bring the good copy back: poolferry restore run {journal.job.name} --point {point.name} --path {show_name(rotten[0].path)} --to …"
+        hint = f"bring the good copy back, the rotten one is kept: {_bring_back(journal.job, point, rotten[0].path)}"
         return journal.ended(
             Outcome.FAILED,
             f"rotten at the source: {show_count(len(rotten), 'file')}; point {point.name} is sound",
@@ -130,7 +150,8 @@ def _judge(
         f"`poolferry run {journal.job.name}` copies damaged files again from the source, and says what it cannot mend; look at the "
         "disk's health (smartctl -a)"
         if damaged
-        else "the copy was changed; its bytes are sound"
+        else f"the copy was changed, its bytes are sound: `poolferry run {journal.job.name}` mends files, and neither folders nor what "
+        f"was added; to keep the rest as it is: poolferry points accept {journal.job.name} --point {point.name}"
     )
     return journal.ended(
         Outcome.FAILED,

@@ -18,7 +18,7 @@ from orchestrator.domain.errors import (
     Stopped,
     Unexplained,
 )
-from orchestrator.domain.failure_table import find_failure, first_line, whole_lines
+from orchestrator.domain.failure_table import find_failure, first_line, hint_of, whole_lines
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.engines.zfs.errors.messages import ERROR_RULES, GOES_ON
 from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason
@@ -49,7 +49,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
         row, line = fits.row, whole_lines(said, fits.at) if fits.at else first_line(said)
         lacks = _DENIED.search(plain) if row.error is PermissionDenied else None
         why = f"{row.why}: it lacks `{lacks[1]}`" if lacks else row.why
-        return row.error(f"{why} ({line})" if line else why, evidence=evidence, hint=row.hint)
+        return row.error(f"{why} ({line})" if line else why, evidence=evidence, hint=hint_of(row, said))
     return Unexplained(
         f"zfs ended with {_explain_words(result)}: {first_line(said) or 'no words'}",
         evidence=evidence,

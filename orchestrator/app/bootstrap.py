@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.kit_disk import MOVED, identities_at, record_of
+from orchestrator.app.settings import WrongRequest
 from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.kit import SET_ASIDE, KitReview
-from orchestrator.domain.names import point_name
+from orchestrator.domain.names import point_name, show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import Bytes, Seconds, show_size
@@ -85,7 +86,10 @@ def _pipeline(place: str, keeps: str) -> "tuple[Pipeline, Host | None]":
 
     if place.startswith("/dev/") and not os.path.isdir(place):
         return kits.device_pipeline(place, keeps), None
-    where = parse_location(os.path.abspath(place) if place.startswith((".", "/")) else place)
+    try:
+        where = parse_location(os.path.abspath(place) if place.startswith((".", "/")) else place)
+    except ValueError as error:
+        raise WrongRequest(f"{show_name(place)} names no place: expected {error}") from None
     if where.host is not None:
         return kits.host_pipeline(where.path, where.host, keeps), where.host
     if where.path.startswith("/"):

@@ -1,6 +1,7 @@
 """Names of jobs, points and tree entries, with a lossless text form for any bytes."""
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -17,8 +18,11 @@ _OBEYED = (
 )
 UNSAFE_TEXT = f"[{_OBEYED}]"  # in a text of several lines
 UNSAFE_WORD = rf"[\t\n{_OBEYED}]"  # in text that must stay on one line
+_UNSAFE_LINE = rf"[\n{_OBEYED}]"
 _UNSAFE_NAME = rf"[\\\t\n{_OBEYED}]"
 _ESCAPED = r"\\(?:([\\ntr])|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))"
+# Source: OpenZFS, module/zcommon/zfs_namecheck.c, valid_char; % is in names of receives that are going on.
+_ZFS_NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.: %/@#"
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\\": "\\\\"}
 _LONG = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 
@@ -49,9 +53,33 @@ def make_printable(text: str) -> str:
     return text if text.isprintable() else re.sub(UNSAFE_TEXT, _escape_text, text)
 
 
+def printable_line(text: str) -> str:
+    r"""Return the text as one line: as `make_printable`, and line ends written out as \n. Tabs stay.
+
+    Why: the second line of a file's name would look like a line of ours, such as a hint with a command.
+    """
+    return text if text.isprintable() else re.sub(_UNSAFE_LINE, _escape_line, text)
+
+
 def printable_word(text: str) -> str:
     r"""Return the text on one line: as `make_printable`, and tabs and line ends written out as \t and \n."""
     return text if text.isprintable() else re.sub(UNSAFE_WORD, _escape, text)
+
+
+def unescape_mount_path(text: str) -> str:
+    r"""Decode a field of /proc/mounts or mountinfo, in which blanks are written as octal escapes. Source: fstab(5)."""
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(code, char)
+    return text
+
+
+def check_zfs_names(names: Iterable[str]) -> None:
+    """Check that datasets, snapshots and bookmarks are named as ZFS allows: a host may answer anything. Raises: ValueError.
+
+    Why: such names come into hints and pages, whose commands people paste into a shell.
+    """
+    if strange := "".join(names).encode("utf-8", "surrogateescape").translate(None, _ZFS_NAME):
+        raise ValueError(f"a name that no dataset or snapshot can have: it holds {show_name(strange[:40])}")
 
 
 def parse_name(text: str) -> bytes:
@@ -67,6 +95,10 @@ def _escape(match: re.Match[str]) -> str:
         return _SHORT[char]
     code = ord(char)
     return f"\\x{code:02x}" if code < 0x80 else _escape_wide(code)
+
+
+def _escape_line(match: re.Match[str]) -> str:
+    return "\\n" if match[0] == "\n" else _escape_text(match)
 
 
 def _escape_text(match: re.Match[str]) -> str:

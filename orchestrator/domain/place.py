@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet
 
 FOUND = "found"  # the name of a place that a job was made from, where no configuration is left
+_USER = re.compile(r"[\w.@+%=\\][\w.@+%=\\-]*\$?")  # no sign that a shell or a terminal obeys
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]")
 
 
@@ -73,7 +74,7 @@ def parse_location(text: str) -> Location:
 def _host(netloc: str) -> Host:
     user, _, address = netloc.rpartition("@")
     match = re.fullmatch(rf"({_HOST.pattern})(?::(\d+))?", address)
-    if not match or user.startswith("-") or ":" in user:
+    if not match or (user and not _USER.fullmatch(user)):
         raise ValueError('a host as in "ssh://user@host[:port]/path" (keys, never passwords)')
     port = int(match[2]) if match[2] else None
     if port is not None and not 0 < port < 65536:

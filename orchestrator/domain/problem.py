@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import assert_never
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
@@ -67,6 +68,7 @@ def problem_sentence(problem: Problem) -> str:
         case ProblemType.LEFT_OUT:
             files = show_count(problem.count, "entry", "entries")
             return f"{files} could not be read, so point {problem.point} lacks them: {shown}{more}"
+    assert_never(problem.kind)
 
 
 def problem_hint(problem: Problem, *, newest: str | None) -> str:
@@ -102,3 +104,4 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
                 "let them be read (owner, mode, a disk that fails), or name them in [rsync] excludes; "
                 f"then poolferry run {job}"
             )
+    assert_never(problem.kind)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from orchestrator.domain.errors import NotNow, OrchestratorError
+from orchestrator.domain.names import printable_word
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.run import RunReport
 from orchestrator.domain.run_values import report_value, with_former_keys
@@ -121,8 +122,8 @@ def _environment(told: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _line(value: object) -> str:
-    """Return one line for an environment variable; empty when unknown."""
-    return "" if value is None else " ".join(str(value).split("\n")).replace("\0", "")
+    """Return one line for an environment variable, which a hook may print as it is; empty when unknown."""
+    return "" if value is None else printable_word(" ".join(str(value).split("\n")).replace("\0", ""))
 
 
 def find_program(program: str, folders: Iterable[str]) -> str:

@@ -82,9 +82,9 @@ def compare_attributes(
     if not comparison.asked:
         return {}
     if work.tree.host is None:
-        tree = OpenTree(os.fsencode(work.tree.path))
-        found = (name + b"//" + tree.attributes(name).encode() for name in comparison.asked_names())
-        return comparison.join_attributes(found)
+        with OpenTree(os.fsencode(work.tree.path)) as tree:
+            found = (name + b"//" + tree.attributes(name).encode() for name in comparison.asked_names())
+            return comparison.join_attributes(found)
     names = f"{notes}/asked"
     with open(names, "wb") as file:
         file.writelines((b"./" + name if name else b".") + b"\0" for name in comparison.asked_names())

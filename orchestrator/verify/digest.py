@@ -54,8 +54,9 @@ class OpenTree:
     """A tree whose entries are opened by their path below the root; the root may also be a single file.
 
     Each folder on the way is opened without following links, and stays open while the next entries lie in it too: names come
-    from a manifest or a listing, and other users may own the entries there. Raises: OSError when the root does not exist: that
-    must not look like a tree of missing files.
+    from a manifest or a listing, and other users may own the entries there. They are closed at the end of `with`: an open one
+    keeps a removable disk from being unmounted. Raises: OSError when the root does not exist: that must not look like a tree of
+    missing files.
     """
 
     def __init__(self, root: bytes) -> None:
@@ -66,6 +67,14 @@ class OpenTree:
         self._way: list[tuple[bytes, int]] = []
         self._deep = -1
         self._noatime = os.O_NOATIME
+
+    def __enter__(self) -> "OpenTree":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for fd in (self._root, self._deep, *(fd for _, fd in self._way)):
+            if fd >= 0:
+                os.close(fd)
 
     def open(self, path: bytes) -> int:
         """Open an entry for reading, without following a symlink, and without a new access time where permitted."""

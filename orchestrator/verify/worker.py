@@ -76,15 +76,15 @@ def work(options: dict[str, str], out: int) -> None:
     since_ns, first = _heading(lines)
     task = _task(options, since_ns)
     reader = FileHasher(report.add_bytes, drop="keep-cache" not in options)
-    judge = EntryChecker(OpenTree(os.fsencode(options["root"])), reader, task).judge
     number, _, of = options["share"].partition("/")
     prefix = os.fsencode(options.get("prefix", ""))
     fill = task.mode == "fill"
-    for block in worker_share(
-        chain(first, lines), worker=int(number) - 1, of=int(of), prefix=prefix, unknown_only=fill
-    ):
-        for at, entry in block:
-            report.add(at, entry, judge(entry))
+    share = worker_share(chain(first, lines), worker=int(number) - 1, of=int(of), prefix=prefix, unknown_only=fill)
+    with OpenTree(os.fsencode(options["root"])) as tree:
+        judge = EntryChecker(tree, reader, task).judge
+        for block in share:
+            for at, entry in block:
+                report.add(at, entry, judge(entry))
     report.end()
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from orchestrator.domain.names import make_printable
+from orchestrator.domain.names import printable_line
 from orchestrator.domain.units import show_duration
 
 _WRAPPED = 100
@@ -45,7 +45,7 @@ def format_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozenset[str] = frozenset()
 ) -> list[list[str]]:
     """Pad the cells to columns, head first; columns in `right` are numbers. The last column is left unchanged."""
-    cells = [list(head), *([make_printable(cell) for cell in row] for row in rows)]
+    cells = [list(head), *([printable_line(cell) for cell in row] for row in rows)]
     widths = [max(len(row[at]) for row in cells) for at in range(len(head))]
     return [
         [
@@ -63,8 +63,8 @@ def shorten(text: str, most: int = _WRAPPED) -> str:
 
 
 def indent(lines: Sequence[str], by: int = 2) -> list[str]:
-    """Indent the lines; split a line that contains several."""
-    return [" " * by + part for line in lines for part in (line.splitlines() or [""])]
+    """Indent the lines. Each stays one line: a name in it may hold a line end, and must not look like a line of ours."""
+    return [" " * by + printable_line(line) for line in lines]
 
 
 def parse_instant(text: str, *, end_of_day: bool = True) -> datetime:

@@ -42,5 +42,5 @@ def notice_lines(found: Sequence[MessageRecord], *, full: bool, now: datetime) -
         if each.error:
             lines += indent([f"after {each.tries} tries: {each.error}"], 4)
         if full:
-            lines += indent([each.message.body.rstrip("\n")], 4)
+            lines += indent(each.message.body.rstrip("\n").split("\n"), 4)
     return lines

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.names import show_name
+from orchestrator.domain.names import printable_line, show_name
 from orchestrator.domain.notice import Message, NoticeType
 from orchestrator.domain.run_values import with_former_keys
 from orchestrator.planners.health import JobState
@@ -70,7 +70,7 @@ def message(
         about=about,
         made_at=now,
         subject=subject,
-        body="\n".join(lines) + "\n",
+        body="\n".join(map(printable_line, lines)) + "\n",
         facts=json.dumps(with_former_keys(told)),
     )
 

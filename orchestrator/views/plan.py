@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.domain.names import make_printable
+from orchestrator.domain.names import printable_line
 from orchestrator.domain.plan import Decision, Plan, Refusal
 from orchestrator.domain.run_values import brief_commands, decision_value, step_commands
 from orchestrator.planners.choose_copy import CandidatePoint, CopyCandidate
@@ -60,7 +60,7 @@ def fit_lines(lines: Sequence[str]) -> list[str]:
 
     A hint keeps its words, and goes on as a shell reads it, so that its command works when it is pasted.
     """
-    plain = (part for line in lines for part in make_printable(line).split("\n"))
+    plain = map(printable_line, lines)
     return [part for line in plain for part in (_broken(line) if len(line) > _WIDEST else (line,))]
 
 

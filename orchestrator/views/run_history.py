@@ -165,7 +165,8 @@ def _attempt_lines(attempt: AttemptRecord, *, many: bool, verbose: bool) -> list
         lines.append(f"  {step.number}. {step.action} ({took}{moved}{confirmed})")
         commands = step.commands if verbose else map(brief_text, step.commands)
         lines += indent([f"why:  {step.why}", *(f"runs: {command}" for command in commands)], 5)
-        lines += indent([step.error, *(words for words in step.last_output if words)], 5) if step.error else []
+        words = [line for said in step.last_output for line in said.split("\n") if line]
+        lines += indent([step.error, *words], 5) if step.error else []
     return lines
 
 

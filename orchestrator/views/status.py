@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
-from orchestrator.domain.names import make_printable, show_name
+from orchestrator.domain.names import printable_line, show_name
 from orchestrator.domain.problem import Problem, problem_hint, problem_sentence
 from orchestrator.domain.source_state import SourceState, SourceStateRecord
 from orchestrator.domain.units import show_duration
@@ -183,7 +183,7 @@ def job_status_lines(
         lines.append("  ".join(row).rstrip())
         drilled = newest_drill_line(each.job.drill, each.drills, now)
         lines += [
-            make_printable(line)
+            printable_line(line)
             for line in indent([*_reasons(each), *_source_lines(each.source, now), *([drilled] if drilled else [])], 4)
         ]
     return lines
@@ -258,5 +258,5 @@ def overview_lines(found: Overview, now: datetime, paint: Callable[[str, str | N
     if found.rotates:
         from orchestrator.views.disks import sets_lines
 
-        lines += ["", *(make_printable(line) for line in sets_lines(found.sets, now))]
+        lines += ["", *(printable_line(line) for line in sets_lines(found.sets, now))]
     return [*lines, *([found.coming.nobody] if found.coming.nobody and found.scheduled else [])]

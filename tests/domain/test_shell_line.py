@@ -59,3 +59,10 @@ def test_secrets_are_masked_here_and_there() -> None:
         )
         assert "hush" not in line
         assert "RSYNC_PASSWORD=" in line
+
+
+def test_only_scripts_of_several_lines_are_packed() -> None:
+    from orchestrator.domain.command_line import pack_script
+
+    for argv in (("zfs", "list"), ("sh", "-c", "exec true", "sh"), ("sh", "-c", "exec true", "look.sh")):
+        assert pack_script(Command(argv=argv, effect=Effect.READS)) == argv

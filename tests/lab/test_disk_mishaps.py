@@ -116,7 +116,6 @@ def test_33_the_disk_fills_up_in_the_middle_of_a_copy(drawer: UsbDisks) -> None:
     drawer.machine.sh(f"mount {drawer.red.device} /mnt && rm /mnt/theirs && umount /mnt")
 
 
-@pytest.mark.long
 def test_34_writes_that_fail_and_reads_that_do_not(drawer: UsbDisks) -> None:
     drawer.machine.job("photos", TREE)
     drawer.machine.sh("head -c 40M /dev/urandom >/srv/photos/large")

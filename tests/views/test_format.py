@@ -129,6 +129,5 @@ def test_a_refusal_argues_before_it_advises() -> None:
     assert reason_lines("head", hint="mend it", evidence=("a\nb", "")) == [
         "head",
         "  what to do: mend it",
-        "  a",
-        "  b",
+        "  a\\nb",
     ]

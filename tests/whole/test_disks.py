@@ -400,3 +400,27 @@ def test_a_disk_that_stays_away_is_overdue_by_its_name_and_its_return_ends_it(dr
     blue = drawer.full("blue")
     wait_until(lambda: drawer.run("run", "photos").code == 0 and heard.exists())
     assert f"disk-overdue {blue}: no whole copy on disk {blue} for" in heard.read_text()
+
+
+def test_a_source_with_attributes_lets_the_disk_go(drawer: LoopDisks) -> None:
+    os.setxattr(drawer.source / "a.txt", "user.note", b"kept")
+    drawer.enrolled("red")
+    assert drawer.scan()["visits"]["red"]["safe"]
+
+
+def test_who_uses_a_disk_is_named_and_once_it_has_ended_the_disk_can_be_ejected(drawer: LoopDisks) -> None:
+    drawer.enrolled("red")
+    assert drawer.run("disks", "attach", drawer.full("red")).code == 0
+    with subprocess.Popen(["sleep", "1000"], cwd=drawer.mountpoint("red")) as user:
+        try:
+            ended = drawer.run("disks", "eject", drawer.full("red"))
+        finally:
+            user.kill()
+    assert ended.code == 1, ended
+    assert f"`sleep 1000` (process {user.pid}, since 20" in ended.err, ended
+    assert f"uses {drawer.mountpoint('red')}" in ended.err, ended
+    hint = (
+        f"leave the folder, or end what uses it (`kill {user.pid}`), then: poolferry disks eject {drawer.full('red')}"
+    )
+    assert hint in ended.err, ended
+    assert f"SAFE TO REMOVE: {drawer.full('red')}" in drawer.run("disks", "eject", drawer.full("red")).out

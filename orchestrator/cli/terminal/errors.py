@@ -74,7 +74,8 @@ def _print_error(
 
 def _usage(terminal: Terminal, error: WrongUsage) -> int:
     if error.usage is not None:
-        screen.print_message(error.usage)
+        for line in error.usage.split("\n"):
+            screen.print_message(line)
     return _print_error(terminal, WRONG, error.why, error.hint)
 
 

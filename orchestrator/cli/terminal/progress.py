@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self, assert_never
 
 from orchestrator.app.settings import ProgressOutput, count_bytes
 from orchestrator.domain.events import RunEvent, RunMessage, RunStarted, StepStarted, TransferProgress
-from orchestrator.domain.names import make_printable
+from orchestrator.domain.names import printable_line
 from orchestrator.views.run_report import step_line
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class ProgressBar:
             self._print(f"+ {line}", "dim")
 
     def _show(self, action: str, expected: int | None) -> None:
-        description = make_printable(f"{self._job}: {action}").replace("\n", " ")
+        description = printable_line(f"{self._job}: {action}")
         if self._count.step_begun():
             self._bar.reset(self._task, total=expected, description=description, told="", visible=True)
         else:
@@ -151,7 +151,7 @@ class ProgressBar:
         self._bar.update(self._task, completed=event.done, total=event.expected, told=pace.told())
 
     def _print(self, text: str, style: str | None) -> None:
-        self._bar.console.print(make_printable(text), style=style, markup=False, highlight=False, soft_wrap=True)
+        self._bar.console.print(printable_line(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _rich_bar() -> "RichProgress":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from orchestrator import compose
 from orchestrator.app.settings import ProgressOutput, Settings, Subscriber
-from orchestrator.domain.names import make_printable
+from orchestrator.domain.names import printable_line
 
 if TYPE_CHECKING:
     from orchestrator.domain.run import Outcome, RunReport
@@ -43,7 +43,7 @@ def paint(text: str, colour: str | None, stream: TextIO | None = None) -> str:
 def print_lines(lines: Iterable[str]) -> None:
     """Print result lines to stdout."""
     for line in lines:
-        _write(sys.stdout, make_printable(line))
+        _write(sys.stdout, printable_line(line))
 
 
 def print_painted_lines(lines: Iterable[str]) -> None:
@@ -63,7 +63,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 def print_message(line: str) -> None:
     """Print a line that is not a result to stderr."""
-    _write(sys.stderr, make_printable(line))
+    _write(sys.stderr, printable_line(line))
 
 
 def flush_output() -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.pool.model import DATA, DatasetProperty, PoolFinding, PoolSurvey, Vdev
 
@@ -41,7 +42,7 @@ def _mixed(world: PoolSurvey) -> Iterator[PoolFinding]:
         says = (
             f"{alone[0].name} stands alone in {pool} beside vdevs with redundancy: when it dies, all of {pool} is lost"
         )
-        yield _advice("mixed", says, f"`zpool attach {pool} {alone[0].name} NEW-DEVICE` makes it a mirror")
+        yield _advice("mixed", says, f"`zpool attach {pool} {quoted(alone[0].name)} NEW-DEVICE` makes it a mirror")
         return
     shapes = {(_shape(device), len(device.below)) for device in tops if device.below}
     if len(shapes) > 1:
@@ -50,7 +51,7 @@ def _mixed(world: PoolSurvey) -> Iterator[PoolFinding]:
     for device in world.status.devices:
         if device.role in ("special", "dedup") and device.leaf:
             says = f"{device.name} holds metadata of {pool} alone: when it dies, all of {pool} is lost"
-            yield _advice("mixed", says, f"`zpool attach {pool} {device.name} NEW-DEVICE` makes it a mirror")
+            yield _advice("mixed", says, f"`zpool attach {pool} {quoted(device.name)} NEW-DEVICE` makes it a mirror")
 
 
 def _shape(device: Vdev) -> str:

@@ -1,7 +1,9 @@
 """The parser of the survey's output; it returns a `PoolSurvey`."""
 
 from datetime import UTC, datetime
+from itertools import chain
 
+from orchestrator.domain.names import check_zfs_names, unescape_mount_path
 from orchestrator.domain.place import Location
 from orchestrator.engines.pool import status_json, status_text
 from orchestrator.engines.pool.model import DatasetProperty, MemoryUsage, PoolStatus, PoolSurvey, SpaceUsage
@@ -19,6 +21,7 @@ def parse_survey(output: bytes, root: Location) -> PoolSurvey:
     version = parse_version(head[1])
     whole, guid = _whole(parts["list"])
     status, dedup = _status("\n".join(parts["status"]), json=version >= (2, 3))
+    check_zfs_names((status.name, whole.name))
     return PoolSurvey(
         root=root,
         at=datetime.fromtimestamp(int(head[0]), UTC),
@@ -83,7 +86,9 @@ def parse_vdevs(lines: list[str]) -> tuple[SpaceUsage, ...]:
 
 def _settings(lines: list[str]) -> tuple[DatasetProperty, ...]:
     split = (line.split("\t") for line in lines)
-    return tuple(DatasetProperty(dataset=each[0], name=each[1], value=each[2]) for each in split if len(each) > 2)
+    found = tuple(DatasetProperty(dataset=each[0], name=each[1], value=each[2]) for each in split if len(each) > 2)
+    check_zfs_names(chain.from_iterable((each.dataset, each.name) for each in found))
+    return found
 
 
 def _memory(lines: list[str], dedup: int | None) -> MemoryUsage:
@@ -103,7 +108,7 @@ def active_processes(pool: str, mounts: list[str], lines: list[str]) -> tuple[st
     A send by a token names no dataset, so it may belong to this pool. For rsync only directories count: its own, and those in
     its arguments.
     """
-    places = [_unescaped(line.partition("\t")[2]) for line in mounts]
+    places = [unescape_mount_path(line.partition("\t")[2]).rstrip("/") for line in mounts]
     found: dict[str, None] = {}
     for line in lines:
         directory, _, arguments = line.partition("\t")
@@ -126,13 +131,6 @@ def _of_pool(pool: str, places: list[str], directory: str, words: list[str]) -> 
         if dataset == pool or dataset.startswith(f"{pool}/"):
             return f"zfs {verb} of {dataset}"
     return "zfs send that resumes by a token" if verb == "send" and "-t" in words else ""
-
-
-def _unescaped(path: str) -> str:
-    """Decode a path of /proc/mounts, where blanks, tabs, line ends and backslashes are octal."""
-    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        path = path.replace(code, character)
-    return path.rstrip("/")
 
 
 def _number(text: str) -> int:

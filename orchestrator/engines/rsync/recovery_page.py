@@ -1,9 +1,13 @@
 """RECOVERY.md: how to get files back from a copy with rsync or cp alone. Its blocks are for `sh`, in this order."""
 
+import os
+import re
 import shlex
 from datetime import datetime
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.job import Job
+from orchestrator.domain.names import UNSAFE_WORD, show_name
 from orchestrator.domain.place import Location
 from orchestrator.engines.rsync.model import OURS
 from orchestrator.engines.rsync.options import options_of
@@ -13,8 +17,7 @@ _POINTS = """\
 are hard links to the point before: each tree is whole, and to read it changes nothing.
 
 ```sh
-copy={copy}
-to={to}
+{names}
 ```
 
 Which points there are; in place of `latest` below, any of them will do, as `points/2026-01-31T023000Z`:
@@ -40,8 +43,7 @@ _MIRROR = """\
 The copy is one plain mirror of the source.
 
 ```sh
-copy={copy}
-to={to}
+{names}
 ```
 
 ## All of it
@@ -62,15 +64,15 @@ Without rsync: `cp -a "$copy/{newest}." "$to/"`. A single file: `cp -a "$copy/{n
 
 """
 _PAGE = """\
-# How to bring {source} back
+# How to bring {shown_source} back
 
-Made by poolferry for the job `{job}`, {made}. All that follows needs only rsync or cp. `poolferry restore run --from
-{place} --to FOLDER` does the same and verifies it, and needs no configuration.
+Made by poolferry for the job `{job}`, {made}. All that follows needs only rsync or cp.
+{from_command} does the same and verifies it, and needs no configuration.
 
 Beside this page: `configuration.tar` (ours, as it was), `history.sqlite` (all runs). On a new machine
-`poolferry restore bootstrap {place}` takes both over. Keys, passwords and hooks are not among them.
+{bootstrap_command} takes both over. Keys, passwords and hooks are not among them.
 
-The copy lies at `{place}`.
+The copy lies at {shown_place}.
 
 {reach}{about}"""
 # On a machine without poolferry the disk has to be brought to its place first.
@@ -89,20 +91,43 @@ def recovery_page(job: Job, made: datetime) -> str:
     source, place, points = job.source, job.target.location, options_of(job).points
     by_cp = _BY_CP.format(newest="latest/" if points else "") if not (source.host or place.host) else ""
     about = (_POINTS if points else _MIRROR).format(
-        copy=shlex.quote(_for_rsync(place)), to=shlex.quote(_for_rsync(source)), ours=OURS, look=_look(place),
+        names="\n".join((*_set("copy", _for_rsync(place)), *_set("to", _for_rsync(source)))), ours=OURS, look=_look(place),
         make="" if source.host else 'mkdir -p "$to"\n', by_cp=by_cp,
     )  # fmt: skip
     reach = _REACH.format(disk=job.target.disk, reach="\n".join(job.target.reach)) if job.target.reach else ""
+    where = quoted(str(place))
     return _PAGE.format(
-        reach=reach, source=source, job=job.name, made=f"{made:%Y-%m-%d %H:%M} UTC", place=place, about=about
+        reach=reach, shown_source=_code(show_name(str(source))), job=job.name, made=f"{made:%Y-%m-%d %H:%M} UTC",
+        shown_place=_code(show_name(str(place))), from_command=_code(f"poolferry restore run --from {where} --to FOLDER"),
+        bootstrap_command=_code(f"poolferry restore bootstrap {where}"), about=about,
+    )  # fmt: skip
+
+
+def _code(text: str) -> str:
+    """Return the text as code in Markdown, whatever backticks it holds."""
+    fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
+    pad = " " if "`" in text else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def _set(name: str, value: str) -> tuple[str, ...]:
+    """Return the lines by which a shell sets a variable. What a terminal would obey comes as octal numbers, which every `sh` reads."""
+    if show_name(value) == value or not re.search(UNSAFE_WORD, value):
+        return (f"{name}={shlex.quote(value)}",)
+    numbers = "".join(
+        f"\\0{byte:03o}" if byte < 33 or byte > 126 or byte in b"\\%'`" else chr(byte) for byte in os.fsencode(value)
     )
+    # The mark at the end keeps line ends, which $() would drop.
+    return (f"{name}=$(printf '%b.' '{numbers}')", f"{name}=${{{name}%.}}")
 
 
 def _look(place: Location) -> str:
     if place.host is None:
         return 'ls "$copy/points"'
     port = ("-p", str(place.host.port)) if place.host.port else ()
-    return shlex.join(("ssh", *port, _login(place), "ls", shlex.quote(f"{place.path}/points")))
+    *first, last = _set("points", shlex.quote(f"{place.path}/points"))
+    ssh = shlex.join(("ssh", *port, _login(place), "ls"))
+    return "\n".join((*first, last, f'{ssh} "$points"'))
 
 
 def _for_rsync(place: Location) -> str:

@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime
 
+from orchestrator.domain.names import check_zfs_names
 from orchestrator.domain.place import Location
 from orchestrator.engines.sanoid.model import INTERVALS, PREFIX, SanoidReport, SanoidSnapshot, SanoidSurvey
 
@@ -25,8 +26,10 @@ def parse_survey(text: bytes, root: Location) -> SanoidSurvey:
     clock, *listed = head.splitlines()
     told = [line.split("\t") for line in listed]
     datasets = {name: int(guid) for name, guid, _ in told}
+    check_zfs_names(datasets)
     lines = (line.split("\t") for line in snapshots.splitlines())
     found = [taken for at, name in lines if (taken := _taken(name.rpartition("@")[2], at))]
+    check_zfs_names(taken.name for taken in found)
     return SanoidSurvey(
         root=root,
         at=_instant(clock),

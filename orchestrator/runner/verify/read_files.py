@@ -135,7 +135,8 @@ def _with_attributes(work: TreeVerification, root: ManifestEntry) -> ManifestEnt
     """Return the entry of the tree's own folder with its attributes, where they can be read without another login."""
     if work.tree.host is not None:
         return root
-    return root._replace(attributes=OpenTree(os.fsencode(work.tree.path)).attributes(b""))
+    with OpenTree(os.fsencode(work.tree.path)) as tree:
+        return root._replace(attributes=tree.attributes(b""))
 
 
 def _without_root(reading: VerificationResult) -> VerificationResult:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.point import FolderChanges
+from orchestrator.engines.rsync import parse
 from orchestrator.engines.rsync.parse import (
     DryRunReader,
     RsyncStats,
@@ -184,6 +185,15 @@ def test_examples_and_memory_stay_few_and_the_account_is_found_behind_any_talk()
     seen = look(b"pf:*deleting  |0|x\n" * 50 + talk + ACCOUNT).changes()
     assert seen is not None
     assert (seen.deleted, len(seen.deleted_examples)) == (50, 20)
+
+
+def test_a_dry_run_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parse, "_MOST_OTHERS", 5)
+    monkeypatch.setattr(parse, "_MOST_FOLDERS", 5)
+    with pytest.raises(ValueError, match="lines without end"):
+        look(b"talk\n" * 9)
+    with pytest.raises(ValueError, match="more folders at the top"):
+        look(b"".join(b"pf:*deleting  |0|%d/x\n" % number for number in range(9)))
 
 
 def test_an_account_is_read_whole() -> None:

@@ -96,7 +96,15 @@ def test_a_target_that_is_no_folder(text: bytes, exists: bool, parent: bool, for
         ('{"format": 1, "job": "x", "coarse": false}', "x"),
         *(
             (text, "(unreadable .poolferry/target.json)")
-            for text in ("{", "{}", "[1]", "[" * 200_000, '{"job": "a\\nb"}')
+            for text in (
+                "{",
+                "{}",
+                "[1]",
+                "[" * 200_000,
+                '{"job": "a\\nb"}',
+                '{"job": "x", "coarse": 1}',
+                '{"job": "x", "more": 1}',
+            )
         ),
     ],
 )
@@ -127,6 +135,25 @@ def test_small_answers() -> None:
     assert parse_partial_files(b"12 a b\x003 \n\x00") == ((12, b"a b"), (3, b"\n"))
     assert parse_sizes(b"12\n-\n0\n", 3) == (12, None, 0)
     assert parse_sizes(b"", 0) == ()
+
+
+def test_answers_of_another_form_are_refused() -> None:
+    for text in (b"", b"x\0"):
+        with pytest.raises(ValueError, match="the look at the target does not say what is there"):
+            parse_target(text, ROOT, mirror=False)
+    with pytest.raises(ValueError, match="the look at the source does not say what is there"):
+        parse_source(b"x 7\0")
+    with pytest.raises(ValueError, match="1 sizes, and 2 were requested"):
+        parse_sizes(b"12\n", 2)
+
+
+def test_a_root_that_others_could_exchange_is_told_to_root_alone() -> None:
+    def opened(user: int, mode: str, owner: int, *, mirror: bool = False) -> tuple[str, ...]:
+        return parse_target(target(f"i r {user}", f"g {mode} {owner}"), ROOT, mirror=mirror).open
+
+    assert opened(0, "755", 1000) == opened(0, "777", 0) == (".",)
+    assert opened(0, "755", 0) == opened(0, "1777", 0) == opened(1000, "777", 1000) == ()
+    assert opened(0, "777", 0, mirror=True) == ()
 
 
 V_31 = b"""rsync  version 3.1.3  protocol version 31

@@ -408,6 +408,18 @@ def test_our_folders_are_closed_where_an_older_version_left_them_open() -> None:
     assert kept.steps[0].work.stages[0].argv[4:] == (ROOT.path, "", ".poolferry")
 
 
+def test_a_root_that_others_could_exchange_becomes_roots() -> None:
+    found = planned(job(), world(replace(USED, open=(".",))))
+    assert found.warnings == (
+        "/backup/photos could be changed by other users of that machine; now it is root's, and only root writes there",
+    )
+
+
+def test_an_empty_first_copy_is_asked_about() -> None:
+    found = planned(job(), world(EMPTY, replace(FIRST, entries_now=0)))
+    assert "the source /srv/photos is empty, and so is this first copy: is it mounted?" in found.warnings
+
+
 def test_what_lies_in_place_of_our_folders_is_refused() -> None:
     refusal = refused(job(), world(replace(USED, swapped=(".poolferry/work",))))
     assert refusal.evidence == (".poolferry/work",)

@@ -32,7 +32,7 @@ def test_a_copy_elsewhere() -> None:
     far = replace(JOB, target=Place(name="nas", location=Location(path="/backup/my photos", host=FAR)))
     told = blocks(far)
     assert "copy='backup@nas.lan:/backup/my photos'\n" in told
-    assert "ssh -p 2222 backup@nas.lan ls '" in told
+    assert """points=''"'"'/backup/my photos/points'"'"''\nssh -p 2222 backup@nas.lan ls "$points"\n""" in told
     assert "cp -a" not in recovery_page(far, MADE)
 
 

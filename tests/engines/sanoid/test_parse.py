@@ -57,6 +57,7 @@ def test_what_was_taken() -> None:
         f"CRITICAL ERROR: zfs snapshot {B} failed, 512 at /usr/sbin/sanoid line 644.\n"
     )
     assert parse_output(said) == SanoidReport(taken=(A, C, "tank/a@autosnap_2026-10-25_02:00:00dst_hourly"))
+    assert parse_output(f"taking snapshot {A} {'x' * 5000}\ntaking snapshot {C}\n").taken == (C,), "no name is so long"
 
 
 HELD = f"cannot destroy snapshot {B}: it's being held. Run 'zfs holds -r {B}' to see holders.\n"

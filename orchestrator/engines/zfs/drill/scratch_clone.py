@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.names import point_name
+from orchestrator.domain.names import check_zfs_names, point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
@@ -109,6 +109,7 @@ def parse_scratch(lines: Iterable[str], place: Location) -> Iterator[ScratchClon
         whole, used, mountpoint, mark, until = (*line.split("\t"), "", "", "", "")[:5]
         job, at_sign, point = mark.partition("@")
         if at_sign and whole.startswith(f"{place.path}/"):
+            check_zfs_names((whole,))
             yield ScratchClone(
                 name=whole.rpartition("/")[2], at=Location(path=whole, host=place.host), job=job, of=point,
                 until=_time(until), used=int(used) if used.isdigit() else 0, mountpoint=mountpoint,

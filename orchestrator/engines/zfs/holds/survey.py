@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from itertools import chain
 
 from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.job import Job
+from orchestrator.domain.names import check_zfs_names
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.commands import commands
@@ -103,6 +105,7 @@ def parse_holds(lines: Iterable[bytes], pool: Location, job: Job) -> PoolPins:
     beside = {(one.dataset, one.beside) for one in holds}
     found = (*holds, *(one for at, one in bookmarks.items() if at not in beside))
     pools = {int(guid): name for name, guid in _rows(parts.get("=pools", ()), 2)}
+    check_zfs_names(chain(pools.values(), (f"{one.dataset}@{one.name}" for one in found)))
     return PoolPins(
         root=pool,
         job=job,

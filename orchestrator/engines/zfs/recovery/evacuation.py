@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import chain
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.evacuation import PoolContents, PoolDataset
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
+from orchestrator.domain.names import check_zfs_names, unescape_mount_path
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.contract.engine import RunRequest
@@ -16,7 +18,6 @@ from orchestrator.engines.zfs.model import SideSurvey, ZfsSurvey
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.recovery import pool_consumers as resting
 from orchestrator.engines.zfs.restore import pool_root as rooting
-from orchestrator.engines.zfs.restore.survey import unescape_mount_path
 from orchestrator.engines.zfs.survey.parse import UnreadableListing
 from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command, survey
 from orchestrator.process.executor import Reader
@@ -58,6 +59,7 @@ def parse_pool(pool: str, text: str) -> PoolContents:
             others.setdefault(part, []).append(line)
     if part != "=end":
         raise UnreadableListing("the listing ended too early")
+    check_zfs_names(chain(datasets, snapshots, (mark for many in snapshots.values() for mark, _ in many)))
     held = tuple(_pool_dataset(name, told, snapshots.get(name)) for name, told in datasets.items())
     volumes = (one.name for one in held if one.volume)
     return PoolContents(

@@ -4,11 +4,13 @@ import json
 import posixpath
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.kit import KitContents
+from orchestrator.domain.names import check_zfs_names
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.engines.zfs.commands import commands
@@ -98,6 +100,7 @@ def make_kit(job: Job, now: datetime, found: KitSurvey) -> KitContents:
         (name, _own(datasets.get(name, {}))) for name in ancestors(job.source.path) if name != pool
     )  # fmt: skip
     marks = list(found.rows("=marks", 3))
+    check_zfs_names(chain(datasets, (name for name, *_ in marks)))
     guids = "".join(f"{name}\t{guid}\n" for name, guid, *_ in sorted(marks) if "@" in name)
     content = {
         "format": 1, "job": job.name, "source": str(job.source), "copy": str(job.target.location), "made": now.isoformat(),

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.job import Job
+from orchestrator.domain.names import make_printable, printable_word
 
 # A name in zfs holds no quote, so one within quotes survives a login.
 _THERE = """\
@@ -152,13 +153,13 @@ def recovery_page(job: Job, made: datetime, content: Mapping[str, Any]) -> str:
         "\n".join(job.target.reach) if job.target.reach else
         f"zpool list {shlex.quote(pool)} >/dev/null 2>&1 || zpool import -N {shlex.quote(pool)}"
     )  # fmt: skip
-    return _PAGE.format(
+    return make_printable(_PAGE.format(
         source=source.path, job=job.name, made=f"{made:%Y-%m-%d %H:%M} UTC", copy=copy.path, reach=reach,
         copy_host=copy.host or "this machine's disk or pool", create=content["create"],
         above="\n".join(content.get("above", ())) or ": # nothing but the pool itself",
         there=there, carry=_CARRY.format(**names), settle=_SETTLE.format(**names), to=to,
         keys=_keys(content["datasets"], source.path),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _far(job: Job) -> str:
@@ -166,8 +167,8 @@ def _far(job: Job) -> str:
     host = job.target.location.host
     if host is None:
         return ""
-    port = f"-p {host.port} " if host.port else ""
-    return f"ssh {port}{f'{host.user}@' if host.user else ''}{host.name}"
+    port = ("-p", str(host.port)) if host.port else ()
+    return shlex.join(("ssh", *port, f"{host.user}@{host.name}" if host.user else host.name))
 
 
 def create_dataset_line(name: str, options: Mapping[str, str]) -> str:
@@ -185,7 +186,7 @@ def _keys(datasets: Mapping[str, Mapping[str, Mapping[str, str]]], source: str) 
     }
     if not roots:
         return "Nothing was encrypted."
-    lines = [f"* `{root}`: a {kind} key, from {place}" for root, (kind, place) in roots.items()]
+    lines = [printable_word(f"* `{root}`: a {kind} key, from {place}") for root, (kind, place) in roots.items()]
     why = (
         "A key in a file has to be there again; another place is given with `zfs load-key -L`. What comes back raw has a key of\n"
         "its own each, at first; with `change-key -i` it shares its parent's again."

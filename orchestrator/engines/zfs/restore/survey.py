@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
+from orchestrator.domain.names import unescape_mount_path
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.source_identity import RESTORED
@@ -152,10 +153,3 @@ def parse_properties(lines: Iterable[bytes], root: Location) -> PropertyListing:
 
 def _value(value: str, received: str, source: str) -> PropertyValue:
     return PropertyValue(value=value, received=None if received == "-" else received, source=source)
-
-
-def unescape_mount_path(text: str) -> str:
-    r"""Decode a field of /proc/mounts, in which blanks are written as octal escapes. Source: fstab(5)."""
-    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, char)
-    return text

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import check_zfs_names
 from orchestrator.domain.place import Location
 from orchestrator.engines.zfs.model import (
     FLAGS,
@@ -150,6 +152,9 @@ class _ListingReader:
         if len(self._here) != 4 or len(self._pool) != 2:
             raise UnreadableListing("the look ended before it said anything")
         user, sudo, mbuffer, version = self._here
+        check_zfs_names(chain(self._above, self._properties, self._snapshots, self._bookmarks))
+        check_zfs_names(one.name for many in self._snapshots.values() for one in many)
+        check_zfs_names(one.name for many in self._bookmarks.values() for one in many)
         return SideListing(
             root=user == "0", sudo=sudo == "sudo", mbuffer=mbuffer == "mbuffer", version=parse_version(version),
             pool_guid=parse_number(self._pool[0]) or 0, health=self._pool[1],
@@ -176,6 +181,9 @@ def parse_number(text: str) -> int | None:
 def make_side(look: SideListing, root: Location) -> SideSurvey:
     """Return the side that a survey found, its datasets by their names below the root. Raises: ValueError."""
     path = root.path
+    for name in look.properties:
+        if not f"{name}/".startswith(f"{path}/"):
+            raise UnreadableListing(f"not at or below {path}: {name!r}")
     datasets = {
         name[len(path) + 1 :]: _dataset(name[len(path) + 1 :], told, look.snapshots.get(name), look.bookmarks.get(name))
         for name, told in look.properties.items()
@@ -321,6 +329,7 @@ def parse_points(lines: Iterable[str]) -> Iterator[tuple[str, datetime]]:
     """Yield (name, creation time) of each snapshot of a listing, in its order. Raises: ValueError."""
     for line in lines:
         name, created = _fields(line, 2)
+        check_zfs_names((name,))
         yield name.partition("@")[2], datetime.fromtimestamp(int(created), UTC)
 
 

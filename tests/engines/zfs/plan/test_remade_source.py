@@ -173,6 +173,9 @@ def test_a_state_that_lasts_keeps_its_first_instant() -> None:
     restored = replace(later, state=SourceState.RESTORED)
     assert next_source_state(str(first), restored) == restored
     assert [parse_source_state(text) for text in ("", "x", "[1]", '["x", "y", "z", "a"]', "7")] == [None] * 5
+    assert [
+        parse_source_state(f'["anew", "{since}", "", ""]') for since in ("2026-11-25", "9999-01-01T00:00+00:00")
+    ] == [None] * 2
 
 
 @pytest.mark.parametrize(

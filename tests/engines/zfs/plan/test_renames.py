@@ -123,6 +123,22 @@ def test_what_lies_below_a_renamed_parent_waits_for_it() -> None:
     assert f"{COPY}/old" not in world.target.nodes
 
 
+def test_a_new_dataset_below_a_renamed_one_waits_with_it() -> None:
+    world = copied("old", follow_renames=True)
+    world.source.create(f"{ROOT}/archive")
+    world.source.snapshot(f"{ROOT}/archive", "one")
+    rename(world, "old", "archive/old")
+    world.source.create(f"{ROOT}/archive/old/fresh")
+    world.source.snapshot(f"{ROOT}/archive/old/fresh", "f")
+    decided = world.decide()
+    assert isinstance(decided, ActionPlan)
+    assert decided.again
+    first = [action for stage in decided.stages for action in stage]
+    assert len([action for action in first if isinstance(action, FullSend)]) == 1
+    assert isinstance(world.run(), ActionPlan)
+    assert all(world.newest_is_there(name) for name in ("archive", "archive/old", "archive/old/fresh"))
+
+
 def test_a_clone_that_was_promoted_is_no_renamed_dataset() -> None:
     world = copied("b")
     (one,) = world.source.nodes[f"{ROOT}/b"].snapshots

@@ -246,3 +246,5 @@ def test_text_of_a_login_is_named_as_what_it_is() -> None:
         parse_survey(said.split(b"\n"))
     with pytest.raises(UnreadableListing, match="not as zfs prints it: 'sh: no such'"):
         parse_survey([b"sh: no such", b"thing"])
+    with pytest.raises(UnreadableListing, match="not as zfs prints it: 'talk'"):
+        parse_survey(f"{HEAD}talk\n".encode().split(b"\n"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.runner.lock_holders import parse_line, parse_waits
+from orchestrator.process.holders import parse_line, parse_waits
 
 STATUS = """Name:\tzfs
 Umask:\t0022

@@ -1,0 +1,47 @@
+"""Sentences and hints of problems: each names the point, the files, and a command."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from orchestrator.domain.problem import Problem, ProblemType, problem_hint, problem_sentence
+
+
+def problem(
+    kind: ProblemType, *paths: str, count: int | None = None, tried: bool = False, point: str = "p1"
+) -> Problem:
+    return Problem(
+        job="photos", place="/backup/photos", kind=kind, point=point, why="rot", paths=paths,
+        count=len(paths) if count is None else count, since=datetime(2026, 11, 25, tzinfo=UTC), tried=tried,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (problem(ProblemType.DAMAGED, "a", "b", "c", "d", "e"), "point p1 is damaged (rot): a, b, c and 2 more"),
+        (problem(ProblemType.DAMAGED, "a\u202eb"), r"point p1 is damaged (rot): a\u202eb"),
+        (problem(ProblemType.DAMAGED, "", count=1), "point p1 is damaged (rot)"),
+        (problem(ProblemType.MANIFEST), "point p1 cannot be verified: rot"),
+        (problem(ProblemType.POINTS_GONE, "p1", "p2", point=""), "2 points vanished from /backup/photos that [keep] did not remove: p1, p2"),
+        (problem(ProblemType.LEFT_OUT, "x"), "1 entry could not be read, so point p1 lacks them: x"),
+    ],
+)  # fmt: skip
+def test_a_problem_is_one_sentence(found: Problem, says: str) -> None:
+    assert problem_sentence(found) == says
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (problem(ProblemType.DAMAGED, count=0), "poolferry verify photos --point p1 reads it again"),
+        (problem(ProblemType.DAMAGED, "a"), "poolferry run photos copies damaged files again from the source"),
+        (problem(ProblemType.DAMAGED, "a", tried=True), "if you can do without them: poolferry points accept photos --point p1"),
+        (problem(ProblemType.MANIFEST, point="p2"), "poolferry run photos makes a new point, and links nothing to this one"),
+        (problem(ProblemType.MANIFEST), "bring p1.manifest.gz back"),
+        (problem(ProblemType.POINTS_GONE, point=""), "if that was meant: poolferry points accept photos"),
+        (problem(ProblemType.LEFT_OUT, "x"), "then poolferry run photos"),
+    ],
+)  # fmt: skip
+def test_a_problem_has_a_hint(found: Problem, says: str) -> None:
+    assert says in problem_hint(found, newest="p2")

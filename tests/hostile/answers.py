@@ -1,0 +1,247 @@
+"""Doors through which answers and files of others come in, each as the program uses it, and real answers that it understands."""
+
+import gzip
+import json
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from orchestrator import compose
+from orchestrator.app.bootstrap import unpack_files
+from orchestrator.disks import detect, filesystem, marker, smart
+from orchestrator.disks import pool as disk_pool
+from orchestrator.domain.answers import understand
+from orchestrator.domain.device import BlockDevice
+from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.rotation import Disk
+from orchestrator.engines.contract.restore import RestoreRequest
+from orchestrator.engines.pool import ENGINE as POOL
+from orchestrator.engines.rsync import ENGINE as RSYNC
+from orchestrator.engines.rsync import parse as rsync_parse
+from orchestrator.engines.sanoid import ENGINE as SANOID
+from orchestrator.engines.zfs import ENGINE as ZFS
+from orchestrator.engines.zfs.model import SnapshotPresent
+from orchestrator.engines.zfs.restore import survey as restore_survey
+from orchestrator.engines.zfs.restore.uid_map import parse_accounts
+from orchestrator.engines.zfs.survey.confirm import confirm_snapshots
+from orchestrator.engines.zfs.survey.resume_token import parse_token
+from orchestrator.process.pipeline import printable_text
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
+from orchestrator.verify.entry import format_plain_line, parse_line, parse_listing, split_records
+from orchestrator.verify.manifest_lookup import parse_lookup, parse_sizes
+from tests.engines.pool import builders as pools
+from tests.engines.rsync import builders as trees
+from tests.engines.sanoid import builders as sanoids
+from tests.engines.zfs import sides
+from tests.engines.zfs.survey_text import HEAD, rows
+
+COMMAND = Command(argv=("look",), effect=Effect.READS, host=Host(name="far"))
+DISK = Disk(name="red", set="offsite", identity="u-1", content="ext4", inside=None, key_file=None, note="")
+DEVICE = BlockDevice(
+    name="sdb1", path="/dev/sdb1", disk="sdb", size=1 << 20, kind="ext4", uuid="u-1", sub="", label="", read_only=False,
+    external=True, serial="", model="", wwn="", case="", parts=(), table="", at=(),
+)  # fmt: skip
+HERE = Path(__file__).parent.parent
+WORDS = (
+    b"[", b"{", b"{}", b"[]", b"null", b"\n", b"\r", b"\t", b"\0", b" ", b"=", b"=end\n", b"|", b"-", b"-1", b"1e999", b"nan", b"inf",
+    b"9" * 10,
+    b"9" * 17,
+    b"9" * 30, b"9" * 5000, b"1_0", b"\xc2\xb2", b"\xff", b"\xe2\x80\xae", b"\\", b"\\#999", b"../", b"//", b"/", b"a@b#c", b"%",
+    b'"job"', b"true", b"pf:", b"pf:>f|", b"=snapshots\n", b"=datasets\n", b"Number of files: ", b"size\t", b"d ", b"p d ",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Target:
+    """A door, and real answers that it understands."""
+
+    name: str
+    read: Callable[[bytes], object]
+    samples: tuple[bytes, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def reader(said: bytes) -> ScriptedExecutor:
+    return ScriptedExecutor([(lambda _: True, scripted_result(said))])
+
+
+def told(parse: Callable[[bytes], object]) -> Callable[[bytes], object]:
+    """A parser behind the door that all looks go through."""
+    return lambda said: understand("program", COMMAND, said, parse)
+
+
+def recorded(folder: str, key: str = "") -> tuple[bytes, ...]:
+    files = sorted((HERE / folder).iterdir())
+    if not key:
+        return tuple(file.read_bytes() for file in files)
+    return tuple(json.dumps(json.loads(file.read_text())[key]).encode() for file in files if key in file.read_text())
+
+
+def manifest(lines: bytes) -> bytes:
+    head = b"# poolferry manifest 1\n# job: a\n# source: /s\n# point: p\n# digest: xxh128\n# created: 2026-03-04T05:06:07+00:00\n"
+    return head + lines + b"# end entries=%d files=1 bytes=3\n" % lines.count(b"\n")
+
+
+LINE = b"xxh128:00ff\tf\t3\t1700000000000000000\t644\t0\t0\t1\t7\ta/b c.txt\n"
+LINK = b"-\tl\t0\t1700000000000000000\t777\t0\t0\t1\t8\tz\t../to\n"
+LISTING = (
+    b"a/b//f\t3\t1700000000.0000000000\t644\t0\t0\t1\t7\t\0" + b"//d\t0\t1700000000.5000000000\t755\t0\t0\t2\t2\t\0"
+)
+LOOK = (
+    HEAD + "=above\nvault\t99\toff\n=snapshots\ntank/photos@a\t1\t1\t1700000000\ntank/photos#kept\t1\t1\n=datasets\n"
+    + rows("tank/photos") + rows("tank/photos/in", receive_resume_token=sides.FIRST) + "=end\n"
+).encode()  # fmt: skip
+DRY_RUN = (
+    b"pf:>f+++++++++|3|a\npf:*deleting|0|b/c\npf:.d..t......|0|./\npf:>f.st......|3|b/d\n\nNumber of files: 3 (reg: 2, dir: 1)\n"
+    b"Total transferred file size: 6 bytes\nLiteral data: 0 bytes\n"
+)
+VERSION = (
+    b'{"version": "3.2.7", "protocol": "31.0", "checksum_list": ["xxh128", "md5"], "compress_list": ["zstd"]}',
+    b"rsync  version 3.1.3  protocol version 31\nChecksum list:\n    xxh128 md5\nCompress list:\n    zstd\n",
+)
+TARGET = (
+    b'd\x001024 4096 500 400\n\0{"format": 1, "job": "photos", "coarse": false}\0u d 3\0h d 8\0l l points/2026-03-04T050607Z\0'
+    b"p d 2026-03-04T050607Z\0p f 2026-03-03T050607Z.manifest.gz\0o d work\0m f 1772600767.5\0"
+)
+DESTINATION = (
+    b'folder\0{"job": "photos", "point": "p", "path": "", "filling": ["a"]}\x003\0/to\0/to/in\n/to/on\n\0one\0two\0'
+)
+KIT = b"=status\n\tNAME  STATE\n\ttank  ONLINE\n\t  /dev/sda1  ONLINE\n=marks\ntank@a\t1\t1\n=users\nann:x:1:1::/:/bin/sh\n=end\n"
+HELD = (
+    b"=user 0\n=pools\ntank\t7\n=bookmarks\ntank/photos#poolferry-x\t1700000000\n=snapshots\n1\t9\t1\ttank/photos@a\n=holds\n"
+    b"tank/photos@a\tpoolferry\tTue Mar  3 05:06 2026\n=end\n"
+)
+POOL_SEEN = b"=datasets\ntank\tfilesystem\t1\t0\t-\t-\n=snapshots\ntank@a\t1\t1700000000\n=mounts\ntank /tank\n=pools\ntank\t1\n\t/dev/sda\n=end\n"
+FINDMNT = b'{"filesystems": [{"source": "/dev/sdb1", "fstype": "ext4", "options": "rw,noatime", "maj:min": "8:17"}]}'
+FAILURE = b'rsync: [sender] send_files failed to open "/a\\#012": Permission denied (13)'
+BASES = b"tank/photos\t99\ntank/photos#x\t-\n"
+SENDABLE = b"vault/copies/photos\t9\t9\nvault/copies/photos@a\t-\t-\n"
+SCRATCH = b"vault/copies/poolferry-try/x\t9\t/m\tphotos@a\t2026-03-04T05:06:07+00:00\n"
+PROPERTIES = (
+    b"=properties\nvault/copies/photos\tmountpoint\t/a\t-\tlocal\n=altroot\n/alt\n=mounts\ntank /\\040a\n=end\n"
+)
+TAKEN = b"1795187460\ntank/photos\n\n1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_monthly\n"
+SAID = b"taking snapshot tank@autosnap_x_hourly\nINFO: pruning tank@a ... \ncould not remove tank@a : 1\ncannot destroy 'tank@a': busy. Run x\n"
+MOVED = b"pf:>f|1|2|00ff|a\\#012b\n"
+SUMS = b"\\00ff  ./a\\nb\n00aa  ./c\n"
+MARKER = b'{"format": 1, "disk": "u", "name": "red", "set": "s", "owner": "o", "host": "h", "generation": 3}'
+MARKED_POOL = b"org.poolferry:disk\tu\norg.poolferry:name\tred\norg.poolferry:generation\t3\n"
+FAR_TREES = trees.job(target=trees.THERE)
+
+
+def survey_trees(said: bytes, **options: Any) -> object:
+    return RSYNC.survey(trees.job(target=trees.THERE, **options), trees.ASKED, reader(said))
+
+
+def survey_restore(said: bytes) -> object:
+    point = RestorePoint(name="p", taken=trees.NOW, tree=trees.ROOT, manifest=None)
+    return RSYNC.survey_restore(FAR_TREES, RestoreRequest(point=point, path=b"", to=Location(path="/to")), reader(said))
+
+
+def survey_datasets(said: bytes, **requested: Any) -> object:
+    return ZFS.survey(sides.job(), replace(sides.ASKED, **requested), reader(said))
+
+
+def confirm(said: bytes) -> object:
+    confirmation = SnapshotPresent(dataset=sides.COPY, snapshot="a", guid=1)
+    confirm_snapshots((confirmation,), reader(said))
+    return confirmation
+
+
+def pins(said: bytes) -> object:
+    return ZFS.survey_pins((sides.job(),), lambda _: reader(said))
+
+
+def look(said: bytes) -> object:
+    """A dry run's lines, as rsync's look reads them."""
+    lines = rsync_parse.DryRunReader()
+    for line in said.split(b"\n"):
+        lines.feed(line)
+    return lines.changes()
+
+
+def every(parse: Callable[[bytes], object], mark: bytes) -> Callable[[bytes], object]:
+    return told(lambda said: [parse(part) for part in said.split(mark)])
+
+
+def use_pool(said: bytes) -> object:
+    return disk_pool.use(DISK, DEVICE, reader(said)), disk_pool._works(DISK, reader(said))
+
+
+def labels(said: bytes) -> object:
+    return disk_pool.parse_label(said), disk_pool.parse_vdev(said)
+
+
+def archive() -> bytes:
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for name in ("a/history.sqlite", "a/configuration/x.toml", "a/kit.json"):
+            entry = tarfile.TarInfo(name)
+            entry.size = 3
+            tar.addfile(entry, BytesIO(b"abc"))
+        link = tarfile.TarInfo("a/link")
+        link.type, link.linkname = tarfile.LNKTYPE, "a/link"
+        tar.addfile(link)
+    return packed.getvalue()
+
+
+TARGETS = (
+    Target("rsync survey", survey_trees, (TARGET, b"d 7 3 \0x\0", DRY_RUN, *VERSION, b"12 a/.~poolferry-partial~/b\0")),
+    Target("rsync survey in lanes", partial(survey_trees, parallel=3), (TARGET, b"a//f\t3\t1\t7\t8\0in//d\t0\t2\t9\t0\0")),
+    Target("rsync look", told(look), (DRY_RUN,)),
+    Target("rsync source", told(rsync_parse.parse_source), (b"d 7 3 \0x\0", b"a\0", b"f\0")),
+    Target("rsync both", told(rsync_parse.split_surveys), (b"d 7 3 \0x\0" + TARGET,)),
+    Target("rsync target", told(lambda said: rsync_parse.parse_target(said, trees.ROOT, mirror=False)), (TARGET,)),
+    Target("rsync mirror", told(lambda said: rsync_parse.parse_target(said, trees.ROOT, mirror=True)), (TARGET,)),
+    Target("rsync half-copied", told(rsync_parse.parse_partial_files), (b"12 a/b\0003 c\0",)),
+    Target("rsync sizes", told(lambda said: rsync_parse.parse_sizes(said, 2)), (b"12\n-\n",)),
+    Target("rsync version", told(rsync_parse.parse_program), VERSION),
+    Target("rsync points", lambda said: RSYNC.points(FAR_TREES, reader(said)), (TARGET,)),
+    Target("rsync restore", survey_restore, (DESTINATION, b"folder\n", b"file\n")),
+    Target("rsync check", lambda said: RSYNC.advise(FAR_TREES, reader(said)), (TARGET, *VERSION)),
+    Target("rsync moved", told(lambda said: list(rsync_parse.parse_moved(said.split(b"\n")))), (MOVED,)),
+    Target("rsync sums", told(lambda said: list(rsync_parse.parse_sums(said.split(b"\n")))), (SUMS,)),
+    Target("rsync meter", lambda said: (meter := rsync_parse.RsyncMeter(), meter.feed(said), meter.moved()), (DRY_RUN, b"\r 99 12% 1MB/s ")),
+    Target("rsync failure", lambda said: RSYNC.explain(trees.failed(printable_text(said))), (FAILURE,)),
+    Target("target.json", lambda said: compose._owner(said, trees.THERE), (b'{"format": 1, "job": "photos", "coarse": false}',)),
+    Target("zfs survey", survey_datasets, (LOOK,)),
+    Target("zfs whole survey", partial(survey_datasets, allowed=frozenset({"aside"})), (LOOK,)),
+    Target("zfs points", lambda said: ZFS.points(sides.job(), reader(said)), (b"tank/photos@a\t1700000000\n",)),
+    Target("zfs confirm", confirm, (b"vault/copies/photos@a\tguid\t1\nvault/copies/photos\tprevsnap\tvault/copies/photos@a\n",)),
+    Target("zfs check", lambda said: ZFS.advise(sides.job(), reader(said)), (LOOK,)),
+    Target("zfs kit", lambda said: ZFS.survey_kit(sides.job(), sides.NOW, reader(said)), (KIT,)),
+    Target("zfs pool", lambda said: ZFS.survey_pool("tank", reader(said)), (POOL_SEEN,)),
+    Target("zfs holds", pins, (HELD,)),
+    Target("zfs bases", lambda said: ZFS.bases(sides.job(), 7, reader(said)), (BASES,)),
+    Target("zfs sendable", lambda said: ZFS.sendable(sides.job(), reader(said)), (SENDABLE,)),
+    Target("zfs scratch", lambda said: ZFS.survey_scratch(sides.job(), reader(said)), (SCRATCH,)),
+    Target("zfs properties", lambda said: restore_survey._properties(sides.COPY, reader(said)), (PROPERTIES,)),
+    Target("zfs accounts", told(parse_accounts), (b"=users\nann:x:1:1::/:/bin/sh\n=groups\nann:x:1:\n",)),
+    Target("zfs token", lambda said: parse_token(said.decode("utf-8", "surrogateescape")), (sides.FIRST.encode(), sides.LATER.encode())),
+    Target("pool survey", lambda said: POOL.survey(pools.job(), pools.ASKED, reader(said)), recorded("engines/pool/recorded")),
+    Target("sanoid survey", lambda said: SANOID.survey(sanoids.job(), sanoids.ASKED, reader(said)), (TAKEN,)),
+    Target("sanoid words", lambda said: SANOID.told(said.decode("utf-8", "surrogateescape")), (SAID,)),
+    Target("sanoid check", lambda said: SANOID.advise(sanoids.job(), reader(said)), (b"sanoid version 2.2.0\n",)),
+    Target("disks here", lambda said: detect.survey_devices(reader(said)), recorded("disks/recorded", "output")),
+    Target("disk signatures", lambda said: detect.signatures("/dev/sdb", 1 << 21, reader(said)), (b'{"signatures": [{"type": "ext4"}]}',)),
+    Target("disk probe", told(detect.parse_probe), (b"DEVNAME=/dev/sdb1\nUUID=u\\ 1\nTYPE=ext4\n",)),
+    Target("disk in use", lambda said: filesystem.use(DISK, DEVICE, reader(said)), (FINDMNT,)),
+    Target("disk's pool", use_pool, (b"7 ONLINE\n", b"0 2097152 linear 8:16 0\n")),
+    Target("disk's labels", told(labels), (b"    pool_guid: 7\n    guid: 8\n    state: 0\n", b"\t  99 ONLINE\n")),
+    Target("disk's marker", marker.parse_marker, (MARKER,)),
+    Target("pool's marker", marker.parse_properties, (MARKED_POOL,)),
+    Target("disk's health", lambda said: smart.ask_health(DEVICE, reader(said)), recorded("disks/recorded")),
+    Target("manifest lines", every(parse_line, b"\n"), (LINE + LINK,)),
+    Target("listing", told(lambda said: [(format_plain_line(each, "x"), parse_listing(each)) for each in split_records((said,))]), (LISTING,)),
+    Target("looked up", told(lambda said: parse_lookup(said, ["/m"], [b"a/b c.txt"])), (b"=0\n" + LINE + b"=end\n",)),
+    Target("sizes there", told(parse_sizes), (b"3\t1700000000.0000000000\t./a\0",)),
+    Target("kit's archive", unpack_files, (archive(), gzip.compress(archive()))),
+)  # fmt: skip

@@ -109,6 +109,11 @@ def parse_instant(text: str) -> datetime:
     return bound_instant(instant)
 
 
+def instant_at(seconds: float) -> datetime:
+    """Return the instant so many seconds after 1970, bounded. Raises: ValueError or OverflowError for what is no number of them."""
+    return bound_instant(datetime.fromtimestamp(seconds, UTC))
+
+
 def bound_instant(instant: datetime) -> datetime:
     """Return the instant, or the nearest one with which can be calculated."""
     return min(max(instant, _FIRST), _LAST)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import IO
 
-from orchestrator.domain.answers import NOT_READ
+from orchestrator.domain.answers import NOT_READ, bound_instant
 from orchestrator.domain.authentication import AuthenticationKey, ManifestTag
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
@@ -192,7 +192,7 @@ def read_manifest(path: str, *, prefix: bytes = b"") -> tuple[ManifestHeader, It
         told, first = _read_heading(lines)
         header = ManifestHeader(
             job=told["job"], source=told["source"], point=told["point"], digest=told["digest"],
-            created=datetime.fromisoformat(told["created"]).astimezone(UTC),
+            created=bound_instant(datetime.fromisoformat(told["created"]).astimezone(UTC)),
             attributes=beginning in (FULL_FORMAT, TAGGED_FULL_FORMAT),
         )  # fmt: skip
     except (*NOT_READ, ManifestDamaged) as error:

@@ -118,7 +118,7 @@ def main(words: list[str]) -> int:
     names = [word.removeprefix("--") for word in words[::2]]
     try:
         work(dict(zip(names, words[1::2], strict=True)), sys.stdout.fileno())
-    except (ManifestDamaged, OSError, ValueError) as error:
+    except (ManifestDamaged, OSError, OverflowError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0

@@ -82,4 +82,7 @@ def parse_instant(text: str, *, end_of_day: bool = True) -> datetime:
         raise ValueError('a time such as "2024-11-03 02:31" (local) or "2024-11-03T01:31:00Z"') from None
     if end_of_day and len(text.strip()) == len("2024-11-03"):
         told = told.replace(hour=23, minute=59, second=59)
-    return told.astimezone(UTC)
+    try:
+        return told.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("a time between the years 1 and 9999") from None

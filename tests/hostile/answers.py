@@ -5,6 +5,7 @@ import json
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -245,3 +246,20 @@ TARGETS = (
     Target("sizes there", told(parse_sizes), (b"3\t1700000000.0000000000\t./a\0",)),
     Target("kit's archive", unpack_files, (archive(), gzip.compress(archive()))),
 )  # fmt: skip
+
+
+def usable(found: object) -> None:
+    """Check that a value can be shown and calculated with."""
+    if isinstance(found, datetime):
+        assert found.astimezone(timezone(timedelta(hours=14))) + timedelta(days=365) > found
+        assert found.astimezone(timezone(timedelta(hours=-12))) - timedelta(days=365) < found
+    elif isinstance(found, dict):
+        usable((*found, *found.values()))
+    elif isinstance(found, tuple | list):
+        for each in found:
+            usable(each)
+    elif hasattr(found, "__dataclass_fields__"):
+        for name in found.__dataclass_fields__:
+            usable(getattr(found, name))
+    elif isinstance(found, str):
+        found.encode("utf-8", "surrogatepass")

@@ -4,7 +4,6 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from orchestrator.history.due_runs import DueRunHistory
 from orchestrator.history.views import HistoryReader
 from tests.ferry import Ended, Ferry
 from tests.history.populated import loosened, populate, readers
+from tests.hostile.answers import usable
 
 TEXTS = (
     "in rotation", "", "\0", b"\xff\xfe", None, 7, 1.5, "[" * 20_000, "[[" * 40 + "]]" * 40, "[1e999]", '["a", 5]', "{}", "null",
@@ -27,23 +27,6 @@ NUMBERS = (
     "many", "", b"7", None, -1, (1 << 63) - 1, -(1 << 63), 253_402_300_799_000_000, 1.5, float("inf"), -1e300,
 )  # fmt: skip
 SOON = 2.0  # seconds of processor time for all readers together
-
-
-def usable(found: object) -> None:
-    """Check that a value can be shown and calculated with."""
-    if isinstance(found, datetime):
-        assert found.astimezone(timezone(timedelta(hours=14))) + timedelta(days=365) > found
-        assert found.astimezone(timezone(timedelta(hours=-12))) - timedelta(days=365) < found
-    elif isinstance(found, dict):
-        usable((*found, *found.values()))
-    elif isinstance(found, tuple | list):
-        for each in found:
-            usable(each)
-    elif hasattr(found, "__dataclass_fields__"):
-        for name in found.__dataclass_fields__:
-            usable(getattr(found, name))
-    elif isinstance(found, str):
-        found.encode("utf-8", "surrogatepass")
 
 
 def failure(read: Callable[[], object]) -> Exception | None:

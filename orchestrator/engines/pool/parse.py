@@ -1,8 +1,8 @@
 """The parser of the survey's output; it returns a `PoolSurvey`."""
 
-from datetime import UTC, datetime
 from itertools import chain
 
+from orchestrator.domain.answers import instant_at
 from orchestrator.domain.names import check_zfs_names, unescape_mount_path
 from orchestrator.domain.place import Location
 from orchestrator.engines.pool import status_json, status_text
@@ -24,7 +24,7 @@ def parse_survey(output: bytes, root: Location) -> PoolSurvey:
     check_zfs_names((status.name, whole.name))
     return PoolSurvey(
         root=root,
-        at=datetime.fromtimestamp(int(head[0]), UTC),
+        at=instant_at(int(head[0])),
         version=version,
         guid=guid,
         status=status,

@@ -1,10 +1,10 @@
 """The parser of `zpool status -j --json-int`, available since OpenZFS 2.3; it returns a `PoolStatus`."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from orchestrator.domain.answers import NOT_READ, parse_json
+from orchestrator.domain.answers import NOT_READ, instant_at, parse_json
 from orchestrator.engines.pool.model import DATA, PoolScan, PoolStatus, Vdev
 from orchestrator.engines.pool.status_text import HEADINGS, UnreadableStatus
 
@@ -107,7 +107,7 @@ def _scan(told: Table | None) -> PoolScan | None:
 
 def _instant(told: Table, name: str) -> datetime | None:
     seconds = _count(told, name)
-    return datetime.fromtimestamp(seconds, UTC) if seconds else None
+    return instant_at(seconds) if seconds else None
 
 
 def _count(told: Table, name: str) -> int:

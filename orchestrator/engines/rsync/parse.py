@@ -7,10 +7,9 @@ decoding loses nothing (41 of 41 hostile names were decoded to the byte, with rs
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from itertools import islice
 
-from orchestrator.domain.answers import NOT_READ, parse_count, parse_json
+from orchestrator.domain.answers import NOT_READ, instant_at, parse_count, parse_json
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME, parse_point_name
@@ -290,7 +289,7 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
         foreign=tuple(name for where, _, name in names if where == "r" and name not in ours),
         free_bytes=space[0],
         free_inodes=space[1],
-        mirrored=datetime.fromtimestamp(float(told["m"]), UTC) if "m" in told else None,
+        mirrored=instant_at(float(told["m"])) if "m" in told else None,
         latest=None if mirror else told.get("l", "").removeprefix("points/") or None,
         open=() if ("o", "f", CANNOT_CLOSE) in names else tuple(opened),
         swapped=_swapped(names, ours - {"latest"}),
@@ -394,8 +393,8 @@ def _litter(names: list[tuple[str, str, str]], points: set[str]) -> tuple[str, .
     orphans = {
         name.split(".")[0]
         for where, kind, name in names
-        if where == "p" and kind == "f" and name.split(".")[0] not in points
-    }
+        if where == "p" and kind == "f" and _is_point(name.split(".")[0])
+    } - points
     return tuple(sorted((trash | orphans) - {"trash"})) or (("trash",) if ("o", "d", "trash") in names else ())
 
 

@@ -1,8 +1,9 @@
 """The parsers of the output of the survey and of sanoid itself → values."""
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 
+from orchestrator.domain.answers import instant_at
 from orchestrator.domain.names import check_zfs_names
 from orchestrator.domain.place import Location
 from orchestrator.engines.sanoid.model import INTERVALS, PREFIX, SanoidReport, SanoidSnapshot, SanoidSurvey
@@ -46,7 +47,7 @@ def _taken(name: str, at: str) -> SanoidSnapshot | None:
 
 
 def _instant(seconds: str) -> datetime:
-    return datetime.fromtimestamp(int(seconds), UTC)
+    return instant_at(int(seconds))
 
 
 def parse_version(text: str) -> tuple[int, ...] | None:

@@ -6,6 +6,7 @@ Only datasets in that place with our mark are ever destroyed.
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from orchestrator.domain.answers import bound_instant
 from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
@@ -118,8 +119,8 @@ def parse_scratch(lines: Iterable[str], place: Location) -> Iterator[ScratchClon
 
 def _time(text: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(text).astimezone(UTC)
-    except ValueError:
+        return bound_instant(datetime.fromisoformat(text).astimezone(UTC))
+    except (ValueError, OverflowError):
         return None
 
 

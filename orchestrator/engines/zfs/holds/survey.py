@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain
 
+from orchestrator.domain.answers import instant_at
 from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import check_zfs_names
@@ -159,7 +160,7 @@ def _holds(
 def _time(text: str) -> datetime | None:
     """Parse seconds since 1970, or a time of the remote machine's clock, which is requested in UTC."""
     if text.isdigit():
-        return datetime.fromtimestamp(int(text), UTC)
+        return instant_at(int(text))
     try:
         return datetime.strptime(text.strip(), "%a %b %d %H:%M %Y").replace(tzinfo=UTC)
     except ValueError:

@@ -1,9 +1,10 @@
 """Surveys of a pool that will be destroyed, and of its data on copies, all by guid."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 
+from orchestrator.domain.answers import instant_at
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.evacuation import PoolContents, PoolDataset
 from orchestrator.domain.fast_dataclass import replace
@@ -51,7 +52,7 @@ def parse_pool(pool: str, text: str) -> PoolContents:
             whole, guid, creation = line.split("\t")
             dataset, _, mark = whole.partition("@")
             snapshots.setdefault(dataset, []).append((mark, int(guid)))
-            taken[int(guid)] = datetime.fromtimestamp(int(creation), UTC)
+            taken[int(guid)] = instant_at(int(creation))
         elif part == "=mounts":
             what, _, at = line.partition(" ")
             mounts.append((unescape_mount_path(what), unescape_mount_path(at)))

@@ -5,9 +5,10 @@ other may be compressed by the target, so its size there cannot be known before.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 
+from orchestrator.domain.answers import instant_at
 from orchestrator.domain.errors import OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
@@ -163,7 +164,7 @@ def parse_space(text: bytes, near: str) -> TargetSpace:
         if not mark:
             told[first] = fields[0]
             continue
-        txg, taken = int(fields[0]), datetime.fromtimestamp(int(fields[1]), UTC)
+        txg, taken = int(fields[0]), instant_at(int(fields[1]))
         names.setdefault(name, (txg, taken))
         newest[dataset] = max(newest.get(dataset, (0, "")), (txg, name))
     last = {name for _, name in newest.values()}

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 
+from orchestrator.domain.answers import instant_at
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import check_zfs_names
 from orchestrator.domain.place import Location
@@ -144,7 +145,7 @@ class _ListingReader:
             kept = Bookmark(name=mark, guid=int(guid), createtxg=int(createtxg))
             self._bookmarks.setdefault(dataset, []).append(kept)
         if created and at:
-            self._created[int(guid)] = datetime.fromtimestamp(int(created[0]), UTC)
+            self._created[int(guid)] = instant_at(int(created[0]))
 
     def look(self) -> SideListing:
         if self._before:
@@ -330,7 +331,7 @@ def parse_points(lines: Iterable[str]) -> Iterator[tuple[str, datetime]]:
     for line in lines:
         name, created = _fields(line, 2)
         check_zfs_names((name,))
-        yield name.partition("@")[2], datetime.fromtimestamp(int(created), UTC)
+        yield name.partition("@")[2], instant_at(int(created))
 
 
 def parse_property_listing(lines: Iterable[bytes]) -> dict[tuple[str, str], str]:

@@ -11,7 +11,7 @@ from orchestrator.planners.health import JobState
 from orchestrator.planners.identify_disk import LOOK_ALIKE_HINT
 from orchestrator.planners.notifications import CopyStatus
 from orchestrator.planners.rotation import SetHealth, SetMember, choose_disk, describe_request, judge_set
-from orchestrator.runner.disk.state import jobs_of_set, survey_set_members
+from orchestrator.runner.disk.state import is_disk_awaited, jobs_of_set, survey_set_members
 
 SLOW = "another port or cable may be faster; `poolferry disks show` lists its visits"
 
@@ -41,7 +41,9 @@ def _of_set(
         return
     own, local = survey_set_members(rotation, users, views), now.astimezone()
     health = judge_set(rotation, own, local)
-    disk_request = describe_request(rotation, choose_disk(rotation, own, local), health, local)
+    chosen = choose_disk(rotation, own, local)
+    waits = is_disk_awaited(users, views, chosen.visited)
+    disk_request = describe_request(rotation, chosen, health, local, waits=waits)
     last = lasting_run(next(iter(views.runs(told[0].name, 1)), None), told[0], views)
     run = last.id if last else None
     if rotation.fresh_within is not None and own:

@@ -34,7 +34,7 @@ from orchestrator.planners.rotation import (
 from orchestrator.process.executor import Writer
 from orchestrator.runner.disk.lease import find_lease, hold_disk, is_attached
 from orchestrator.runner.disk.released import is_released, released_hint, released_sentence
-from orchestrator.runner.disk.state import job_on_disk, jobs_of_set, survey_set_members
+from orchestrator.runner.disk.state import is_disk_awaited, job_on_disk, jobs_of_set, survey_set_members
 from orchestrator.runner.disk.visit import AttachedDisk, BudgetReader, VisitContext, begin_visit, survey_disks
 from orchestrator.views.visits import SetStatus
 
@@ -76,16 +76,22 @@ def survey_set(
     *,
     now: datetime,
     here: Iterable[str] | None = None,
+    waits: bool = False,
 ) -> SetStatus:
-    """Return the state of a set at `now`. `here`: names of plugged-in disks; by default from udev's links."""
+    """Return the state of a set at `now`. `here`: names of plugged-in disks; by default from udev's links.
+
+    `waits`: a run that nobody has recorded yet waits for a disk.
+    """
     local, here = now.astimezone(), find_plugged_in(rotation) if here is None else tuple(here)
-    own = survey_set_members(rotation, jobs_of_set(rotation, jobs), views, here)
+    users = jobs_of_set(rotation, jobs)
+    own = survey_set_members(rotation, users, views, here)
     disk_request, health = choose_disk(rotation, own, local), judge_set(rotation, own, local)
+    waits = waits or is_disk_awaited(users, views, disk_request.visited)
     return SetStatus(
         rotation=rotation,
         disk_request=disk_request,
         health=health,
-        request=describe_request(rotation, disk_request, health, local, here),
+        request=describe_request(rotation, disk_request, health, local, here, waits=waits),
     )
 
 
@@ -137,11 +143,11 @@ class PluggedInDisks:
         ]
         return tuple(sorted(here, key=lambda each: turn.index(each.disk.name) if each.disk else 0))
 
-    def standing(self, rotation: RotationSet) -> SetStatus:
-        """Return the state of the set with the plugged-in disks."""
+    def standing(self, rotation: RotationSet, *, waits: bool = False) -> SetStatus:
+        """Return the state of the set with the plugged-in disks. `waits`: a run of it waits for one."""
         here = self._here()
         views = self.visit_context.history.views
-        return survey_set(rotation, self.known.jobs, views, now=compose.now(), here=here)
+        return survey_set(rotation, self.known.jobs, views, now=compose.now(), here=here, waits=waits)
 
     def _here(self) -> tuple[str, ...]:
         return tuple(each.disk.name for each in self.found if each.disk and each.state is not DeviceState.HELD)
@@ -201,7 +207,7 @@ class PluggedInDisks:
         own = {disk.name for disk in rotation.disks}
         bad = [f"{each.says}; {each.hint}" for each in self.strangers() if each.disk and each.disk.name in own]
         told = [*bad, *self.kept(rotation)] or [f"no disk of the set {rotation.name} is here"]
-        return NotNow("; ".join(told), hint=self.standing(rotation).request)
+        return NotNow("; ".join(told), hint=self.standing(rotation, waits=True).request)
 
 
 class DiskInPlace:

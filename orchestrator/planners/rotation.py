@@ -206,9 +206,18 @@ def _all_here(rotation: RotationSet, active: Sequence[SetMember]) -> str:
 
 
 def describe_request(
-    rotation: RotationSet, disk_request: DiskRequest, health: SetHealth, now: datetime, here: Collection[str] = ()
+    rotation: RotationSet,
+    disk_request: DiskRequest,
+    health: SetHealth,
+    now: datetime,
+    here: Collection[str] = (),
+    *,
+    waits: bool = False,
 ) -> str:
-    """Return the sentence that asks a person for a disk, with the reason. `here`: names of plugged-in disks."""
+    """Return the sentence that asks a person for a disk, with the reason. `here`: names of plugged-in disks.
+
+    `waits`: a run waits for a disk, so one is needed, however short ago the last visit was.
+    """
     if disk_request.disk is None:
         return f"The set {rotation.name} requests no disk: {disk_request.why}."
     others = [disk.name for disk in disk_request.others]
@@ -216,7 +225,7 @@ def describe_request(
     age = f"{show_duration((now - health.newest).total_seconds())} old" if health.newest else "never made"
     limit = f" (limit {show_duration(rotation.fresh_within)})" if rotation.fresh_within else ""
     please = "Please plug in disk" if disk_request.disk.name not in here else "Requested, and plugged in, is disk"
-    if disk_request.visited is not None and timedelta(0) <= now - disk_request.visited < JUST_NOW:
+    if not waits and disk_request.visited is not None and timedelta(0) <= now - disk_request.visited < JUST_NOW:
         ago = show_duration((now - disk_request.visited).total_seconds())
         please = f"No disk is needed now: the last visit ended {ago} ago. The next one is disk"
     return (

@@ -173,7 +173,9 @@ def test_41_a_disk_that_nobody_takes_away_is_told_of_and_used_again(drawer: UsbD
     found = drawer.machine.poolferry("disks").text
     assert "The next one is disk red" in found, found
     assert "still plugged in" not in found
-    assert drawer.ferry("run", "photos", code=75)["outcome"] == "waiting"
+    waits = drawer.ferry("run", "photos", code=75)
+    assert (waits["outcome"], waits["hint"].startswith("Please plug in disk red")) == ("waiting", True), waits
+    assert "Please plug in disk red" in drawer.machine.poolferry("disks").text, "the run that waits needs it"
 
 
 @pytest.mark.long

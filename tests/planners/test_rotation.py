@@ -143,6 +143,10 @@ def test_a_disk_that_was_just_visited_is_not_asked_for() -> None:
         members = [member("a", 0, visited=NOW - timedelta(seconds=seconds))]
         told = describe_request(declared, choose_disk(declared, members, NOW), judge_set(declared, members, NOW), NOW)
         assert told.startswith(begins), told
+    members = [member("a", 0, visited=NOW - timedelta(seconds=30))]
+    chosen, health = choose_disk(declared, members, NOW), judge_set(declared, members, NOW)
+    told = describe_request(declared, chosen, health, NOW, waits=True)
+    assert told.startswith("Please plug in disk a: its copy is the oldest."), "a run waits for it"
 
 
 def test_places_that_visits_note_are_told_in_words() -> None:

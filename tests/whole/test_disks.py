@@ -56,6 +56,23 @@ def test_two_disks_take_turns_each_with_its_own_points(drawer: LoopDisks) -> Non
     assert visit["runs"][0]["moved_bytes"] < 1000, "what was on the disk already is not copied again"
 
 
+def test_a_disk_is_asked_for_while_a_run_waits_for_it_and_not_right_after_its_visit(drawer: LoopDisks) -> None:
+    drawer.enrolled("red")
+    drawer.pull("red")
+    drawer.plug("red")
+    assert drawer.scan()["visits"]["red"]["ending"] == "done"
+    drawer.pull("red")
+    assert "No disk is needed now: the last visit ended" in drawer.run("disks").out
+    waits = drawer.run("run", "photos", "--json")
+    asks = f"Please plug in disk {drawer.full('red')}: its copy is the oldest."
+    assert (waits.code, waits.value["hint"].startswith(asks)) == (75, True), waits
+    assert asks in drawer.run("disks").out
+    drawer.plug("red")
+    assert drawer.scan()["visits"]["red"]["ending"] == "done"
+    drawer.pull("red")
+    assert "No disk is needed now: the last visit ended" in drawer.run("disks").out
+
+
 def test_all_jobs_of_the_set_run_in_one_visit_and_a_second_has_nothing_to_do(drawer: LoopDisks) -> None:
     drawer.job("mail")
     drawer.enrolled("red")

@@ -10,6 +10,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX, Disk, DiskRecord, DiskState, DiskVisit, RotationSet
+from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import show_duration
 from orchestrator.history.views import HistoryReader
 from orchestrator.planners.identify_disk import VisitOutcome
@@ -103,6 +104,12 @@ def survey_set_members(
             )
         )  # fmt: skip
     return tuple(found)
+
+
+def is_disk_awaited(jobs: Iterable[Job], views: HistoryReader, since: datetime | None) -> bool:
+    """Return True when the newest run of one of these jobs, begun after `since`, waits for a disk. None: nobody asks."""
+    newest = () if since is None else (run for job in jobs for run in views.runs(job.name, 1))
+    return since is not None and any(run.outcome is Outcome.WAITING and run.begun_at >= since for run in newest)
 
 
 def _visited(last: DiskVisit | None) -> datetime | None:

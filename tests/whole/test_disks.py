@@ -112,6 +112,9 @@ def turned_away(drawer: LoopDisks, state: str, says: str) -> None:
     ended = drawer.run("run", "photos", "--json")
     assert (ended.code, ended.value["outcome"]) == (75, "waiting")
     assert says in ended.value["why"]
+    refused = drawer.run("disks", "show", drawer.full("red"), "--json").value["history"]
+    assert [says in each["why"] for each in refused if each["outcome"] == "refused"] == [True], "once, for the channels"
+    assert says in drawer.run("disks").out
 
 
 def test_an_older_copy_of_a_disk_is_turned_away(drawer: LoopDisks) -> None:

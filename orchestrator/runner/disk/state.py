@@ -59,7 +59,13 @@ def reach_commands(disk: Disk) -> tuple[str, ...]:
         key = f" --key-file {shlex.quote(disk.key_file)}" if disk.key_file else ""
         lines.append(f"[ -e /dev/mapper/{name} ] || cryptsetup open{key} /dev/disk/by-uuid/{disk.identity} {name}")
     if disk.content == "zfs":
-        return (*lines, f"zpool list {name} >/dev/null 2>&1 || zpool import -N {name}")
+        lines.append(f"zpool list {name} >/dev/null 2>&1 || zpool import -N {name}")
+        if (
+            disk.inside is None and disk.key_file
+        ):  # the pool's own encryption: what lies in it cannot be sent without its key
+            key = shlex.quote(f"file://{disk.key_file}")
+            lines.append(f'[ "$(zfs get -Ho value keystatus {name})" != unavailable ] || zfs load-key -L {key} {name}')
+        return tuple(lines)
     device = f"UUID={disk.inside or disk.identity}"
     folder = f"{MOUNT_ROOT}/{disk.name}"
     return (*lines, f"mkdir -p {folder}", f"mountpoint -q {folder} || mount -o ro {device} {folder}")

@@ -382,8 +382,8 @@ def begin_visit(
             verified = verify_identity(disk, found.device, marker, known, visit_context.owner, key=key, tagged=tagged)
             if verified.state is not DeviceState.READY or marker is None:
                 medium.detach(disk, visit_context.writer)
-                if verified.state is DeviceState.LOOK_ALIKE and known is not None:
-                    _note_look_alike(known, verified.says, visit_context)
+                if known is not None:
+                    _note_refused(known, verified.says, visit_context)
                 return _refused(disk, verified.state, verified.says, verified.hint)
             health = ask_health(
                 found.device, visit_context.writer
@@ -424,9 +424,12 @@ def _refuse_held(disk: Disk, visit_context: VisitContext, *, reuse: bool) -> Non
     forget_released(disk, visit_context.state)
 
 
-def _note_look_alike(known: DiskRecord, says: str, visit_context: VisitContext) -> None:
-    """Record the visit of a disk that only looks like ours, so that `disks` and the channels name it until ours comes."""
+def _note_refused(known: DiskRecord, says: str, visit_context: VisitContext) -> None:
+    """Record the visit of a disk that is not the one it looks like, so that `disks` and the channels name it until ours comes."""
     book = visit_context.history.disks
+    last = book.last_visits().get(known.disk)
+    if last is not None and (last.outcome, last.why) == (VisitOutcome.REFUSED, says):
+        return  # as each try of each job would find it
     number = book.begin_visit(known.disk, visit_context.clock())
     book.visit_ended(number, jobs=[], outcome=VisitOutcome.REFUSED, why=says, released=None, safe=False)
 

@@ -297,6 +297,41 @@ def test_the_page_of_the_kit_brings_everything_back_by_hand(master: Machine) -> 
     assert master.poolferry("run", "photos", "--json").json["outcome"] == "nothing-to-do"
 
 
+@BOTH
+@pytest.mark.long
+def test_what_no_stream_brings_is_listed_with_the_command_that_makes_it_again(master: Machine) -> None:
+    """Rights, holds and bookmarks of users, on datasets above and below each other; each command as it stands, and the list is empty."""
+    master.pool("tank", "300M")
+    master.pool("vault", "300M")
+    master.sh("""set -e; useradd anna; zfs create vault/copies; zfs create tank/photos; zfs create -o quota=90M 'tank/photos/a b'
+        zfs create 'tank/photos/a b/c'; zfs snapshot -r tank/photos@a; zfs bookmark tank/photos@a tank/photos#mine
+        zfs hold keep 'tank/photos/a b@a'; zfs hold other tank/photos@a; zfs allow anna send tank
+        zfs allow -l anna snapshot,hold tank/photos; zfs allow -s @simple create,mount 'tank/photos/a b'
+        zfs allow -d -g users @simple 'tank/photos/a b'; zfs allow -c destroy 'tank/photos/a b/c'; zfs allow everyone userprop tank/photos""")
+    master.job("photos", JOB, targets=PLACE)
+    assert master.poolferry("run", "photos", "--json").code == 0
+    listing = """for d in tank/photos 'tank/photos/a b' 'tank/photos/a b/c'; do zfs allow "$d" | grep -v ' on tank -'; done
+        zfs holds -rH tank/photos | cut -f 1,2 | grep -v poolferry; zfs list -Hr -t bookmark -o name,guid tank | grep -v poolferry"""
+    before = master.sh(listing).text
+    assert before.count("simple") >= 3, before
+    rebuild(master)
+    ended = restore(master)
+    assert ended["outcome"] == "done", ended
+    commands = [
+        line.partition(": ")[2].partition(": ")[2]
+        for line in ended["warnings"]
+        if "not delegated" in line or "not there" in line
+    ]
+    assert len(commands) == 8, ended["warnings"]
+    assert not [line for line in commands if not line.startswith("zfs ")]
+    for line in commands:
+        master.sh(line)
+    master.sh("zfs allow anna send tank")  # what was set above the source is none of it
+    assert master.sh(listing).text == before
+    again = restore(master)
+    assert not [line for line in again["warnings"] if "not delegated" in line or "not there" in line], again
+
+
 @pytest.mark.long
 def test_a_point_is_tried_written_and_dropped(master: Machine) -> None:
     set_up(master)

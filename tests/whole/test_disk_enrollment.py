@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.daemon.daemon_world import daemon
 from tests.whole.loop_disks import LoopDisks, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing() or "none")
@@ -24,6 +25,17 @@ def test_the_page_s_example_works_from_its_first_disk_on(drawer: LoopDisks) -> N
             assert ended.code == 0, ended
         ended = drawer.run("disks", "scan", drawer.full(name))
         assert (ended.code, f"SAFE TO REMOVE: {drawer.full(name)}" in ended.out) == (0, True), ended
+
+
+def test_the_daemon_takes_in_a_new_disk_by_itself(drawer: LoopDisks) -> None:
+    """Nobody sends it a signal: enroll does, and says so."""
+    with daemon(drawer.ferry) as clock:
+        clock.says("read ")
+        device = drawer.blank("red")
+        words = ("disks", "enroll", device, "--set", "offsite", "--name", drawer.full("red"), "--inner", "--json")
+        ended = drawer.run(*words)
+        assert (ended.code, ended.value["daemon"]) == (0, clock.process.pid), ended
+        clock.says("read ", times=2)
 
 
 def test_nothing_is_erased_for_a_configuration_that_would_be_wrong(drawer: LoopDisks) -> None:

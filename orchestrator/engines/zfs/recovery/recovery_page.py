@@ -58,7 +58,15 @@ while IFS=$tab read -r dataset type origin encryption root; do
 done </tmp/copies
 """
 _SETTLE = """\
-# What no stream brings of encrypted copies.
+zfs list -H -r -o name -t filesystem "$to" >/tmp/names
+while IFS= read -r name; do
+  zfs inherit -S quota "$name"; zfs inherit -S refquota "$name"
+done </tmp/names
+zfs list -H -r -o name -t filesystem,volume "$to" >/tmp/names
+while IFS= read -r name; do
+  zfs inherit -S reservation "$name"; zfs inherit -S refreservation "$name"
+done </tmp/names
+# What no stream brings of encrypted copies, after what it brings of the others.
 while IFS=$tab read -r dataset type origin encryption root; do
   [ "$encryption" != off ] || continue
   name=$to${{dataset#"$copy"}}
@@ -71,14 +79,6 @@ while IFS=$tab read -r dataset type origin encryption root; do
     esac
   done </tmp/values
 done </tmp/copies
-zfs list -H -r -o name -t filesystem "$to" >/tmp/names
-while IFS= read -r name; do
-  zfs inherit -S quota "$name"; zfs inherit -S refquota "$name"
-done </tmp/names
-zfs list -H -r -o name -t filesystem,volume "$to" >/tmp/names
-while IFS= read -r name; do
-  zfs inherit -S reservation "$name"; zfs inherit -S refreservation "$name"
-done </tmp/names
 """
 _PAGE = """\
 # How to bring {source} back

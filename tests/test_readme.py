@@ -1,77 +1,116 @@
-"""The README's tour is run: each `$` line of its console blocks, in order, and what it prints must be what is shown.
+"""Type the commands of README.md and of the tour into a shell: each `$` line, in order, and what comes must be what is shown.
 
-Numbers, times and durations may differ. `WRITE_README=1 pytest tests/test_readme.py` writes the output anew.
+A block of commands alone shows nothing: there each must end well. Numbers, times and durations may differ.
+`WRITE_README=1 pytest tests/test_readme.py` writes the output of the tour anew.
 """
 
 import os
 import re
-import subprocess
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from tests.tour import CHECKOUT, README, shape, written_into
+from orchestrator.cli.terminal.root import root
+from tests.tour import (
+    CHECKOUT,
+    README,
+    TOUR,
+    clean_environment,
+    commands_of,
+    console_blocks,
+    run_in_one_shell,
+    shape,
+    written_into,
+)
 
-TOUR = "/tmp/tour"
-_BLOCK = re.compile(r"^```console\n(\$ .*?)^```$", re.MULTILINE | re.DOTALL)  # as # needs datasets: tests/lab has those
+PAGES = [
+    *CHECKOUT.glob("*.md"),
+    *(page for folder in ("jobs", "hooks", "systemd", "orchestrator") for page in (CHECKOUT / folder).glob("*.md")),
+]
+_MOST_WORDS = 2000
 
 
 @pytest.fixture
-def short_path() -> Iterator[Path]:
-    """A folder with a short name, so that no column is cut."""
+def checkout() -> Iterator[Path]:
+    """A folder with a short name, so that no column is cut, in which `.venv/bin/poolferry` is the command, as in a checkout."""
     with tempfile.TemporaryDirectory(prefix="tour", dir="/tmp") as folder:
+        executable = Path(folder) / ".venv/bin/poolferry"
+        executable.parent.mkdir(parents=True)
+        executable.write_text(f'#!/bin/sh\nPYTHONPATH={CHECKOUT} exec {sys.executable} -m orchestrator "$@"\n')
+        executable.chmod(0o755)
         yield Path(folder)
 
 
 @pytest.mark.slow
-def test_the_tour_prints_what_the_readme_shows(short_path: Path) -> None:
-    text = README.read_text()
-    blocks = list(_BLOCK.finditer(text))
-    assert blocks, "the README has no console block"
-    written = _tour([block[1] for block in blocks], short_path)
+@pytest.mark.parametrize(("page", "place"), [(README, "/tmp/first"), (TOUR, "/tmp/tour")], ids=["README", "tour"])
+def test_what_a_page_shows_is_what_comes(checkout: Path, page: Path, place: str) -> None:
+    text = page.read_text()
+    blocks = console_blocks(page, "$")
+    commands = [commands_of(block[1], "$") for block in blocks]
+    typed = [command.replace(place, str(checkout)) for each in commands for command in each]
+    came = run_in_one_shell(typed, cwd=checkout, environment=clean_environment())
+    assert len(came) == len(typed), came[-1:]
+    results = iter(came)
+    written = []
+    for block, each in zip(blocks, commands, strict=True):
+        pairs = [(command, *next(results)) for command in each]
+        if block[1].count("\n") == len(each):  # it shows no output
+            assert [pair for pair in pairs if pair[2]] == []
+            written.append(block[1])
+        else:
+            written.append("".join(f"$ {command}\n{said.replace(str(checkout), place)}" for command, said, _ in pairs))
     if os.environ.get("WRITE_README"):
-        README.write_text(written_into(text, blocks, written))
+        page.write_text(written_into(text, blocks, written))
         return
-    for block, came in zip(blocks, written, strict=True):
-        assert shape(came) == shape(block[1])
+    for block, now in zip(blocks, written, strict=True):
+        assert shape(now) == shape(block[1])
 
 
-def _tour(blocks: list[str], folder: Path) -> list[str]:
-    """Return what each block's commands print, with the commands."""
-    (folder / "bin").mkdir()
-    executable = folder / "bin/poolferry"
-    executable.write_text(f'#!/bin/sh\nPYTHONPATH={CHECKOUT} exec {sys.executable} -m orchestrator "$@"\n')
-    executable.chmod(0o755)
-    environment = os.environ | {
-        "PATH": f"{folder}/bin:{os.environ['PATH']}",
-        "COLUMNS": "200",
-        "TZ": "UTC",
-        "LC_ALL": "C.UTF-8",
-    }
-    environment |= {"POOLFERRY_CONFIG": f"{folder}/etc", "POOLFERRY_STATE": f"{folder}/var"}
-    return ["".join(_run(command, folder, environment) for command in _commands(block)) for block in blocks]
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text().split()) <= _MOST_WORDS
 
 
-def _commands(block: str) -> Iterator[str]:
-    """The lines after `$`."""
-    return (line[2:] for line in block.splitlines() if line.startswith("$ "))
+def _shown_commands(page: Path) -> Iterator[str]:
+    """The commands of ours in the blocks for a shell, and between backticks, of a page."""
+    text = page.read_text()
+    for block in re.findall(r"^```(?:sh|console)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            typed = re.sub(r"^[$#] ", "", line).partition("   #")[0]
+            yield from re.findall(
+                r"(?:^|[|;&] *)(?:sudo )?(?:\S*/)?poolferry ((?:[^|;&<>'\"]|'[^']*'|\"[^\"]*\")*)", typed
+            )
+    for found in re.findall(r"`(?:sudo )?poolferry (?!on \S+:)([^`]*)`", text):  # "poolferry on nas:" begins a notice
+        yield found.replace("\n", " ")
 
 
-def _run(command: str, folder: Path, environment: dict[str, str]) -> str:
-    real = command.replace(TOUR, str(folder))
-    done = subprocess.run(
-        ["sh", "-c", real],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        cwd=folder,
-    )
-    return f"$ {command}\n" + done.stdout.replace(str(folder), TOUR)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_every_command_that_a_page_names_exists_with_its_options(page: Path) -> None:
+    for shown in _shown_commands(page):
+        command: click.Command = root
+        words = [word for word in shlex.split(shown, comments=True) if word not in ("…", "[…]")]
+        options = {"--json", "--verbose", "-v", "--quiet", "-q", "--config", "--state", "--help", "-h", "--version"}
+        while (
+            words
+            and isinstance(command, click.Group)
+            and (found := command.get_command(click.Context(command), words[0]))
+        ):
+            command, words = found, words[1:]
+        assert not (isinstance(command, click.Group) and words and re.fullmatch(r"[a-z][a-z-]+", words[0])), (
+            f"no such command: {shown}"
+        )
+        known = options | {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+        assert [word for word in words if word.startswith("--") and word.split("=")[0] not in known] == [], shown
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]*)#?[^)]*\)", page.read_text()):
+        assert (page.parent / target).exists(), target
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,56 @@
-"""README.md as what was printed: without what differs from one time to the next, and with what came now written into it."""
+"""Pages as what was printed: their commands run in one shell, what came without what differs from time to time, and written into them."""
 
+import os
 import re
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parent.parent
 README = CHECKOUT / "README.md"
+TOUR = CHECKOUT / "jobs/tour.md"
+DATASETS = CHECKOUT / "jobs/datasets.md"
 _TIME = re.compile(
     r"\b(?:today|yesterday|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)) \d\d:\d\d|\d{4}-\d\d-\d\dT\d{6}Z?|\d{4}-\d\d-\d\d(?: \d\d:\d\d)?"
 )
 _AMOUNT = re.compile(r"\d+(?:\.\d+)?(?: (?:min|[smhd]|B|[KMG]iB)(?: \d+ (?:min|[sh]))?)?(?![\w-])")
+_MARK = "\x01"
+
+
+def console_blocks(page: Path, prompt: str) -> list[re.Match[str]]:
+    """The console blocks of a page whose first line has that prompt; the first group is their text."""
+    return list(
+        re.finditer(rf"^```console\n({re.escape(prompt)} .*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    )
+
+
+def commands_of(block: str, prompt: str) -> list[str]:
+    """The commands of a block."""
+    return [line[len(prompt) + 1 :] for line in block.splitlines() if line.startswith(f"{prompt} ")]
+
+
+def run_in_one_shell(commands: Sequence[str], *, cwd: Path, environment: dict[str, str]) -> list[tuple[str, int]]:
+    """Return each command's output and exit status; all are typed into one shell, as a reader does."""
+    typed = "".join(f"{command}\nprintf '{_MARK}%s{_MARK}' $?\n" for command in commands)
+    script = cwd / "typed.sh"
+    script.write_text(f"exec 2>&1\n{typed}")
+    done = subprocess.run(
+        ["sh", str(script)],
+        env=environment,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    parts = done.stdout.split(_MARK)
+    return [(text, int(status)) for text, status in zip(parts[::2], parts[1::2], strict=False)]
+
+
+def clean_environment() -> dict[str, str]:
+    """An environment in which nobody has set poolferry up yet."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith("POOLFERRY_")}
+    return known | {"COLUMNS": "200", "TZ": "UTC", "LC_ALL": "C.UTF-8"}
 
 
 def written_into(text: str, blocks: list[re.Match[str]], written: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""The README's dataset tour is run on real pools: each `#` line of its console blocks, in order, as root.
+"""The tour of jobs/datasets.md is run on real pools: each `#` line of its console blocks, in order, as root.
 
 Numbers, times, names of our bookmarks and the lines of progress may differ. `WRITE_README=1` writes the output anew.
 """
@@ -9,9 +9,8 @@ import re
 import pytest
 
 from tests.lab.common import Machine
-from tests.tour import README, shape, written_into
+from tests.tour import DATASETS, commands_of, console_blocks, shape, written_into
 
-_BLOCK = re.compile(r"^```console\n(# .*?)^```$", re.MULTILINE | re.DOTALL)
 _JOB = """\
 engine = "zfs"
 source = "tank/photos"
@@ -30,24 +29,20 @@ _GUID = re.compile(r"poolferry_[0-9a-f_]+|autosnap_[0-9:_-]+_daily|\d{16,20}")
 
 
 @pytest.mark.timeout(600)
-def test_the_tour_prints_what_the_readme_shows(master: Machine) -> None:
+def test_the_tour_prints_what_the_page_shows(master: Machine) -> None:
     master.pool("tank", "1G")
     master.pool("vault", "1G")
     master.sh("zfs create tank/photos && zfs create vault/replicas && seq 300000 > /tank/photos/2026.jpg")
     master.job("photos", _JOB, targets='[place.vault]\ndataset = "vault/replicas"\n')
-    text = README.read_text()
-    blocks = list(_BLOCK.finditer(text))
+    text = DATASETS.read_text()
+    blocks = console_blocks(DATASETS, "#")
     assert blocks
-    written = ["".join(_run(command, master) for command in _commands(block[1])) for block in blocks]
+    written = ["".join(_run(command, master) for command in commands_of(block[1], "#")) for block in blocks]
     if os.environ.get("WRITE_README"):
-        README.write_text(written_into(text, blocks, written))
+        DATASETS.write_text(written_into(text, blocks, written))
         return
     for block, came in zip(blocks, written, strict=True):
         assert _settled(came) == _settled(block[1])
-
-
-def _commands(block: str) -> list[str]:
-    return [line[2:] for line in block.splitlines() if line.startswith("# ")]
 
 
 def _run(command: str, machine: Machine) -> str:

@@ -1,7 +1,7 @@
 """Commands of the scripts that survey, prepare and publish trees, here or on a host.
 
 Each script gets its values as arguments and runs with `sh`, which every Debian has; one call is one round trip over ssh. The
-README's chapter on rsync says what the scripts in `scripts/` may do inside a tree.
+jobs/guarantees.md says what the scripts in `scripts/` may do inside a tree.
 """
 
 import functools

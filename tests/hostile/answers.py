@@ -1,9 +1,10 @@
 """Doors through which answers and files of others come in, each as the program uses it, and real answers that it understands."""
 
+import contextlib
 import gzip
 import json
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from functools import partial
@@ -13,14 +14,24 @@ from typing import Any
 
 from orchestrator import compose
 from orchestrator.app.bootstrap import unpack_files
+from orchestrator.app.systemd_state import parse_units
+from orchestrator.config.decode import parse_toml_file
+from orchestrator.config.kit_review import review_kit
+from orchestrator.config.machine import parse_machine_config
+from orchestrator.config.migrate import import_all
+from orchestrator.config.parse_job import parse_job, parse_places
+from orchestrator.config.sets import parse_sets
 from orchestrator.disks import detect, filesystem, marker, smart
 from orchestrator.disks import pool as disk_pool
 from orchestrator.domain.answers import understand
 from orchestrator.domain.device import BlockDevice
+from orchestrator.domain.errors import ConfigMistake
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.rotation import Disk
+from orchestrator.domain.source_identity import parse_identity
+from orchestrator.domain.source_state import parse_source_state
 from orchestrator.engines.contract.restore import RestoreRequest
 from orchestrator.engines.pool import ENGINE as POOL
 from orchestrator.engines.rsync import ENGINE as RSYNC
@@ -28,14 +39,30 @@ from orchestrator.engines.rsync import parse as rsync_parse
 from orchestrator.engines.sanoid import ENGINE as SANOID
 from orchestrator.engines.zfs import ENGINE as ZFS
 from orchestrator.engines.zfs.model import SnapshotPresent
+from orchestrator.engines.zfs.plan.resume import parse_attempts
+from orchestrator.engines.zfs.recovery.delegations import parse_delegations
+from orchestrator.engines.zfs.recovery.kit_diff import parse_kit_content
+from orchestrator.engines.zfs.recovery.pool_consumers import parse_storage_layers
 from orchestrator.engines.zfs.restore import survey as restore_survey
+from orchestrator.engines.zfs.restore.pool_root import parse_inside
 from orchestrator.engines.zfs.restore.uid_map import parse_accounts
+from orchestrator.engines.zfs.space import check as zfs_space
+from orchestrator.engines.zfs.space.check import parse_space
+from orchestrator.engines.zfs.survey import parse as zfs_parse
 from orchestrator.engines.zfs.survey.confirm import confirm_snapshots
 from orchestrator.engines.zfs.survey.resume_token import parse_token
+from orchestrator.engines.zfs.verify.checksum import parse_checksum_support
+from orchestrator.engines.zfs.verify.read_copy import parse_readable_datasets
+from orchestrator.history import authentication_key
+from orchestrator.planners.guard import parse_guard_memory
 from orchestrator.process.pipeline import printable_text
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
+from orchestrator.runner.disk import lease
+from orchestrator.verify.attributes import parse_attributes
 from orchestrator.verify.entry import format_plain_line, parse_line, parse_listing, split_records
 from orchestrator.verify.manifest_lookup import parse_lookup, parse_sizes
+from orchestrator.verify.results import ResultCollector
+from orchestrator.verify.source import parse_copy_attributes
 from tests.engines.pool import builders as pools
 from tests.engines.rsync import builders as trees
 from tests.engines.sanoid import builders as sanoids
@@ -138,6 +165,9 @@ MARKED_POOL = b"org.poolferry:disk\tu\norg.poolferry:name\tred\norg.poolferry:ge
 FAR_TREES = trees.job(target=trees.THERE)
 
 
+COPIES = Location(path="vault/copies")
+
+
 def survey_trees(said: bytes, **options: Any) -> object:
     return RSYNC.survey(trees.job(target=trees.THERE, **options), trees.ASKED, reader(said))
 
@@ -194,7 +224,7 @@ def archive() -> bytes:
     return packed.getvalue()
 
 
-TARGETS = (
+TARGETS: tuple[Target, ...] = (
     Target("rsync survey", survey_trees, (TARGET, b"d 7 3 \0x\0", DRY_RUN, *VERSION, b"12 a/.~poolferry-partial~/b\0")),
     Target("rsync survey in lanes", partial(survey_trees, parallel=3), (TARGET, b"a//f\t3\t1\t7\t8\0in//d\t0\t2\t9\t0\0")),
     Target("rsync look", told(look), (DRY_RUN,)),
@@ -245,6 +275,108 @@ TARGETS = (
     Target("looked up", told(lambda said: parse_lookup(said, ["/m"], [b"a/b c.txt"])), (b"=0\n" + LINE + b"=end\n",)),
     Target("sizes there", told(parse_sizes), (b"3\t1700000000.0000000000\t./a\0",)),
     Target("kit's archive", unpack_files, (archive(), gzip.compress(archive()))),
+)  # fmt: skip
+
+
+def lines_of(parse: Callable[[list[bytes]], object]) -> Callable[[bytes], object]:
+    """A parser of lines behind the door that all looks go through."""
+    return told(lambda said: [*found] if isinstance(found := parse(said.split(b"\n")), Iterator) else found)
+
+
+def texts_of(parse: Callable[[list[str]], object]) -> Callable[[bytes], object]:
+    return lines_of(lambda lines: parse([line.decode("utf-8", "surrogateescape") for line in lines]))
+
+
+def text_of(parse: Callable[[str], object]) -> Callable[[bytes], object]:
+    """A parser that knows itself what is none of its text."""
+    return lambda said: parse(said.decode("utf-8", "surrogateescape"))
+
+
+def migrated(said: bytes) -> object:
+    """The files that `import-syncoid` is given: a person may name any."""
+    text = said.decode("utf-8", "replace")
+    with contextlib.suppress(ValueError):  # which the command tells as wrong usage
+        import_all([("crontab", text)], ("sanoid.conf", text))
+    return import_all([("crontab", text)], None)
+
+
+def configured(said: bytes) -> object:
+    """A job file and a machine's file as somebody writes them."""
+    found = parse_toml_file("job.toml", said, least="engine")
+    if not isinstance(found, ConfigMistake):
+        parse_job(found, "job", compose.EngineSections())
+        parse_places(found)
+        parse_sets(found, ())
+        parse_machine_config(found)
+        str(found.mistakes)
+    return found
+
+
+def reviewed(said: bytes) -> object:
+    return review_kit(
+        {"jobs/a.toml": said, "targets.toml": said, "poolferry.toml": said, said.decode("latin-1"): said}, frozenset()
+    )
+
+
+def collected(said: bytes) -> object:
+    collector = ResultCollector(1)
+    collector.feed(0, said)
+    return collector.reading(took_s=0)
+
+
+CHANGES = (
+    b"=dataset tank/photos\n=at /tank/ph\\0040otos\nM\t/\t/tank/ph\\0040otos/in\n+\tF\t/tank/ph\\0040otos/a\n=end\n"
+)
+RIGHTS = b"=user ferry\n=groups ferry adm\n=readonly on\n=at tank\nPermissions:\n\tuser ferry create,mount\n\teveryone send\n"
+ALLOWED = b"---- Permissions on tank/photos ----\nLocal+Descendent permissions:\n\tuser ann create,mount\n\tgroup (unknown: 7) send\n"
+ATTRIBUTES = (
+    b"# file: a\\040b\nuser.colour=0x626c7565\nsystem.posix_acl_access=0x02\n\n# file: c\nsecurity.capability=0x01\n\n"
+)
+SPACE = b"free\t1024\navailable\t99\nvault/copies/photos@a\t7\t1700000000\t5\n"
+CRONTAB = (
+    b"MAILTO=me\n*/15 * * * * root syncoid --recursive --sshport=22 tank/a root@nas:vault/a && syncoid tank/b vault/b | logger -t x\n"
+    b"@daily sanoid --cron\n[tank/a]\n use_template = x\n[template_x]\n hourly = 3\n"
+)
+JOB_FILE = (
+    b'engine = "rsync"\nsource = "/srv"\ntarget = "b"\nevery = "1h"\nafter = ["x"]\n[hooks]\nbefore = [["a", "b"], ["c"]]\n[pipe]\n'
+    b'ssh-options = ["-i", "/k"]\n[place.b]\npath = "/b"\n[set.s]\n[disk.d]\nset = "s"\nidentity = "1"\n[notice.n]\nkind = "mail"\nto = ["a@b"]\n'
+)
+KIT_CONTENT = (
+    b'{"create": "zpool create tank sda", "above": ["zfs create tank/a"], "own": "zfs create tank/a/b", "source": "tank/a/b", "datasets": '
+    b'{"tank/a/b": {"guid": {"value": "1", "received": "-", "source": "-"}}}, "snapshots": [["tank/a/b@x", "1", "2"]], "users": {"1": "a"}}'
+)
+LAYERS = b"tank\t1\n\t/dev/sda\t2\nsda \nsda1 sda\nloop0 /img\n/dev/zvol/tank/v\t../../zd0\n"
+UNITS = (
+    b"Id=poolferry.service\nUnitFileState=enabled\nActiveState=active\nFragmentPath=/x\nDropInPaths=/y /z\n\nId=other\n"
+)
+TARGETS += (
+    Target("zfs changes", lines_of(zfs_parse.parse_changes), (CHANGES,)),
+    Target("zfs receivers", texts_of(lambda lines: zfs_parse.parse_receiving(lines, "tank")), (b"=process 7\nzfs\nreceive\n-u\ntank/a\n",)),
+    Target("zfs rights", texts_of(zfs_parse.parse_rights), (RIGHTS,)),
+    Target("zfs newest", lines_of(zfs_parse.parse_newest), (b"tank/a@b\t1\t2\ntank/a@c\t2\t3",)),
+    Target("zfs property list", lines_of(zfs_parse.parse_property_listing), (b"tank/a\tguid\t7",)),
+    Target("zfs send sizes", texts_of(zfs_parse.parse_sizes), (b"size\t12\nsize",)),
+    Target("zfs space", told(lambda said: parse_space(said, "vault/copies/photos")), (SPACE,)),
+    Target("zfs frees", told(zfs_space._parse_frees), (b"reclaim\t5\n",)),
+    Target("zfs readable", told(lambda said: parse_readable_datasets(said, sides.job())), (b"vault/a\t5\t6\nvault/a@x\t1\n",)),
+    Target("zfs digests", lines_of(lambda lines: parse_checksum_support(lines, COPIES)), (b"=can sha256\nvault/copies/photos/a\tvisible",)),
+    Target("zfs root's files", told(parse_inside), (b"a\0b c\0",)),
+    Target("zfs allowed", texts_of(lambda lines: parse_delegations(lines, "tank")), (ALLOWED,)),
+    Target("pool's layers", texts_of(lambda lines: parse_storage_layers(dict.fromkeys(("=pools", "=blocks", "=loops", "=volumes"), lines), ())), (LAYERS,)),
+    Target("kit's content", text_of(parse_kit_content), (KIT_CONTENT,)),
+    Target("attributes", lines_of(parse_attributes), (ATTRIBUTES,)),
+    Target("copy's attributes", told(lambda said: [*(parse_copy_attributes(iter(said.split(b"\n"))) or ())]), (ATTRIBUTES, b"absent\n")),
+    Target("reader's records", collected, (b"P\t1\t1\t5\0F\trotten\tdetail\ta\0S\t1\t1\t5\t1\t0\0",)),
+    Target("remembered guard", text_of(parse_guard_memory), (b'{"files": 3, "seen": [["2026-03-04T05:06:07+00:00", 5]], "shares": [0.5]}',)),
+    Target("remembered source", text_of(parse_source_state), (b'["gone", "2026-03-04T05:06:07+00:00", "why", "hint"]',)),
+    Target("remembered identity", text_of(parse_identity), (b"7 8 tank/photos",)),
+    Target("remembered token", text_of(parse_attempts), (b"00ff00ff 3 7",)),
+    Target("lease", lease._parse, (b'{"purpose": "restore", "since": "2026-03-04T05:06:07+00:00", "pid": 7}',)),
+    Target("key", lambda said: authentication_key._parse(said, "key"), (b'{"format": 1, "key": "00ff", "made": "2026-03-04T05:06:07+00:00"}',)),
+    Target("units", text_of(lambda said: parse_units(said, lambda _: "")), (UNITS,)),
+    Target("crontab", migrated, (CRONTAB,)),
+    Target("job file", configured, (JOB_FILE,)),
+    Target("kit's files", reviewed, (JOB_FILE,)),
 )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ class Folder:
     @classmethod
     def at_place(cls, path: str) -> "Folder":
         """Open a folder that a person named, where others may own what lies above: of the links on the way only root's and our own
-        are followed.
+        are followed, and these only where nobody else can exchange them between two looks.
 
         Raises: Untrusted for a link of another user, else OSError.
         """
@@ -72,13 +72,19 @@ class Folder:
             target, owner = os.readlink(name, dir_fd=self.fd), self.status(name).st_uid
         except OSError:
             return ""
-        if owner not in (0, os.geteuid()):
+        if owner not in (0, os.geteuid()) or not self._is_ours():
             raise Untrusted(
                 errno.ELOOP,
                 "is a link of another user, who could lead it elsewhere",
                 f"{self._shown.rstrip('/')}/{name}",
             )
         return target
+
+    def _is_ours(self) -> bool:
+        """Return whether only root and we can exchange names in this folder; with the sticky bit all rename only their own."""
+        seen = os.fstat(self.fd)
+        loose = seen.st_mode & (stat.S_IWOTH if seen.st_gid in (0, os.getegid()) else stat.S_IWGRP | stat.S_IWOTH)
+        return seen.st_uid in (0, os.geteuid()) and (not loose or bool(seen.st_mode & stat.S_ISVTX))
 
     @classmethod
     def _of(cls, fd: int, shown: str) -> "Folder":

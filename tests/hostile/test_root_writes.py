@@ -83,12 +83,15 @@ def test_a_link_of_hers_to_the_folder_is_not_followed(house: House, hers: Path, 
         write_whole(str(hers / "way/x.prom"), b"x")
 
 
-def test_a_link_of_roots_to_the_folder_is_followed(house: House, hers: Path) -> None:
+def test_a_link_of_roots_is_followed_where_nobody_else_can_exchange_it(house: House, hers: Path) -> None:
     (house.folder / "real").mkdir()
-    (hers / "way").symlink_to("../real/../real")
-    write_whole(str(hers / "way/x.prom"), b"x")
+    (house.folder / "way").symlink_to("real/../real")
+    write_whole(str(house.folder / "way/x.prom"), b"x")
     assert (house.folder / "real/x.prom").read_bytes() == b"x"
     assert (house.folder / "real/x.prom").stat().st_mode & 0o777 == 0o644
+    (hers / "way").symlink_to("../real")
+    with pytest.raises(Untrusted, match="another user"):
+        write_whole(str(hers / "way/y.prom"), b"x")
 
 
 def test_a_socket_takes_no_files_place_and_no_files_mode(house: House, victim: Path) -> None:

@@ -1,7 +1,8 @@
 #!/bin/sh
 # shellcheck shell=dash
 # For other scripts. enter_place PATH goes to a folder that a person named, part by part. A link on the way is followed only
-# when root or we ourselves made it: any other user could lead us elsewhere. With a second word, folders that lack are made.
+# when root or we ourselves made it, in a folder where nobody else can exchange it: any other user could lead us elsewhere.
+# With a second word, folders that lack are made.
 enter_place() {
   slow=
   walk "$@" || { slow=yes && walk "$@"; } || exit
@@ -17,15 +18,14 @@ walk() {
       ..) cd -P .. && continue ;;
     esac
     if [ -L "./$part" ]; then
-      case $(stat -c %u -- "./$part") in
-        0 | "$(id -u)") ;;
-        *)
-          echo "${PWD%/}/$part is a link of another user, who could lead it elsewhere" >&2
-          exit 1 ;;
-      esac
+      # First the folder: only where names are ours is what is asked of one name, and then of it again, the same.
+      if ! our_names || ! ours "$(stat -c %u -- "./$part")"; then
+        echo "${PWD%/}/$part is a link of another user, who could lead it elsewhere" >&2
+        exit 1
+      fi
       links=$((links + 1))
       [ "$links" -le 40 ] || exit
-      goal=$(readlink -n -- "./$part" && printf /)
+      goal=$(readlink -n -- "./$part" && printf /) || return 1
       case $goal in /*) cd -P / || exit ;; esac
       left=$goal$left
       continue
@@ -33,6 +33,18 @@ walk() {
     [ -z "$make" ] || [ -d "./$part" ] || mkdir -- "./$part" || exit
     step "$part" || return 1
   done
+}
+ours() { [ "$1" = 0 ] || [ "$1" = "$(id -u)" ]; }
+# our_names tells whether only root and we can exchange names in this folder; with the sticky bit all rename only their own.
+our_names() {
+  about=$(stat -c "%u %g %a" .) || return 1
+  ours "${about%% *}" || return 1
+  mode=${about##* } group=${about#* }
+  case $mode in
+    [1357]??? ) return 0 ;;
+    *[2367] ) return 1 ;;
+    *[2367]? ) group=${group% *} && { [ "$group" = 0 ] || [ "$group" = "$(id -g)" ]; } ;;
+  esac
 }
 # step NAME goes into a folder here, and fails where that led elsewhere: the name may be exchanged for a link just now. Where
 # we are tells the kernel; a filesystem that takes a and A for one name may tell the other, then (slow) the folder above does.

@@ -94,7 +94,7 @@ def test_the_host_has_another_key(house: House, sshd: Sshd) -> None:
     run = refused_to_copy(house, sshd)
     assert "the host's key is another one than before" in run["why"]
     assert "compare it at the host" in run["hint"]
-    assert "ssh-keygen -R" in run["hint"]
+    assert f"-R '[127.0.0.1]:{sshd.port}'` here" in run["hint"]
 
 
 def test_a_host_that_nobody_knows(house: House, sshd: Sshd) -> None:

@@ -160,8 +160,10 @@ def test_nothing_is_restored_among_the_copies(house: House) -> None:
     assert house.call("restore", "run", "photos", "--to", str(house.folder / "back")).code == 0
 
 
-def test_a_check_of_the_system_names_programs_that_are_not_gnus(house: House, tmp_path: Path) -> None:
-    tools = tool(tmp_path, "find", "echo 'BusyBox v1.36' >&2; exit 1")
+@pytest.mark.parametrize("program", ["find", "touch"])
+def test_a_check_of_the_system_names_programs_that_are_not_gnus(house: House, tmp_path: Path, program: str) -> None:
+    says = "touch: invalid date" if program == "touch" else "BusyBox v1.36"
+    tools = tool(tmp_path, program, f"echo '{says}' >&2; exit 1")
     server = Sshd(tmp_path / "sshd", path=f"{tools}:/usr/sbin:/usr/bin:/sbin:/bin")
     server.start()
     try:
@@ -169,10 +171,11 @@ def test_a_check_of_the_system_names_programs_that_are_not_gnus(house: House, tm
         house.job(target=server.url(house.target), pipe=server.pipe)
         ran = house.call("check", "--system")
         assert ran.code != 0, ran
-        assert "missing, or not GNU's (BusyBox?): find" in str(ran.value), ran
+        assert f"missing, or not GNU's (BusyBox?): {program}" in str(ran.value), ran
         ran = house.run()
         assert "not GNU's" in ran["why"], ran
         assert f"-F {server.folder}/client" in str(ran["evidence"]), "the line works as it stands"
+        assert not house.target.exists()
     finally:
         server.stop()
 

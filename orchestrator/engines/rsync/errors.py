@@ -45,7 +45,7 @@ _TABLE = (
         hint="free space on the target or let [keep] remove more points; every earlier point is whole, and the next run continues from what is there",
     ),
     FailureRow(
-        words=r"BusyBox v\d|unrecognized: -printf|unrecognized option: (printf|E|T)\b",
+        words=r"BusyBox v\d|\bnot GNU's: |unrecognized: -printf|unrecognized option: (printf|E|T)\b",
         error=ProgramMissing,
         why="the programs there are not GNU's",
         hint="apt install findutils coreutils util-linux on that machine; `poolferry check --system` names what is missing",

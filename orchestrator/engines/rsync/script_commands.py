@@ -35,6 +35,11 @@ def survey_tools_command(host: Host | None) -> Command:
     return _script("look-at-tools.sh", effect=Effect.READS, host=host)
 
 
+def survey_filesystem_command(root: Location) -> Command:
+    """Build the command that prints our user there, and the type of a target's filesystem."""
+    return _script("look-at-filesystem.sh", root.path, effect=Effect.READS, host=root.host)
+
+
 def survey_target_command(root: Location) -> Command:
     """Build the command that prints a target, NUL-separated: kind, space, marker, records of place, type, name.
 

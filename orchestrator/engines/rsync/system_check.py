@@ -24,6 +24,15 @@ _HOLES = (
 )
 
 
+_NEW = ("will be made by the first run", "holds 0 points")  # of a target that no copy has asked yet
+# By the type that the kernel names. Others are asked by the first copy, and so are these.
+_LOSES = {
+    **dict.fromkeys(("vfat", "msdos", "exfat"), "owners, modes, links, attributes and some names"),
+    **dict.fromkeys(("ntfs", "ntfs3", "fuseblk"), "owners, modes and some names, unless it is mounted for that"),
+    **dict.fromkeys(("fuse.sshfs", "cifs", "smb3", "9p"), "owners and attributes, unless the other side lets it"),
+}  # fmt: skip
+
+
 def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
     """Return one line for each thing that a run needs; the first failure of a side ends its lines."""
     run = command_runner(reader)
@@ -45,6 +54,8 @@ def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
             found += _tools("programs here" if host is None else f"programs on {host}", run, host)
     _try(found, f"source {job.source}", lambda: _source(job, run))
     _try(found, f"target {job.target.location}", lambda: _target(job, run))
+    if found[-1].good and found[-1].text.startswith(_NEW):
+        found += _filesystem(job, run)
     return tuple(found)
 
 
@@ -114,7 +125,7 @@ def _target(job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
         return SystemCheckResult(
             good=seen.parent and not seen.foreign,
             subject=subject,
-            text="will be made by the first run" if seen.parent else "is not there, and neither is the folder above it",
+            text=_NEW[0] if seen.parent else "is not there, and neither is the folder above it",
         )
     if seen.owner not in (None, job.name):
         return SystemCheckResult(good=False, subject=subject, text=f"belongs to the job {seen.owner}")
@@ -124,6 +135,22 @@ def _target(job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
         text=f"holds {show_count(len(seen.points), 'point')}, {show_size(seen.free_bytes)} free"
         + ("" if seen.mounted else ", not a filesystem of its own"),
     )
+
+
+def _filesystem(job: Job, run: Callable[[Command], bytes]) -> tuple[SystemCheckResult, ...]:
+    """Return a line for what a target's user or filesystem is known to lose; only a first copy can ask for all of it."""
+    root, options = job.target.location, options_of(job)
+    try:
+        user, kind = run(script_commands.survey_filesystem_command(root)).decode("utf-8", "replace").split()[:2]
+    except (OrchestratorError, ValueError):
+        return ()
+    loses = _LOSES.get(kind, "")
+    if not loses and user != "0" and options.owners:
+        loses, kind = "owners other than its own", f"user {user}"
+    if not loses:
+        return ()
+    text = f"{kind} there cannot hold {loses}: where the source has such, the first run is refused, with the list"
+    return (SystemCheckResult(good=False, subject=f"target {root}", text=text, hinders=False),)
 
 
 def _try(found: list[SystemCheckResult], subject: str, look: Callable[[], SystemCheckResult]) -> None:

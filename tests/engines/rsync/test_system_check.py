@@ -6,6 +6,7 @@ from orchestrator.domain.place import Location
 from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.rsync.commands import rsync_version_command
 from orchestrator.engines.rsync.script_commands import (
+    survey_filesystem_command,
     survey_source_command,
     survey_target_command,
     survey_tools_command,
@@ -13,7 +14,7 @@ from orchestrator.engines.rsync.script_commands import (
 from orchestrator.engines.rsync.system_check import check_system
 from orchestrator.process.pipeline import PipelineResult
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
-from tests.engines.rsync.builders import HOST, OLD, THERE, job
+from tests.engines.rsync.builders import HOST, OLD, ROOT, THERE, job
 
 VERSION = '{"version": "%s", "protocol": "32.0", "checksum_list": ["xxh128"], "compress_list": ["zstd"]}'
 MARKED = b'd\x001024 4096 9 8\n\x00{"job": "photos"}\x00u d 2\x00h d 1\x00p d %b\x00' % OLD.encode()
@@ -30,6 +31,7 @@ def found(
     source: PipelineResult | None = None,
     target: PipelineResult | None = None,
     tools: bytes = b"",
+    filesystem: PipelineResult | None = None,
 ) -> dict[str, SystemCheckResult]:
     """The advice by its subject; whatever is not told is well."""
     told = job(target=THERE) if there else job()
@@ -40,6 +42,7 @@ def found(
         (str(survey_tools_command(HOST)), scripted_result()),
         (str(survey_source_command(told.source, whole=True)), source or scripted_result(b"d 1 0 755\n2 0 755\0x\0")),
         (str(survey_target_command(told.target.location)), target or scripted_result(MARKED)),
+        (str(survey_filesystem_command(told.target.location)), filesystem or scripted_result(b"0\next4\n")),
     ]
     return {each.subject: each for each in check_system(told, ScriptedExecutor(script))}
 
@@ -72,6 +75,25 @@ def test_programs_that_are_missing_or_not_gnus_are_named() -> None:
     less = found(tools=b"getfattr\n")["programs here"]
     assert (less.good, less.hinders) == (False, False)
     assert "apt install attr" in less.text
+
+
+@pytest.mark.parametrize(
+    ("told", "loses"),
+    [
+        (b"0\next4\n", ""),
+        (b"0\nexfat\n", "exfat there cannot hold owners, modes, links, attributes and some names"),
+        (b"0\nfuse.sshfs\n", "fuse.sshfs there cannot hold owners and attributes"),
+        (b"1000\next4\n", "user 1000 there cannot hold owners other than its own"),
+        (b"?", ""),
+    ],
+)
+def test_what_a_new_target_is_known_to_lose(told: bytes, loses: str) -> None:
+    new = scripted_result(b"ap\0i plain 0\0" + b"1024 4096 9 8\n")
+    subject = f"target {ROOT}"
+    advice = found(target=new, filesystem=scripted_result(told))[subject]
+    assert (advice.good, advice.text.startswith(loses or "will be made")) == (not loses, True), advice
+    assert not advice.hinders or advice.good
+    assert found(filesystem=scripted_result(told))[subject].good, "a target with points was asked"
 
 
 @pytest.mark.parametrize(("text", "holes"), [("3.2.7", 3), ("3.4.1", 2), ("3.4.3", 1), ("3.5.0", 0)])

@@ -8,6 +8,12 @@ shift
 for program in stat id chown chmod ln mkdir mkfifo mknod rm rmdir touch; do
   command -v "$program" > /dev/null || { echo "sh: 1: $program: not found" >&2 && exit 127; }
 done
+for program in stat touch mv find; do
+  case $("$program" --version 2> /dev/null) in
+    *"GNU coreutils"* | *"GNU findutils"*) ;;
+    *) echo "not GNU's: $program" >&2 && exit 1 ;;
+  esac
+done
 enter_place "$root" make
 umask 077
 [ -d .poolferry ] || mkdir .poolferry

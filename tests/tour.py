@@ -2,9 +2,14 @@
 
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+
+import click
+
+from orchestrator.cli.terminal.root import root
 
 CHECKOUT = Path(__file__).parent.parent
 README = CHECKOUT / "README.md"
@@ -64,3 +69,25 @@ def shape(text: str) -> list[str]:
     """Lines with every time and amount made alike, and columns of a table drawn together; versions differ by machine."""
     text = re.sub(r"^.*rsync here: .*$", "rsync here", text, flags=re.MULTILINE)
     return [re.sub(r" {2,}", " ", _AMOUNT.sub("0", _TIME.sub("T", line))).rstrip() for line in text.splitlines()]
+
+
+_OF_EVERY_COMMAND = {"--json", "--verbose", "--quiet", "--config", "--state", "--help", "--version"}
+
+
+def is_command(typed: str) -> bool:
+    """Return whether poolferry has the command that these words name, with these options; "…" stands for anything."""
+    command: click.Command = root
+    words = [word for word in shlex.split(typed, comments=True) if word not in ("…", "[…]")]
+    while (
+        words and isinstance(command, click.Group) and (found := command.get_command(click.Context(command), words[0]))
+    ):
+        command, words = found, words[1:]
+    if (
+        isinstance(command, click.Group)
+        and words
+        and re.fullmatch(r"[a-z][a-z-]+", words[0])
+        and not hasattr(command, "usual")
+    ):
+        return False
+    known = _OF_EVERY_COMMAND | {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+    return all(word.split("=")[0] in known for word in words if word.startswith("--"))

@@ -7,7 +7,16 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("check", cls=CliCommand, section="set-up", short_help="Check the configuration.")
+@click.command(
+    "check",
+    cls=CliCommand,
+    examples=(
+        ("check", "every mistake of the configuration, with file and line"),
+        ("check --system", "look at programs, keys, sources and targets too"),
+    ),
+    section="set-up",
+    short_help="Check the configuration.",
+)
 @click.option("--system", is_flag=True, help="look at programs, sources and targets too")
 @pass_terminal
 def check(terminal: Terminal, *, system: bool) -> int:

@@ -6,7 +6,16 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("completion", cls=CliCommand, section="set-up", short_help="Print the completion script of a shell.")
+@click.command(
+    "completion",
+    cls=CliCommand,
+    examples=(
+        ("completion bash > /etc/bash_completion.d/poolferry", "for all users of bash"),
+        ("completion fish > ~/.config/fish/completions/poolferry.fish", "for fish"),
+    ),
+    section="set-up",
+    short_help="Print the completion script of a shell.",
+)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 @pass_terminal

@@ -8,7 +8,17 @@ from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pas
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("drill", cls=CliCommand, section="restore", short_help="Restore a sample into scratch, and compare.")
+@click.command(
+    "drill",
+    cls=CliCommand,
+    examples=(
+        ("drill photos", "restore a sample into scratch space, and compare it"),
+        ("drill photos --whole", "all of the newest point"),
+        ("drill photos --self-test", "damage what came back: it must be found"),
+    ),
+    section="restore",
+    short_help="Restore a sample into scratch, and compare.",
+)
 @click.argument("job", nargs=-1, required=True, shell_complete=complete_job_name)
 @click.option("--whole", is_flag=True, help="all of the newest point, no sample")
 @click.option("--self-test", is_flag=True, help="damage what came back: it must be found; copies are not touched")

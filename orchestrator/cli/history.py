@@ -7,7 +7,15 @@ from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pas
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("history", cls=CliCommand, section="every day")
+@click.command(
+    "history",
+    cls=CliCommand,
+    examples=(
+        ("history photos --limit 50", "the last 50 runs of one job"),
+        ("history --json", "the last 20 runs of all jobs, for a program"),
+    ),
+    section="every day",
+)
 @click.argument("job", required=False, shell_complete=complete_job_name)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="how many runs at most")
 @pass_terminal

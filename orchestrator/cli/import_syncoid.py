@@ -11,7 +11,16 @@ from orchestrator.cli.terminal.screen import Terminal
 _FILE = click.Path(dir_okay=False, exists=True, allow_dash=True)
 
 
-@click.command("import-syncoid", cls=CliCommand, section="set-up", short_help="Write job files for syncoid and sanoid.")
+@click.command(
+    "import-syncoid",
+    cls=CliCommand,
+    examples=(
+        ("import-syncoid --crontab /etc/crontab --to /etc/poolferry", "jobs from the syncoid lines of a crontab"),
+        ("crontab -l | poolferry import-syncoid --crontab -", "from a user's own crontab, into ./poolferry-import"),
+    ),
+    section="set-up",
+    short_help="Write job files for syncoid and sanoid.",
+)
 @click.option(
     "--sanoid-conf",
     "conf",

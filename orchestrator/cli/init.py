@@ -6,7 +6,16 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("init", cls=CliCommand, section="set-up", short_help="Write a commented starting configuration.")
+@click.command(
+    "init",
+    cls=CliCommand,
+    examples=(
+        ("init --source /srv/photos --target /backup/photos", "a first job for a folder"),
+        ("init --source /srv/photos --target ssh://nas/backup/photos", "to another machine, over ssh"),
+    ),
+    section="set-up",
+    short_help="Write a commented starting configuration.",
+)
 @click.option("--source", metavar="PLACE", help="what to copy: a directory or ssh://user@host/directory")
 @click.option("--target", metavar="PLACE", help="where the copies go: a directory or ssh://user@host/directory")
 @pass_terminal

@@ -6,7 +6,16 @@ from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pas
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("kit", cls=CliCommand, section="restore", short_help="What to do when the source is lost.")
+@click.command(
+    "kit",
+    cls=CliCommand,
+    examples=(
+        ("kit photos", "the newest recovery kit of the job"),
+        ("kit photos --to /root/kit", "write its files into a folder"),
+    ),
+    section="restore",
+    short_help="What to do when the source is lost.",
+)
 @click.argument("job", shell_complete=complete_job_name)
 @click.option("--to", metavar="FOLDER", type=click.Path(file_okay=False), help="write the kit's files there")
 @pass_terminal

@@ -7,7 +7,16 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("metrics", cls=CliCommand, section="looking closer", short_help="Numbers for Prometheus.")
+@click.command(
+    "metrics",
+    cls=CliCommand,
+    examples=(
+        ("metrics", "print the metrics in Prometheus' text format"),
+        ("metrics --textfile /var/lib/prometheus/node-exporter/poolferry.prom", "write them for node_exporter"),
+    ),
+    section="looking closer",
+    short_help="Numbers for Prometheus.",
+)
 @click.option(
     "--textfile",
     type=click.Path(dir_okay=False),

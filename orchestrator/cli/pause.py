@@ -8,7 +8,16 @@ from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pas
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("pause", cls=CliCommand, section="every day", short_help="Let a job rest.")
+@click.command(
+    "pause",
+    cls=CliCommand,
+    examples=(
+        ("pause photos --for 3d --why 'the disk is in repair'", "let a job rest for three days"),
+        ("pause photos music", "several jobs, until they are resumed"),
+    ),
+    section="every day",
+    short_help="Let a job rest.",
+)
 @click.argument("job", nargs=-1, required=True, shell_complete=complete_job_name)
 @click.option("--for", "span", default=None, metavar="SPAN", help="for so long, such as 3d; else until it is resumed")
 @click.option("--why", default="", metavar="TEXT", help="what to remember")

@@ -10,6 +10,10 @@ from orchestrator.cli.terminal.screen import Terminal, exit_code
 @click.command(
     "pins",
     cls=CliCommand,
+    examples=(
+        ("pins", "everything that poolferry keeps on sources, and why"),
+        ("pins --job photos --let-go", "drop what no job of that pool needs any more"),
+    ),
     section="looking closer",
     short_help="Holds and bookmarks of ours, and which job needs them.",
 )

@@ -8,7 +8,16 @@ from orchestrator.cli.terminal.options import ALLOW, ASIDE, CliCommand, complete
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("plan", cls=CliCommand, section="every day", short_help="Look and decide; change nothing.")
+@click.command(
+    "plan",
+    cls=CliCommand,
+    examples=(
+        ("plan photos", "what a run would do now, with its commands"),
+        ("plan photos --verbose", "with whole scripts"),
+    ),
+    section="every day",
+    short_help="Look and decide; change nothing.",
+)
 @click.argument("job", shell_complete=complete_job_name)
 @ALLOW
 @ASIDE

@@ -8,7 +8,13 @@ from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pas
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("resume", cls=CliCommand, section="every day", short_help="Let a job run again.")
+@click.command(
+    "resume",
+    cls=CliCommand,
+    examples=(("resume photos", "run the job at its times again"), ("resume photos music", "several jobs")),
+    section="every day",
+    short_help="Let a job run again.",
+)
 @click.argument("job", nargs=-1, required=True, shell_complete=complete_job_name)
 @pass_terminal
 def resume(terminal: Terminal, job: Sequence[str]) -> int:

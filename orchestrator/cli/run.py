@@ -8,7 +8,15 @@ from orchestrator.cli.terminal.options import ALLOW, ASIDE, CliCommand, complete
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("run", cls=CliCommand, section="every day")
+@click.command(
+    "run",
+    cls=CliCommand,
+    examples=(
+        ("run photos", "one job, now"),
+        ("run --due", "what is due by the jobs' own schedules, for cron or a timer"),
+    ),
+    section="every day",
+)
 @click.argument("job", nargs=-1, shell_complete=complete_job_name)
 @ALLOW
 @ASIDE

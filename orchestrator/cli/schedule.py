@@ -9,7 +9,13 @@ from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pas
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("schedule", cls=CliCommand, section="every day", short_help="When each job runs, and what is due.")
+@click.command(
+    "schedule",
+    cls=CliCommand,
+    examples=(("schedule", "what each schedule means, and its next runs"), ("schedule photos", "of one job")),
+    section="every day",
+    short_help="When each job runs, and what is due.",
+)
 @click.argument("job", nargs=-1, shell_complete=complete_job_name)
 @pass_terminal
 def schedule(terminal: Terminal, job: Sequence[str]) -> int:

@@ -7,7 +7,13 @@ from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pas
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("show", cls=CliCommand, section="every day", short_help="One run: steps, commands, errors.")
+@click.command(
+    "show",
+    cls=CliCommand,
+    examples=(("show 42", "all of run 42: attempts, commands, answers"), ("show 42 --json", "the same, for a program")),
+    section="every day",
+    short_help="One run: steps, commands, errors.",
+)
 @click.argument("run", shell_complete=complete_job_name)
 @pass_terminal
 def show(terminal: Terminal, run: str) -> int:

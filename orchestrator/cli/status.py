@@ -12,7 +12,16 @@ from orchestrator.cli.terminal.screen import Terminal
 _LATE = 4
 
 
-@click.command("status", cls=CliCommand, section="every day", short_help="How each job stands.")
+@click.command(
+    "status",
+    cls=CliCommand,
+    examples=(
+        ("status", "the newest verified copy of each job, and what to do"),
+        ("status --json", "the same, for a program; exit 4 when something is wrong"),
+    ),
+    section="every day",
+    short_help="How each job stands.",
+)
 @click.argument("job", nargs=-1, shell_complete=complete_job_name)
 @pass_terminal
 def status(terminal: Terminal, job: Sequence[str]) -> int:

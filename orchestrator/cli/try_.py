@@ -14,7 +14,16 @@ from orchestrator.cli.terminal.options import (
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("try", cls=CliCommand, section="restore", short_help="Scratch copies of a restore point.")
+@click.command(
+    "try",
+    cls=CliCommand,
+    examples=(
+        ("try photos --path home --for 2d", "a writable scratch clone of the copy, for two days"),
+        ("try photos --list", "the scratch clones of the job"),
+    ),
+    section="restore",
+    short_help="Scratch copies of a restore point.",
+)
 @click.argument("job", shell_complete=complete_job_name)
 @POINT
 @AT

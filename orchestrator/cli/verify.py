@@ -8,7 +8,16 @@ from orchestrator.cli.terminal.options import POINT, CliCommand, complete_job_na
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("verify", cls=CliCommand, section="restore", short_help="Read copies again and compare.")
+@click.command(
+    "verify",
+    cls=CliCommand,
+    examples=(
+        ("verify photos", "read the newest point again and compare it with its manifest"),
+        ("verify photos --point 2026-11 --source", "an older point, and the source beside it"),
+    ),
+    section="restore",
+    short_help="Read copies again and compare.",
+)
 @click.argument("job", nargs=-1, shell_complete=complete_job_name)
 @POINT
 @click.option("--source", is_flag=True, help="read the source too: distinguishes damage there from changes")

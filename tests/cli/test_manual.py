@@ -1,10 +1,16 @@
 """`setup man`: a page of each command, from its help; groff reads all of them without a warning."""
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
+import pytest
+
+from orchestrator.cli.terminal.options import CliCommand
 from orchestrator.cli.terminal.root import root
 from tests.ferry import Ferry
+from tests.tour import is_command
 
 
 def test_each_command_gets_a_page_that_renders(tmp_path: Path) -> None:
@@ -39,3 +45,25 @@ def test_pages_are_taken_away_again_and_nothing_else(tmp_path: Path) -> None:
     told = ferry.run("setup", "man", "--into", str(into), "--remove")
     assert (told.code, [path.name for path in into.iterdir()]) == (0, ["other.1"]), told
     assert f"pages from {into}" in told.out
+
+
+def commands(group: click.Group, path: str = "poolferry") -> Iterator[tuple[str, CliCommand]]:
+    """Yield every command with its words."""
+    for name in group.list_commands(click.Context(group)):
+        each = group.get_command(click.Context(group), name)
+        if isinstance(each, click.Group):
+            yield from commands(each, f"{path} {name}")
+        elif isinstance(each, CliCommand):
+            yield f"{path} {name}", each
+
+
+@pytest.mark.parametrize(
+    ("path", "command"), list(commands(root)), ids=lambda each: each if isinstance(each, str) else ""
+)
+def test_each_command_has_two_examples_or_more_that_are_commands(path: str, command: CliCommand) -> None:
+    assert len(command.examples) >= 2
+    for typed, does in command.examples:
+        shown = typed.partition("poolferry ")[2].partition(" > ")[0]
+        assert is_command(shown), typed
+        assert does
+    assert any(typed.partition("poolferry")[2].split()[:1] == path.split()[1:2] for typed, _ in command.examples)

@@ -10,7 +10,14 @@ from orchestrator.cli.terminal.screen import Terminal
 _FILES = {"job": "jobs/*.toml", "targets": "targets.toml", "machine": "poolferry.toml"}
 
 
-@click.command("schema", cls=CliCommand)
+@click.command(
+    "schema",
+    cls=CliCommand,
+    examples=(
+        ("config schema job", "the JSON Schema of a job file, for an editor"),
+        ("config schema targets > targets.schema.json", "that of targets.toml, into a file"),
+    ),
+)
 @click.argument("file", type=click.Choice([*_FILES]), required=False)
 @pass_terminal
 def schema(terminal: Terminal, file: str | None) -> int:

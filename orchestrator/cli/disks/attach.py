@@ -6,7 +6,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("attach", cls=CliCommand)
+@click.command(
+    "attach",
+    cls=CliCommand,
+    examples=(
+        ("disks attach red", "mount the disk, or import its pool, and keep it there"),
+        ("disks attach red --json", "the same, for a program"),
+    ),
+)
 @click.argument("disk")
 @pass_terminal
 def attach(terminal: Terminal, disk: str) -> int:

@@ -6,7 +6,12 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("eject", cls=CliCommand, short_help="Let go of a disk, and say when it is safe to remove.")
+@click.command(
+    "eject",
+    cls=CliCommand,
+    examples=(("disks eject red", "let go of an attached disk"), ("disks eject red --json", "the same, for a program")),
+    short_help="Let go of a disk, and say when it is safe to remove.",
+)
 @click.argument("disk")
 @pass_terminal
 def eject(terminal: Terminal, disk: str) -> int:

@@ -11,7 +11,19 @@ from orchestrator.cli.terminal.screen import Terminal
 _CONTENTS = ("ext4", "xfs", "btrfs", "zfs")
 
 
-@click.command("enroll", cls=CliCommand, short_help="Make a disk a member of a set; the only command that may erase.")
+@click.command(
+    "enroll",
+    cls=CliCommand,
+    examples=(
+        ("disks enroll /dev/disk/by-id/usb-X --set offsite --name red", "make a blank disk a member with ext4"),
+        (
+            "disks enroll /dev/disk/by-id/usb-X --set offsite --name blue --content zfs",
+            "with a pool of its own, for datasets",
+        ),
+        ("disks enroll /dev/disk/by-id/usb-X --set offsite --name old --adopt", "keep what is on it"),
+    ),
+    short_help="Make a disk a member of a set; the only command that may erase.",
+)
 @click.argument("device", type=click.Path())
 @click.option("--set", required=True, metavar="SET", help="the rotation set it will belong to")
 @click.option("--name", required=True, metavar="NAME", help="what to call it; write this on its sticker")

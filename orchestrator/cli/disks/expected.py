@@ -7,7 +7,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("expected", cls=CliCommand)
+@click.command(
+    "expected",
+    cls=CliCommand,
+    examples=(
+        ("disks expected", "the disk to bring next, for each set"),
+        ("disks expected --json", "the same, for a program"),
+    ),
+)
 @pass_terminal
 def expected(terminal: Terminal) -> int:
     """The disk to plug in next, of each set."""

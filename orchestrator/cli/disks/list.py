@@ -7,7 +7,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("list", cls=CliCommand)
+@click.command(
+    "list",
+    cls=CliCommand,
+    examples=(
+        ("disks", "all sets, and the disks that are plugged in"),
+        ("disks list --json", "the same, for a program"),
+    ),
+)
 @click.argument("name", metavar="SET", required=False)
 @pass_terminal
 def list_disks(terminal: Terminal, name: str | None) -> int:

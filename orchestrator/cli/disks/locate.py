@@ -6,7 +6,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("locate", cls=CliCommand)
+@click.command(
+    "locate",
+    cls=CliCommand,
+    examples=(
+        ("disks locate red 'bank safe'", "note where the disk lies now"),
+        ("disks locate red home --note 'top shelf'", "with a note"),
+    ),
+)
 @click.argument("disk")
 @click.argument("place")
 @click.option("--note", default="", metavar="TEXT", help="what to remember with it")

@@ -6,7 +6,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("lost", cls=CliCommand)
+@click.command(
+    "lost",
+    cls=CliCommand,
+    examples=(
+        ("disks lost red", "nobody waits for the disk any more"),
+        ("disks lost red --json", "the same, for a program"),
+    ),
+)
 @click.argument("disk")
 @pass_terminal
 def lost(terminal: Terminal, disk: str) -> int:

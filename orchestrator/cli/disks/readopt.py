@@ -6,7 +6,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("readopt", cls=CliCommand)
+@click.command(
+    "readopt",
+    cls=CliCommand,
+    examples=(
+        ("disks readopt red", "accept the disk as this machine's again"),
+        ("disks readopt red --json", "the same, for a program"),
+    ),
+)
 @click.argument("disk")
 @pass_terminal
 def readopt(terminal: Terminal, disk: str) -> int:

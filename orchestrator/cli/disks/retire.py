@@ -6,7 +6,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("retire", cls=CliCommand)
+@click.command(
+    "retire",
+    cls=CliCommand,
+    examples=(
+        ("disks retire red", "take the disk out of its set; nothing on it changes"),
+        ("disks retire red --json", "the same, for a program"),
+    ),
+)
 @click.argument("disk")
 @pass_terminal
 def retire(terminal: Terminal, disk: str) -> int:

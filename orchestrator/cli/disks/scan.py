@@ -8,7 +8,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("scan", cls=CliCommand)
+@click.command(
+    "scan",
+    cls=CliCommand,
+    examples=(
+        ("disks scan", "visit the disks of all sets that are plugged in"),
+        ("disks scan --json", "the same, for a program"),
+    ),
+)
 @click.argument("disk", nargs=-1)
 @click.option("--why", default=None, hidden=True, metavar="TEXT")
 @click.option(

@@ -7,7 +7,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("show", cls=CliCommand)
+@click.command(
+    "show",
+    cls=CliCommand,
+    examples=(
+        ("disks show red", "the visits of a disk, its health, and what it holds"),
+        ("disks show red --json", "the same, for a program"),
+    ),
+)
 @click.argument("disk")
 @pass_terminal
 def show(terminal: Terminal, disk: str) -> int:

@@ -7,7 +7,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal, read_sp
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("snooze", cls=CliCommand)
+@click.command(
+    "snooze",
+    cls=CliCommand,
+    examples=(
+        ("disks snooze red --for 14d --note 'at the repair shop'", "do not miss the disk for two weeks"),
+        ("disks snooze red --off", "wait for it again"),
+    ),
+)
 @click.argument("disk")
 @click.option("--for", "span", metavar="TIME", help="for so long, such as 14d")
 @click.option("--off", is_flag=True, help="wait for it again")

@@ -7,7 +7,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("list", cls=CliCommand)
+@click.command(
+    "list",
+    cls=CliCommand,
+    examples=(
+        ("notices", "the channels, what was sent and what waits"),
+        ("notices list --json", "the same, for a program"),
+    ),
+)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="how many at most")
 @click.option("--full", is_flag=True, help="with the text of each")
 @pass_terminal

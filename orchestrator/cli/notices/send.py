@@ -6,7 +6,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("send", cls=CliCommand)
+@click.command(
+    "send",
+    cls=CliCommand,
+    examples=(
+        ("notices send", "send what changed since the last look, for cron"),
+        ("notices send --quiet", "say only what is wrong"),
+    ),
+)
 @pass_terminal
 def send(terminal: Terminal) -> int:
     """Look at all jobs now, send notices of what changed, and try again what is not delivered yet.

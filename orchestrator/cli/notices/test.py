@@ -6,7 +6,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("test", cls=CliCommand)
+@click.command(
+    "test",
+    cls=CliCommand,
+    examples=(
+        ("notices test mail", "send a message through one channel"),
+        ("notices test mail --json", "the same, for a program"),
+    ),
+)
 @click.argument("name")
 @pass_terminal
 def test(terminal: Terminal, name: str) -> int:

@@ -6,7 +6,14 @@ from orchestrator.cli.terminal.options import POINT, CliCommand, complete_job_na
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("accept", cls=CliCommand)
+@click.command(
+    "accept",
+    cls=CliCommand,
+    examples=(
+        ("points accept photos --point 2026-11-03", "keep a damaged point as it is; status forgets the damage"),
+        ("points accept photos", "accept that points of the job are gone"),
+    ),
+)
 @click.argument("job", shell_complete=complete_job_name)
 @POINT
 @pass_terminal

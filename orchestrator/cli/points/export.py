@@ -6,7 +6,14 @@ from orchestrator.cli.terminal.options import POINT, CliCommand, complete_job_na
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("export", cls=CliCommand)
+@click.command(
+    "export",
+    cls=CliCommand,
+    examples=(
+        ("points export photos --to /root/SHA256SUMS", "digests of the newest point, for sha256sum -c"),
+        ("points export photos --point 2026-11-03 --to /root/sums", "of an older one"),
+    ),
+)
 @click.argument("job", shell_complete=complete_job_name)
 @POINT
 @click.option("--to", required=True, metavar="FILE", help="the file to write")

@@ -7,7 +7,14 @@ from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pas
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("list", cls=CliCommand)
+@click.command(
+    "list",
+    cls=CliCommand,
+    examples=(
+        ("points photos", "the restore points of a job at each place"),
+        ("points list photos --json", "the same, for a program"),
+    ),
+)
 @click.argument("job", required=False, shell_complete=complete_job_name)
 @click.option("--look", is_flag=True, help="look at the targets themselves, not at what history remembers of them")
 @pass_terminal

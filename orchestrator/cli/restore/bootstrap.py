@@ -8,7 +8,15 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("bootstrap", cls=CliCommand, short_help="Take over configuration and history from a kit.")
+@click.command(
+    "bootstrap",
+    cls=CliCommand,
+    examples=(
+        ("restore bootstrap /dev/disk/by-id/usb-X --plan", "look what a disk holds"),
+        ("restore bootstrap ssh://root@nas/backup/photos", "take configuration and history from a copy on a host"),
+    ),
+    short_help="Take over configuration and history from a kit.",
+)
 @click.argument("place")
 @click.option("--plan", is_flag=True, help="only show what is there; write nothing")
 @click.option("--aside", is_flag=True, help="a configuration and history that are here are renamed and kept")

@@ -9,7 +9,14 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal, restore
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("plan", cls=CliCommand)
+@click.command(
+    "plan",
+    cls=CliCommand,
+    examples=(
+        ("restore plan photos", "which copies there are, and which one to take"),
+        ("restore plan photos --path 2026/a.jpg --to /tmp/a.jpg", "the commands that bring one file back"),
+    ),
+)
 @restore_options
 @pass_terminal
 def plan(terminal: Terminal, /, **words: Any) -> int:

@@ -8,7 +8,16 @@ from orchestrator.cli.terminal.options import LOST_KEY, CliCommand, pass_termina
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("pool", cls=CliCommand, short_help="Create a pool again, and restore all of it.")
+@click.command(
+    "pool",
+    cls=CliCommand,
+    examples=(
+        ("restore pool tank --plan", "look whether all of the pool is elsewhere; change nothing"),
+        ("restore pool tank", "the next step of making the pool anew"),
+        ("restore pool tank --as lake", "under another name"),
+    ),
+    short_help="Create a pool again, and restore all of it.",
+)
 @click.argument("name", metavar="POOL")
 @click.option("--plan", is_flag=True, help="only look and report; change nothing, record nothing")
 @click.option(

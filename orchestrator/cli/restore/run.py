@@ -8,7 +8,15 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal, restore
 from orchestrator.cli.terminal.screen import Terminal, exit_code
 
 
-@click.command("run", cls=CliCommand)
+@click.command(
+    "run",
+    cls=CliCommand,
+    examples=(
+        ("restore run photos --path 2026 --to /srv/photos/2026", "one folder, to its place"),
+        ("restore run photos --at '2026-11-03 02:31' --to /tmp/back", "all of it as it was then"),
+        ("restore run --from /backup/photos --to /srv/photos", "without any configuration"),
+    ),
+)
 @restore_options
 @pass_terminal
 def run(terminal: Terminal, /, **words: Any) -> int:

@@ -11,7 +11,15 @@ from orchestrator.cli.terminal.screen import Terminal
 from orchestrator.views.manual import CommandHelp, render_page
 
 
-@click.command("man", cls=CliCommand, short_help="Install the manual pages.")
+@click.command(
+    "man",
+    cls=CliCommand,
+    examples=(
+        ("setup man", "install the manual pages for all users"),
+        ("setup man --into ~/.local/share/man/man1", "for this user"),
+    ),
+    short_help="Install the manual pages.",
+)
 @click.option("--into", default=USUAL_FOLDER, show_default=True, metavar="DIR", help="where the pages go")
 @click.option("--remove", is_flag=True, help="take the pages away again")
 @click.pass_context
@@ -80,6 +88,8 @@ def _groups(
     options = (each.get_help_record(context) for each in command.get_params(context))
     if rows := tuple(each for each in options if each and each[1]):
         yield "options", rows
+    if isinstance(command, CliCommand):
+        yield "examples", command.examples
     for section in (*SECTIONS, ""):
         rows = tuple(
             (word, each.get_short_help_str(1000)) for word, each in below if getattr(each, "section", "") == section

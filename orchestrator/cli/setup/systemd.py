@@ -8,7 +8,15 @@ from orchestrator.cli.terminal.screen import Terminal
 _INTO, _RULES_INTO = "/etc/systemd/system", "/etc/udev/rules.d"
 
 
-@click.command("systemd", cls=CliCommand, short_help="Install the systemd units.")
+@click.command(
+    "systemd",
+    cls=CliCommand,
+    examples=(
+        ("setup systemd", "install the units and udev's rule"),
+        ("setup systemd --print", "show them, and write nothing"),
+    ),
+    short_help="Install the systemd units.",
+)
 @click.option("--timer", is_flag=True, help="a timer that looks each five minutes, in place of the daemon")
 @click.option("--into", default=_INTO, show_default=True, metavar="DIR", help="where the units go")
 @click.option("--rules-into", default=_RULES_INTO, show_default=True, metavar="DIR", help="where udev's rule goes")

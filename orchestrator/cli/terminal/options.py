@@ -47,14 +47,28 @@ def _options(*, hidden: bool) -> tuple[click.Parameter, ...]:
 
 
 class CliCommand(click.Command):
-    """A command that takes the common options too. `section`: its section in the help."""
+    """A command that takes the common options too. `section`: its section in the help; `examples`: (what to type, what it does)."""
 
-    def __init__(self, *arguments: Any, section: str = "", **about: Any) -> None:
+    def __init__(
+        self, *arguments: Any, section: str = "", examples: tuple[tuple[str, str], ...] = (), **about: Any
+    ) -> None:
         about.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
         about.setdefault("epilog", "Options of every command: poolferry --help")
         super().__init__(*arguments, **about)
         self.section = section
+        self.examples = tuple(
+            (typed if "poolferry " in typed else f"poolferry {typed}", does) for typed, does in examples
+        )
         self.params += _options(hidden=True)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples before the closing line."""
+        with formatter.section("Examples"):
+            for typed, does in self.examples:
+                formatter.write(f"{'':{formatter.current_indent}}{typed}\n")
+                with formatter.indentation():
+                    formatter.write_text(does)
+        super().format_epilog(ctx, formatter)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command; a WrongRequest becomes wrong usage."""

@@ -72,6 +72,6 @@ def _parse(content: bytes, path: str) -> AuthenticationKey:
         if not isinstance(told, dict) or told.get("format") != _FORMAT:
             raise ValueError("another format")
         return AuthenticationKey(bytes.fromhex(told["key"]), datetime.fromisoformat(told["made"]).astimezone(UTC))
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, OverflowError, KeyError, TypeError, RecursionError):
         hint = "put the kept copy of it back; without one remove it: a new key is made"
         raise OrchestratorError(f"{path} is no key that this version can read", hint=hint) from None

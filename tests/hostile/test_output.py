@@ -272,3 +272,17 @@ def test_no_dataset_is_named_what_zfs_allows_no_name(
 def test_a_dataset_that_is_not_below_the_source_is_no_answer() -> None:
     with pytest.raises(OrchestratorError, match="not at or below tank/photos"):
         survey_datasets(LOOK.replace(b"tank/photos/in\t", b"tank/other/in\t"))
+
+
+def test_the_page_of_datasets_writes_nothing_where_all_may_write() -> None:
+    """Root pastes it: under a name in /tmp anybody may have laid a link, or goes on writing."""
+    page = ZFS.survey_kit(sides.job(), sides.NOW, reader(KIT)).recovery
+    assert ">/root/" in page
+    assert "/tmp" not in page
+
+
+def test_the_page_of_datasets_shows_nothing_that_a_host_answered_as_it_is() -> None:
+    evil = KIT.replace(b"/dev/sda1", b"/dev/\x1b[31m\xe2\x80\xae`id`;x$(id)")
+    judge(
+        ZFS.survey_kit(sides.job(), sides.NOW, reader(evil)).recovery.encode("utf-8", "surrogateescape"), "RECOVERY.md"
+    )

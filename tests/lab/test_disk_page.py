@@ -52,7 +52,7 @@ def test_the_page_on_each_disk_brings_all_back_where_there_is_no_poolferry(maste
         for block in blocks:
             ended = master.sh(block.replace("zpool create", "zpool create -f"), check=False, seconds=300)
             assert ended.code == 0, (name, block, ended)
-        assert master.read("/tmp/guids") == expected
+        assert master.read("/root/poolferry-guids") == expected
         assert (guids(master, "tank/photos"), master.sh(contents).text) == (held, files)
         assert master.sh("zfs get -Hpo value quota tank/photos").text == str(90 << 20)
         master.sh(f"zpool destroy -f tank; {close}")

@@ -285,7 +285,7 @@ def test_the_page_of_the_kit_brings_everything_back_by_hand(master: Machine) -> 
     for block in blocks:
         ended = master.sh(block.replace("zpool create", "zpool create -f"), check=False, seconds=300)
         assert ended.code == 0, (block, ended)
-    assert master.read("/tmp/guids") == expected
+    assert master.read("/root/poolferry-guids") == expected
     assert guids(master, "tank/photos") == held
     changed = {
         key: (value, values(master, "tank/photos")[key])

@@ -122,7 +122,7 @@ def test_the_page_of_the_kit_brings_a_pool_with_its_own_files_and_keys_back_by_h
         told = block.replace("zpool create", "zpool create -f").replace("zpool import", f"zpool import -d {where}")
         ended = master.sh(told, check=False, seconds=300)
         assert ended.code == 0, (block, ended)
-    assert master.read("/tmp/guids") == expected
+    assert master.read("/root/poolferry-guids") == expected
     assert (guids(master, "tank"), values(master)) == (held, before)
     assert master.sh("cat /tank/three /tank/sealed/x/x '/tank/a b/two'").lines == ("three", "x", "two")
     assert master.sh("zfs get -Ho value encryptionroot tank/sealed/x").text == "tank/sealed"

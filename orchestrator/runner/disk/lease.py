@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from uuid import uuid4
 
+from orchestrator.domain.answers import bound_instant
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import NotNow
 from orchestrator.domain.fast_dataclass import dataclass
@@ -253,7 +254,7 @@ def _lease(kind: LeasePurpose, disk: Disk, told: dict[str, object], stat: os.sta
     pid = told.get("pid")
     return DiskLease(
         kind=kind, disk=disk.name, purpose=str(told.get("purpose") or "another command"),
-        since=since if since.tzinfo else since.replace(tzinfo=UTC), pid=pid if isinstance(pid, int) else None,
+        since=bound_instant(since if since.tzinfo else since.replace(tzinfo=UTC)), pid=pid if isinstance(pid, int) else None,
     )  # fmt: skip
 
 

@@ -25,13 +25,14 @@ there() {{
   $far "$line" </dev/null
 }}
 """
+# Lists lie in /root: in /tmp anybody may lay something under a name before root writes it.
 # Datasets by the age of the copies: parents and origins of clones are older than the datasets that need them.
 _CARRY = """\
-there zfs list -H -r -s createtxg -o name,type,origin,encryption,encryptionroot -t filesystem,volume "$copy" >/tmp/copies
+there zfs list -H -r -s createtxg -o name,type,origin,encryption,encryptionroot -t filesystem,volume "$copy" >/root/poolferry-copies
 while IFS=$tab read -r dataset type origin encryption root; do
-  there zfs list -H -d 1 -t snapshot -s createtxg -o name "$dataset" >/tmp/snapshots
-  first=$(head -n 1 /tmp/snapshots)
-  last=$(tail -n 1 /tmp/snapshots)
+  there zfs list -H -d 1 -t snapshot -s createtxg -o name "$dataset" >/root/poolferry-snapshots
+  first=$(head -n 1 /root/poolferry-snapshots)
+  last=$(tail -n 1 /root/poolferry-snapshots)
   name=$to${{dataset#"$copy"}}
   [ -n "$first" ] || {{ zfs list "$name" >/dev/null 2>&1 || zfs create -u "$name"; continue; }}
   # b: with the values that the source had. w: what is encrypted by itself comes as it lies, with its own key.
@@ -55,30 +56,30 @@ while IFS=$tab read -r dataset type origin encryption root; do
   [ "$first" = "$last" ] || there zfs send $how -I "$first" "$last" | zfs receive -u $keep "$name"
   # Whole or not at all: a send that failed shows only in what did not arrive.
   [ "$(zfs list -H -d 1 -t snapshot -s createtxg -o name "$name" | tail -n 1)" = "$name@${{last#*@}}" ]
-done </tmp/copies
+done </root/poolferry-copies
 """
 _SETTLE = """\
-zfs list -H -r -o name -t filesystem "$to" >/tmp/names
+zfs list -H -r -o name -t filesystem "$to" >/root/poolferry-names
 while IFS= read -r name; do
   zfs inherit -S quota "$name"; zfs inherit -S refquota "$name"
-done </tmp/names
-zfs list -H -r -o name -t filesystem,volume "$to" >/tmp/names
+done </root/poolferry-names
+zfs list -H -r -o name -t filesystem,volume "$to" >/root/poolferry-names
 while IFS= read -r name; do
   zfs inherit -S reservation "$name"; zfs inherit -S refreservation "$name"
-done </tmp/names
+done </root/poolferry-names
 # What no stream brings of encrypted copies, after what it brings of the others.
 while IFS=$tab read -r dataset type origin encryption root; do
   [ "$encryption" != off ] || continue
   name=$to${{dataset#"$copy"}}
   case $name in */*) ;; *) name=$name/own-files ;; esac
-  there zfs get -Hp -o property,received all "$dataset" >/tmp/values
+  there zfs get -Hp -o property,received all "$dataset" >/root/poolferry-values
   while IFS=$tab read -r property value; do
     case "$value $property" in
       "- "*|*" casesensitivity"|*" normalization"|*" utf8only"|*" volblocksize"|*" volsize"|*" version"|*" key"*) ;;
       *) zfs set "$property=$value" "$name" ;;
     esac
-  done </tmp/values
-done </tmp/copies
+  done </root/poolferry-values
+done </root/poolferry-copies
 """
 _PAGE = """\
 # How to bring {source} back
@@ -134,11 +135,11 @@ All snapshots of all datasets; nothing is mounted.
 No line of difference: every snapshot is there, by its guid.
 
 ```sh
-zfs list -Hp -r -t snapshot -o name,guid {to} | sort >/tmp/guids
+zfs list -Hp -r -t snapshot -o name,guid {to} | sort >/root/poolferry-guids
 zfs mount -a
 ```
 
-`diff /tmp/guids guids.tsv` shows what the copy lacked. Backups go on incrementally from what both sides hold.
+`diff /root/poolferry-guids guids.tsv` shows what the copy lacked. Backups go on incrementally from what both sides hold.
 """
 
 

@@ -256,6 +256,16 @@ def shipped_units() -> dict[str, str]:
     return units
 
 
+def shipped_page(folder: str) -> str:
+    """Return the page (README.md) of the folder "jobs" or "hooks" that came with poolferry. Raises: OrchestratorError."""
+    from orchestrator.domain.errors import OrchestratorError
+
+    if (shipped := _shipped(folder)) is None:
+        raise OrchestratorError(f"this installation came without the page on {folder}", hint="install poolferry again")
+    with open(os.path.join(shipped, "README.md"), encoding="utf-8") as file:
+        return file.read()
+
+
 def _shipped(space: str) -> str | None:
     """Return a folder that came with poolferry: beside the modules when installed, else in the checkout."""
     installed, checkout = os.path.join(_HERE, f"{space}_shipped"), os.path.dirname(_HERE)

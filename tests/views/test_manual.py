@@ -2,7 +2,7 @@
 
 import subprocess
 
-from orchestrator.views.manual import CommandHelp, render_page
+from orchestrator.views.manual import CommandHelp, render_document, render_page
 
 HELP = CommandHelp(
     path="poolferry try",
@@ -22,7 +22,7 @@ def shown(page: str) -> str:
 
 
 def test_a_page_is_named_as_its_command() -> None:
-    assert HELP.file == "poolferry-try.1"
+    assert HELP.file == "man1/poolferry-try.1"
 
 
 def test_no_text_is_taken_for_a_request() -> None:
@@ -33,9 +33,20 @@ def test_no_text_is_taken_for_a_request() -> None:
 
 
 def test_a_page_shows_what_the_help_says() -> None:
-    text = shown(render_page(HELP, "0.1.0", ("poolferry.1", "poolferry-try.1")))
+    text = shown(render_page(HELP, "0.1.0", ("man1/poolferry.1", "man1/poolferry-try.1")))
     for words in (
         "poolferry-try - Try a job", "poolferry try [OPTIONS] JOB", ".so /etc/shadow is", "back\\slash", "--very-long",
         "--at \"A TIME\"", "says \\fBno", "poolferry(1)",
     ):  # fmt: skip
+        assert words in text, (words, text)
+
+
+def test_markdown_becomes_a_page_in_which_no_text_is_a_request() -> None:
+    markdown = (
+        "## Keys\n\n.so `is` *what* **this** begins with, [as told](x.md).\n\n- one\n  - two\n\n```\n.de x\n'back\\slash'\n```\n\n"
+        '| key | example | meaning |\n| --- | --- | --- |\n| `.path` | `"/x"` | where |\n| `so` | | what |\n'
+    )
+    text = shown(render_document("man5/x.toml.5", "0.1.0", "a file", markdown, ["man7/y.7"]))
+    for words in ("x.toml - a file", "KEYS", ".so is what this begins with, as told.", "one", "two", ".de x", "'back\\slash'",
+                  ".path", 'example "/x"; where', "what", "y(7)"):  # fmt: skip
         assert words in text, (words, text)

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 import click
 
 from orchestrator import __version__
-from orchestrator.app.manual import USUAL_FOLDER, install_pages
+from orchestrator.app.manual import USUAL_FOLDER, documents, install_pages
 from orchestrator.cli.terminal.options import SECTIONS, CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
-from orchestrator.views.manual import CommandHelp, render_page
+from orchestrator.views.manual import CommandHelp, render_document, render_page
+
+_FILES = ("man5/poolferry-jobs.5", "man5/poolferry.toml.5", "man5/targets.toml.5", "man7/poolferry-hooks.7")
 
 
 @click.command(
@@ -16,18 +18,19 @@ from orchestrator.views.manual import CommandHelp, render_page
     cls=CliCommand,
     examples=(
         ("setup man", "install the manual pages for all users"),
-        ("setup man --into ~/.local/share/man/man1", "for this user"),
+        ("setup man --into ~/.local/share/man", "for this user"),
     ),
     short_help="Install the manual pages.",
 )
-@click.option("--into", default=USUAL_FOLDER, show_default=True, metavar="DIR", help="where the pages go")
+@click.option("--into", default=USUAL_FOLDER, show_default=True, metavar="DIR", help="where man1, man5 and man7 lie")
 @click.option("--remove", is_flag=True, help="take the pages away again")
 @click.pass_context
 @pass_terminal
 def man(terminal: Terminal, context: click.Context, *, into: str, remove: bool) -> int:
-    """Install the manual pages: poolferry(1), and one for each command, such as poolferry-restore-run(1).
+    """Install the manual pages: poolferry(1), one for each command, such as poolferry-restore-run(1), those of the
+    configuration, poolferry-jobs(5), targets.toml(5) and poolferry.toml(5), and poolferry-hooks(7).
 
-    Their texts are those of --help. After an upgrade the same command renews them.
+    After an upgrade the same command renews them.
     """
     found = tuple(_commands(context.find_root().command, "poolferry", None))
     written, gone = install_pages(into, _pages(found), remove=remove)
@@ -46,7 +49,9 @@ def _pages(found: tuple[CommandHelp, ...]) -> dict[str, str]:
         above = command.path.rpartition(" ")[0]
         around = {above, command.path}
         near = (one.file for one in found if one.path == above or one.path.rpartition(" ")[0] in around)
-        pages[command.file] = render_page(command, __version__, near)
+        pages[command.file] = render_page(command, __version__, (*near, *_FILES))
+    for file, summary, markdown in documents():
+        pages[file] = render_document(file, __version__, summary, markdown, ("man1/poolferry.1", *_FILES))
     return pages
 
 

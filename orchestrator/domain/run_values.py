@@ -2,6 +2,7 @@
 and a failure's evidence as lines.
 """
 
+import re
 from typing import Any
 
 from orchestrator.domain.command_line import brief_line, cut_line, pipeline_line
@@ -121,6 +122,19 @@ _FORMER = {
     "self_test": "proves",
     "worker": "lane",
 }
+
+
+def with_readable_bytes(value: Any) -> Any:
+    r"""Return the value with bytes that are no UTF-8 as \xff in its texts, at any depth: many programs read no JSON with lone surrogates."""
+    if isinstance(value, dict):
+        return {with_readable_bytes(name): with_readable_bytes(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [with_readable_bytes(each) for each in value]
+    return (
+        re.sub(r"[\udc80-\udcff]", lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", value)
+        if isinstance(value, str)
+        else value
+    )
 
 
 def with_former_keys(value: Any) -> Any:

@@ -66,6 +66,10 @@ def judge(text: bytes, what: object, *, as_json: bool = False) -> None:
     assert as_json or not [
         line for line in found.split("\n") if line.strip().startswith((FORGED, "touch", "```\\n"))
     ], (what, found)
+    if as_json and found.strip().startswith("{"):
+        json.dumps(
+            json.loads(found.partition("\n}\n")[0] + "}"), ensure_ascii=False
+        ).encode()  # no lone surrogate in it
     assert "Traceback" not in found
     assert "mistake in poolferry" not in found, found
 

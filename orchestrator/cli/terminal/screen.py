@@ -56,9 +56,11 @@ def print_json(value: Mapping[str, Any]) -> None:
     """Print the one JSON object of a command to stdout."""
     import json  # --help must wait for neither
 
-    from orchestrator.domain.run_values import with_former_keys
+    from orchestrator.domain.run_values import with_former_keys, with_readable_bytes
 
-    _write(sys.stdout, json.dumps(with_former_keys({"format": 1, **value}), indent=2))
+    told = with_former_keys({"format": 1, **value})
+    text = json.dumps(told, indent=2)
+    _write(sys.stdout, json.dumps(with_readable_bytes(told), indent=2) if "\\udc" in text else text)
 
 
 def print_message(line: str) -> None:

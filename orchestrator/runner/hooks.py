@@ -118,12 +118,16 @@ def _environment(told: dict[str, Any]) -> tuple[tuple[str, str], ...]:
         "moved_bytes",
         "seconds",
     )
-    return tuple((f"POOLFERRY_{name.upper()}", _line(told[name])) for name in names)
+    shown = {
+        **told,
+        "why": printable_word(_line(told["why"])),
+    }  # a hook prints it as it is; a path it may need as it is
+    return tuple((f"POOLFERRY_{name.upper()}", _line(shown[name])) for name in names)
 
 
 def _line(value: object) -> str:
-    """Return one line for an environment variable, which a hook may print as it is; empty when unknown."""
-    return "" if value is None else printable_word(" ".join(str(value).split("\n")).replace("\0", ""))
+    """Return one line for an environment variable; empty when unknown."""
+    return "" if value is None else " ".join(str(value).split("\n")).replace("\0", "")
 
 
 def find_program(program: str, folders: Iterable[str]) -> str:

@@ -239,13 +239,21 @@ def test_no_mail_carries_it(evil: House) -> None:
 
 
 def test_no_hook_is_told_it(evil: House) -> None:
-    """A hook's own words go to a terminal or a log as they are."""
-    loud(evil, "x")
+    """A hook's own words go to a terminal or a log as they are. Paths it may need: they are as they are, on one line."""
     evil.run()
-    told = [line for line in (evil.folder / "env").read_bytes().split(b"\n") if line.startswith(b"POOLFERRY_")]
+    damage(evil)
+    loud(evil, "x")
+    evil.write("w/new", "x")
+    assert evil.call("verify", "photos").code == 1
+    evil.run()
+    env = (evil.folder / "env").read_bytes().split(b"\n")
+    told = [line for line in env if line.startswith(b"POOLFERRY_")]
     for line in told:
-        judge(line, "a hook's environment")
-    assert len([line for line in told if line.startswith((b"POOLFERRY_SOURCE=", b"POOLFERRY_TARGET="))]) == 2
+        if line.startswith((b"POOLFERRY_SOURCE=", b"POOLFERRY_TARGET=")):
+            assert line.endswith(EVIL.replace(b"\n", b" "))
+        else:
+            judge(line, "a hook's environment")
+    assert any(line.startswith(b"POOLFERRY_WHY=") for line in told)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,7 @@ class Session:
             )  # fmt: skip
             done = action(job, tools, *arguments, **more)
         self.stopped = bool(heard)
+        self._settings.interrupted |= signal.SIGINT in heard
         return done
 
 

@@ -86,7 +86,7 @@ def count_bytes(monotonic: Callable[[], float]) -> "ThroughputCounter":
 
 
 class Settings:
-    """`config`, `state`: the directories as typed, if given. `subscriber`: receives the progress."""
+    """`config`, `state`: the directories as typed, if given. `subscriber`: receives the progress. `interrupted`: by Ctrl-C."""
 
     def __init__(
         self, *, config: str | None = None, state: str | None = None, subscriber: Subscriber | None = None
@@ -94,6 +94,7 @@ class Settings:
         self.config = config
         self.state = state
         self.subscriber = subscriber or Subscriber()
+        self.interrupted = False
 
     @property
     def where(self) -> compose.Directories:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.place import url_of_ssh_place
 
 COPIES = "/backup/home"
 SANOID_CONF = "/etc/sanoid/sanoid.conf"
@@ -58,7 +59,20 @@ def write_starter(settings: Settings, source: str | None, target: str | None) ->
 
 
 def _absolute(place: str) -> str:
-    return place if "://" in place else os.path.abspath(os.path.expanduser(place))
+    """Return the place as a job file names it; `host:/path` becomes a URL. Raises: WrongRequest for what it cannot be."""
+    if "://" in place or os.path.lexists(os.path.expanduser(place)):
+        return place if "://" in place else os.path.abspath(os.path.expanduser(place))
+    if url := url_of_ssh_place(place):
+        if not place.partition("]:" if "]:" in place else ":")[2].startswith("/"):
+            raise WrongRequest(
+                f"{place}: write an absolute path, as in ssh://nas/srv/photos; jobs/README.md shows jobs of datasets"
+            )
+        return url
+    if not place.startswith(("/", "~", "./", "../")) and "/" in place:
+        raise WrongRequest(
+            f"{place}: there is no such folder here; write an absolute path; jobs/README.md shows jobs of datasets"
+        )
+    return os.path.abspath(os.path.expanduser(place))
 
 
 def _left_alone(folder: str, files: Mapping[str, str]) -> list[str]:

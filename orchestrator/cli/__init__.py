@@ -6,7 +6,7 @@
 import sys
 
 from orchestrator.cli.terminal import screen
-from orchestrator.cli.terminal.errors import report_errors
+from orchestrator.cli.terminal.errors import INTERRUPTED, report_errors
 from orchestrator.cli.terminal.runs import parse_plain_run, parse_plain_scan
 from orchestrator.cli.terminal.screen import Terminal
 
@@ -32,4 +32,4 @@ def main(arguments: list[str] | None = None) -> int:
             end.code = call(given, terminal)
     with report_errors(terminal) as flushed:
         screen.flush_output()
-    return end.code or flushed.code
+    return INTERRUPTED if terminal.interrupted and end.code else end.code or flushed.code

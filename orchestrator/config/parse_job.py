@@ -24,7 +24,7 @@ from orchestrator.config.times import parse_span
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import EVENTS, Job, JobHooks, SnapshotRules
 from orchestrator.domain.names import JOB_NAME, show_name
-from orchestrator.domain.place import Location, Place
+from orchestrator.domain.place import Location, Place, url_of_ssh_place
 
 Argv = tuple[str, ...]
 SHAPES = '"/path/program", ["/path/program", "argument"], or a list of such lists'
@@ -91,6 +91,8 @@ def path_mistake(location: Location) -> tuple[str, str] | None:
     """Return the mistake and the expected value for a location that is no absolute path; else None."""
     if location.path.startswith("/"):
         return None
+    if location.host is None and (url := url_of_ssh_place(location.path)):
+        return f'"{show_location(location)}" is no absolute path', f'"{url}" for a place on that host'
     return (
         f'"{show_location(location)}" is no absolute path',
         'a path that begins with "/" (~ and $NAME are not replaced)',
@@ -111,7 +113,9 @@ def dataset_mistake(location: Location) -> tuple[str, str] | None:
     """Return the mistake and the expected value for a location that is no dataset; else None."""
     if re.fullmatch(_DATASET, location.path):
         return None
-    return f'"{show_location(location)}" is no name of a dataset', 'a name such as "vault/replicas"'
+    url = None if location.host else url_of_ssh_place(location.path)
+    expected = f'"{url}" for a dataset on that host' if url else 'a name such as "vault/replicas"'
+    return f'"{show_location(location)}" is no name of a dataset', expected
 
 
 def normalize_path(path: str) -> str:

@@ -71,6 +71,19 @@ def parse_location(text: str) -> Location:
     return Location(path=_trim(path), host=_host(parts.netloc))
 
 
+def url_of_ssh_place(text: str) -> str | None:
+    """Return the URL of a place written as scp and rsync write it, [user@]host:path; None for another text.
+
+    A path on this machine begins with a slash or has one before its first colon, as in rsync(1).
+    """
+    match = re.fullmatch(r"((?:[^@/:]+@)?[A-Za-z0-9][A-Za-z0-9._-]*|(?:[^@/:]+@)?\[[0-9A-Fa-f:.]+\]):(?!//)(.+)", text)
+    if match is None:
+        return None
+    from urllib.parse import quote_from_bytes  # most starts need no URL
+
+    return f"ssh://{match[1]}/{quote_from_bytes(match[2].lstrip('/').encode('utf-8', 'surrogateescape'))}"
+
+
 def _host(netloc: str) -> Host:
     user, _, address = netloc.rpartition("@")
     match = re.fullmatch(rf"({_HOST.pattern})(?::(\d+))?", address)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -28,6 +29,39 @@ def test_init_writes_what_check_accepts(fresh: Ferry) -> None:
     assert following == ["poolferry check --system", "poolferry plan home", "poolferry run home"]
     job = fresh.run("check", "--json").value["jobs"][0]
     assert (job["source"], job["target"]) == (str(fresh.root / "mine"), "/backup/mine")
+
+
+@pytest.mark.parametrize(
+    ("typed", "written"),
+    [
+        ("root@nas:/srv", "ssh://root@nas/srv"),
+        ("nas:/srv/a b", "ssh://nas/srv/a%20b"),
+        ("[fe80::1]:/srv", "ssh://fe80::1/srv"),
+    ],
+)
+def test_init_takes_a_place_as_scp_writes_it(fresh: Ferry, typed: str, written: str) -> None:
+    told = fresh.run("init", "--source", typed, "--target", "/backup/mine")
+    assert told.code == 0, told
+    assert fresh.run("check", "--json").value["jobs"][0]["source"] == written
+
+
+@pytest.mark.parametrize("typed", ["nas:tank/x", "tank/photos", "root@nas:photos"])
+def test_init_guesses_no_place(fresh: Ferry, typed: str) -> None:
+    told = fresh.run("init", "--source", typed, "--target", "/backup/mine")
+    assert (told.code, typed in told.err, fresh.config.exists()) == (2, True, False), told
+
+
+def test_a_place_as_scp_writes_it_gets_the_url_to_write(ferry: Ferry) -> None:
+    ferry.job()
+    file = ferry.config / "jobs" / "photos.toml"
+    file.write_text(re.sub(r"^source = .*$", 'source = "root@nas:/srv"', file.read_text(), flags=re.MULTILINE))
+    assert 'expected "ssh://root@nas/srv" for a place on that host' in ferry.run("check").err
+
+
+def test_a_dataset_as_syncoid_writes_it_gets_the_url_to_write(ferry: Ferry) -> None:
+    ferry.job()
+    (ferry.config / "targets.toml").write_text('[place.vault]\ndataset = "root@nas:tank/x"\n')
+    assert 'expected "ssh://root@nas/tank/x" for a dataset on that host' in ferry.run("check").err
 
 
 def test_init_needs_no_option(fresh: Ferry) -> None:

@@ -11,7 +11,7 @@ from orchestrator.cli.terminal.screen import Terminal
 if TYPE_CHECKING:
     from orchestrator.domain.errors import DeclarationError, OrchestratorError
 
-FAILED, WRONG = 1, 2
+FAILED, WRONG, INTERRUPTED = 1, 2, 130  # 128 and the number of SIGINT, as shells have it
 DEBUG = "POOLFERRY_DEBUG"
 
 
@@ -40,7 +40,7 @@ def report_errors(terminal: Terminal) -> Iterator[CommandResult]:
     except WrongUsage as error:
         end.code = _usage(terminal, error)
     except KeyboardInterrupt:
-        end.code = _print_error(terminal, FAILED, "interrupted")
+        end.code = _print_error(terminal, INTERRUPTED, "interrupted")
     except OSError as error:
         end.code = _system(terminal, error)
     except Exception as error:  # noqa: BLE001 - the last place that can report it

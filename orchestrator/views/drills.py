@@ -77,7 +77,8 @@ def newest_drill_line(rules: DrillRules, records: Sequence[DrillRecord], now: da
     if last is None:
         return "last drill: none yet" if rules.requested else ""
     drilled = last.drilled
-    how = "restored as the manifest says" if drilled.outcome is Outcome.DONE else drilled.outcome.value.upper()
+    well = "restored, and none differs" if drilled.files else "done, and no file could be seen without its key"
+    how = well if drilled.outcome is Outcome.DONE else drilled.outcome.value.upper()
     files = "all files" if drilled.whole else show_count(drilled.files, "file")
     return f"last drill: {format_ago(last.at, now=now)}, {f'{files} ' if drilled.files else ''}{how} (run {last.run})"
 

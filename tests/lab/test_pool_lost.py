@@ -6,6 +6,9 @@ import pytest
 
 from tests.lab.common import Machine
 from tests.lab.pools import guids, restore, restore_pool, step_states
+from tests.lab.usb_disks import UsbDisks
+from tests.lab.virtual import VirtualMachine
+from tests.whole.house import wait_until
 
 TARGETS = '[place.vault]\ndataset = "vault/copies"\n'
 NIGHTLY = 'engine = "zfs"\nsource = "tank"\ntarget = "vault"\n[snapshots]\nhourly = 3\n'
@@ -130,3 +133,47 @@ def test_a_dataset_that_has_the_name_of_one_that_returns_is_kept(master: Machine
         "one",
         "mine",
     )
+
+
+@pytest.mark.virtual
+def test_an_old_disk_that_is_plugged_in_is_left_on_for_the_restore_that_waits_for_it(master: VirtualMachine) -> None:
+    """udev, nights and a person in a hurry: nobody switches it off, and nothing is taken of the new, empty pool."""
+    master.pool("tank", "256M")
+    master.sh("zfs create tank/photos; head -c 1M /dev/urandom >/tank/photos/one; zfs snapshot -r tank@a")
+    job = (
+        'engine = "zfs"\nsource = "tank/photos"\ntarget = "offsite"\nschedule = "on attach"\n[snapshots]\nhourly = 3\n'
+    )
+    master.job("photos", job, targets="[set.offsite]\n")
+    drawer = UsbDisks(master)
+    red = drawer.enroll("red", "--content", "zfs")
+    drawer.replug(red)
+    assert drawer.scan()["red"]["ending"] == "done"
+    master.yank(red)
+    drawer.ferry("setup", "systemd")
+    held, disk = guids(master, "tank/photos"), master.lies_on("tank").removesuffix("-part1")
+    master.sh("zpool destroy -f tank")
+    code, told = restore_pool(master)
+    assert (code != 0, "plug in disk red" in str(told["steps"])) == (True, True), told
+    visits = len(drawer.ferry("disks", "show", "red")["history"])
+    master.plug(red)
+    looks = "systemctl list-units -a --plain --no-legend 'poolferry-disk@*'"
+    wait_until(lambda: master.sh(f"{looks} | grep -c .", check=False).text != "0", 60)
+    wait_until(
+        lambda: master.sh(f"{looks} --state=activating,active | grep -c .", check=False).text == "0", 120, pause=1
+    )
+    assert len(drawer.ferry("disks", "show", "red")["history"]) == visits, "no visit began"
+    assert (
+        "a restore" in drawer.machine.poolferry("disks").text
+        or "restore pool" in drawer.machine.poolferry("disks").text
+    )
+    master.wait_for_device(red)
+    code, told = restore_pool(master)
+    assert (code, [state for _, state in step_states(told)]) == (75, ["yes", "your turn"]), told
+    master.sh(f"{CREATE} tank {disk}")
+    visit = drawer.scan(code=1)["red"]
+    (ran,) = visit["runs"]
+    assert (ran["outcome"], "restore it first: poolferry restore" in ran["hint"]) == ("refused", True), ran
+    assert not guids(master, "tank")
+    code, told = restore_pool(master)
+    assert (code, told["differences"]) == (0, []), told
+    assert guids(master, "tank/photos") == held

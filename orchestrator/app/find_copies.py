@@ -1,7 +1,7 @@
 """All copies of a job's source, from history and from the places themselves, and the one that a restore takes."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -174,14 +174,22 @@ def _in_the_way(job: Job) -> str:
 
 
 def find_better_copies(
-    found: CopySearchResult, job: Job, *, at: datetime | None = None, name: str | None = None
+    found: CopySearchResult,
+    job: Job,
+    say: Callable[[str, str], str],
+    *,
+    at: datetime | None = None,
+    name: str | None = None,
 ) -> tuple[tuple[CopyCandidate, CandidatePoint, str], ...]:
-    """Return the copies that are newer than the one that a restore of this job would take, each with its hint or command."""
+    """Return the copies that are newer than the one that a restore of this job would take, each with its hint or command.
+
+    `say`: makes the command of the same restore from another job's copy, at a point.
+    """
     choice = found.choice
     own = [copy.newest(at, name) for copy in found.copies if copy.job == job.name and not copy.away]
     mine = max((point for point in own if point), key=lambda point: point.at, default=None)
     told = [(copy, point, fetch_sentence(copy, point, mine)) for copy, point in choice.newer]
     copy, point = choice.copy, choice.point
     if copy and point and copy.job != job.name and (mine is None or point.at > mine.at):
-        told.append((copy, point, f"poolferry restore run {copy.job} --point {point.name}"))
+        told.append((copy, point, say(copy.job, point.name)))
     return tuple(told)

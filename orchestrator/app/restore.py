@@ -11,7 +11,7 @@ from orchestrator.app.session import open_session, open_visits
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.app.spare_state import with_usable_state
 from orchestrator.domain.errors import DeclarationError, NotNow, OrchestratorError
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX
 from orchestrator.domain.run import Outcome
 from orchestrator.runner.disk.lease import end_request, hold_disk, request_disk
@@ -81,20 +81,22 @@ def plan_restore(settings: Settings, request: RestoreCommand) -> RestorePlan:
     restore_request = _restore_options(job, request)
     with with_usable_state(settings) as usable, open_session(usable) as session:
         decision = session.do(job, plan_restore, restore_request)
-    others = _newer(settings, job, restore_request) if request.origin is None else None
+    others = _newer(settings, job, restore_request, request) if request.origin is None else None
     return RestorePlan(job=job.name, decision=decision, others=others)
 
 
 def _newer(
-    settings: Settings, job: "Job", restore_request: "RestoreOptions"
+    settings: Settings, job: "Job", restore_request: "RestoreOptions", request: RestoreCommand
 ) -> "tuple[tuple[CopyCandidate, CandidatePoint, str], ...]":
-    """Return the copies of other jobs, disks and places that hold a newer point, each with its command; extend `lines`."""
+    """Return the copies of other jobs, disks and places that hold a newer point, each with its command."""
     from orchestrator.app.find_copies import find_better_copies, find_copies
 
     name = None if restore_request.point in (None, "latest") else restore_request.point
+    found = find_copies(settings, job, at=restore_request.at, name=name)
     return find_better_copies(
-        find_copies(settings, job, at=restore_request.at, name=name), job, at=restore_request.at, name=name
-    )
+        found, job, lambda job, point: restore_words(replace(request, job=job, point=point, at=None)),
+        at=restore_request.at, name=name,
+    )  # fmt: skip
 
 
 def run_restore(settings: Settings, request: RestoreCommand) -> RestoreEnd:

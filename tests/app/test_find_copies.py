@@ -26,27 +26,31 @@ def found(*copies: CopyCandidate, at: datetime | None = None) -> CopySearchResul
     return CopySearchResult(job=JOB, copies=copies, choice=choose_copy(copies, at=at), takes=None, in_the_way="")
 
 
+def say(job: str, point: str) -> str:
+    return f"from {job} {point}"
+
+
 @pytest.mark.parametrize(
     ("copies", "told"),
     [
         ((copy("photos", 1, 3), copy("other", 2)), []),
         ((copy("other", 3), copy("photos", 3)), []),
-        ((copy("other", 4), copy("photos", 3)), ["  newer on other (job other), point p4: poolferry restore run other --point p4"]),
-        ((copy("other", 1), copy("photos", 3, sound=False)), ["  newer on other (job other), point p1: poolferry restore run other --point p1"]),
+        ((copy("other", 4), copy("photos", 3)), ["  newer on other (job other), point p4: from other p4"]),
+        ((copy("other", 1), copy("photos", 3, sound=False)), ["  newer on other (job other), point p1: from other p1"]),
         ((copy("photos", 3), copy("usb", 4, away="it is not plugged in", disk="red")),
          ["  elsewhere: disk red (job usb) holds p4, 1 d newer: fetch it, and plug it in"]),
     ],
     ids=["older", "as old", "newer", "the own one is damaged", "away"],
 )  # fmt: skip
 def test_what_is_newer_is_told_beside_a_plan(copies: tuple[CopyCandidate, ...], told: list[str]) -> None:
-    assert newer_copy_lines(find_better_copies(found(*copies), JOB)) == told
+    assert newer_copy_lines(find_better_copies(found(*copies), JOB, say)) == told
 
 
 def test_nothing_newer_than_the_instant_that_was_asked_for() -> None:
     at = datetime(2026, 1, 2, tzinfo=UTC)
     seen = found(copy("other", 1, 4), copy("photos", 2, 3), at=at)
-    assert find_better_copies(seen, JOB, at=at) == ()
+    assert find_better_copies(seen, JOB, say, at=at) == ()
     seen = found(copy("other", 2), copy("photos", 1, 3), at=at)
-    assert [point.name for _, point, _ in find_better_copies(seen, JOB, at=at)] == ["p2"], (
+    assert [point.name for _, point, _ in find_better_copies(seen, JOB, say, at=at)] == ["p2"], (
         "its own later point was not asked for"
     )

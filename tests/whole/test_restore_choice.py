@@ -92,7 +92,9 @@ def test_a_plan_for_a_destination_tells_what_is_newer_elsewhere(house: House) ->
     (newer,) = planned["others"]
     (point,) = house.points(house.folder / "second")
     assert (newer["job"], newer["point"], newer["away"]) == ("other", point, None)
-    assert newer["do"] == f"poolferry restore run other --point {point}"
+    assert newer["do"] == f"poolferry restore run other --to {house.folder / 'back'} --point {point}"
+    assert house.call(*newer["do"].split()[1:])["outcome"] == "done", "the hint as it stands"
+    shutil.rmtree(house.folder / "back")
     assert house.call("restore", "plan", "other", *where)["others"] == []
     assert house.call("restore", "plan", "photos", *where, "--point", house.points()[0])["others"] == []
     (house.folder / "second").rename(house.folder / "unmounted")

@@ -13,6 +13,7 @@ from orchestrator.domain.evacuation import DatasetCopy, PoolContents, PoolEvacua
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Refusal
+from orchestrator.domain.rotation import AT_MACHINE, ATTACHED, IN_TRANSIT
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.engines.contract.pools import PoolRebuilder
 from orchestrator.engines.registry import engine_names, load_engine
@@ -287,7 +288,10 @@ class _CopySurveyor:
             why = self._stays.bring(rotation, disk)
             own = find_disk_record(enrolled, disk)
             where = at.get(own.disk) if own else None
-            away = where.place if where and why else ""
+            noted = (
+                where.place if where and where.place not in (ATTACHED, IN_TRANSIT, AT_MACHINE) else ""
+            )  # by a person
+            away = noted if why else ""
             yield job_on_disk(job, disk), DatasetCopy(
                 job=job.name, place=disk.name, held=None, why=why, known_at=known.get(disk.name), disk=disk.name, where=away
             )  # fmt: skip

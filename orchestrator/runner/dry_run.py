@@ -53,7 +53,7 @@ def plan_job(
     snapshotter: Snapshotter | None = None,
 ) -> DryRunResult:
     """Survey and decide; where snapshots are due, the plan only takes them. Raises: OrchestratorError when a survey fails."""
-    if snapshotter and (taking := plan_snapshots(job, snapshotter, reader, state, known.facts, allowed)):
+    if snapshotter and (taking := plan_snapshots(job, engine, snapshotter, reader, state, known.facts, allowed)):
         return DryRunResult(decision=taking, going=())
     request = RunRequest(
         now=now,

@@ -4,10 +4,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import OrchestratorError, SourceMissing
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Plan, Step
 from orchestrator.domain.source_identity import SOURCE_IDENTITY
+from orchestrator.engines.contract.engine import Engine
 from orchestrator.engines.contract.snapshots import Snapshotter
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.run_recorder import RunRecorder
@@ -27,7 +28,9 @@ def take_snapshots(journal: RunRecorder, writer: Writer, allowed: frozenset[str]
     snapshotter, rules = journal.tools.snapshotter, journal.job.snapshots
     if snapshotter is None or rules is None or not rules.autosnap:
         return
-    world = snapshotter.survey_snapshots(journal.job, writer)
+    world = _survey(journal.job, journal.tools.engine, snapshotter, writer)
+    if world is None:
+        return
     if _is_made_anew(snapshotter, world, remembered_facts(journal.job, journal.tools), allowed):
         journal.warn(ANEW)
         return
@@ -39,6 +42,7 @@ def take_snapshots(journal: RunRecorder, writer: Writer, allowed: frozenset[str]
 
 def plan_snapshots(
     job: Job,
+    engine: Engine,
     snapshotter: Snapshotter,
     reader: Reader,
     state: str,
@@ -51,12 +55,22 @@ def plan_snapshots(
     """
     if job.snapshots is None or not job.snapshots.autosnap:
         return None
-    world = snapshotter.survey_snapshots(job, reader)
-    if _is_made_anew(snapshotter, world, remembered, allowed) or snapshotter.is_being_restored(world):
+    world = _survey(job, engine, snapshotter, reader)
+    if world is None or _is_made_anew(snapshotter, world, remembered, allowed) or snapshotter.is_being_restored(world):
         return None
     steps = snapshotter.take(job, world, _folder_of(job, state))
     summary = "take what snapshots are due; what is sent then is decided by a look after them"
     return Plan(summary=summary, stages=(steps,)) if steps else None
+
+
+def _survey(job: Job, engine: Engine, snapshotter: Snapshotter, reader: Reader) -> Any:
+    """Return the survey; None where the source of a copy is not there: the run's own look says so, and what brings it back."""
+    try:
+        return snapshotter.survey_snapshots(job, reader)
+    except SourceMissing:
+        if engine.stays or not engine.needs_datasets:
+            raise
+        return None
 
 
 def _is_made_anew(snapshotter: Snapshotter, world: Any, remembered: Mapping[str, str], allowed: frozenset[str]) -> bool:

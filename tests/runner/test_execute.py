@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import Evidence, OrchestratorError, SourceMissing
 from orchestrator.domain.job import Job, KeepRules, SnapshotRules
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
@@ -19,6 +19,7 @@ from orchestrator.engines.zfs.model import SnapshotPresent
 from orchestrator.history.store import History, open_history
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.execute import execute_decision
+from orchestrator.runner.snapshots import take_snapshots
 from tests.engines.zfs.sides import ASKED, COPY, job, world
 from tests.runner.journals import journal, small
 
@@ -169,6 +170,32 @@ class Holds(Keeps):
 
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return (RestorePoint(name="c", taken=ASKED.now, tree=COPY, manifest=None),)
+
+
+class Misses(SanoidEngine):
+    """Does not find the source."""
+
+    def survey_snapshots(self, job: Job, reader: Reader) -> Any:
+        raise SourceMissing(
+            "the dataset is not there", evidence=Evidence(lines=(), exits=(), last_output=(), host=None)
+        )
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_source_that_is_not_there_is_left_to_the_look_of_a_run_that_copies_it(
+    history: History, tmp_path: Path, *, copies: bool
+) -> None:
+    """It says what brings the source back; snapshots by themselves know of no copy."""
+    made = journal(history, tmp_path)
+    made.job = replace(job(), snapshots=SnapshotRules(daily=1))
+    missing: Any = Misses()
+    engine: Any = Keeps(NothingToDo(why="", current=None)) if copies else missing
+    made.tools = replace(made.tools, engine=engine, snapshotter=missing)
+    if copies:
+        take_snapshots(made, Writer(), frozenset())
+    else:
+        with pytest.raises(SourceMissing):
+            take_snapshots(made, Writer(), frozenset())
 
 
 @pytest.mark.parametrize("cut", [False, True])

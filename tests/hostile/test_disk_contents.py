@@ -30,7 +30,16 @@ PLANTS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["link to a folder", "link to a file", "fifo"])
+# What is read or written by its name: a device, or a file without an end, in its place.
+FILES = (".poolferry/target.json", ".poolferry/lock", ".poolferry/RECOVERY.md", ".poolferry/history.sqlite", "latest")
+
+
+def endless(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+@pytest.mark.parametrize("kind", ["link to a folder", "link to a file", "fifo", "device", "endless file"])
 def test_what_is_planted_on_a_disk_leads_nowhere(drawer: LoopDisks, tmp_path: Path, kind: str) -> None:
     victim = tmp_path / "theirs"
     victim.mkdir()
@@ -41,7 +50,7 @@ def test_what_is_planted_on_a_disk_leads_nowhere(drawer: LoopDisks, tmp_path: Pa
     assert drawer.scan()["visits"]["red"]["ending"] == "done"
     behind = tmp_path / "behind"
     behind.mkdir(exist_ok=True)
-    for number, plant in enumerate(PLANTS):
+    for number, plant in enumerate(FILES if kind in ("device", "endless file") else PLANTS):
         subprocess.run(["mount", drawer.loops["red"], str(behind)], check=True)
         (root,) = {path.parent for path in behind.rglob(".poolferry")} or {behind / "photos"}
         saved = tmp_path / f"saved-{number}"
@@ -50,6 +59,8 @@ def test_what_is_planted_on_a_disk_leads_nowhere(drawer: LoopDisks, tmp_path: Pa
             "link to a folder": lambda path: path.symlink_to(victim),
             "link to a file": lambda path: path.symlink_to(victim / "passwd"),
             "fifo": os.mkfifo,
+            "device": lambda path: os.mknod(path, 0o020666, os.makedev(1, 5)),  # zeros without an end
+            "endless file": endless,
         }
         replace(root / plant, make[kind])
         subprocess.run(["umount", str(behind)], check=True)

@@ -43,7 +43,10 @@ ours=
 if [ -d .poolferry ] && [ ! -L .poolferry ]; then ours=.poolferry; fi
 marker=
 if [ -n "$ours" ] && [ -f .poolferry/target.json ] && [ ! -L .poolferry/target.json ]; then
-  IFS= read -r marker < .poolferry/target.json
+  # A disk may have been elsewhere: of a file without an end only the beginning is read.
+  marker=$(head -c 4096 .poolferry/target.json)
+  marker=${marker%%"
+"*}
 fi
 printf "%s\0" "$marker"
 who "$root"

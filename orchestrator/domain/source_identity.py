@@ -7,6 +7,8 @@ SOURCE_STATE = "source-state"  # the same for the state of a source; empty: it i
 RESTORED = "restored"  # the key under which history remembers where a finished restore went, until the next good run
 LAST_RESTORE = "last-restore"  # the same for a text on the last restore of a job's source, its instant and the copy that it came from
 
+_LONGEST = 20  # digits of a guid
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceIdentity:
@@ -24,7 +26,7 @@ def parse_identity(text: str) -> SourceIdentity | None:
     """Parse a remembered identity; None for a text that is none."""
     dataset, _, rest = text.partition(" ")
     pool, _, root = rest.partition(" ")
-    if not (dataset.isdecimal() and pool.isdecimal() and root):
+    if not (dataset.isdecimal() and pool.isdecimal() and root and len(dataset + pool) <= 2 * _LONGEST):
         return None
     return SourceIdentity(dataset=int(dataset), pool=int(pool), root=root)
 

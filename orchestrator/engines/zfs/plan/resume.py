@@ -16,7 +16,7 @@ from orchestrator.engines.zfs.plan.increments import CommonSnapshot
 
 ABORT = "abort"  # allowed: discard any remains of an interrupted receive
 MOST_RUNS = 3
-_ATTEMPTS = re.compile(r"([0-9a-f]{8}|-) (\d+) (\d+)")
+_ATTEMPTS = re.compile(r"([0-9a-f]{8}|-) (\d{1,20}) (\d{1,20})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

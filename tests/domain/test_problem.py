@@ -36,7 +36,7 @@ def test_a_problem_is_one_sentence(found: Problem, says: str) -> None:
     [
         (problem(ProblemType.DAMAGED, count=0), "poolferry verify photos --point p1 reads it again"),
         (problem(ProblemType.DAMAGED, "a"), "poolferry run photos copies damaged files again from the source"),
-        (problem(ProblemType.DAMAGED, "a", tried=True), "if you can do without them: poolferry points accept photos --point p1"),
+        (problem(ProblemType.DAMAGED, "a", tried=True), "poolferry points accept photos --point p1"),
         (problem(ProblemType.MANIFEST, point="p2"), "poolferry run photos makes a new point, and links nothing to this one"),
         (problem(ProblemType.MANIFEST), "bring p1.manifest.gz back"),
         (problem(ProblemType.POINTS_GONE, point=""), "if that was meant: poolferry points accept photos"),

@@ -47,9 +47,12 @@ class RecoveryKit:
 
 
 def list_runs(settings: Settings, job: str | None, limit: int) -> "tuple[RunRecord, ...]":
-    """Return the newest runs, of one job or of all. Raises: HistoryError."""
+    """Return the newest runs, of one job or of all. Raises: HistoryError · DeclarationError: nobody knows a job of that name."""
     with settings.views() as views:
-        return tuple(map(_as_it_ended, views.runs(job, limit)))
+        found = tuple(map(_as_it_ended, views.runs(job, limit)))
+    if job is not None and not found:
+        settings.jobs([job])  # a job that was removed may have runs
+    return found
 
 
 def _as_it_ended(run: "RunRecord") -> "RunRecord":

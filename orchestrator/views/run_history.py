@@ -23,6 +23,7 @@ def run_value(run: RunRecord) -> dict[str, Any]:
     return {
         "run": run.id,
         "job": run.job,
+        "kind": run.kind.value,
         "engine": run.engine,
         "source": show_name(run.source),
         "target": show_name(run.target),
@@ -46,11 +47,12 @@ def runs_lines(runs: Sequence[RunRecord], *, now: datetime, job: str | None) -> 
     """Render the table of runs, newest first."""
     if not runs:
         return [f"no run{f' of {job}' if job else ''} yet"]
-    head = ("RUN", "JOB", "BEGUN", "OUTCOME", "TOOK", "MOVED", "WHY")
+    head = ("RUN", "JOB", "KIND", "BEGUN", "OUTCOME", "TOOK", "MOVED", "WHY")
     rows = [
         (
             str(run.id),
             run.job,
+            run.kind.value,
             format_clock(run.begun_at, now=now),
             run.outcome or "open",
             "" if run.took_s is None else show_duration(run.took_s),

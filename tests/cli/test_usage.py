@@ -244,3 +244,14 @@ def test_a_state_that_cannot_be_written_is_told_plainly(ferry: Ferry) -> None:
         assert str(ferry.state) in told.err
         assert "mistake in poolferry" not in told.err
         assert "Traceback" not in told.err
+
+
+def test_the_history_of_a_job_that_nobody_knows_is_a_mistake(ferry: Ferry) -> None:
+    ferry.job()
+    told = ferry.run("history", "photso")
+    assert (told.code, told.out) == (2, ""), told
+    assert "did you mean photos?" in told.err
+    assert ferry.run("history", "photos").code == 0
+    ferry.run("run", "photos")
+    (ferry.config / "jobs" / "photos.toml").rename(ferry.config / "jobs" / "pictures.toml")
+    assert ferry.run("history", "photos").out.splitlines()[1].split()[:3] == ["1", "photos", "run"], "a job that was removed"

@@ -45,7 +45,7 @@ def test_a_run_and_what_is_told_of_it(ferry: Ferry) -> None:
     assert [run["run"] for run in ferry.run("history", "photos", "--limit", "1", "--json").value["runs"]] == [2]
     lines = ferry.run("history").out.splitlines()
     assert lines[0].split() == "RUN JOB KIND BEGUN OUTCOME TOOK MOVED WHY".split()
-    assert re.match(r" +2  photos  today \d\d:\d\d +nothing-to-do ", lines[1])
+    assert re.match(r" +2  photos  run +today \d\d:\d\d +nothing-to-do ", lines[1])
 
     shown = ferry.run("show", "1")
     assert "runs: rsync " in shown.out

@@ -254,4 +254,6 @@ def test_the_history_of_a_job_that_nobody_knows_is_a_mistake(ferry: Ferry) -> No
     assert ferry.run("history", "photos").code == 0
     ferry.run("run", "photos")
     (ferry.config / "jobs" / "photos.toml").rename(ferry.config / "jobs" / "pictures.toml")
-    assert ferry.run("history", "photos").out.splitlines()[1].split()[:3] == ["1", "photos", "run"], "a job that was removed"
+    assert ferry.run("history", "photos").out.splitlines()[1].split()[:3] == ["1", "photos", "run"], (
+        "a job that was removed"
+    )

@@ -7,12 +7,14 @@ import pytest
 from orchestrator.disks import errors as disks
 from orchestrator.domain.errors import HostUnreachable, OutsideError, PermissionDenied, TargetFull
 from orchestrator.domain.failure_table import (
+    CHANGED_KEY,
     LOGIN,
     NETWORK,
     FailureRow,
     ends,
     find_failure,
     first_line,
+    hint_of,
     says,
     whole_lines,
 )
@@ -79,3 +81,10 @@ def test_what_reaches_hosts_says_the_same_of_ssh(name: str) -> None:
         and re.search(row.words, "Permission denied (publickey)")
         and row not in LOGIN
     )
+
+
+def test_the_hint_for_a_changed_host_key_is_the_command_that_ssh_named() -> None:
+    said = "REMOTE HOST IDENTIFICATION HAS CHANGED!\n  ssh-keygen -f '/root/known hosts' -R '[nas]:2222'\n"
+    assert "`ssh-keygen -f '/root/known hosts' -R '[nas]:2222'` here, then log in" in hint_of(CHANGED_KEY, said)
+    assert "`ssh-keygen -R HOST` here" in hint_of(CHANGED_KEY, "Offending ED25519 key in x:1")
+    assert hint_of(FULL, said) == "free space"

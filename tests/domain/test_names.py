@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.domain.errors import ConfigMistake
-from orchestrator.domain.names import make_printable, parse_name, printable_word, show_name
+from orchestrator.domain.names import check_zfs_names, make_printable, parse_name, printable_word, show_name
 
 OBEYED = ("Cc", "Cf", "Zl", "Zp", "Cs")
 
@@ -47,3 +47,9 @@ def test_a_shown_name_is_read_back_and_holds_nothing_that_is_obeyed(name: bytes)
 def test_a_job_file_with_a_line_end_in_its_name_is_told_on_one_line() -> None:
     mistake = ConfigMistake(file="jobs/a\nall is well\u202e.toml", line=3, key="source", what="missing", expected="")
     assert str(mistake) == "jobs/a\\nall is well\\u202e.toml:3: source: missing"
+
+
+def test_what_zfs_allows_in_a_name_is_all_that_a_host_may_answer() -> None:
+    check_zfs_names(("tank/photos@autosnap_2026-11-25_01:00:00_daily", "tank/my photos#mark"))
+    with pytest.raises(ValueError, match=r"a name that no dataset or snapshot can have: it holds \$\(\)"):
+        check_zfs_names(("tank/a", "tank/$(id)"))

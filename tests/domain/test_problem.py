@@ -1,5 +1,6 @@
 """Sentences and hints of problems: each names the point, the files, and a command."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -45,3 +46,8 @@ def test_a_problem_is_one_sentence(found: Problem, says: str) -> None:
 )  # fmt: skip
 def test_a_problem_has_a_hint(found: Problem, says: str) -> None:
     assert says in problem_hint(found, newest="p2")
+
+
+def test_of_sound_bytes_only_names_and_metadata_are_to_be_changed_back() -> None:
+    found = replace(problem(ProblemType.DAMAGED, "a", tried=True), why="1 extra")
+    assert problem_hint(found, newest="p2").startswith("its bytes are sound, and no run mends folders")

@@ -3,7 +3,14 @@
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.plan import Effect, NothingToDo, Plan, Refusal, Step, single_command
 from orchestrator.domain.run import unrecorded_wait
-from orchestrator.domain.run_values import brief_commands, decision_value, evidence_lines, report_value, step_commands
+from orchestrator.domain.run_values import (
+    brief_commands,
+    decision_value,
+    evidence_lines,
+    report_value,
+    step_commands,
+    with_readable_bytes,
+)
 
 STEP = Step(
     action="copy",
@@ -51,3 +58,8 @@ def test_evidence_ends_with_the_last_words_of_each_program() -> None:
     assert evidence_lines(None) == ()
     evidence = Evidence(lines=("a | b",), exits=(1, None), last_output=("1\n2\n3\n4\n5\n6", "x"), host=None)
     assert evidence_lines(evidence) == ("a | b", "exit 1, ?", "2", "3", "4", "5", "6", "x")
+
+
+def test_bytes_that_are_no_text_are_readable_in_json_at_any_depth() -> None:
+    value = {"a\udcff": ["b\udc80", ("c", 1, None)], "d": True}
+    assert with_readable_bytes(value) == {"a\\xff": ["b\\x80", ["c", 1, None]], "d": True}

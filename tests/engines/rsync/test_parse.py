@@ -187,6 +187,13 @@ def test_examples_and_memory_stay_few_and_the_account_is_found_behind_any_talk()
     assert (seen.deleted, len(seen.deleted_examples)) == (50, 20)
 
 
+def test_reserved_names_that_rsync_left_out_are_named_and_its_talk_of_filters_is_not_read() -> None:
+    line = b"[sender] hiding file a\\#012b/.~poolferry-partial~ because of pattern .~poolferry-partial~\n"
+    seen = look(line * 30 + b"[sender] showing file x because of pattern y\n[generator] protecting z\n" + ACCOUNT)
+    assert seen.reserved == [b"a\nb/.~poolferry-partial~"] * 20
+    assert seen.changes() is not None
+
+
 def test_a_dry_run_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "_MOST_OTHERS", 5)
     monkeypatch.setattr(parse, "_MOST_FOLDERS", 5)

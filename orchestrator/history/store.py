@@ -23,6 +23,7 @@ from orchestrator.history.database import (
     decode_list,
     encode_evidence,
     encode_list,
+    pack,
     tail_of_output,
 )
 from orchestrator.history.failures import not_there
@@ -207,7 +208,7 @@ class History:
 
     def planned(self, run: int, attempt: int, plan_json: str) -> None:
         """Record the plan of an attempt."""
-        touched = self._database.change("keep_plan", run=run, number=attempt, plan=plan_json)
+        touched = self._database.change("keep_plan", run=run, number=attempt, plan=pack(plan_json))
         self._known(f"attempt {attempt} of run {run}", touched)
 
     def refused(self, run: int, attempt: int, refusal_json: str) -> None:
@@ -229,7 +230,13 @@ class History:
         now: datetime,
     ) -> int:
         """Record the start of a step; return its number. `commands`: its lines as a person would paste them."""
-        about = {"does": action, "why": why, "lane": worker, "commands": encode_list(commands), "expected": expected}
+        about = {
+            "does": action,
+            "why": why,
+            "lane": worker,
+            "commands": pack(encode_list(commands)),
+            "expected": expected,
+        }
         return self._database.add("begin_step", run=run, attempt=attempt, number=index, now=now, **about)
 
     def step_ended(

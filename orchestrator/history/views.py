@@ -16,6 +16,7 @@ from orchestrator.history.database import (
     decode_exits,
     decode_list,
     parse_stored,
+    unpack,
 )
 from orchestrator.history.values import (
     AttemptRecord,
@@ -248,6 +249,7 @@ def _run(row: Row) -> RunRecord:
 
 def _attempt(row: Row, steps: Sequence[StepRecord]) -> AttemptRecord:
     needed(row, "begun_at", "run")
+    row["plan"] = None if row["plan"] is None else unpack(row["plan"])
     for name in ("plan", "refusal"):
         if row[name] is not None and not isinstance(parse_stored(row[name]), dict):
             raise ValueError(f"{name} is none")
@@ -259,7 +261,7 @@ def _attempt(row: Row, steps: Sequence[StepRecord]) -> AttemptRecord:
 def _step(row: Row) -> StepRecord:
     needed(row, "begun_at", "why", "run")
     kept = {_COLUMNS.get(name, name): value for name, value in row.items() if name != "run"}
-    lists = {"commands": decode_list(row["commands"]), "last_output": decode_list(row["last_words"])}
+    lists = {"commands": decode_list(unpack(row["commands"])), "last_output": decode_list(row["last_words"])}
     kept.pop("last_words")
     return StepRecord(**{**kept, **lists, "exits": decode_exits(row["exits"]), "confirmed": _yes(row["proved"])})
 

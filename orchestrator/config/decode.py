@@ -98,6 +98,10 @@ _HINTS = {
 }
 
 
+_MOST_PARTS = 32
+_DEEP_KEY = rf"""(?m)(?:^|[{{,\[])[ \t]*(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){{{_MOST_PARTS}}}"""
+
+
 def parse_toml_file(file: str, content: bytes, *, least: str) -> TomlFile | ConfigMistake:
     """Parse a file, or return why it fails: bytes that are no UTF-8, broken TOML, a repeated key, an empty file.
 
@@ -109,6 +113,13 @@ def parse_toml_file(file: str, content: bytes, *, least: str) -> TomlFile | Conf
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         return _mistake(file, line, f"byte 0x{error.object[error.start]:02x} is no UTF-8", "a file saved as UTF-8")
+    if deep := re.search(
+        _DEEP_KEY, text
+    ):  # tomllib takes a time that is square in the parts, and may end the interpreter
+        line = text.count("\n", 0, deep.end()) + 1
+        return _mistake(
+            file, line, f"a key of more than {_MOST_PARTS} parts", "keys of few parts, as in jobs/README.md"
+        )
     import tomllib  # 2 ms, only here
 
     try:

@@ -52,7 +52,11 @@ def local_file_error(error: OSError, step: Step) -> OutsideError:
         why = f"the target, or the state directory, has no space left for the manifest ({error.strerror})"
         return TargetFull(why, evidence=evidence, hint="free space there; the next run continues from what is there")
     kind = PermissionDenied if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else OutsideError
-    return kind(f"{step.action}: {error}", evidence=evidence, hint="see whether the file's disk is sound and writable")
+    return kind(
+        f"{step.action}: {error}",
+        evidence=evidence,
+        hint="see whether the disk that holds the file is sound (`smartctl -a DEVICE`) and writable; try another cable or port",
+    )
 
 
 def gravest_error(errors: list[OrchestratorError]) -> OrchestratorError:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.config.decode import parse_toml_file
 from orchestrator.config.load import load_configuration
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.job import (
@@ -295,3 +296,11 @@ def test_a_good_configuration_needs_no_locator(tmp_path: Path) -> None:
 def test_loading_twice_is_the_same(tmp_path: Path) -> None:
     directory = written(tmp_path, {"targets.toml": TARGETS, "jobs/photos.toml": JOB})
     assert load_configuration(directory, ENGINES) == load_configuration(directory, ENGINES)
+
+
+def test_a_key_of_very_many_parts_is_a_mistake_and_costs_no_time(tmp_path: Path) -> None:
+    for text in ("1." * 100_000, "a = {" + "b." * 50 + "c = 1}", "[" + '"x y" . ' * 40 + "z]"):
+        found = parse_toml_file("x.toml", f"ok = 1\n{text}\n".encode(), least="")
+        assert isinstance(found, ConfigMistake)
+        assert (found.line, found.what) == (2, "a key of more than 32 parts")
+    assert not isinstance(parse_toml_file("x.toml", f'a.b.c = "{"1." * 500}"\n'.encode(), least=""), ConfigMistake)

@@ -51,3 +51,7 @@ def test_a_problem_has_a_hint(found: Problem, says: str) -> None:
 def test_of_sound_bytes_only_names_and_metadata_are_to_be_changed_back() -> None:
     found = replace(problem(ProblemType.DAMAGED, "a", tried=True), why="1 extra")
     assert problem_hint(found, newest="p2").startswith("its bytes are sound, and no run mends folders")
+    rotten = replace(found, why="1 rotten")
+    assert problem_hint(rotten, newest="p2").endswith(
+        "if you can do without them: poolferry points accept photos --point p1"
+    )

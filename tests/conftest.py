@@ -1,7 +1,9 @@
 """The ground of every test: a home, a configuration and a state of its own."""
 
 import functools
+import itertools
 import os
+import re
 import signal
 import tempfile
 from collections.abc import Generator, Iterator
@@ -26,6 +28,7 @@ for heard, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGH
         signal.signal(heard, handler)
 
 HERE = Path(__file__).parent
+_FOLDERS = itertools.count()
 # What starts programs again and again, or waits for their end: `make check` leaves it out.
 SLOW = (
     "hostile/",
@@ -41,6 +44,7 @@ SLOW = (
     "app/test_notify_queue",
     "cli/test_import_syncoid",
     "cli/test_kit",
+    "cli/test_manual",
     "app/test_disk_status",
     "app/test_metrics",
     "app/test_notify",
@@ -76,6 +80,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
         settings.register_profile("patient", deadline=None)
         settings.load_profile("patient")
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for each test, as pytest's own fixture makes it.
+
+    Why not that one: for each folder it lists all that there are, and each of thousands of tests has one.
+    """
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    path = tmp_path_factory.getbasetemp() / f"{name}-{next(_FOLDERS)}"
+    path.mkdir(mode=0o700)
+    return path
 
 
 @pytest.fixture(autouse=True)

@@ -112,8 +112,9 @@ class Module:
         return self.name.split(".")[0]
 
     @property
-    def tree(self) -> ast.Module:
-        return _parsed(self.text)
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Return every node of its syntax tree; walked once for all rules."""
+        return _walked(self.text)
 
     @property
     def pure(self) -> bool:
@@ -128,6 +129,11 @@ def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
+@functools.cache
+def _walked(text: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(_parsed(text)))
+
+
 def modules(folder: Path) -> list[Module]:
     """All modules below the folder, packages under the name of their folder plus `__init__`."""
     return [
@@ -139,7 +145,7 @@ def modules(folder: Path) -> list[Module]:
 def imports(module: Module) -> Iterator[tuple[str, str]]:
     """Each import, as (the local name, the full dotted name), relative ones resolved."""
     here = ["orchestrator", *module.name.split(".")]
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.asname or alias.name, alias.name
@@ -163,7 +169,7 @@ def mentioned(module: Module) -> set[str]:
     """Every dotted name the module imports or uses, under its full name."""
     known = dict(imports(module))
     names = set(known.values())
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         chain = spelled(node) if isinstance(node, ast.Attribute) else ""
         first, _, rest = chain.partition(".")
         if rest:
@@ -214,7 +220,7 @@ def is_as_pure_as_it_says(module: Module) -> list[str]:
         for n in mentioned(module)
         if EFFECTS & {n.split(".")[0], ".".join(n.split(".")[:2])} and not HARMLESS.fullmatch(n)
     }
-    calls = {spelled(n.func) for n in ast.walk(module.tree) if isinstance(n, ast.Call)}
+    calls = {spelled(n.func) for n in module.nodes if isinstance(n, ast.Call)}
     return [f"{module.name}: is not pure: {name}" for name in sorted(used | (calls & {"open", "input", "print"}))]
 
 
@@ -231,7 +237,7 @@ def speaks_through_its_callers(module: Module) -> list[str]:
     """Only the command line has a terminal; what else works for people is handed somebody who hears it."""
     if module.room not in ("app", "views", "daemon", "web"):
         return []
-    calls = {spelled(n.func) for n in ast.walk(module.tree) if isinstance(n, ast.Call)}
+    calls = {spelled(n.func) for n in module.nodes if isinstance(n, ast.Call)}
     streams = {name for name in mentioned(module) if re.match(r"sys\.(stdin|stdout|stderr)\b", name)}
     return [f"{module.name}: speaks to a terminal: {name}" for name in sorted(streams | (calls & {"print", "input"}))]
 
@@ -244,7 +250,7 @@ def has_a_noun_for_a_name(module: Module) -> list[str]:
 def begins_docstrings_with_a_sentence(module: Module) -> list[str]:
     """A first line says what something does or is; it is no half of a question."""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    texts = [ast.get_docstring(node) or "" for node in ast.walk(module.tree) if isinstance(node, kinds)]
+    texts = [ast.get_docstring(node) or "" for node in module.nodes if isinstance(node, kinds)]
     questions = re.compile(r"(What|Whether|How|Who|Whose|Which|Where|When|Why|That)\b")
     if module.name == "lab.build":  # its text is part of the key of the images, which take long to build
         return []
@@ -253,7 +259,7 @@ def begins_docstrings_with_a_sentence(module: Module) -> list[str]:
 
 def stays_below_the_walls(module: Module) -> list[str]:
     lines = len(module.text.splitlines())
-    functions = [n for n in ast.walk(module.tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [n for n in module.nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     long = [(n.name, (n.end_lineno or 0) - n.lineno + 1) for n in functions]
     return [f"{module.name}: {lines} lines, the wall is {WALL}"] * (lines > WALL) + [
         f"{module.name}: {name} has {length} lines, the stop is 60" for name, length in long if length > 60
@@ -264,7 +270,7 @@ def asks_no_protocol_by_isinstance(module: Module) -> list[str]:
     """At run time that is slow, and imports `inspect`: engines.contract.ask has the way."""
     return [
         f"{module.name}: {spelled(node.func)} of {each}: use implements"
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Call) and spelled(node.func) in ("isinstance", "issubclass") and len(node.args) == 2
         for each in sorted({x.id for x in ast.walk(node.args[1]) if isinstance(x, ast.Name)} & protocols())
     ] + [f"{module.name}: runtime_checkable"] * ("typing.runtime_checkable" in mentioned(module))
@@ -276,7 +282,7 @@ def protocols() -> frozenset[str]:
     return frozenset(
         node.name
         for module in modules(ROOT / "orchestrator")
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ClassDef) and any(spelled(base) == "Protocol" for base in node.bases)
     )
 
@@ -371,7 +377,7 @@ def class_names(base: str = "orchestrator") -> dict[str, list[str]]:
     """Each class's name, with the modules that define one of that name."""
     found: dict[str, list[str]] = {}
     for module in modules(ROOT / base):
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(module.name)
     return found

@@ -45,6 +45,7 @@ def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         unpack(pack("x" * 20_000))
 
 
+@pytest.mark.slow
 def test_a_run_takes_little_room_and_is_shown_whole(ferry: Ferry) -> None:
     ferry.job()
     source, file = ferry.root / "photos-source", ferry.state / "history.sqlite"

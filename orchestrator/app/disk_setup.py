@@ -50,6 +50,7 @@ class LetGo:
 
     disk: "Disk"
     hinders: str
+    hint: str
     beside: str
 
 
@@ -241,7 +242,7 @@ def eject_disk(settings: Settings, name: str) -> LetGo:
             note_released(own, devices[0], state)
             if asleep is not None and not os.path.exists(f"/sys/block/{devices[0].disk}"):
                 note_asleep(own, asleep)
-    return LetGo(disk=own, hinders=told.hinders, beside=told.beside)
+    return LetGo(disk=own, hinders=told.hinders, hint=told.hint if told.hinders else "", beside=told.beside)
 
 
 def attach_disk(settings: Settings, name: str) -> "Mapping[str, str]":

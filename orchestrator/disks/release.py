@@ -1,10 +1,9 @@
 """End of a visit: flush, switch off, and the check that the device is idle and may be pulled out."""
 
 import errno
-import glob
 import os
+import shlex
 import time
-from contextlib import suppress
 
 from orchestrator.disks import commands
 from orchestrator.disks.detect import list_devices, survey_devices
@@ -12,6 +11,7 @@ from orchestrator.disks.run import read_if_any, run_flush, try_run
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.process.executor import Reader, Writer
+from orchestrator.process.holders import find_namespace_holders
 
 _TRIES, _PAUSE = (
     50,
@@ -19,15 +19,19 @@ _TRIES, _PAUSE = (
 )  # s; requests of others, such as udev's look at a disk that was just unmounted, end within seconds
 
 
+_WAIT = "wait a minute"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseResult:
-    """Result of releasing a disk. `hinders`: why it may not be pulled out yet; empty: it may.
+    """Result of releasing a disk. `hinders`: why it may not be pulled out yet; empty: it may. `hint`: what helps then.
 
     `beside`: other devices in the same case that are in use, so that the case must stay plugged in; empty: none.
     """
 
     hinders: str
     beside: str = ""
+    hint: str = _WAIT
 
 
 def release_disk(device: BlockDevice, writer: Writer, *, power_off: bool) -> ReleaseResult:
@@ -41,8 +45,11 @@ def release_disk(device: BlockDevice, writer: Writer, *, power_off: bool) -> Rel
     if part is not None:
         hinders = why_still_busy(device, writer) or f"{part.path}, another part of the same disk, {_used(part)}"
         return ReleaseResult(hinders=hinders)
-    if holder := _held_by(device.path):
-        return ReleaseResult(hinders=holder)
+    if own := next((each for each in others if each.name == device.name and each.at), None):
+        return ReleaseResult(hinders=f"it {_used(own)}", hint=f"unmount that (`umount {shlex.quote(own.at[0])}`)")
+    holder, hint = _held_by(device.path)
+    if holder:
+        return ReleaseResult(hinders=holder, hint=hint)
     if power_off and device.external:
         try_run(writer, commands.switch_off(device.disk))
     told = [
@@ -57,8 +64,8 @@ def _used(device: BlockDevice) -> str:
     return f"is mounted at {device.at[0]}" if device.at else f"is in use by {', '.join(device.above)}"
 
 
-def _held_by(path: str) -> str:
-    """Return as text who still holds the device's filesystem; empty when nobody does, or the device is gone.
+def _held_by(path: str) -> tuple[str, str]:
+    """Return as text who still holds the device's filesystem, empty when nobody does or the device is gone, and what ends that.
 
     Why not by lsblk: it shows the mounts of this mount namespace alone. A process with a namespace of its own keeps a filesystem
     open that is unmounted here. Source: open(2), O_EXCL on a block device fails with EBUSY while it is in use by the system.
@@ -68,30 +75,17 @@ def _held_by(path: str) -> str:
             os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
         except OSError as error:
             if error.errno != errno.EBUSY:
-                return ""
+                return "", ""
         else:
-            return ""
+            return "", ""
         if attempt < _TRIES - 1:
             time.sleep(_PAUSE)
-    if not (holders := _holders(path)):
-        return "the kernel still has it in use, though it is mounted nowhere"
-    return f"{holders[0]} still has it mounted, in a mount namespace of its own"
-
-
-def _holders(path: str) -> list[str]:
-    """Return the processes, as text, in whose mount namespace the device is mounted."""
-    with suppress(OSError):
-        number = os.stat(path).st_rdev
-        mounted = f" {os.major(number)}:{os.minor(number)} "
-        return [f"process {folder.rpartition('/')[2]} ({_text(f'{folder}/comm').strip()})" for folder in sorted(glob.glob("/proc/[0-9]*"))
-                if mounted in _text(f"{folder}/mountinfo")]  # fmt: skip
-    return []
-
-
-def _text(path: str) -> str:
-    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
-    return ""
+    if not (holders := find_namespace_holders(os.stat(path).st_rdev)):
+        return "the kernel still has it in use, though it is mounted nowhere", _WAIT
+    return (
+        f"{holders[0]} still has it mounted, in a mount namespace of its own",
+        f"end it, where it is not needed (`kill {holders[0].pid}`)",
+    )
 
 
 def why_still_busy(device: BlockDevice, reader: Reader) -> str:

@@ -1,4 +1,4 @@
-"""The processes that hold a file or a mount, as a message names them."""
+"""The processes that hold a file, a mount or a device, as a message names them."""
 
 import os
 import signal
@@ -44,6 +44,21 @@ def find_mount_holders(mounts: Collection[str]) -> list[FileHolder]:
     for pid in _processes():
         if at := _use_of(pid, mounts):
             found.append(_holder(pid, at))
+    return found
+
+
+def find_namespace_holders(device: int) -> list[FileHolder]:
+    """Return a process of each other mount namespace in which a block device is mounted. `device`: its number, as st_rdev."""
+    mounted = f" {os.major(device)}:{os.minor(device)} "
+    found: list[FileHolder] = []
+    with suppress(OSError):
+        seen = {os.readlink("/proc/self/ns/mnt")}
+        for pid in sorted(_processes(), key=int):
+            with suppress(OSError):
+                namespace = os.readlink(f"/proc/{pid}/ns/mnt")
+                if namespace not in seen and any(mounted in line for line in _lines(f"/proc/{pid}/mountinfo")):
+                    found.append(_holder(pid))
+                seen.add(namespace)
     return found
 
 

@@ -20,7 +20,7 @@ PROBED = f"DEVNAME=/dev/sdb\nUUID={RED_UUID}\nTYPE=ext4\n".encode()
 @pytest.fixture(autouse=True)
 def unheld(monkeypatch: pytest.MonkeyPatch) -> None:
     """/dev/sdb of these tests is none of this machine; who holds a real one is tried with real disks."""
-    monkeypatch.setattr(release, "_held_by", {"/dev/sdb": ""}.__getitem__)
+    monkeypatch.setattr(release, "_held_by", {"/dev/sdb": ("", "")}.__getitem__)
 
 
 def script(**more: Any) -> ScriptedExecutor:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -271,9 +272,10 @@ def test_a_disk_that_is_mounted_in_another_namespace_is_never_said_to_be_safe(dr
     holder = int(started.read_text())
     try:
         assert (visit["ending"], visit["safe"], visit["runs"][0]["outcome"]) == ("busy", False, "done"), visit
-        assert f"process {holder} (sleep) still has it mounted" in visit["why"]
+        assert f"`sleep 60` (process {holder}, since " in visit["why"]
         ended = drawer.run("disks", "eject", drawer.full("red"))
         assert (ended.code, ended.out.split(":")[0]) == (1, "NOT SAFE TO REMOVE"), ended
+        assert f"(`kill {holder}`), then: poolferry disks eject {drawer.full('red')}" in ended.out
     finally:
         os.kill(holder, signal.SIGKILL)
     ended = drawer.run("disks", "eject", drawer.full("red"))
@@ -444,3 +446,18 @@ def test_who_uses_a_disk_is_named_and_once_it_has_ended_the_disk_can_be_ejected(
     )
     assert hint in ended.err, ended
     assert f"SAFE TO REMOVE: {drawer.full('red')}" in drawer.run("disks", "eject", drawer.full("red")).out
+
+
+def test_a_disk_that_is_mounted_elsewhere_is_not_safe_and_the_hint_unmounts_it(drawer: LoopDisks) -> None:
+    drawer.enrolled("red")
+    place = drawer.root / "my place"
+    place.mkdir()
+    subprocess.run(["mount", drawer.loops["red"], place], check=True)
+    try:
+        ended = drawer.run("disks", "eject", drawer.full("red"))
+        assert ended.out.startswith(f"NOT SAFE TO REMOVE: {drawer.full('red')}: it is mounted at {place}\n"), ended
+        (hint,) = re.findall(r"`(umount .*)`", ended.out)
+        subprocess.run(["sh", "-c", hint], check=True)
+    finally:
+        subprocess.run(["umount", place], capture_output=True)
+    assert drawer.run("disks", "eject", drawer.full("red")).code == 0

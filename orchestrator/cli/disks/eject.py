@@ -21,8 +21,14 @@ def eject(terminal: Terminal, disk: str) -> int:
 
     told = eject_disk(terminal, disk)
     safe = f"SAFE TO REMOVE: {told.disk.called}" + (f". {case_warning(told.beside)}" if told.beside else "")
-    lines = [f"NOT SAFE TO REMOVE: {disk}: {told.hinders}"] if told.hinders else [safe]
-    terminal.answer({"disk": disk, "safe": not told.hinders, "why": told.hinders, "beside": told.beside}, lines)
+    lines = [safe]
+    if told.hinders:
+        lines = [
+            f"NOT SAFE TO REMOVE: {disk}: {told.hinders}",
+            f"  what to do: {told.hint}, then: poolferry disks eject {disk}",
+        ]
+    value = {"disk": disk, "safe": not told.hinders, "why": told.hinders, "hint": told.hint, "beside": told.beside}
+    terminal.answer(value, lines)
     return 1 if told.hinders else 0
 
 

@@ -301,7 +301,7 @@ class AttachedDisk:
             return self._ended(
                 VisitOutcome.BUSY,
                 f"disk {name} is not quiet: {released.hinders}",
-                f"wait, then: poolferry disks eject {name}",
+                f"{released.hint}, then: poolferry disks eject {name}",
             )
         if hangs is not None and _present(self._device, self._visit) is None:
             asleep.note_asleep(self.disk, hangs)

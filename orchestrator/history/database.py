@@ -475,21 +475,19 @@ def decode_list(text: str | None) -> tuple[str, ...]:
 
 
 _LONG = 1000  # characters
-_MOST_UNPACKED = 256 << 20  # bytes; a plan of 10,000 datasets has 30 MiB
+_MOST_UNPACKED = 64 << 20  # bytes; a plan of 10,000 datasets has 30 MiB
 _PACKED = "zlib:"
 
 
 def pack(text: str) -> str:
     """Return a long text packed, as ASCII: plans and commands hold whole scripts, the same in each run."""
-    if len(text) < _LONG:
+    if len(text) < _LONG or len(stored := text.encode("utf-8", "surrogatepass")) > _MOST_UNPACKED:
         return text
-    return _PACKED + binascii.b2a_base64(zlib.compress(text.encode("utf-8", "surrogatepass"), 6), newline=False).decode(
-        "ascii"
-    )
+    return _PACKED + binascii.b2a_base64(zlib.compress(stored, 6), newline=False).decode("ascii")
 
 
 def unpack(text: str) -> str:
-    """Return the text that `pack` stored. Raises: ValueError for another one, or more than 256 MiB."""
+    """Return the text that `pack` stored. Raises: ValueError for another one, or more than 64 MiB."""
     if not text.startswith(_PACKED):
         return text
     unpacked = zlib.decompressobj()

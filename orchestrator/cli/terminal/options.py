@@ -164,9 +164,29 @@ def complete_job_name(context: click.Context, _: click.Parameter, begun: str) ->
     return sorted(name for name in names if name.startswith(begun))
 
 
+def complete_point_name(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """Return the points of the named job that history knows, for a shell, newest first; this must not fail."""
+    given = (
+        context.params.get("job") or context.args
+    )  # where an option still waits for its value, nothing is parsed yet
+    try:
+        with context.find_root().ensure_object(Terminal).views() as views:
+            known = [
+                point.name for job in ((given,) if isinstance(given, str) else given) for point in views.points(job)
+            ]
+    except Exception:  # noqa: BLE001 - a shell would show the error amid the command line
+        return []
+    return sorted({name for name in known if name.startswith(begun)}, reverse=True)
+
+
 # Options and values that several commands take.
 
-POINT = click.option("--point", metavar="POINT", help="a restore point's name, or its beginning; else the newest")
+POINT = click.option(
+    "--point",
+    metavar="POINT",
+    help="a restore point's name, or its beginning; else the newest",
+    shell_complete=complete_point_name,
+)
 AT = click.option("--at", metavar="TIME", help='the newest point not later, such as "2024-11-03 02:31"')
 ALLOW = click.option(
     "--allow", multiple=True, metavar="GUARD", help="let this guard pass once; a refusal names it (repeatable)"

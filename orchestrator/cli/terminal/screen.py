@@ -63,6 +63,22 @@ def print_json(value: Mapping[str, Any]) -> None:
     _write(sys.stdout, json.dumps(with_readable_bytes(told), indent=2) if "\\udc" in text else text)
 
 
+def print_json_entries(
+    head: Mapping[str, Any], key: str, values: Iterable[Mapping[str, Any]], tail: Callable[[], Mapping[str, Any]]
+) -> None:
+    """Print one JSON object with a list, one entry a line, as they come; `tail`: what is known only at the end."""
+    import json
+
+    first = json.dumps({"format": 1, **head}, ensure_ascii=True)
+    _write(sys.stdout, f"{first[:-1]}, {json.dumps(key)}: [")
+    comma = ""
+    for value in values:
+        _write(sys.stdout, f"{comma}{json.dumps(value)}", end="")
+        comma = ",\n"
+    last = json.dumps(tail())
+    _write(sys.stdout, f"\n]{', ' if last != '{}' else ''}{last[1:]}")
+
+
 def print_message(line: str) -> None:
     """Print a line that is not a result to stderr."""
     _write(sys.stderr, printable_line(line))
@@ -78,9 +94,9 @@ def flush_output() -> None:
             _forgive(stream, error)
 
 
-def _write(stream: TextIO, line: str) -> None:
+def _write(stream: TextIO, line: str, end: str = "\n") -> None:
     try:
-        stream.write(line + "\n")
+        stream.write(line + end)
         if stream is sys.stderr:
             stream.flush()
     except OSError as error:
@@ -130,6 +146,20 @@ class Terminal(Settings):
         """Print the result of a command whose lines were shown meanwhile: the object with --json."""
         if self.json:
             print_json(value())
+
+    def answer_entries(
+        self,
+        head: Mapping[str, Any],
+        key: str,
+        values: Iterable[Mapping[str, Any]],
+        lines: Iterable[str],
+        tail: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
+        """Print a long result as it comes: the object with --json, its list below `key`, else the lines."""
+        if self.json:
+            print_json_entries(head, key, values, tail)
+        else:
+            print_lines(lines)
 
     def show(self, lines: Iterable[str]) -> None:
         """Print result lines during a command; JSON follows at its end."""

@@ -13,7 +13,7 @@ class DatasetRestoreRequest:
     """Restore request: all of a copy, or the part `below`; with `until`, nothing newer than that point.
 
     `kit`: the content of the source's newest recovery kit, which names what the source kept for other targets. `lost_keys`: full
-    names of restored datasets whose keys are lost.
+    names of restored datasets whose keys are lost. `newer`: lines on newer points that are partial, and were not chosen for that.
     """
 
     to: Location
@@ -21,6 +21,7 @@ class DatasetRestoreRequest:
     until: RestorePoint | None = None
     kit: str | None = None
     lost_keys: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,8 @@ class NextBase:
 class SnapshotView:
     """A snapshot that can be read: `show` makes `tree` its contents, `hide` ends that; `rest`: the requested part.
 
-    `left_out`: datasets that lie below the requested part and are not included.
+    `left_out`: datasets that lie below the requested part and are not included. `requested`: the point that was asked for, where
+    the dataset may hold only an older one.
     """
 
     point: RestorePoint
@@ -63,3 +65,4 @@ class SnapshotView:
     show: Step
     hide: Step
     left_out: tuple[str, ...] = ()
+    requested: RestorePoint | None = None

@@ -1,7 +1,7 @@
 """Restore decisions: the point to restore, and what to do with existing data at the destination: never overwrite."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
@@ -28,6 +28,28 @@ def choose_point(points: Sequence[RestorePoint], *, point: str | None, at: datet
     if at is not None:
         return _at(ordered, at)
     return ordered[-1] if point in (None, "latest") else _named(ordered, str(point))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholePoint:
+    """The newest point that each dataset has; `passed`: the newer ones, newest first, with the datasets that lack them."""
+
+    point: RestorePoint
+    passed: tuple[tuple[RestorePoint, tuple[str, ...]], ...]
+
+
+def choose_whole_point(
+    points: Sequence[RestorePoint], lacking: Mapping[str, Sequence[str]], *, at: datetime | None
+) -> WholePoint | None:
+    """Return the newest whole point, where a newer one lacks datasets; None: the newest is whole, or none is.
+
+    `at`: of the points not later than that.
+    """
+    ordered = sorted(points, key=lambda each: (each.taken, each.name), reverse=True)
+    early = [each for each in ordered if at is None or each.taken <= at]
+    place = next((place for place, each in enumerate(early) if not lacking.get(each.name)), 0)
+    passed = tuple((each, tuple(lacking[each.name])) for each in early[:place])
+    return WholePoint(point=early[place], passed=passed) if passed else None
 
 
 def _at(ordered: Sequence[RestorePoint], at: datetime) -> RestorePoint | Refusal:

@@ -64,7 +64,22 @@ def test_a_point_that_lacks_a_dataset_is_not_whole_and_a_whole_one_is_preferred(
 
     rebuild(master)
     plan = master.poolferry("restore", "plan", "photos", "--to", "tank/photos", "--json").json
-    assert len([line for line in plan["warnings"] if "/sub " in line]) == 1, plan["warnings"]
+    (line,) = [each for each in plan["warnings"] if SUB in each]
+    told = (
+        f"a is the newest point that every dataset has. c is newer and partial, 1 dataset lacks it: {SUB}. To restore"
+    )
+    assert line.startswith(told), line
+    ended = restore(master)
+    assert (ended["outcome"], line in ended["warnings"]) == ("done", True), ended
+    assert ended["why"].startswith("tank/photos is back as of a, the newest whole point"), ended
+    assert guids(master, "tank/photos").keys() == {"@a", "/sub@a"}
+    ran = master.poolferry("run", "photos", "--json").json
+    assert (ran["outcome"], "has 1 snapshot of its own since @a" in ran["warnings"][0]) == ("nothing-to-do", True), ran
+
+    rebuild(master)
+    assert line.endswith(": poolferry restore run photos --to tank/photos --point c"), line
+    plan = master.poolferry("restore", "plan", "photos", "--to", "tank/photos", "--point", "c", "--json").json
+    assert len([each for each in plan["warnings"] if "/sub " in each]) == 1, plan["warnings"]
     for said in ("", " already"):
         ended = restore(master, "--point", "c")
         assert (ended["outcome"], ended["evidence"]) == ("failed", [f"{SUB} is as of @a"]), ended

@@ -20,6 +20,7 @@ from orchestrator.planners.restore import (
     ResumeRestore,
     StartFresh,
     choose_point,
+    choose_whole_point,
     decide_destination,
     refuse_mounts,
     refuse_own_rooms,
@@ -54,6 +55,19 @@ def test_a_name_or_its_beginning_means_a_point(name: str | None, meant: str) -> 
     chosen = choose_point(POINTS, point=name, at=None)
     assert isinstance(chosen, RestorePoint)
     assert chosen.name == meant
+
+
+def test_the_newest_point_that_every_dataset_has_is_meant() -> None:
+    first, _, third, newest = sorted(POINTS, key=lambda each: each.taken)
+    found = choose_whole_point(POINTS, {newest.name: ["tank/x"], third.name: ["tank/y"]}, at=None)
+    assert found is not None
+    assert [each.name for each, _ in found.passed] == [newest.name, third.name]
+    assert (found.passed[0][1], found.point.name) == (("tank/x",), "2026-11-18T020000Z")
+    older = choose_whole_point(POINTS, {third.name: ["tank/y"]}, at=third.taken)
+    assert older is not None
+    assert older.point.name == "2026-11-18T020000Z"
+    assert choose_whole_point(POINTS, {first.name: ["tank/x"], newest.name: []}, at=None) is None, "the newest is whole"
+    assert choose_whole_point(POINTS, {each.name: ["tank/x"] for each in POINTS}, at=None) is None, "none is"
 
 
 def test_an_exact_name_that_begins_another_one_is_meant() -> None:

@@ -1,5 +1,6 @@
 """Engines whose copies can be restored, as trees of files or as datasets."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -58,6 +59,10 @@ class FileRestorer(Protocol):
 
 class DatasetRestorer(Protocol):
     """An engine that can send its copies back; interrupted parts are resumed, and each part is planned from its own survey."""
+
+    def partial_points(self, job: Job, kit: str | None, reader: Reader) -> Mapping[str, tuple[str, ...]]:
+        """Return the points that lack datasets, as the copy alone shows: each with the full names of those at the source."""
+        ...
 
     def survey_dataset_restore(
         self,

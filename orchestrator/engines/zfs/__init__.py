@@ -184,6 +184,11 @@ class ZfsEngine:
 
         return survey_dataset_restore(job, dataset_request, run_request, reader, content=content)
 
+    def partial_points(self, job: Job, kit: str | None, reader: Reader) -> Mapping[str, tuple[str, ...]]:
+        from orchestrator.engines.zfs.restore.survey import survey_partial_points
+
+        return survey_partial_points(job, kit, reader)
+
     def plan_dataset_restore(self, seen: Any, run_request: RunRequest) -> "DatasetRestorePlan":
         from orchestrator.engines.zfs.restore import plan as returning
 

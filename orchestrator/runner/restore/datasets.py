@@ -23,6 +23,7 @@ from orchestrator.runner.decide import with_sizes
 from orchestrator.runner.execute import partial_refusal
 from orchestrator.runner.problems import missing_parts
 from orchestrator.runner.restore.request import RestoreOptions
+from orchestrator.runner.restore.whole_point import find_whole_point, newer_point_lines
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.source_state import remember_state
 from orchestrator.runner.steps import StepExecutor
@@ -49,7 +50,7 @@ def plan_dataset_restore(
         engine.survey_dataset_restore(job, dataset_request, run_request, writer, content=False), run_request
     )
     if isinstance(found.decision, NothingToDo):
-        warnings = (found.decision.why, *found.decision.warnings)
+        warnings = (*dataset_request.newer, found.decision.why, *found.decision.warnings)
         return Plan(summary="nothing is left to be done now", stages=found.decision.stages, warnings=warnings)
     if isinstance(found.decision, Refusal):
         return found.decision
@@ -62,7 +63,15 @@ def plan_dataset_restore(
         for name in lacking_datasets(job, tools, dataset_request)
         if name.removeprefix(top) not in older
     )
-    return replace(plan, warnings=(*plan.warnings, *lacks, *_owners(tools, restore_request, dataset_request, writer)))
+    return replace(
+        plan,
+        warnings=(
+            *dataset_request.newer,
+            *plan.warnings,
+            *lacks,
+            *_owners(tools, restore_request, dataset_request, writer),
+        ),
+    )
 
 
 def _owners(
@@ -87,7 +96,7 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
     if isinstance(dataset_request, Refusal):
         return _refused(journal, dataset_request)
     engine, run_request = _returner(tools), _run_request(job, tools, restore_request, str(journal.run))
-    for warning in _owners(tools, restore_request, dataset_request, writer):
+    for warning in (*dataset_request.newer, *_owners(tools, restore_request, dataset_request, writer)):
         journal.warn(warning)
     verified: ComparisonResult | None = None
     for look in range(_LOOKS):
@@ -124,6 +133,8 @@ def _dataset_request(
         to=restore_request.to, below=os.fsdecode(restore_request.path), kit=known.kit.content if known else None,
         lost_keys=restore_request.lost_keys,
     )  # fmt: skip
+    if whole := find_whole_point(job, tools, _returner(tools), restore_request, dataset_request.kit, writer):
+        return replace(dataset_request, until=whole.point, newer=newer_point_lines(job, restore_request, whole))
     if restore_request.point is None and restore_request.at is None:
         return dataset_request
     point = choose_point(tools.engine.points(job, writer), point=restore_request.point, at=restore_request.at)
@@ -226,7 +237,12 @@ def _done(
         isinstance(last, NothingToDo) and verified is None and history.recall(journal.job.name, RESTORED) == str(to)
     )
     history.remember(journal.job.name, RESTORED, str(to))
-    back = f"is back{' already' if already else ''}{held}{moved}"
+    as_of = (
+        f" as of {dataset_request.until.name}, the newest whole point"
+        if dataset_request.newer and dataset_request.until
+        else ""
+    )
+    back = f"is back{' already' if already else ''}{as_of}{held}{moved}"
     if found.short:
         why = f"{to} {back}, but {show_count(len(found.short), 'dataset')} of it as of an earlier point, or not at all: the copy is partial"
         hint = f"`poolferry restore plan {journal.job.name}` names the other copies; what came back stays, and nothing is lost by it"

@@ -1,8 +1,11 @@
 """The request of a person for a restore."""
 
+import os
+import shlex
 from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 
@@ -24,6 +27,16 @@ class RestoreOptions:
     stays: tuple[str, ...] = ()
     owners: bool = True
     lost_keys: tuple[str, ...] = ()
+
+
+def restore_command(job: Job, request: RestoreOptions, point: str) -> str:
+    """Return the command line of the same restore of datasets, to another point."""
+    path = ("--path", os.fsdecode(request.path)) if request.path else ()
+    lost = (word for name in request.lost_keys for word in ("--lost-key", name))
+    more = (*(("--aside",) if request.aside else ()), *(("--content",) if request.content else ()))
+    return shlex.join(
+        ("poolferry", "restore", "run", job.name, "--to", str(request.to), *path, "--point", point, *lost, *more)
+    )
 
 
 def restore_reason(path: bytes, to: Location) -> str:

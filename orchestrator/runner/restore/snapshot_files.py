@@ -36,7 +36,8 @@ def find_snapshot_view(
             evidence=(str(point.tree), str(restore_request.to)),
             hint=f"restore to a path of this machine, or run poolferry on {point.tree.host.name}",
         )
-    return engine.survey_files(job, restore_request.path, point, writer)
+    shown = engine.survey_files(job, restore_request.path, point, writer)
+    return shown if isinstance(shown, Refusal) else replace(shown, requested=point)
 
 
 def _no_files(engine: Engine) -> Refusal:
@@ -61,10 +62,17 @@ def plan_files(shown: SnapshotView, restore_request: RestoreOptions) -> Plan:
 
 
 def _warnings(shown: SnapshotView) -> tuple[str, ...]:
+    older: tuple[str, ...] = ()
+    if shown.requested is not None and shown.requested.name != shown.point.name:
+        dataset = shown.point.tree.path.partition("@")[0]
+        older = (f"{dataset} does not hold {shown.requested.name}: the files come as of its {shown.point.name}",)
     if not shown.left_out:
-        return ()
+        return older
     names = ", ".join(shown.left_out[:5]) + (" …" if len(shown.left_out) > 5 else "")
-    return (f"datasets that lie below it are not in it, and come by a --path of their own: {names}",)
+    return (
+        *older,
+        f"datasets that lie below it are not in it, and come by a --path of their own: {names}",
+    )
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,70 @@ def test_less_than_was_asked_for_is_not_done(tools: RunContext) -> None:
     report = run_restore(JOB, partial, WISH)
     assert (report.outcome, report.evidence) == (Outcome.FAILED, ("tank/photos/x is as of @a",))
     assert report.why.endswith("1 dataset of it as of an earlier point, or not at all: the copy is partial")
+
+
+class Partial(Coming):
+    """A copy with three points; the newest lacks two datasets, by the copy alone."""
+
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
+        tree = Location(path="vault/photos")
+        dated = {name: datetime(2026, 11, day, tzinfo=UTC) for day, name in enumerate("abc", 1)}
+        return tuple(RestorePoint(name=name, taken=taken, tree=tree, manifest=None) for name, taken in dated.items())
+
+    def partial_points(self, job: Job, kit: str | None, reader: Reader) -> dict[str, tuple[str, ...]]:
+        return {"c": ("tank/photos/x", "tank/photos/y")}
+
+
+def partial(tools: RunContext) -> tuple[RunContext, Partial]:
+    engine = Partial(DatasetRestorePlan(decision=NothingToDo(why="all is there", current=None)))
+    given: Any = engine
+    return replace(tools, engine=given), engine
+
+
+@pytest.mark.parametrize(
+    ("request_", "point", "command"),
+    [
+        (WISH, "b", "--to tank/photos --point c"),
+        (replace(WISH, point="latest", aside=True, content=True), "b", "--to tank/photos --point c --aside --content"),
+        (replace(WISH, path=b"x", lost_keys=("tank/x",)), "b", "--to tank/photos --path x --point c --lost-key tank/x"),
+        (replace(WISH, path=b"z"), None, ""),
+        (replace(WISH, point="c"), "c", ""),
+        (replace(WISH, at=datetime(2026, 11, 2, tzinfo=UTC)), "b", ""),
+        (replace(WISH, at=datetime(2026, 11, 4, tzinfo=UTC)), "b", "--to tank/photos --point c"),
+    ],
+)
+def test_the_newest_whole_point_is_restored_unless_another_one_is_named(
+    tools: RunContext, request_: RestoreOptions, point: str | None, command: str
+) -> None:
+    tools, engine = partial(tools)
+    report = run_restore(JOB, tools, request_)
+    (found,) = engine.dataset_request
+    assert (found.until and found.until.name, report.outcome) == (point, Outcome.DONE)
+    lacking = (
+        "1 dataset lacks it: tank/photos/x." if request_.path else "2 datasets lack it: tank/photos/x, tank/photos/y."
+    )
+    told = f"{lacking} To restore what there is of it: poolferry restore run photos {command}"
+    assert [line.endswith(told) for line in report.warnings] == ([True] if command else [])
+    assert ("as of b, the newest whole point" in report.why) is bool(command)
+    plan = plan_restore(JOB, tools, request_)
+    assert isinstance(plan, Plan)
+    assert list(plan.warnings) == [*report.warnings, "all is there"]
+
+
+def test_what_history_knows_of_a_point_goes_before_what_the_copy_shows(tools: RunContext) -> None:
+    """A dataset that the source snapshots no more looks like one that the copy lacks; one that vanished looks like nothing."""
+    tools, engine = partial(tools)
+    run = run_restore(JOB, tools, replace(WISH, point="a")).run
+    for name in ("b", "c"):
+        tools.history.points_seen("photos", "vault", {name: tools.clock()}, tools.clock())
+        tools.history.point_verified("photos", "vault", name, run, tools.clock())
+    run_restore(JOB, tools, WISH)
+    tools.history.remember("photos", "missing on vault c", '["tank/photos/z"]')
+    tools.history.remember("photos", "missing on vault b", '["tank/photos/z"]')
+    report = run_restore(JOB, tools, WISH)
+    assert [each.until.name if each.until else None for each in engine.dataset_request[1:]] == [None, "a"]
+    (line,) = report.warnings
+    assert "tank/photos/z (1 more point between them and a is partial, too). To restore" in line
 
 
 def test_a_part_that_is_left_out_is_no_end(tools: RunContext, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,27 @@ def test_a_folder_comes_back_and_is_proved(tools: RunContext, tmp_path: Path) ->
     ]  # fmt: skip
     assert report.warnings == ("datasets that lie below it are not in it, and come by a --path of their own: sub",)
     assert not (tmp_path / "shown").exists()
+
+
+def test_files_of_a_dataset_that_lacks_the_point_are_said_to_be_older(tools: RunContext, tmp_path: Path) -> None:
+    class Behind(Showing):
+        def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
+            return (POINT, replace(POINT, name="c", taken=TAKEN + timedelta(days=1)))
+
+        def survey_files(self, job: Job, path: bytes, point: RestorePoint, reader: Reader) -> SnapshotView | Refusal:
+            shown = super().survey_files(job, path, POINT, reader)
+            assert isinstance(shown, SnapshotView)
+            return shown
+
+    engine: Any = Behind(tmp_path)
+    told = "vault/photos does not hold c: the files come as of its a"
+    plan = plan_restore(JOB, replace(tools, engine=engine), request(tmp_path / "back", b"deep"))
+    assert isinstance(plan, Plan)
+    assert plan.warnings == (told,)
+    assert run_restore(JOB, replace(tools, engine=engine), request(tmp_path / "back", b"deep")).warnings == (told,)
+    plan = plan_restore(JOB, replace(tools, engine=engine), request(tmp_path / "back", b"deep", point="a"))
+    assert isinstance(plan, Plan)
+    assert plan.warnings == ()
 
 
 def test_all_of_it_comes_back(tools: RunContext, tmp_path: Path) -> None:

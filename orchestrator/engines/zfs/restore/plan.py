@@ -100,6 +100,24 @@ def short_datasets(world: ZfsSurvey, until: RestorePoint | None, kit: str | None
     }  # fmt: skip
 
 
+def partial_points(copy: SideSurvey, kit: str | None) -> dict[str, tuple[str, ...]]:
+    """Return the points of a copy that lack datasets, by the copy alone: each with the names of those, below the root.
+
+    A dataset lacks a point after its own first one; one whose first copy was cut lacks all: since when it exists is unknown.
+    """
+    root = copy.datasets.get("")
+    order = {one.name: place for place, one in enumerate(root.snapshots)} if root else {}
+    known, lacking = _kit_datasets(kit), dict[str, list[str]]()
+    for name, one in sorted(copy.datasets.items()):
+        own = {each.name for each in one.snapshots}
+        follows = [order[each] for each in own if each in order]
+        first = min(follows) if follows else 0 if one.partial and not own else len(order)
+        if name and (known is None or name in known):
+            for point in (each for each, place in order.items() if place >= first and each not in own):
+                lacking.setdefault(point, []).append(name)
+    return {point: tuple(names) for point, names in lacking.items()}
+
+
 def _kit_datasets(kit: str | None) -> frozenset[str] | None:
     """Return the datasets of a kit by their names below its source; None: there is no such kit."""
     told = parse_kit_content(kit) if kit else {}

@@ -22,10 +22,11 @@ from orchestrator.engines.zfs.restore.plan import (
     cut_to_point,
     is_original_place,
     make_restore_job,
+    partial_points,
     short_datasets,
 )
 from orchestrator.engines.zfs.survey.parse import UnreadableListing, mountpoint_without_altroot
-from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command, side_by_side, survey
+from orchestrator.engines.zfs.survey.survey import parse_result, run_read_command, side_by_side, survey, survey_copy
 from orchestrator.engines.zfs.verify.checksum import ChecksumSupport, checksum_support_command, parse_checksum_support
 from orchestrator.process.executor import Reader
 
@@ -62,6 +63,15 @@ def survey_dataset_restore(
         short=short, inside=_inside(world, reader), lost=_below_root(target, dataset_request.lost_keys), keyless=home.keyless,
         already=run_request.remembered.get(RESTORED) == str(target),
     )  # fmt: skip
+
+
+def survey_partial_points(job: Job, kit: str | None, reader: Reader) -> dict[str, tuple[str, ...]]:
+    """Return the points that lack datasets, by the copy alone: each with the full names of those at the source.
+
+    Raises: OrchestratorError.
+    """
+    found = partial_points(survey_copy(job, reader).target, kit)
+    return {point: tuple(f"{job.source.path}/{name}" for name in names) for point, names in found.items()}
 
 
 def _is_cut(properties: Mapping[str, PropertyValue]) -> bool:

@@ -17,7 +17,7 @@ from orchestrator.engines.zfs.model import ActionPlan, DatasetType, FullSend, Ho
 from orchestrator.engines.zfs.plan.plan import plan as planned_run
 from orchestrator.engines.zfs.restore import plan as returning
 from orchestrator.engines.zfs.restore.model import Properties
-from orchestrator.engines.zfs.restore.plan import cut_to_point, is_original_place, short_datasets
+from orchestrator.engines.zfs.restore.plan import cut_to_point, is_original_place, partial_points, short_datasets
 from tests.engines.zfs.model_run import Cut, Ferry, encrypt, ferry, requested
 from tests.engines.zfs.restore.builders import COPY, ROOT, WayBack, forward, way_back
 from tests.engines.zfs.sides import dataset, side
@@ -463,6 +463,22 @@ def test_a_partial_copy_is_not_restored_as_if_it_were_whole() -> None:
     assert short_datasets(world, point("a"), kit) == {}
     way.source.snapshot(f"{COPY}/x", "c")
     assert short_datasets(way.survey(), None, kit) == {}
+
+
+def test_points_that_lack_datasets_are_seen_in_the_copy_alone() -> None:
+    """One dataset lacks the newest; a later one lacks none before its own first; the first copy of another was cut."""
+    way = way_back(forward("a", below=("x", "gone")))
+    way.source.snapshot(COPY, "c")
+    way.source.create(f"{COPY}/late")
+    way.source.snapshot(f"{COPY}/late", "c")
+    copy = way.survey().source
+    assert partial_points(copy, None) == {"c": ("gone", "x")}
+    kit = json.dumps({"source": ROOT, "datasets": {ROOT: {}, f"{ROOT}/x": {}}})
+    assert partial_points(copy, kit) == {"c": ("x",)}
+    cut = replace(copy.datasets["late"], snapshots=(), partial=True)
+    copy = replace(copy, datasets={"": copy.datasets[""], "late": cut})
+    assert partial_points(copy, None) == {"a": ("late",), "c": ("late",)}
+    assert partial_points(replace(copy, datasets={}), None) == {}
 
 
 def point(name: str) -> RestorePoint:

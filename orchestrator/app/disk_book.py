@@ -21,6 +21,7 @@ def list_sets(settings: Settings, names: Sequence[str], now: datetime) -> "tuple
     from contextlib import suppress
 
     from orchestrator.app.disk_report import report_sets, stranger_lines
+    from orchestrator.app.unknown_disk import unknown_disk_lines
     from orchestrator.domain.errors import OutsideError
     from orchestrator.domain.fast_dataclass import replace
     from orchestrator.process.executor import Reader
@@ -31,9 +32,14 @@ def list_sets(settings: Settings, names: Sequence[str], now: datetime) -> "tuple
         raise WrongRequest(f"there is no set {strange[0]}")
     with settings.views() as views:
         found = report_sets(sets, known.jobs, views, now, state=settings.where.state)
+        others: tuple[str, ...] = ()
         with suppress(OutsideError):  # what is plugged in and is not ours is an addition
             others = stranger_lines(known.sets, views, Reader(log=settings.log), settings.where.state)
             found = tuple(replace(each, left=(*each.left, *others)) if each is found[0] else each for each in found)
+        found = tuple(
+            replace(each, left=(*each.left, *unknown_disk_lines(each.rotation, known, views, now, others)))
+            for each in found
+        )
     return found
 
 

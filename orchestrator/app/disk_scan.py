@@ -52,6 +52,9 @@ def scan_disks(
     if identity is not None:  # udev reports every filesystem, and most are not on our disks
         names = [own.name for each in known.sets for own in each.disks if own.identity == identity.lower()]
         if not names:
+            from orchestrator.app.unknown_disk import note_unknown_disk
+
+            note_unknown_disk(settings, known, identity)
             return ScanEnd(ours=False)
     from orchestrator.app.disk_visits import PluggedInDisks, find_disk, make_visit_context
     from orchestrator.app.session import open_session

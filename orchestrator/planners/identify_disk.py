@@ -123,7 +123,7 @@ def identify_devices(
         if disk is not None:
             told.append(_ours(device, disk, leaves, remembered.get(device.uuid)))
         elif device.external and device.size:
-            told.append(_stranger(device, remembered, found))
+            told.append(_stranger(device, remembered, found, {disk.set for disk in ours.values()}))
     return tuple(told)
 
 
@@ -192,7 +192,9 @@ def identify_lost_disk(disk: Disk, *, hangs: bool) -> IdentifiedDevice:
     return _describe_device(DeviceState.HELD, device, disk, says, hint)
 
 
-def _stranger(device: BlockDevice, remembered: Mapping[str, DiskRecord], found: set[str]) -> IdentifiedDevice:
+def _stranger(
+    device: BlockDevice, remembered: Mapping[str, DiskRecord], found: set[str], sets: set[str]
+) -> IdentifiedDevice:
     """Describe an unknown device. Why no serial if the known disk is here: many bridges report one serial for all."""
     if not device.answers:
         says = f"unknown disk {device.called}: it cannot be read, and nothing was written to it"
@@ -205,17 +207,25 @@ def _stranger(device: BlockDevice, remembered: Mapping[str, DiskRecord], found: 
     if was is not None:
         how = "is blank now" if device.blank else f"holds {_content(device)} now"
         says = f"{device.called} looks like disk {was.name}, but {how}; nothing was written to it"
-        hint = f"where that is right: poolferry disks lost {was.name}, then enroll it again; else {UNPLUG}"
+        hint = f"where that is right: poolferry disks lost {was.name}; then {_enroll(device, {was.set})}; else {UNPLUG}"
         return _describe_device(DeviceState.REFORMATTED, device, None, says, hint)
     if device.blank:
         says = f"unknown disk {device.called}: it is blank, and nothing was written to it"
         return _describe_device(
-            DeviceState.BLANK, device, None, says, f"to use it: poolferry disks enroll {device.path}; else {UNPLUG}"
+            DeviceState.BLANK, device, None, says, f"to use it: {_enroll(device, sets)}; else {UNPLUG}"
         )
     says = (
         f"unknown disk {device.called}: it holds {_content(device)} and is not one of ours; nothing was written to it"
     )
-    return _describe_device(DeviceState.FOREIGN, device, None, says, UNPLUG)
+    hint = (
+        f"{UNPLUG}; to make it one: {_enroll(device, sets)} (it names how to keep what is on it, and how to erase it)"
+    )
+    return _describe_device(DeviceState.FOREIGN, device, None, says, hint)
+
+
+def _enroll(device: BlockDevice, sets: set[str]) -> str:
+    """Return the command that enrolls a device. NAME is the person's choice, and so is the set where there are several."""
+    return f"poolferry disks enroll {device.path} --set {next(iter(sets)) if len(sets) == 1 else 'SET'} --name NAME"
 
 
 def _content(device: BlockDevice) -> str:

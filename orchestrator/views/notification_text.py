@@ -41,10 +41,10 @@ class WeekSummary:
 
 
 def notices_message(
-    kind: NoticeType, notices: Sequence[Notice], *, host: str, states: Sequence[str], now: datetime
+    kind: NoticeType, notices: Sequence[Notice], *, host: str, states: Sequence[str], now: datetime, rule: str = ""
 ) -> Message:
-    """Build one message of all current notices of one kind."""
-    rule = _rule(kind, notices, states)
+    """Build one message of all current notices of one kind. `rule`: what sent them; by default that of the kind."""
+    rule = rule or _rule(kind, notices, states)
     blocks = [line for notice in notices for line in (*_block(notice), "")]
     about = ", ".join(dict.fromkeys(notice.seen.name for notice in notices))
     subject = f"poolferry on {host}: {_subject(kind, notices)}"

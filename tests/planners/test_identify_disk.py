@@ -70,7 +70,7 @@ def test_a_pool_whose_export_hangs_is_told_so_while_its_disk_is_away() -> None:
 
 STRANGERS = [
     (device(kind="", uuid="", serial="X", answers=False), DeviceState.SILENT, "it cannot be read", "another cable"),
-    (device(kind="", uuid="", serial="X"), DeviceState.BLANK, "it is blank", "poolferry disks enroll /dev/sdb"),
+    (device(kind="", uuid="", serial="X"), DeviceState.BLANK, "it is blank", "poolferry disks enroll /dev/sdb --set "),
     (device(uuid=BLUE_UUID, serial="X", label="PHOTOS", kind="exfat"), DeviceState.FOREIGN, 'exfat "PHOTOS"', "may be unplugged"),
     (device(uuid="1", serial="X", kind="zfs_member"), DeviceState.FOREIGN, "a pool", "may be unplugged"),
     (device(uuid="1", serial="X", kind="", table="dos"), DeviceState.FOREIGN, "a partition table", "may be unplugged"),

@@ -237,6 +237,37 @@ def test_a_large_file_that_was_cut_goes_on(
     assert (to / "folder/large").stat().st_blocks * 512 < (98 << 20)
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("sides", ["here", "from a host", "to a host"])
+def test_a_single_file_that_was_cut_goes_on_under_its_new_name(house: House, sshd: Sshd, sides: str) -> None:
+    """It is taken up by the same command alone; a restore of another point, or of another file, to that name is not."""
+    large = house.write("folder/large", os.urandom(96 << 20))
+    house.write("folder/other", os.urandom(1 << 20))
+    os.chown(large, 1000, 1000)
+    target = {"target": sshd.url(house.target)} if sides == "from a host" else {}
+    house.job(**target, **({} if sides == "here" else {"pipe": sshd.pipe}))
+    assert house.run().outcome == "done"
+    to = house.folder / "back" / "new large"
+    to.parent.mkdir()
+    told = ["--to", sshd.url(to) if sides == "to a host" else str(to)]
+    first = house.start_call("restore", "run", "photos", "--path", "folder/large", *told)
+    wait_until(lambda: _written(to.parent) > 8 << 20, pause=0.0005)
+    assert _written(to.parent) < 96 << 20, "it was over before it was cut"
+    for pid in [first.pid, *(pid for pid, _ in family(first.pid))]:
+        kill(pid, signal.SIGKILL)
+    house.ended(first)
+    wait_until(lambda: not strays(to.parent))
+    there = _written(to.parent)
+    planned = house.call("restore", "plan", "photos", "--path", "folder/other", *told, "--json")
+    assert (planned.code, "go on with" in str(planned.value)) == (0, False), planned
+    second = house.call("restore", "run", "photos", "--path", "folder/large", *told, "--json")
+    assert (second.outcome, second["resumed"]) == ("done", True), second
+    assert second["moved_bytes"] <= (96 << 20) - there + (1 << 20), second
+    assert to.read_bytes() == large.read_bytes()
+    assert (to.stat().st_uid, to.stat().st_mtime_ns) == (1000, large.stat().st_mtime_ns)
+    assert [path.name for path in to.parent.iterdir()] == [to.name], "nothing of ours stays"
+
+
 def _written(folder: Path) -> int:
     """Return how much of the largest file is there."""
     return max((path.stat().st_size for path in folder.rglob("*large*") if path.is_file()), default=0)

@@ -93,7 +93,7 @@ class RsyncEngine:
     def survey_restore(self, job: Job, wanted: "RestoreRequest", reader: Reader) -> "DestinationSurvey":
         from orchestrator.engines.rsync import restore as restoring
 
-        return restoring.survey_restore(wanted, reader)
+        return restoring.survey_restore(job, wanted, reader)
 
     def plan_restore(self, job: Job, wanted: "RestoreRequest", seen: "DestinationSurvey", *, aside: str | None) -> Plan:
         from orchestrator.engines.rsync import restore as restoring

@@ -280,10 +280,9 @@ def restore_command(
     return Pipeline(stages=(Command(argv=names, effect=Effect.READS, host=tree.host), copy), counts=1)
 
 
-def append_restored_command(tree: Location, to: Location, path: bytes, job: Job) -> Command:
+def append_restored_command(source: Location, to: Location, path: bytes, job: Job) -> Command:
     """Build the command that completes one partial file of a restore: its existing bytes are verified, not sent again."""
     folder, slash, name = map(path_argument, path.rpartition(b"/"))
-    source = Location(path=f"{tree.path.rstrip('/')}/{path_argument(path)}", host=tree.host)
     words = [*_what(options_of(job), filters=False), "--append-verify", "--modify-window=-1", *_reporting(),
              f"--timeout={max(1, int(job.pipe.stall_after))}"]  # fmt: skip
     below = f"{folder}{slash}{PARTIAL}"

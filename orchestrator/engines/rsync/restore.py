@@ -18,14 +18,15 @@ from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequ
 from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.model import RESTORE_MARKER, PartialFile
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.survey import ask, command_runner, survey_half_copied
+from orchestrator.engines.rsync.parse import parse_sizes
+from orchestrator.engines.rsync.survey import ask, command_runner, survey_half_copied, survey_partial_files
 from orchestrator.process.executor import Reader
 
 _SHOWN = 5
 _SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are sent again, so that the rest is verified
 
 
-def survey_restore(wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
+def survey_restore(job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
     """Return a survey of the requested data and the destination; a file restored into a folder keeps its name."""
     run = command_runner(reader)
     kind = ask(
@@ -38,10 +39,29 @@ def survey_restore(wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
 
     seen = look(wanted.to)
     if kind == "file" and seen.kind == "folder":
-        return look(wanted.to / _text(wanted.path.rpartition(b"/")[2]))
+        seen = look(wanted.to / _text(wanted.path.rpartition(b"/")[2]))
+    if kind == "file":
+        room = look(script_commands.file_folder(seen.to)) if seen.kind == "absent" else seen
+        goes_on = room.unfinished == (job.name, wanted.point.name)
+        return replace(seen, half=_survey_half_file(wanted, room.to, run)) if goes_on else seen
     if seen.unfinished and kind == "folder":
         seen = replace(seen, half=survey_half_copied(seen.to, _below(wanted), run, own=True))
     return _with_mounts(wanted, seen, run) if kind == "folder" and seen.mounts else seen
+
+
+def _survey_half_file(
+    wanted: RestoreRequest, room: Location, run: Callable[[Command], bytes]
+) -> tuple[PartialFile, ...]:
+    """Return the largest part of a single file that a restore left in its folder of ours; the file may have another name there."""
+    name = os.fsencode(room.path.rpartition("/")[2])
+    found = survey_partial_files(room, run, own=True)
+    half = max((each for each in found if each.path == name), key=lambda each: each.have, default=None)
+    if half is None:
+        return ()
+    folder, slash, own = wanted.path.rpartition(b"/")
+    tree = wanted.point.tree / _text(folder) if slash else wanted.point.tree
+    (size,) = ask(run, script_commands.sizes_command(tree, (own,)), partial(parse_sizes, count=1))
+    return () if size is None else (replace(half, wanted=size),)
 
 
 def _look(to: Location, wanted: str, path: bytes, text: bytes) -> DestinationSurvey:
@@ -112,7 +132,7 @@ def plan_restore(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, a
     return Plan(
         summary=f"bring {what} back to {seen.to}",
         stages=tuple((step,) for step in steps if verifiable or not isinstance(step.work, TreeVerification)),
-        resumes="an unfinished restore of the same point" if seen.unfinished and not aside else None,
+        resumes="an unfinished restore of the same point" if (seen.unfinished or seen.half) and not aside else None,
         warnings=()
         if verifiable
         else (f"point {wanted.point.name} has no manifest, so what is restored cannot be verified",),
@@ -141,7 +161,7 @@ def _folder_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, asi
     end = script_commands.end_restore_command(to, filled)
     return (
         _prepare(aside, begin),
-        *(() if aside else _complete(job, tree, to, seen.half)),
+        *(() if aside else _complete(job, lambda path: tree / _text(path), to, seen.half)),
         *(resumed[:1] if seen.unfinished and not aside else ()),
         _copy(what, to, why, commands.restore_command(tree, to, job, folder=True, left_out=left_out)),
         *(resumed[1:] if seen.unfinished and not aside else ()),
@@ -158,13 +178,16 @@ def _file_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside
     room = script_commands.file_folder(to)
     return (
         _prepare(aside, script_commands.begin_file_command(to, aside=aside, marker=_marker(job, wanted, ()))),
+        *(() if aside else _complete(job, lambda _: tree, room, seen.half)),
         _copy(what, to, "asked for", commands.restore_command(tree, room, job, folder=False)),
         _step(f"put {to} in its place", "it is written whole", script_commands.place_file_command(to)),
         _reread(job, wanted, to, (), part="all"),
     )
 
 
-def _complete(job: Job, tree: Location, to: Location, half: tuple[PartialFile, ...]) -> Iterator[Step]:
+def _complete(
+    job: Job, source_of: Callable[[bytes], Location], to: Location, half: tuple[PartialFile, ...]
+) -> Iterator[Step]:
     """Yield the steps that complete the files that an interrupted restore left half-copied."""
     for each in half:
         if not each.wanted:
@@ -178,7 +201,7 @@ def _complete(job: Job, tree: Location, to: Location, half: tuple[PartialFile, .
             yield _step(f"salvage {shown}", "rsync was killed and would not use what it wrote again", taken)
         have = each.have if length is None else length
         why = f"{show_size(have)} of {show_size(each.wanted)} are there"
-        work = _alone(commands.append_restored_command(tree, to, each.path, job))
+        work = _alone(commands.append_restored_command(source_of(each.path), to, each.path, job))
         yield Step(
             action=f"go on with {shown}", why=why, worker="main", work=work, expected=Bytes(each.wanted - have),
             copies=True,

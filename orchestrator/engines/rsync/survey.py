@@ -246,8 +246,7 @@ def survey_half_copied(
 
     A temporary's name shows which file it was; a source file with a similar name is none. `own`: only this user's.
     """
-    found = ask(run, script_commands.partial_files_command(tree, own=own), parse.parse_partial_files)
-    guesses = [guess for size, lies in found if (guess := _guess(lies, size))][:_MOST_HALF_COPIED]
+    guesses = survey_partial_files(tree, run, own=own)
     if not guesses:
         return ()
     request = tuple(half.path for half in guesses) + tuple(half.lies for half in guesses)
@@ -258,6 +257,12 @@ def survey_half_copied(
         for half, size, same in zip(guesses, proper, alike, strict=True)
         if same is None
     )
+
+
+def survey_partial_files(tree: Location, run: Callable[[Command], bytes], *, own: bool) -> tuple[PartialFile, ...]:
+    """Return partial files, and temporaries of a killed rsync, by the names of the files that they seem to be parts of."""
+    found = ask(run, script_commands.partial_files_command(tree, own=own), parse.parse_partial_files)
+    return tuple(guess for size, lies in found if (guess := _guess(lies, size)))[:_MOST_HALF_COPIED]
 
 
 def _guess(lies: bytes, size: int) -> PartialFile | None:

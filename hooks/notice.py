@@ -37,7 +37,7 @@ def report() -> dict[str, Any]:
     """The run's report in the JSON object on stdin; empty when there is none: the notice goes out all the same."""
     try:
         found = json.load(sys.stdin)["report"]
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -64,7 +64,7 @@ def test_a_host_is_asked_by_ssh(hook: Callable[..., Answer], pools: Callable[...
     far = "ssh://root@backup:2222/vault/photos"
     end = hook("pool-resilvering", event="before", path=path, source="tank/photos", target=far)
     assert (end.returncode, end.stdout) == (75, "vault on root@backup resilvers, 3.00% done\n")
-    assert "-p 2222 root@backup " in (tmp_path / "asked").read_text()
+    assert "-p 2222 -- root@backup " in (tmp_path / "asked").read_text()
     end = hook("pool-resilvering", event="before", path=path, source="ssh://backup/vault/a", target="tank/b")
     assert end.returncode == 75
     assert "-p" not in (tmp_path / "asked").read_text()

@@ -1,20 +1,28 @@
 """Doors through which answers and files of others come in, each as the program uses it, and real answers that it understands."""
 
+import argparse
 import contextlib
 import gzip
+import io
 import json
+import sys
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from functools import partial
+from importlib.machinery import SourceFileLoader
 from io import BytesIO
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 from orchestrator import compose
 from orchestrator.app.bootstrap import unpack_files
 from orchestrator.app.systemd_state import parse_units
+from orchestrator.cli import main
 from orchestrator.config.decode import parse_toml_file
 from orchestrator.config.kit_review import review_kit
 from orchestrator.config.machine import parse_machine_config
@@ -324,6 +332,85 @@ def collected(said: bytes) -> object:
     return collector.reading(took_s=0)
 
 
+def hook(name: str) -> ModuleType:
+    """A hook in Python, as a module; `notice` lies beside it."""
+    made = ModuleType(Path(name).stem)
+    SourceFileLoader(made.__name__, str(HERE.parent / "hooks" / name)).exec_module(made)
+    return made
+
+
+with patch.dict(sys.modules), patch.object(sys, "dont_write_bytecode", True):
+    sys.modules["notice"] = NOTICE = hook("notice.py")
+    MAIL, NTFY, PING, WAKE = hook("mail"), hook("ntfy"), hook("healthchecks"), hook("wake-on-lan")
+
+
+def notified(said: bytes) -> object:
+    """Return the notices of an environment (facts that end in NUL) and of the stdin after it; no header is forged."""
+    *facts, report = said.split(b"\0")
+    told = dict(fact.decode("utf-8", "surrogateescape").partition("=")[::2] for fact in facts if fact[:1].isalpha())
+    stdin = io.TextIOWrapper(BytesIO(report), encoding="utf-8")
+    with patch.dict("os.environ", told), patch("sys.stdin", stdin):
+        letter = MAIL.compose(["root@localhost"], "poolferry@localhost")
+        sent = bytes(letter)
+        texts = NTFY.message(), NTFY.header(NOTICE.headline()), PING.ping_address("https://hc.example.org/ping/1")
+    assert [
+        line.split(b":")[0] for line in sent.partition(b"\n\n")[0].splitlines() if not line.startswith(b" ")
+    ] == HEADERS
+    assert all(sign.isprintable() or sign == "\n" for text in texts for sign in text)
+    assert "\n" not in texts[1] + texts[2]
+    return texts
+
+
+def remembered(said: bytes) -> object:
+    """Return the memory that wake-on-lan writes where this one lies, after a crash or a fault of the disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "memory.json"
+        path.write_bytes(said)
+        given = argparse.Namespace(state=path, host="127.0.0.1", port=1, within=0, mac=b"", broadcast=("127.0.0.1", 9))
+        with patch.object(WAKE, "answers", lambda *_: True):
+            assert WAKE.wake(given, "7") == 0
+        with patch.object(WAKE, "shut_down", lambda _: ""), patch.object(WAKE, "wait_for", lambda *_, **__: True):
+            assert WAKE.let_sleep(given, "7") == 0
+        return path.read_bytes()
+
+
+def plugged_in(said: bytes) -> object:
+    """The command of udev's unit, with the identity that udev read from a stranger's disk."""
+    identity = said.replace(b"\0", b"").decode("utf-8", "surrogateescape")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "jobs").mkdir()
+        (Path(folder) / "jobs/photos.toml").write_text(OUR_JOB)
+        (Path(folder) / "targets.toml").write_text(OUR_DISK)
+        told = io.TextIOWrapper(BytesIO(), errors="surrogateescape")
+        with (
+            patch.dict("os.environ", {"POOLFERRY_CONFIG": folder, "POOLFERRY_STATE": f"{folder}/state"}),
+            contextlib.redirect_stdout(told),
+            contextlib.redirect_stderr(told),
+        ):
+            code = main(["disks", "scan", "--identity", identity])
+        told.flush()
+        assert (code, told.buffer.getvalue()) == (0, b""), told.buffer.getvalue()
+        assert not (Path(folder) / "state").exists()
+    return code
+
+
+HEADERS = [
+    *(b"From", b"To", b"Subject", b"Date", b"Message-ID", b"Auto-Submitted"),
+    *(b"Content-Type", b"Content-Transfer-Encoding", b"MIME-Version"),
+]
+FACTS = (
+    b"POOLFERRY_EVENT=failed\0POOLFERRY_JOB=photos\0POOLFERRY_RUN=17\0POOLFERRY_WHY=no room on \xff\0POOLFERRY_MOVED_BYTES=123456\0"
+    b"POOLFERRY_SECONDS=75.2\0POOLFERRY_DISK=red\0"
+    b'{"event": "failed", "report": {"hint": "remove \xc3\xa4", "warnings": ["a", "b"], "steps": [{}]}}'
+)
+OUR_JOB = 'engine = "rsync"\nsource = "/srv/photos"\ntarget = "offsite"\n'
+OUR_DISK = '[set.offsite]\n[disk.red]\nset = "offsite"\nidentity = "0f0e0d0c-1111-2222-3333-444455556666"\n'
+IDENTITIES = (b"3e6be9de-8139-11d1-9106-a43f08d823a6", b"12AB-34CD", b"2026-11-25-14-30-00-00", b"9043141241953312256")
+ZFS_FAILURE = (
+    b"a stranger connected from 10.0.0.7:39000 in place of the sender\nrejected connection from 10.0.0.8:1\nno sender has connected\n"
+    b"someone else listens on 10.0.0.1:50000 in place of our receiver; nothing was sent\n"
+    b"cannot receive incremental stream: destination vault/copies/photos has been modified\nsince most recent snapshot\n"
+)
 CHANGES = (
     b"=dataset tank/photos\n=at /tank/ph\\0040otos\nM\t/\t/tank/ph\\0040otos/in\n+\tF\t/tank/ph\\0040otos/a\n=end\n"
 )
@@ -377,6 +464,10 @@ TARGETS += (
     Target("crontab", migrated, (CRONTAB,)),
     Target("job file", configured, (JOB_FILE,)),
     Target("kit's files", reviewed, (JOB_FILE,)),
+    Target("zfs failure", lambda said: ZFS.explain(trees.failed(printable_text(said))), (ZFS_FAILURE,)),
+    Target("notices", notified, (FACTS,)),
+    Target("wake-on-lan's memory", remembered, (b'{"woken": 1795187460.5, "users": {"17": 1795187460.5, "18": 1795187461}}',)),
+    Target("udev's identity", plugged_in, IDENTITIES),
 )  # fmt: skip
 
 

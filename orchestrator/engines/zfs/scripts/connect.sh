@@ -15,5 +15,5 @@ made=$({ { "$@" 3>&- 4>&-; echo $? >&4; } | transmit 4>&-; } 4>&1)
 sent=$?
 case $made in
   0 | 141) exit "$sent" ;;
-  *) exit "$made" ;;
+  *) exit "${made:-1}" ;; # nothing: its shell was killed
 esac

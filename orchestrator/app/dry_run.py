@@ -3,12 +3,13 @@
 It also finds the guards that --allow may switch off. Nothing is changed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.session import stop_on_signals
 from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.plan import Decision, Refusal
 from orchestrator.domain.run import Outcome
@@ -16,6 +17,8 @@ from orchestrator.domain.run import Outcome
 if TYPE_CHECKING:
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
+    from orchestrator.domain.point_contents import PlannedFile
+    from orchestrator.engines.contract.copies import FileForecaster
     from orchestrator.process.stop import StopRequest
     from orchestrator.runner.dry_run import DryRunResult
 
@@ -74,6 +77,36 @@ def _look(settings: Settings, job: "Job", stop: "StopRequest", allowed: frozense
             job, load_engine(job.engine), reader, known, state=where, now=compose.now(), allowed=allowed,
             snapshotter=compose.make_snapshotter(job),
         )  # fmt: skip
+
+
+def forecast_files(settings: Settings, name: str) -> "Iterator[PlannedFile]":
+    """Return the files that a run of a job would copy or remove now, as they are found. Raises: OrchestratorError."""
+    from orchestrator.engines.contract.copies import FileForecaster
+    from orchestrator.engines.contract.engine import implements
+    from orchestrator.engines.registry import load_engine
+
+    job = settings.configuration().job(name)
+    engine = load_engine(job.engine)
+    if not implements(engine, FileForecaster):
+        raise OrchestratorError(
+            f"{name}: the engine {job.engine} copies no single files, so none are named",
+            hint=f"zfs diff -FH {job.source.path}@SNAPSHOT {job.source.path} lists what changed in a dataset since a snapshot; "
+            f"`{settings.repeat(f'plan {name}')}` names the snapshots"
+            if engine.needs_datasets
+            else f"`{settings.repeat(f'plan {name}')}` shows what a run would do",
+        )
+    if job.target.rotates:
+        raise compose.explain_missing_disk(job)
+    return _forecast(settings, job, engine)
+
+
+def _forecast(settings: Settings, job: "Job", engine: "FileForecaster") -> "Iterator[PlannedFile]":
+    from orchestrator.engines.contract.engine import RunRequest
+
+    stop = compose.make_stop_request(None)
+    request = RunRequest(now=compose.now(), notes=f"{settings.where.state}/notes/{job.name}")
+    with stop_on_signals(stop), compose.make_reader(job, stop, settings.log) as reader:
+        yield from engine.forecast_files(job, request, reader)
 
 
 def allowed_guards(settings: Settings, names: Sequence[str], allow: Sequence[str]) -> frozenset[str]:

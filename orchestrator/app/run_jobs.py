@@ -81,6 +81,21 @@ def run_jobs(
     return RunsEnd(runs=tuple(ends), not_begun=not_begun)
 
 
+def all_job_names(settings: Settings) -> tuple[str, ...]:
+    """Return all jobs, each after those that it runs after, without the paused ones; the subscriber hears of those."""
+    from orchestrator.runner.disk.state import order_jobs
+
+    with settings.views() as views:
+        now, pauses = compose.now(), views.due_runs.pauses()
+    paused = {name for name, pause in pauses.items() if pause.until is None or pause.until > now}
+    names = [job.name for job in order_jobs(settings.configuration().jobs)]
+    if resting := [name for name in names if name in paused]:
+        settings.say(
+            f"paused, so not run: {', '.join(resting)}; `{settings.repeat(f'run {resting[0]}')}` runs one all the same"
+        )
+    return tuple(name for name in names if name not in paused)
+
+
 def _jobs_to_run(
     settings: Settings, session: "Session", known: "Configuration", declared: "Sequence[Job]", *, why: str | None
 ) -> "AbstractContextManager[Iterable[tuple[Job, str]]]":

@@ -61,3 +61,16 @@ class EntryChange:
         if found is None:
             raise ValueError("a change has an entry on one side at least")
         return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFile:
+    """One entry that a run would carry. `change`: "added", "changed", "removed", or "metadata" (mode, owner, link, attributes).
+
+    `bytes`: size of a regular file to copy; None for all else.
+    """
+
+    path: bytes
+    change: str
+    folder: bool
+    bytes: int | None

@@ -6,7 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from orchestrator.domain.names import show_name
-from orchestrator.domain.point_contents import ContentPoint, EntryChange, FileVersions, PointEntry, VersionRange
+from orchestrator.domain.point_contents import (
+    ContentPoint,
+    EntryChange,
+    FileVersions,
+    PlannedFile,
+    PointEntry,
+    VersionRange,
+)
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.planners.entry_versions import changed_parts
 from orchestrator.views.format import format_iso
@@ -115,6 +122,46 @@ def change_value(change: EntryChange) -> dict[str, Any]:
         "before": entry_value(change.before) if change.before else None,
         "after": entry_value(change.after) if change.after else None,
     }  # fmt: skip
+
+
+_CHANGES = ("added", "changed", "metadata", "removed")
+
+
+class PlannedFileCounter:
+    """A counter of the planned files that pass through, by change, with the bytes to copy."""
+
+    def __init__(self) -> None:
+        self._counts, self._bytes = dict.fromkeys(_CHANGES, 0), 0
+
+    def count(self, files: Iterable[PlannedFile]) -> Iterator[PlannedFile]:
+        """Yield the files, and count them."""
+        for each in files:
+            self._counts[each.change] += 1
+            self._bytes += each.bytes or 0
+            yield each
+
+    def line(self, shown: int) -> str:
+        """Render the sums. `shown`: how many files were listed."""
+        told = ", ".join(f"{number} {change}" for change, number in self._counts.items())
+        more = sum(self._counts.values()) - shown
+        rest = f"; {more} more are not listed here: --json has all" if more > 0 else ""
+        return f"files: {told}; {show_size(self._bytes)} to copy{rest}"
+
+    def value(self) -> dict[str, Any]:
+        """Render the sums for programs."""
+        return {"file_counts": self._counts, "file_bytes": self._bytes}
+
+
+def planned_file_lines(files: Iterable[PlannedFile]) -> Iterator[str]:
+    """Render planned files one line each."""
+    for each in files:
+        size = "-" if each.bytes is None else show_size(each.bytes)
+        yield f"  {each.change:<8} {size:>10}  {show_name(each.path)}{'/' if each.folder else ''}"
+
+
+def planned_file_value(file: PlannedFile) -> dict[str, Any]:
+    """Render a planned file for programs."""
+    return {"change": file.change, "path": show_name(file.path), "folder": file.folder, "size_bytes": file.bytes}
 
 
 def point_words(point: ContentPoint) -> str:

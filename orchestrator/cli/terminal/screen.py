@@ -68,11 +68,17 @@ def print_json_entries(
 ) -> None:
     """Print one JSON object with a list, one entry a line, as they come; `tail`: what is known only at the end."""
     import json
+    from itertools import chain, islice
 
-    first = json.dumps({"format": 1, **head}, ensure_ascii=True)
+    from orchestrator.domain.run_values import with_former_keys, with_readable_bytes
+
+    coming = iter(values)
+    beginning = tuple(islice(coming, 1))  # an error that comes before any entry is the only object
+    told = with_former_keys({"format": 1, **head})
+    first = json.dumps(with_readable_bytes(told) if "\\udc" in json.dumps(told) else told)
     _write(sys.stdout, f"{first[:-1]}, {json.dumps(key)}: [")
     comma = ""
-    for value in values:
+    for value in chain(beginning, coming):
         _write(sys.stdout, f"{comma}{json.dumps(value)}", end="")
         comma = ",\n"
     last = json.dumps(tail())

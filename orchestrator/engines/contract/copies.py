@@ -1,6 +1,6 @@
 """Engines that copy: their reports before, during and after a copy; and the removal of points."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from orchestrator.domain.job import Job
@@ -11,6 +11,7 @@ from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
 if TYPE_CHECKING:
+    from orchestrator.domain.point_contents import PlannedFile
     from orchestrator.domain.rotation import IncrementBase
 
 
@@ -47,6 +48,14 @@ class MoveFinder(Protocol):
 
     def find_moved(self, job: Job, world: Any, reader: Reader) -> Mapping[bytes, int]:
         """Return how many entries of the newest point lie elsewhere in the source now, by top folder."""
+        ...
+
+
+class FileForecaster(Protocol):
+    """An engine that can name the files of the next run."""
+
+    def forecast_files(self, job: Job, request: RunRequest, reader: Reader) -> "Iterator[PlannedFile]":
+        """Yield the entries that a run would add, change or remove now. Raises: OrchestratorError."""
         ...
 
 

@@ -26,6 +26,7 @@ from orchestrator.process.pipeline import PipelineFailed
 Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]
 
 if TYPE_CHECKING:
+    from orchestrator.domain.point_contents import PlannedFile
     from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 
 
@@ -70,6 +71,11 @@ class RsyncEngine:
         from orchestrator.engines.rsync.moves import find_moved
 
         return find_moved(job, world, reader)
+
+    def forecast_files(self, job: Job, request: RunRequest, reader: Reader) -> "Iterator[PlannedFile]":
+        from orchestrator.engines.rsync.file_forecast import forecast_files
+
+        return forecast_files(job, request, reader)
 
     def surveyed_points(self, job: Job, world: RsyncSurvey) -> tuple[RestorePoint, ...] | None:
         return world.points if world.target.owner == job.name and options_of(job).points else None

@@ -100,11 +100,11 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     """Return everything that the plan needs. Raises: OrchestratorError when a side cannot be read."""
     run = command_runner(reader)
     here, there = survey_programs(job, run)
-    source_text, target_text = _look_at_both(job, reader)
-    target = _target_survey(job, run, target_text)
+    source_text, target_text = look_at_both(job, reader)
+    target = read_target(job, run, target_text)
     source = understand(PROGRAM, script_commands.survey_source_command(job.source), source_text, parse.parse_source)
     options = options_of(job)
-    newest = _newest(job, target, mirror=not options.points)
+    newest = newest_copy(job, target, mirror=not options.points)
     parallel_copies: ParallelCopies | Refusal | None = None
     holes: bool | None = None
     reserved: tuple[bytes, ...] = ()
@@ -138,7 +138,7 @@ def _are_notes_there(folder: str) -> bool:
         return False
 
 
-def _look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
+def look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
     """Return the survey output of source and target: one command when both are local. Raises: OrchestratorError."""
     source, root, run = job.source, job.target.location, command_runner(reader)
     if source.host is None and root.host is None:
@@ -211,7 +211,7 @@ def _mirror_damaged(text: bytes) -> bool:
     return b"\0o f " + MIRROR_DAMAGED.removeprefix(f"{OURS}/").encode() + b"\0" in text
 
 
-def _target_survey(job: Job, run: Callable[[Command], bytes], text: bytes) -> TargetSurvey:
+def read_target(job: Job, run: Callable[[Command], bytes], text: bytes) -> TargetSurvey:
     """Return the state of the target, with partial files and damaged entries when there are any."""
     root = job.target.location
     points = options_of(job).points
@@ -277,7 +277,7 @@ def _guess(lies: bytes, size: int) -> PartialFile | None:
     )
 
 
-def _newest(job: Job, target: TargetSurvey, *, mirror: bool) -> Location | None:
+def newest_copy(job: Job, target: TargetSurvey, *, mirror: bool) -> Location | None:
     if mirror or target.owner not in (None, job.name):  # another job's copies would only mislead
         return job.target.location if target.owner == job.name else None
     return target.points[-1].tree if target.points else None

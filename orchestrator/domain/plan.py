@@ -133,6 +133,7 @@ class TreeVerification:
     restored: bool = False  # `tree` is no point: owners need root, and times only what its filesystem can hold
     owners: bool = True  # the job carries owners; else those of the copy mean nothing, and none is restored
     modes: bool = True  # the same of modes
+    ignored: str = ""  # letters of the parts of attributes that the job does not carry
     left_out: tuple[bytes, ...] = ()  # paths below `tree` that are no part of it: other filesystems are mounted there
     part: Literal["all", "below", "root"] = "all"  # "below": not the folder's own metadata; "root": nothing else
 

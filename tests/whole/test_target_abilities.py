@@ -65,8 +65,16 @@ def test_what_an_ordinary_user_there_cannot_hold_is_refused_before_a_byte_is_cop
     house.job(**far, rsync=dict.fromkeys(keys, False))
     assert house.run().outcome == "done"
     assert house.call("verify", "photos").code == 0
+    told = "its copies hold no owners or groups and no extended attributes (owners = false, xattrs = false): what comes back has none"
+    (checked,) = house.call("check", "--system").value["jobs"]
+    assert [each["text"].startswith(told) for each in checked["advice"] if each["subject"] == "[rsync]"] == [True]
+    against = house.call("verify", "photos", "--source")["source"]
+    assert [each for each in against["findings"] if each["path"] != "null"] == [], (
+        "what a key consents to is no difference"
+    )
     assert house.run().outcome == "nothing-to-do"
-    assert house.call("restore", "run", "photos", "--to", str(house.folder / "back")).code == 0
+    restored = house.call("restore", "run", "photos", "--to", str(house.folder / "back"))
+    assert (restored.code, [line.startswith(told) for line in restored["warnings"]]) == (0, [True]), restored
     assert not (house.folder / "back/null").exists()
 
 

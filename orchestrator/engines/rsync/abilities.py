@@ -47,6 +47,17 @@ def required_abilities(options: RsyncOptions) -> tuple[str, ...]:
     return tuple(ability for ability, wanted in chosen.items() if wanted)
 
 
+def explain_consent(options: RsyncOptions) -> str:
+    """Return what the copies of a job do not hold by its own keys, and what follows for a restore; empty: they hold all."""
+    keys = {"owners": options.owners, "modes": options.modes, "acls": options.acls, "xattrs": options.xattrs}
+    lost = [_ABILITIES[name] for name, carried in keys.items() if not carried]
+    if not lost:
+        return ""
+    names = " and no ".join(what.replace(" and ", " or ") for what, _ in lost)
+    owner = ", and belongs to the user who restores it" if not options.owners else ""
+    return f"its copies hold no {names} ({', '.join(key for _, key in lost)}): what comes back has none of the source's{owner}"
+
+
 def explain_unable(lines: Iterable[str]) -> TargetUnable:
     """Return the error for what find-unheld.sh found."""
     found = [match for match in map(_FOUND.fullmatch, lines) if match]

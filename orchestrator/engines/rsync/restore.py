@@ -16,6 +16,7 @@ from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 from orchestrator.engines.rsync import commands, script_commands
+from orchestrator.engines.rsync.abilities import explain_consent
 from orchestrator.engines.rsync.model import RESTORE_MARKER, PartialFile
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.parse import parse_sizes
@@ -127,15 +128,14 @@ def _unfinished(marker: bytes, path: str) -> tuple[str, str] | None:
 def plan_restore(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:
     """Plan a restore: prepare, copy, verify, end. The folder is marked, so the same command resumes later."""
     what = f"{show_name(wanted.path)} of point {wanted.point.name}" if wanted.path else f"point {wanted.point.name}"
-    verifiable = wanted.point.manifest is not None
+    verifiable, consent = wanted.point.manifest is not None, explain_consent(options_of(job))
+    bare = f"point {wanted.point.name} has no manifest, so what is restored cannot be verified"
     steps = (_folder_steps if seen.wanted == "folder" else _file_steps)(job, wanted, seen, aside or "", what)
     return Plan(
         summary=f"bring {what} back to {seen.to}",
         stages=tuple((step,) for step in steps if verifiable or not isinstance(step.work, TreeVerification)),
         resumes="an unfinished restore of the same point" if (seen.unfinished or seen.half) and not aside else None,
-        warnings=()
-        if verifiable
-        else (f"point {wanted.point.name} has no manifest, so what is restored cannot be verified",),
+        warnings=(*((consent,) if consent else ()), *(() if verifiable else (bare,))),
     )
 
 
@@ -276,8 +276,9 @@ def comparison_of(job: Job, point: RestorePoint, tree: Location) -> TreeVerifica
     """Return the work that compares a restored tree with its point, in what the job carries."""
     options = options_of(job)
     return TreeVerification(
-        point=point, tree=tree, workers=job.verify.workers, restored=True, owners=options.owners, modes=options.modes
-    )
+        point=point, tree=tree, workers=job.verify.workers, restored=True, owners=options.owners, modes=options.modes,
+        ignored=("" if options.acls else "a") + ("" if options.xattrs else "uo"),
+    )  # fmt: skip
 
 
 def _below(wanted: RestoreRequest) -> Location:

@@ -10,6 +10,7 @@ from orchestrator.domain.plan import Command
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.rsync import commands, parse, script_commands
+from orchestrator.engines.rsync.abilities import explain_consent
 from orchestrator.engines.rsync.commands import choose_compression
 from orchestrator.engines.rsync.model import RsyncProgram
 from orchestrator.engines.rsync.options import options_of
@@ -54,7 +55,10 @@ def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
             found += _tools("programs here" if host is None else f"programs on {host}", run, host)
     _try(found, f"source {job.source}", lambda: _source(job, run))
     _try(found, f"target {job.target.location}", lambda: _target(job, run))
-    if found[-1].good and found[-1].text.startswith(_NEW):
+    consent = explain_consent(options_of(job))
+    if consent:
+        found.append(SystemCheckResult(good=False, subject="[rsync]", text=consent, hinders=False))
+    elif found[-1].good and found[-1].text.startswith(_NEW):
         found += _filesystem(job, run)
     return tuple(found)
 

@@ -35,7 +35,7 @@ from orchestrator.verify.attributes import NO_ATTRIBUTES
 from orchestrator.verify.build import sorted_moves, sorted_records
 from orchestrator.verify.compare import compare, find_extras
 from orchestrator.verify.digest import OpenTree
-from orchestrator.verify.entry import EXACT, ManifestEntry, Tolerance, listing_command, parse_listing
+from orchestrator.verify.entry import ManifestEntry, Tolerance, listing_command, parse_listing
 from orchestrator.verify.manifest import read_manifest, read_names, write_manifest
 from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
 from orchestrator.verify.results import ResultCollector
@@ -416,7 +416,7 @@ def _listed(
 
 def _tolerance(work: TreeVerification, writer: Writer) -> Tolerance:
     if not work.restored:
-        return EXACT
+        return Tolerance(owner=not work.owners, mode=not work.modes, attributes=work.ignored)
     weak = not _is_root(work.tree.host, writer)  # only root gives owners and capabilities, and makes device nodes
     return Tolerance(owner=weak or not work.owners, mode=not work.modes, attributes=_OF_ROOT if weak else "")
 

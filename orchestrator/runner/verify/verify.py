@@ -5,6 +5,7 @@ import os
 import shlex
 
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, TreeVerification
@@ -95,7 +96,7 @@ def _read_source(point: RestorePoint, journal: RunRecorder, writer: Writer, note
     journal.say(f"reading the source {journal.job.source}")
     manifest = fetch_file(point.manifest, journal, writer, notes)
     require_authentic(point, manifest, journal, writer, notes)
-    work = TreeVerification(point=point, tree=journal.job.source, workers=journal.job.verify.workers)
+    work = replace(journal.tools.trees.comparison_of(journal.job, point, journal.job.source), restored=False)
     return read_tree(work, manifest, journal, writer, notes)
 
 

@@ -83,9 +83,9 @@ def downtime_since(beat: Heartbeat | None, now: ClockReading, boot: str) -> tupl
     if beat is None or beat.seen > now.wall:
         return ()
     if beat.boot == boot:
-        return (Downtime(away=DowntimeCause.STOPPED, begun=beat.seen, ended=now.wall),)
+        return (Downtime(away=DowntimeCause.STOPPED, begun=beat.seen, ended=now.wall, latest=not beat.orderly),)
     booted = max(beat.seen, now.wall - timedelta(seconds=now.since_boot))
     return (
-        Downtime(away=DowntimeCause.OFF, begun=beat.seen, ended=booted),
+        Downtime(away=DowntimeCause.OFF, begun=beat.seen, ended=booted, latest=not beat.orderly),
         Downtime(away=DowntimeCause.STOPPED, begun=booted, ended=now.wall),
     )

@@ -75,7 +75,7 @@ class Daemon:
         self._teller = Notifier(self._where, self._say)
         self._teller.take(self._kept)
         self._take(self._kept)
-        for absence in self._presence.absences:
+        for absence in (each for each in self._presence.absences if not each.restart):
             self._say(_describe_start(absence, self._calendar.show))
         self._see(now)  # first the results of earlier runs, which may postpone the next try
         self._book.try_at_once()
@@ -220,7 +220,8 @@ class Daemon:
         broken = "the configuration has mistakes; " if self._kept.mistakes else ""
         self._manager.status(f"{broken}running: {names}{waits}{soon}")
         awake = max(
-            (each.ended for each in self._presence.absences if each.away is not DowntimeCause.SET), default=None
+            (each.ended for each in self._presence.absences if each.away is not DowntimeCause.SET and not each.restart),
+            default=None,
         )
         self._teller.notify(now, awake, changed=changed)
 
@@ -256,4 +257,5 @@ class Daemon:
 
 def _describe_start(absence: Downtime, show: Callable[[datetime], str]) -> str:
     long = show_duration((absence.ended - absence.begun) / timedelta(seconds=1))
-    return f"{absence.away} from {show(absence.begun)} to {show(absence.ended)} ({long})"
+    or_later, at_most = (" or later", "at most ") if absence.latest else ("", "")
+    return f"{absence.away} from {show(absence.begun)}{or_later} to {show(absence.ended)} ({at_most}{long})"

@@ -1,6 +1,6 @@
 """Due runs: scheduled times, what is remembered of them, and times when the daemon did not check the clock."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
@@ -99,6 +99,9 @@ class JobHistory:
     since: tuple[PastRun, ...] = ()
 
 
+_RESTART = timedelta(minutes=1)
+
+
 class DowntimeCause(StrEnum):
     """Reason why the daemon could not check the clock."""
 
@@ -110,11 +113,18 @@ class DowntimeCause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Downtime:
-    """A span of time in which the daemon did not check the clock."""
+    """A span of time in which the daemon did not check the clock. `latest`: it may have begun later, as nobody recorded its begin."""
 
     away: DowntimeCause
     begun: datetime
     ended: datetime
+    latest: bool = False
+
+    @property
+    def restart(self) -> bool:
+        """Return True for a daemon that was ended in order and started again soon: nothing was missed by it."""
+        short = self.ended - self.begun < _RESTART
+        return self.away is DowntimeCause.STOPPED and not self.latest and short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -74,11 +75,15 @@ def test_why_nobody_looked_since_the_last_daemon() -> None:
     assert downtime_since(None, now, "a") == ()
     assert downtime_since(beat("a", -1), now, "a") == ()
     assert downtime_since(beat("a", 5), now, "a") == (
-        Downtime(away=DowntimeCause.STOPPED, begun=NOW - timedelta(hours=5), ended=NOW),
+        Downtime(away=DowntimeCause.STOPPED, begun=NOW - timedelta(hours=5), ended=NOW, latest=True),
     )
+    (ended,) = downtime_since(replace(beat("a", 3 / 3600), orderly=True), now, "a")
+    assert (ended.latest, ended.restart, replace(ended, latest=True).restart) == (False, True, False)
+    (ended,) = downtime_since(replace(beat("a", 1 / 60), orderly=True), now, "a")
+    assert not ended.restart
     booted = NOW - timedelta(hours=1)
     assert downtime_since(beat("b", 5), now, "a") == (
-        Downtime(away=DowntimeCause.OFF, begun=NOW - timedelta(hours=5), ended=booted),
+        Downtime(away=DowntimeCause.OFF, begun=NOW - timedelta(hours=5), ended=booted, latest=True),
         Downtime(away=DowntimeCause.STOPPED, begun=booted, ended=NOW),
     )
 

@@ -55,6 +55,29 @@ def test_a_daemon_that_is_killed_leaves_nothing_behind_and_goes_on_when_it_is_ba
         assert clock.end() == 0
 
 
+def test_a_restart_in_order_is_no_downtime_and_after_a_kill_its_begin_is_not_known(ferry: Ferry) -> None:
+    ferry.job(more='schedule = "0 4 * * *"\n')
+    with daemon(ferry) as clock:
+        clock.says("read ")
+        assert clock.end() == 0
+    with daemon(ferry, ahead=3) as clock:
+        clock.says("read ")
+        assert clock.end(signal.SIGKILL) != 0
+        assert "not running" not in clock.log, clock.log
+    for command in (("status",), ("schedule",), ("history",)):
+        assert "not running" not in ferry.run(*command).out
+    with daemon(ferry, ahead=120) as clock:
+        clock.says("the daemon was not running from")
+        assert clock.end() == 0
+        (line,) = [line for line in clock.log.splitlines() if "not running" in line]
+        assert " or later to " in line, line
+        assert "(at most 1 min 5" in line or "(at most 2 min" in line, line
+    with daemon(ferry, ahead=120 + 90) as clock:
+        clock.says("the daemon was not running from")
+        assert clock.end() == 0
+        assert "or later" not in clock.log
+
+
 def test_a_daemon_that_is_asked_to_end_asks_its_runs_to_end(ferry: Ferry) -> None:
     slow_job(ferry)
     with daemon(ferry) as clock:

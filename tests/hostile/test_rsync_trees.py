@@ -16,8 +16,10 @@ from tests.hostile.conftest import STRANGER, tries
 from tests.hostile.forgery import manifest_of, rewrite, text_of, untag
 from tests.whole.house import House, facts, strays, wait_until
 from tests.whole.kills import MIB, half_copied, strike
+from tests.whole.sshd import Sshd, sshd
 
 pytestmark = pytest.mark.root
+__all__ = ["sshd"]
 PARTIAL = ".~poolferry-partial~"
 RESTORING = ".poolferry-restoring.json"
 
@@ -218,19 +220,36 @@ def test_our_names_are_in_no_copy_whatever_they_are(
     assert sorted(path.name for path in back.rglob("*") if path.name.startswith(".~")) == []
 
 
+MIRROR: dict[str, object] = {"points": False, "delete": True}
+
+
 @pytest.mark.parametrize(
-    "how", [{}, {"points": False, "delete": True}, {"excludes": ["*.tmp"]}], ids=["points", "mirror", "exclude"]
+    ("way", "how"),
+    [
+        *(("here", how) for how in ({}, MIRROR, {"excludes": ["*.tmp"]})),
+        *(("pull", how) for how in ({}, MIRROR, {"excludes": ["*.tmp"]})),
+        ("push", {}),
+    ],
+    ids=["here", "mirror", "exclude", "pull", "pull-mirror", "pull-exclude", "push"],
 )
-def test_a_name_of_ours_that_comes_later_is_named_too(house: House, how: dict[str, object]) -> None:
+def test_a_name_of_ours_that_comes_later_is_named_too(
+    house: House, sshd: Sshd, way: str, how: dict[str, object]
+) -> None:
     """Else its owner's data were in no copy, and nobody said so."""
+    places = {"here": {}, "pull": {"source": sshd.url(house.source)}, "push": {"target": sshd.url(house.target)}}
     house.write("w\n1/file", "x")
     house.write("w\n1/a.tmp", "x")
-    house.run(house.job(rsync=how))
+    ran = house.run(house.job(rsync=how, pipe=sshd.pipe, **places[way]))
+    assert (ran.outcome, ran["warnings"]) == ("done", []), ran
     house.write(f"w\n1/{PARTIAL}", "what she keeps")
+    house.write(f"z/{RESTORING}/a/b/c", "and this")
     house.write("changed", "x")
     ran = house.run()
     assert ran.outcome == "done"
-    assert ran["warnings"] == [f"never copied, as poolferry uses these names itself: w\\n1/{PARTIAL}"], ran
+    named = f"w\\n1/{PARTIAL}, z/{RESTORING}"
+    assert ran["warnings"] == [f"never copied, as poolferry uses these names itself: {named}"], ran
+    copy = house.target if how is MIRROR else house.point()
+    assert [path for path in copy.rglob("*") if path.name in (PARTIAL, RESTORING)] == []
     assert house.run().outcome == "nothing-to-do"
 
 

@@ -41,14 +41,14 @@ def rsync_version_command(host: Host | None) -> Command:
 
 def dry_run_command(job: Job, newest: Location, *, there: RsyncProgram | None, coarse: bool) -> Command:
     """Build the dry run that itemizes the differences between source and newest copy; it writes nothing."""
-    options = options_of(job)
+    options, far = options_of(job), job.source.host is not None
     argv = [
-        "rsync", "--dry-run", *([] if options.points else _mirrored(options)), *_what(options), "--delete",
+        "rsync", "--dry-run", *([] if options.points else _mirrored(options)), *_what(options, hides=not far), "--delete",
         *_comparing(options, there=there, coarse=coarse),
         "--no-human-readable", "--stats",
         # Names what our own rules leave out: it is in no copy, and a person should know. A far sender may not be asked: rrsync
-        # lets no key do that.
-        *([] if job.source.host else ["--debug=FILTER"]),
+        # lets no key do that. It hides such names in the copy alone, so they are among what is new here.
+        *([] if far else ["--debug=FILTER"]),
         "--out-format=pf:%i|%l|%n",  # the name last: all fields before it have a fixed form
         *_pairing(job, there, job.source, newest),
         "--", _argument(job.source, wild=True), _argument(newest),
@@ -360,8 +360,8 @@ def digests_command(tree: Location, empty: str, algorithm: str, job: Job, *, odd
     return Command(argv=argv, effect=Effect.READS)
 
 
-def _what(options: RsyncOptions, *, filters: bool = True) -> list[str]:
-    """Return the flags that select a complete copy, always without names of ours.
+def _what(options: RsyncOptions, *, filters: bool = True, hides: bool = True) -> list[str]:
+    """Return the flags that select a complete copy, always without names of ours. `hides` False: only what lies in those is left out.
 
     Why before other patterns: the first rule that fits decides, and rsync from 3.2.5 refuses names from a remote sender that
     contradict the rules. p: it protects nothing in a folder that is deleted.
@@ -374,7 +374,8 @@ def _what(options: RsyncOptions, *, filters: bool = True) -> list[str]:
     flags += [] if options.modes else ["--no-perms"]
     flags += ["--numeric-ids"] if options.numeric_ids else []
     flags += ["--one-file-system"] if options.one_file_system and filters else []
-    flags += [f"--filter=-p_{name}" for name in RESERVED]
+    flags += [f"--filter=-p_{name}" if hides else f"--filter=-rp_{name}" for name in RESERVED]
+    flags += [] if hides else [f"--filter=-p_{name}/*" for name in RESERVED]
     flags += [f"--exclude={pattern}" for pattern in options.excludes] if filters else []
     return flags
 

@@ -46,9 +46,9 @@ _ALTERED = 50_000  # files with other metadata that are named; a later run mends
 _CLOSING = 100  # lines; the final statistics have fewer than 20
 # Lines of --debug=FILTER. A line end in a name is written out, so no name makes one. Source: rsync, exclude.c, report_filter_result.
 _ABOUT_FILTERS = (b"[sender] ", b"[generator] ", b"[receiver] ")
-_HIDDEN = rb"\[sender\] hiding \w+ (.*) because of pattern (?:%s)$" % b"|".join(
-    re.escape(name.encode()) for name in RESERVED
-)
+_NAMES = b"|".join(re.escape(name.encode()) for name in RESERVED)
+_HIDDEN = rb"\[sender\] hiding \w+ (.*) because of pattern (?:%s)$" % _NAMES
+_IS_RESERVED = re.compile(rb"(?:.*/)?(?:%s)/?" % _NAMES).fullmatch  # in a line: line ends in names are written out
 _MOST_OTHERS = 1_000_000  # each pipe and socket of a tree has a line of its own
 _MOST_FOLDERS = 1_000_000
 
@@ -139,13 +139,13 @@ class DryRunReader:
         self.folders: dict[bytes, list[int]] = {}
         self._tail: deque[bytes] = deque(maxlen=_CLOSING)
         self._others = 0
+        self._left_out = self._files_left_out = self._bytes_left_out = 0
 
     def feed(self, line: bytes) -> None:
         """Read one line of the survey's output."""
         if not line.startswith(b"pf:"):
             if hidden := re.match(_HIDDEN, line):
-                if len(self.reserved) < _EXAMPLES:
-                    self.reserved.append(parse_name(hidden[1]))
+                self._note_reserved(hidden[1])
                 return
             if line.startswith(_ABOUT_FILTERS):
                 return
@@ -154,11 +154,16 @@ class DryRunReader:
             if self._others > _MOST_OTHERS:
                 raise ValueError("lines without end that are none of a dry run")
             return
-        item, _, name = line[3:].split(b"|", 2)
+        item, size, name = line[3:].split(b"|", 2)
         if item.startswith(b"*deleting"):
             self.deleted += 1
             self.files_gone += not name.endswith(b"/")
             self._note(self.deleted_names, name, 0)
+        elif _IS_RESERVED(name):  # of a far source; the copy leaves it out
+            self._note_reserved(name.removesuffix(b"/"))
+            self._left_out += 1
+            self._files_left_out += item[1:2] == b"f"
+            self._bytes_left_out += int(size) if item[0:1] in (b">", b"<") and item[1:2] == b"f" else 0
         elif name == b"./":
             self.other += item[2:].strip(b".") not in (
                 b"t",
@@ -175,6 +180,10 @@ class DryRunReader:
             if item[1:2] == b"f" and len(self.altered) < _ALTERED:
                 self.altered.append(parse_name(name))
 
+    def _note_reserved(self, name: bytes) -> None:
+        if len(self.reserved) < _EXAMPLES:
+            self.reserved.append(parse_name(name))
+
     def _note(self, names: list[bytes], name: bytes, which: int) -> None:
         name = parse_name(name)
         if len(names) < _EXAMPLES:
@@ -190,18 +199,19 @@ class DryRunReader:
         stats = parse_stats(b"\n".join(self._tail))
         if stats is None:
             return None
-        entries = stats.files - 1  # without the root
+        entries = stats.files - 1 - self._left_out  # without the root
+        files = stats.regular - self._files_left_out
         return Changes(
             entries_before=max(0, entries - self.created + self.deleted),
-            files_before=max(0, stats.regular - self.files_new + self.files_gone),
-            entries_now=entries,
+            files_before=max(0, files - self.files_new + self.files_gone),
+            entries_now=max(0, entries),
             deleted=self.deleted,
             changed=self.changed,
             created=self.created,
             other=self.other,
             altered=tuple(self.altered),
-            moving=stats.transferred_size,
-            files_now=stats.regular,
+            moving=max(0, stats.transferred_size - self._bytes_left_out),
+            files_now=max(0, files),
             files_new=self.files_new,
             files_gone=self.files_gone,
             folders={

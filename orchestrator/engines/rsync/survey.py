@@ -288,7 +288,7 @@ def _survey_changes(
 ) -> tuple[Changes | None, bool, tuple[bytes, ...]]:
     """Return the counts of an itemized dry run, whether some entries were unreadable, and names of ours in the source.
 
-    None of it ends the survey. A source on a host says nothing of such names here.
+    None of it ends the survey.
     """
     look = parse.DryRunReader()
     command = commands.dry_run_command(job, newest, there=there, coarse=coarse)

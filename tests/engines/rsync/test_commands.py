@@ -190,6 +190,17 @@ def test_the_look_changes_nothing_and_tells_all() -> None:
     )  # fmt: skip
 
 
+def test_the_look_at_a_far_source_sees_names_of_ours_but_nothing_in_them() -> None:
+    far = replace(job(), source=Location(path="/srv/photos", host=Host(name="box")))
+    argv = dry_run_command(far, point().tree, there=None, coarse=False).argv
+    assert "--debug=FILTER" not in argv
+    rules = [word for word in argv if word.startswith("--filter=")]
+    assert rules == [
+        "--filter=-rp_.~poolferry-partial~", "--filter=-rp_.poolferry-restoring.json",
+        "--filter=-p_.~poolferry-partial~/*", "--filter=-p_.poolferry-restoring.json/*",
+    ]  # fmt: skip
+
+
 def test_nobodys_pattern_lets_a_mirror_touch_our_own_folder() -> None:
     argv = dry_run_command(mirror(excludes=("+ /.*",)), ROOT, there=None, coarse=False).argv
     assert argv.index("--exclude=/.poolferry") < argv.index("--exclude=+ /.*")

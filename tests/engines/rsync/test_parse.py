@@ -194,6 +194,21 @@ def test_reserved_names_that_rsync_left_out_are_named_and_its_talk_of_filters_is
     assert seen.changes() is not None
 
 
+def test_reserved_names_of_a_far_source_are_named_and_counted_nowhere() -> None:
+    lines = (
+        b"pf:>f+++++++++|9|a\\#012b/.~poolferry-partial~\npf:cd+++++++++|4096|c/.poolferry-restoring.json/\n"
+        b"pf:hf+++++++++|9|.~poolferry-partial~\n"
+    )
+    seen, plain = look(lines + ACCOUNT), look(ACCOUNT).changes()
+    assert seen.reserved == [b"a\nb/.~poolferry-partial~", b"c/.poolferry-restoring.json", b".~poolferry-partial~"]
+    found = seen.changes()
+    assert found is not None
+    assert plain is not None
+    assert (found.created, found.files_new, found.entries_now, found.files_now, found.moving) == (
+        plain.created, plain.files_new, (plain.entries_now or 0) - 3, (plain.files_now or 0) - 2, plain.moving - 9,
+    )  # fmt: skip
+
+
 def test_a_dry_run_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "_MOST_OTHERS", 5)
     monkeypatch.setattr(parse, "_MOST_FOLDERS", 5)

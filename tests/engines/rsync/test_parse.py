@@ -205,7 +205,7 @@ def test_reserved_names_of_a_far_source_are_named_and_counted_nowhere() -> None:
     assert found is not None
     assert plain is not None
     assert (found.created, found.files_new, found.entries_now, found.files_now, found.moving) == (
-        plain.created, plain.files_new, (plain.entries_now or 0) - 3, (plain.files_now or 0) - 2, plain.moving - 9,
+        plain.created, plain.files_new, (plain.entries_now or 0) - 3, (plain.files_now or 0) - 2, (plain.moving or 0) - 9,
     )  # fmt: skip
 
 

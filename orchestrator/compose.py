@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # a command imports only the modules that it needs, as the st
     from orchestrator.process.executor import Reader
     from orchestrator.process.stop import StopRequest
     from orchestrator.runner.context import ProcessIdentity, RunContext
+    from orchestrator.runner.progress_note import ProgressNote
 
 __all__ = ["Directories", "find_directories"]
 
@@ -100,6 +101,13 @@ def monotonic() -> float:
     from time import monotonic
 
     return monotonic()
+
+
+def sleep(seconds: float) -> None:
+    """Wait."""
+    from time import sleep
+
+    sleep(seconds)
 
 
 def random_fraction() -> float:
@@ -222,6 +230,15 @@ def make_run_context(
         alive=is_process_alive,
         watched=watched,
         files=lambda: load_engine("rsync"),
+    )
+
+
+def make_progress_note(state: str, run: int, begun: float) -> "ProgressNote":
+    """Return the note of a run's progress for other processes. `begun`: when the copy did that is going on."""
+    from orchestrator.runner.progress_note import ProgressNote
+
+    return ProgressNote(
+        state, run, begun=begun, clock=now, monotonic=monotonic, identity=process_identity(), alive=is_process_alive
     )
 
 

@@ -164,6 +164,16 @@ def job_statuses(jobs: Sequence[Job], views: HistoryReader, *, now: datetime, al
     ]
 
 
+def _with_progress(found: JobStatus, views: HistoryReader, state: str) -> JobStatus:
+    """Return the status with the step and the progress of the run that goes on, if one does."""
+    if found.running is None:
+        return found
+    from orchestrator.runner.progress_note import read_progress
+
+    step = views.open_step(found.running.id)
+    return replace(found, step=step.action if step else "", progress=read_progress(state, found.running.id))
+
+
 def _job_status(job: Job, views: HistoryReader, *, now: datetime, alive: Alive, pauses: Pauses) -> JobStatus:
     found = judge_job(job, views, now=now, alive=alive, pauses=pauses)
     return JobStatus(
@@ -189,6 +199,7 @@ def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Ov
     aimed = {one.target.name for one in jobs if one.target.rotates}
     with settings.views() as views:
         found = job_statuses(jobs, views, now=now, alive=compose.is_process_alive)
+        found = [_with_progress(each, views, settings.where.state) for each in found]
         running = [each.job.name for each in found if each.running]
         coming = find_next_runs(known.jobs, views, now=now, running=running)
         sets: tuple[SetReport, ...] = ()

@@ -1,7 +1,7 @@
 """The past from history: runs, one run, restore points, recovery kits; and the points that the targets hold now."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from orchestrator.domain.job import Job
     from orchestrator.domain.kit import KitContents
     from orchestrator.domain.problem import Problem
-    from orchestrator.history.values import PointRecord, RunDetails, RunRecord
+    from orchestrator.domain.run_progress import RunProgress
+    from orchestrator.history.values import EventRecord, PointRecord, RunDetails, RunRecord, StepRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,38 @@ def show_run(settings: Settings, run: str) -> Story:
     if story is None:
         raise WrongRequest(f"history knows no run {run}; `{settings.repeat('history')}` lists them")
     return Story(story=replace(story, run=_as_it_ended(story.run)), drilled=drilled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunGlance:
+    """One look at a run that goes on. `steps` and `said`: those that began since the look before."""
+
+    run: "RunRecord"
+    steps: "tuple[StepRecord, ...]"
+    said: "tuple[EventRecord, ...]"
+    step: str
+    progress: "RunProgress | None"
+
+
+def follow_run(settings: Settings, run: str) -> "Iterator[RunGlance]":
+    """Look at a run each second until it has ended. Raises: WrongRequest, HistoryError."""
+    from orchestrator.runner.progress_note import read_progress
+
+    number, steps, said = show_run(settings, run).story.run.id, 0, 0
+    while True:
+        began = compose.monotonic()
+        story = show_run(settings, str(number)).story
+        known = [step for attempt in story.attempts for step in attempt.steps]
+        at_work = next((step.action for step in reversed(known) if step.ended_at is None), "")
+        yield RunGlance(
+            run=story.run, steps=tuple(known[steps:]), said=story.events[said:], step=at_work,
+            progress=read_progress(settings.where.state, number),
+        )  # fmt: skip
+        if story.run.outcome is not None:
+            return
+        steps, said = len(known), len(story.events)
+        # A look at a run of 100,000 steps takes a while: most of the time is left to the run itself.
+        compose.sleep(max(1.0, 10 * (compose.monotonic() - began)))
 
 
 def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> PointList:

@@ -5,13 +5,14 @@ Signals are requests to stop: a run ends in good order, and the next one continu
 
 import contextlib
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings
-from orchestrator.domain.events import no_log
+from orchestrator.domain.events import RunEvent, RunStarted, StepStarted, TransferProgress, no_log
 from orchestrator.process.stop import StopRequest
 
 if TYPE_CHECKING:
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     from orchestrator.history.store import History
     from orchestrator.runner.context import RunContext
     from orchestrator.runner.disk.visit import BudgetReader, BudgetReadResult, VisitContext
+    from orchestrator.runner.progress_note import ProgressNote
 
 
+_SHORT = 1.0  # seconds; whoever asks for the progress of a shorter run comes too late
 _SIGNAL_TEXTS = {
     signal.SIGTERM: "asked to end (SIGTERM)",
     signal.SIGINT: "interrupted (Ctrl-C)",
@@ -58,6 +61,46 @@ def stop_on_signals(stop: StopRequest) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
+class _NotedProgress:
+    """The subscriber's events of one run, and from its second second on the note of its bytes for other processes."""
+
+    def __init__(self, state: str, tell: Callable[[RunEvent], None]) -> None:
+        self._state, self._tell = state, tell
+        self._guard = threading.Lock()
+        self._run = 0
+        self._begun = self._step_begun = 0.0
+        self._note: ProgressNote | None = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        if self._note is not None:
+            self._note.remove()
+
+    def notify(self, event: RunEvent) -> None:
+        """Pass an event on; workers call this from threads of their own."""
+        self._tell(event)
+        if isinstance(event, RunStarted):
+            self._run, self._begun = event.run, compose.monotonic()
+        elif isinstance(event, TransferProgress) and self._run:
+            with self._guard:
+                self._moved(event)
+        elif isinstance(event, StepStarted):
+            with self._guard:
+                self._step_begun = compose.monotonic()
+                if self._note is not None:
+                    self._note.step_begun()
+
+    def _moved(self, event: TransferProgress) -> None:
+        if self._note is None:
+            if compose.monotonic() - self._begun < _SHORT:
+                return
+            begun = self._begun if event.whole else self._step_begun
+            self._note = compose.make_progress_note(self._state, self._run, begun)
+        self._note.moved(event)
+
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -82,9 +125,10 @@ class Session:
             raise compose.explain_missing_disk(job)
 
         stop = compose.make_stop_request(job)
-        with stop_on_signals(stop) as heard, self._shown, compose.open_connections(job) as ssh_options:
+        noted = _NotedProgress(self._settings.where.state, self._shown.notify)
+        with noted, stop_on_signals(stop) as heard, self._shown, compose.open_connections(job) as ssh_options:
             tools = compose.make_run_context(
-                job, self._settings.where, self.history, notify=self._shown.notify, log=self._shown.log if self._shown.verbose else no_log, stop=stop,
+                job, self._settings.where, self.history, notify=noted.notify, log=self._shown.log if self._shown.verbose else no_log, stop=stop,
                 ssh_options=ssh_options, watched=self._shown.watched,
             )  # fmt: skip
             done = action(job, tools, *arguments, **more)

@@ -170,6 +170,9 @@ SELECT * FROM attempts WHERE run = :run ORDER BY number;
 -- name: steps_of_run
 SELECT * FROM steps WHERE run = :run ORDER BY attempt, id;
 
+-- name: open_step_of_run
+SELECT * FROM steps WHERE run = :run AND ended_at IS NULL ORDER BY attempt DESC, id DESC LIMIT 1;
+
 -- name: events_of_run
 SELECT * FROM events WHERE run = :run ORDER BY id;
 

@@ -120,6 +120,10 @@ class HistoryReader:
                 hooks=self._database.values("hooks_of_run", _hook, run=run),
             )
 
+    def open_step(self, run: int) -> StepRecord | None:
+        """Return the newest step of a run that has not ended; None between two steps."""
+        return self._database.value("open_step_of_run", _step, run=run)
+
     def totals(self) -> tuple[RunTotals, ...]:
         """Return the totals of all runs, by job and outcome."""
         return self._database.values("totals", _totals)

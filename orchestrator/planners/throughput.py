@@ -50,11 +50,16 @@ class Throughput:
 
         Why without the rest once all expected bytes have moved: an exceeded estimate says nothing about the remaining time.
         """
-        percent = f"{self.percent}%, " if self.percent is not None else ""
-        of = f" of {show_size(self.expected)}" if self.expected and self.done < self.expected else ""
-        rate = f", {show_size(int(self.rate))}/s" if self.rate else ""
-        left = f", {show_duration(self.left_s)} left" if of and self.left_s is not None else ""
-        return f"{percent}{show_size(self.done)}{of}{rate}{left}"
+        return show_pace(self.done, self.expected, self.rate, self.left_s)
+
+
+def show_pace(done: int, expected: int | None, rate: float | None, left_s: float | None) -> str:
+    """Render progress as `Throughput.told` does."""
+    percent = f"{min(100, done * 100 // expected)}%, " if expected else ""
+    of = f" of {show_size(expected)}" if expected and done < expected else ""
+    speed = f", {show_size(int(rate))}/s" if rate else ""
+    left = f", {show_duration(left_s)} left" if of and left_s is not None else ""
+    return f"{percent}{show_size(done)}{of}{speed}{left}"
 
 
 class ThroughputCounter:

@@ -8,12 +8,14 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import printable_line, show_name
 from orchestrator.domain.problem import Problem, problem_hint, problem_sentence
+from orchestrator.domain.run_progress import RunProgress, progress_value
 from orchestrator.domain.source_state import SourceState, SourceStateRecord
 from orchestrator.domain.units import show_duration
 from orchestrator.history.values import HealthFacts, PointCounts, RunRecord
 from orchestrator.planners.health import BAD, CopyHealth, JobState
 from orchestrator.views.drills import last_drill_value, newest_drill_line
 from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten
+from orchestrator.views.run_progress import progress_lines
 
 if TYPE_CHECKING:  # few jobs have restore tests or rotation sets
     from orchestrator.domain.drill import DrillRecord
@@ -52,7 +54,8 @@ class NextRuns:
 class JobStatus:
     """A job with all facts that decide its state. `running`: the run in progress; `blamed`: as in `JobHealth`.
 
-    `source`: the state of a source that is lost, or being restored; None: it is as ever.
+    `source`: the state of a source that is lost, or being restored; None: it is as ever. `step`, `progress`: of the run in
+    progress, as far as they are known.
     """
 
     job: Job
@@ -66,6 +69,8 @@ class JobStatus:
     hint: str = ""
     drills: "tuple[DrillRecord, ...]" = ()
     source: SourceStateRecord | None = None
+    step: str = ""
+    progress: RunProgress | None = None
 
 
 def needs_attention(found: JobStatus) -> bool:
@@ -90,13 +95,27 @@ def job_status_value(found: JobStatus, following: NextRun) -> dict[str, Any]:
         "last_run": _last_value(found.last),
         "failed_run": _last_value(found.facts.last_failed),
         "failures_in_a_row": found.facts.failures,
-        "running": {"run": running.id, "since": format_iso(running.begun_at)} if running else None,
+        "running": _running_value(found, running) if running else None,
         "hint": found.hint or None,
         "problems": [_problem_value(found, each) for each in found.problems],
         "points": {"count": found.points.number, "newest": found.points.newest},
         "last_drill": last_drill_value(found.drills),
         "source_state": _source_value(found.source),
     }
+
+
+def _running_value(found: JobStatus, running: RunRecord) -> dict[str, Any]:
+    told = None
+    if found.progress is not None:
+        told = {**progress_value(found.progress), "at": format_iso(found.progress.at)}
+    return {"run": running.id, "since": format_iso(running.begun_at), "step": found.step or None, "progress": told}
+
+
+def _running_lines(found: JobStatus, now: datetime) -> list[str]:
+    """Return the step of the run in progress, and how far it is."""
+    if found.running is None:
+        return []
+    return [f"now: {line}" for line in progress_lines(found.step, found.progress, now=now)]
 
 
 def _problem_value(found: JobStatus, problem: Problem) -> dict[str, Any]:
@@ -184,7 +203,15 @@ def job_status_lines(
         drilled = newest_drill_line(each.job.drill, each.drills, now)
         lines += [
             printable_line(line)
-            for line in indent([*_reasons(each), *_source_lines(each.source, now), *([drilled] if drilled else [])], 4)
+            for line in indent(
+                [
+                    *_running_lines(each, now),
+                    *_reasons(each),
+                    *_source_lines(each.source, now),
+                    *([drilled] if drilled else []),
+                ],
+                4,
+            )
         ]
     return lines
 

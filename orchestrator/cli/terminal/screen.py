@@ -90,6 +90,26 @@ def print_message(line: str) -> None:
     _write(sys.stderr, printable_line(line))
 
 
+def repaint(lines: Iterable[str]) -> None:
+    """Draw printable lines over those that were drawn before: the screen of a terminal does not flicker.
+
+    What is wider or higher than the screen is cut, as it would scroll.
+    """
+    import shutil
+
+    told, rows = list(lines), shutil.get_terminal_size().lines
+    if len(told) >= rows:
+        told[rows - 2 :] = [f"… {len(told) - rows + 2} more lines"]
+    text = "".join(f"{line}\x1b[K\n" for line in told)
+    _write(sys.stdout, f"\x1b[?7l\x1b[H{text}\x1b[J\x1b[?7h", end="")
+    sys.stdout.flush()
+
+
+def draw(text: str) -> None:
+    """Write to the terminal on stderr, without a line end."""
+    _write(sys.stderr, text, end="")
+
+
 def flush_output() -> None:
     """Flush all output, as long as a reader exists. Raises: OSError for a full disk."""
     for stream in (sys.stdout, sys.stderr):

@@ -1,0 +1,54 @@
+"""The progress of a run as other processes read it: a small note in the state directory while bytes move."""
+
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.answers import NOT_READ, check_count, parse_instant, parse_json
+from orchestrator.domain.fast_dataclass import dataclass
+
+LARGEST = 4096  # bytes of a note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunProgress:
+    """The bytes of a run so far, at an instant. `expected`, `rate` (bytes a second), `left_s`: None while unknown."""
+
+    run: int
+    done: int
+    expected: int | None
+    rate: int | None
+    left_s: float | None
+    at: datetime
+
+
+def progress_value(found: RunProgress) -> dict[str, object]:
+    """Return the values of a note."""
+    return {
+        "run": found.run,
+        "done_bytes": found.done,
+        "expected_bytes": found.expected,
+        "bytes_per_s": found.rate,
+        "left_s": None if found.left_s is None else round(found.left_s),
+        "at": found.at.isoformat(),
+    }
+
+
+def parse_progress_note(text: bytes) -> RunProgress | None:
+    """Parse a note; None for anything that is none."""
+    try:
+        told = parse_json(text)
+        left = told["left_s"]
+        return RunProgress(
+            run=check_count(told["run"]),
+            done=check_count(told["done_bytes"]),
+            expected=_count_or_none(told["expected_bytes"]),
+            rate=_count_or_none(told["bytes_per_s"]),
+            left_s=None if left is None else float(check_count(left)),
+            at=parse_instant(told["at"]),
+        )
+    except NOT_READ:
+        return None
+
+
+def _count_or_none(value: Any) -> int | None:
+    return None if value is None else check_count(value)

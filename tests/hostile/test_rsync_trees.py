@@ -309,6 +309,40 @@ def test_a_user_leads_root_elsewhere_by_her_folder_of_a_mirror(house: House, vic
     assert house.run().outcome == "nothing-to-do"
 
 
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [({}, "passwd"), ({}, "pass\nwd"), ({"checksum": True}, "passwd"), ({"in_place": True, "sparse": False}, "passwd")],
+    ids=["metadata", "line-end", "checksum", "in-place"],
+)
+def test_a_user_gives_a_file_of_roots_a_name_in_her_folder_of_a_mirror(
+    house: House, victim: Path, more: dict[str, object], name: str
+) -> None:
+    """rsync changes a file that is there in place, with all its names: its owner and mode, in-place its bytes too.
+
+    Linux lets her where fs.protected_hardlinks is 0, and elsewhere with files that she may write; here root does it for her.
+    """
+    users_folder(house)
+    theirs = house.write(f"w/{name}", "the first")
+    house.write("w/twice", "x" * 99)
+    os.link(house.source / "w/twice", house.source / "w/again")
+    house.run(house.job(rsync={"points": False, "delete": True, **more}))
+    kept = (house.target / "w/twice").stat()
+    roots, copy = victim / "passwd", house.target / f"w/{name}"
+    copy.unlink()
+    os.link(roots, copy)
+    theirs.write_text("evil" if "in_place" in more else "root's own\n")
+    os.utime(theirs, ns=(roots.stat().st_atime_ns, roots.stat().st_mtime_ns))
+    for path in (theirs, house.source / "w/twice"):
+        os.chown(path, STRANGER, STRANGER)
+        path.chmod(0o666)
+    ran = house.run()
+    assert (ran.code, ran.outcome) == (0, "done"), ran
+    assert copy.stat().st_ino != roots.stat().st_ino
+    assert (copy.read_text(), copy.stat().st_uid) == (theirs.read_text(), STRANGER)
+    assert (house.target / "w/twice").stat().st_ino == kept.st_ino == (house.target / "w/again").stat().st_ino
+    assert house.run().outcome == "nothing-to-do"
+
+
 @pytest.mark.parametrize("swap", ["link", "folder"])
 def test_an_owner_of_a_mirrors_root_exchanges_our_folder(house: House, victim: Path, swap: str) -> None:
     house.write("a", "x")

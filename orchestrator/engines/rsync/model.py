@@ -20,6 +20,7 @@ TEMPORARY = f"{OURS}/temporary"  # of a mirror: where rsync writes a file before
 CANNOT_CLOSE = "cannot-be-closed"  # a file in our folder: this filesystem stores no modes
 RESTORE_MARKER = ".poolferry-restoring.json"
 RESERVED = (PARTIAL, RESTORE_MARKER)  # never in a copy, at any path and of any type
+MOST_ALTERED = 50_000  # files with other metadata that are named; a later run mends what is beyond them
 LOCK = f"{OURS}/lock"
 BUSY = 75  # exit code of flock when the lock stays busy
 MARKER = f"{OURS}/target.json"

@@ -19,6 +19,7 @@ from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.engines.rsync.model import (
     CANNOT_CLOSE,
     MARKER,
+    MOST_ALTERED,
     OURS,
     PARTIALS,
     RESERVED,
@@ -42,7 +43,6 @@ _SUM_ESCAPE = re.compile(rb"\\[\\nr]")
 _SUM_MEANS = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}
 _AT_ONCE = 1000  # lines
 _EXAMPLES = 20
-_ALTERED = 50_000  # files with other metadata that are named; a later run mends what is beyond them
 _CLOSING = 100  # lines; the final statistics have fewer than 20
 # Lines of --debug=FILTER. A line end in a name is written out, so no name makes one. Source: rsync, exclude.c, report_filter_result.
 _ABOUT_FILTERS = (b"[sender] ", b"[generator] ", b"[receiver] ")
@@ -177,7 +177,7 @@ class DryRunReader:
             self._note(self.changed_names, name, 1)
         elif item[1:2] != b"d" or item[2:].strip(b".") != b"t":  # a new time of a folder is no change of its content
             self.other += 1
-            if item[1:2] == b"f" and len(self.altered) < _ALTERED:
+            if item[1:2] in (b"f", b"S", b"D") and len(self.altered) < MOST_ALTERED:
                 self.altered.append(parse_name(name))
 
     def _note_reserved(self, name: bytes) -> None:

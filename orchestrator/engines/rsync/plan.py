@@ -554,12 +554,14 @@ def _remainders(job: Job, world: RsyncSurvey, tree: Location, request: RunReques
 def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     """Plan the copy to one plain tree that becomes equal to the source."""
     from orchestrator.engines.rsync.manifest_steps import record_mirror
+    from orchestrator.engines.rsync.mirror_steps import separate_files
 
     stages = (
         *_clearing(job, world),
         *try_target(job, world),
         prepare_target(job, WORK, PARTIALS, TEMPORARY),  # the first, empty, says that the mirror is unfinished
         *((resume_mirror(job),) if world.target.work else ()),
+        *separate_files(job, world, request),
         *mirror_stages(job, world, request),
         record_mirror(job, world, request),
         end_mirror(job),

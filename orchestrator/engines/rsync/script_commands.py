@@ -158,6 +158,14 @@ def unshare_command(work: Location) -> Command:
     return _inside("unshare-tree.sh", work.path, host=work.host)
 
 
+def separate_files_command(root: Location, *, whole: bool) -> Command:
+    """Build the command that removes from a mirror what others gave a name there and is about to be changed in place.
+
+    `whole`: it looks at the whole mirror; else at what its input names.
+    """
+    return _inside("separate-files.sh", root.path, *(("all",) if whole else ()), host=root.host)
+
+
 def dig_holes_command(point: Location, work: Location) -> Command:
     """Build the command that makes holes in files of a work tree, named on its input, that have some in the point."""
     return _inside("dig-holes.sh", point.path, work.path, host=work.host)

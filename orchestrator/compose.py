@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # a command imports only the modules that it needs, as the st
     from orchestrator.config.models import Configuration, EngineSection
     from orchestrator.domain.errors import NotNow
     from orchestrator.domain.events import RunEvent
+    from orchestrator.domain.gate import Gate
     from orchestrator.domain.job import Job, SnapshotRules
     from orchestrator.domain.machine import MachineConfig
     from orchestrator.domain.place import Location
@@ -89,6 +90,13 @@ def read_machine_config(where: Directories, jobs: "Collection[str] | None" = Non
     from orchestrator.config.machine import load_machine_config
 
     return load_machine_config(where.config, jobs)
+
+
+def read_gate(where: Directories, name: str) -> "Gate":
+    """Return what a key may do. Raises: DeclarationError."""
+    from orchestrator.config.gates import load_gate
+
+    return load_gate(where.config, name)
 
 
 def now() -> datetime:

@@ -43,6 +43,7 @@ def check_config(settings: Settings, now: datetime, *, system: bool) -> ConfigCh
 
 def _everything(settings: Settings) -> "Configuration":
     """Load the jobs, and check poolferry.toml too. Raises: DeclarationError with the mistakes of all files."""
+    from orchestrator.config.gates import gate_mistakes
     from orchestrator.domain.errors import ConfigMistake, DeclarationError
 
     mistakes: list[ConfigMistake] = []
@@ -55,6 +56,7 @@ def _everything(settings: Settings) -> "Configuration":
         compose.read_machine_config(settings.where, [job.name for job in known.jobs] if known else None)
     except DeclarationError as error:
         mistakes += error.mistakes
+    mistakes += gate_mistakes(settings.where.config)
     if known is not None:
         mistakes += _unusable_programs(settings, known)
     if known is None or mistakes:

@@ -7,7 +7,7 @@ import sys
 
 from orchestrator.cli.terminal import screen
 from orchestrator.cli.terminal.errors import INTERRUPTED, report_errors
-from orchestrator.cli.terminal.runs import parse_plain_run, parse_plain_scan
+from orchestrator.cli.terminal.runs import parse_gate_call, parse_plain_run, parse_plain_scan
 from orchestrator.cli.terminal.screen import Terminal
 
 
@@ -16,7 +16,8 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     screen.set_up_output()
     plain, plugged_in = parse_plain_run(given), parse_plain_scan(given)
-    terminal = plain.terminal if plain else Terminal(json="--json" in given)
+    gate = parse_gate_call(given)
+    terminal = plain.terminal if plain else gate[0] if gate else Terminal(json="--json" in given)
     with report_errors(terminal) as end:
         if plain:
             from orchestrator.cli.terminal.runs import run_and_show
@@ -26,6 +27,10 @@ def main(arguments: list[str] | None = None) -> int:
             from orchestrator.cli.terminal.runs import scan_and_show
 
             end.code = scan_and_show(terminal, identity=plugged_in)
+        elif gate is not None:
+            from orchestrator.cli.terminal.runs import answer_and_show
+
+            end.code = answer_and_show(*gate)
         else:
             from orchestrator.cli.terminal.root import call
 

@@ -36,7 +36,7 @@ def ssh_argv(command: Command, options: tuple[str, ...] = ()) -> tuple[str, ...]
     return (*_shell(host, options), *user, "--", host.name, remote)
 
 
-_UNPACK = 'text=$1; shift; eval "$(printf %b "$text")"'
+SCRIPT_WORDS = 'text=$1; shift; eval "$(printf %b "$text")"'
 
 
 def pack_script(command: Command) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ def pack_script(command: Command) -> tuple[str, ...]:
         return command.argv
     for sign in "\\\n!":
         packed = packed.replace(sign, f"\\0{ord(sign):03o}")
-    return (*command.argv[: at + 2], _UNPACK, command.argv[at + 3], packed, *command.argv[at + 4 :])
+    return (*command.argv[: at + 2], SCRIPT_WORDS, command.argv[at + 3], packed, *command.argv[at + 4 :])
 
 
 def rsync_shell(host: Host, options: tuple[str, ...] = ()) -> tuple[str, ...]:

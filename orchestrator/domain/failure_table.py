@@ -96,6 +96,16 @@ LOGIN_REFUSED = says(
     r"[Pp]ermission denied \((publickey|password|keyboard|gssapi|hostbased)",
     PermissionDenied, "the host refused our login", "ssh-copy-id to the host, or name the key in [pipe] ssh-options",
 )  # fmt: skip
+GATE = says(
+    r"poolferry gate \S+: refused: ",
+    PermissionDenied, "the gate of our key does not let it do this",
+    "`journalctl -t poolferry-gate` there says what was asked; where the poolferry there is older than this one, upgrade it",
+)  # fmt: skip
+RRSYNC = says(
+    r"rrsync error: ",
+    PermissionDenied, "our key goes through rrsync there, which lets it run rsync and nothing else",
+    "in authorized_keys there, put `poolferry gate` in its place, as `poolferry setup gate --help` says",
+)  # fmt: skip
 UNRESOLVED = says(
     r"Could not resolve hostname|Name or service not known|Temporary failure in name resolution",
     HostUnreachable, "the host's name could not be resolved", "check the name and this machine's network",
@@ -109,5 +119,5 @@ SSH_ENDED = ends(
     (255,), HostUnreachable, "the connection to the host broke off or could not be made",
     "check the network, and `ssh HOST true` by hand",
 )  # fmt: skip
-LOGIN = (CHANGED_KEY, HOST_KEY, LOGIN_REFUSED)
+LOGIN = (GATE, RRSYNC, CHANGED_KEY, HOST_KEY, LOGIN_REFUSED)
 NETWORK = (UNRESOLVED, UNANSWERED)

@@ -22,7 +22,7 @@ from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.process.meter import living_processes
 
 # A service or a cron job may have a PATH without sbin, where zfs and mount are.
-_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _PASSED_ON = ("SSH_AUTH_SOCK", "TMPDIR")
 _SETPRIV = "/usr/bin/setpriv"
 
@@ -510,7 +510,7 @@ def child_environment(command: Command) -> dict[str, str]:
     """Build the clean environment of the child. A remote command's own variables are part of its remote line."""
     ours = [folder for folder in os.environ.get("PATH", "").split(":") if folder]
     clean = {
-        "PATH": ":".join(dict.fromkeys((*ours, *_PATH))),
+        "PATH": ":".join(dict.fromkeys((*ours, *SYSTEM_PATH))),
         "HOME": os.environ.get("HOME") or os.path.expanduser("~"),
         "LC_ALL": "C.UTF-8",
     }

@@ -1,4 +1,4 @@
-"""Runs and visits as the terminal shows them, and the two command lines that machines send for them.
+"""Runs and visits as the terminal shows them, and the command lines that machines send: for these, and for gates.
 
 Why those are parsed here: `poolferry run JOB` with nothing to do must cost as little as rsync's survey, and importing the library
 that parses all other lines is a quarter of our own part of it. And udev starts poolferry for every new device, most of which are
@@ -127,3 +127,33 @@ def parse_plain_scan(words: Sequence[str]) -> str | None:
     if len(words) != 4 or [*words[:3]] != ["disks", "scan", "--identity"] or "_POOLFERRY_COMPLETE" in os.environ:
         return None
     return None if words[3].startswith("-") else words[3]
+
+
+def parse_gate_call(words: Sequence[str]) -> tuple[Terminal, str] | None:
+    """Parse `poolferry gate NAME`, which sshd calls for each request of a key, with --config or without; else None."""
+    if (
+        words[:1] != ["gate"]
+        or len(words) not in (2, 4)
+        or words[1].startswith("-")
+        or "_POOLFERRY_COMPLETE" in os.environ
+    ):
+        return None
+    if len(words) == 4 and (words[2] != "--config" or not words[3]):
+        return None
+    terminal = Terminal()
+    terminal.config = words[3] if len(words) == 4 else None
+    return terminal, words[1]
+
+
+def answer_and_show(terminal: Terminal, name: str) -> int:
+    """Answer a request that came through a gate; return the exit code of a refusal, else never."""
+    from orchestrator.app.gate import answer_request
+    from orchestrator.domain.gate import REFUSED, GateRefusal
+    from orchestrator.views.gate import refusal_line
+
+    asker = os.environ.get("SSH_CONNECTION", "").partition(" ")[0] or "a person here"
+    try:
+        answer_request(terminal, name, os.environ.get("SSH_ORIGINAL_COMMAND", ""), asker)
+    except GateRefusal as refusal:
+        terminal.say(refusal_line(name, refusal.why))
+        return REFUSED

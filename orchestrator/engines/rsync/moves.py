@@ -4,9 +4,10 @@ from collections import Counter
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, Effect, Pipeline
+from orchestrator.domain.plan import Pipeline
 from orchestrator.engines.rsync.model import RESERVED, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.script_commands import list_names_command
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
@@ -39,9 +40,7 @@ def find_moved(job: Job, world: RsyncSurvey, reader: Reader) -> Counter[bytes]:
 
 def _list(tree: Location, reader: Reader, *, coarse: bool, one_filesystem: bool) -> dict[bytes, _Key]:
     """Return kind, size and time of each entry, by path. Raises: PipelineFailed · ValueError."""
-    alone = ["-xdev"] if one_filesystem else []
-    argv = ("find", tree.path.rstrip("/") + "/.", *alone, "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%T@\\0")
-    command = Command(argv=argv, effect=Effect.READS, host=tree.host, environment=(("LC_ALL", "C"),))
+    command = list_names_command(tree, one_filesystem=one_filesystem)
     found: dict[bytes, _Key] = {}
     with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
         for record in records:

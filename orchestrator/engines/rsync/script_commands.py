@@ -89,7 +89,21 @@ def partial_files_command(work: Location, *, own: bool = False) -> Command:
 def sizes_command(source: Location, paths: tuple[bytes, ...]) -> Command:
     """Build the command that prints the size of each file of the source, `-` where there is no such regular file."""
     names = ("./" + path.decode("utf-8", "surrogateescape") for path in paths)
-    return _script("sizes.sh", source.path, *names, effect=Effect.READS, host=source.host)
+    return _inside("sizes.sh", source.path, *names, effect=Effect.READS, host=source.host)
+
+
+def list_names_command(tree: Location, *, one_filesystem: bool) -> Command:
+    """Build the command that lists a tree, NUL-terminated: path, kind, size and time."""
+    alone = ("-xdev",) * one_filesystem
+    argv = ("find", tree.path.rstrip("/") + "/.", *alone, "-mindepth", "1", "-printf", r"%P//%y\t%s\t%T@\0")
+    return Command(argv=argv, effect=Effect.READS, host=tree.host, environment=(("LC_ALL", "C"),))
+
+
+def list_sizes_command(tree: Location, *, one_filesystem: bool) -> Command:
+    """Build the command that lists a tree, NUL-terminated: path, kind, size, names, inode and blocks."""
+    alone = ("-xdev",) * one_filesystem
+    argv = ("find", tree.path + "/", *alone, "-mindepth", "1", "-printf", r"%P//%y\t%s\t%n\t%i\t%b\0")
+    return Command(argv=argv, effect=Effect.READS, host=tree.host)
 
 
 def close_folders_command(root: Location, rooms: tuple[str, ...], *, keeps_work: bool) -> Command:

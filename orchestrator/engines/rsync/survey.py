@@ -13,7 +13,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, Refusal
+from orchestrator.domain.plan import Command, Pipeline, Plan, Refusal
 from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.domain.units import Seconds, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
@@ -318,9 +318,7 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[b
     listed, holes = TreeSplitter(most=_half_the_memory()), False
     reserved: dict[bytes, None] = {}
     options = options_of(job)
-    attached_disk = ["-xdev"] if options.one_file_system else []
-    argv = ("find", job.source.path + "/", *attached_disk, "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%n\\t%i\\t%b\\0")
-    command = Command(argv=argv, effect=Effect.READS, host=job.source.host)
+    command = script_commands.list_sizes_command(job.source, one_filesystem=options.one_file_system)
     find_reserved = re.compile(_RESERVED).search
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:

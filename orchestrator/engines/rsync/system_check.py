@@ -1,12 +1,15 @@
 """The checks of `check --system` for an rsync job: programs, versions with known bugs, source, target, free space."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import OrchestratorError, OutsideError
+from orchestrator.domain.gate import PRINTED
 from orchestrator.domain.job import Job
+from orchestrator.domain.names import printable_word
 from orchestrator.domain.place import Host
-from orchestrator.domain.plan import Command
+from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.rsync import commands, parse, script_commands
@@ -43,6 +46,7 @@ def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
     if far:
         programs.append(_program(found, f"rsync on {far}", run, far))
         here, there = programs
+        found += _key(far, run, pulls=job.source.host is not None) if there else ()
         if here and there:
             chosen = choose_compression(options_of(job).compress, here, there)
             found.append(
@@ -77,6 +81,31 @@ def _program(
 
     _try(found, subject, look)
     return programs[0] if programs else None
+
+
+def try_key_command(host: Host) -> Command:
+    """Build the command that does nothing, and that no gate lets through."""
+    return Command(argv=("true",), effect=Effect.READS, host=host)
+
+
+def _key(far: Host, run: Callable[[Command], bytes], *, pulls: bool) -> tuple[SystemCheckResult, ...]:
+    """Return a line for what our key may do there: tried with a program that no gate lets through."""
+    subject = f"key at {far}"
+    try:
+        run(try_key_command(far))
+    except OutsideError as error:
+        said = " ".join(error.evidence.last_output)
+        gate = re.search(rf"{PRINTED}(\S+): refused: ", said)
+        text = f"goes through the gate {printable_word(gate[1])}: anything else was tried, and refused" if gate else ""
+        return (SystemCheckResult(good=True, subject=subject, text=text),) if text else ()
+    except OrchestratorError:
+        return ()
+    text = "may do anything there" + (
+        "; `poolferry setup gate` there lets it only read what is copied"
+        if pulls
+        else ", so whoever takes over this machine can remove the copies"
+    )
+    return (SystemCheckResult(good=True, subject=subject, text=text),)
 
 
 def _tools(subject: str, run: Callable[[Command], bytes], host: Host | None) -> tuple[SystemCheckResult, ...]:

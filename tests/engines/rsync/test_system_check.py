@@ -11,7 +11,7 @@ from orchestrator.engines.rsync.script_commands import (
     survey_target_command,
     survey_tools_command,
 )
-from orchestrator.engines.rsync.system_check import check_system
+from orchestrator.engines.rsync.system_check import check_system, try_key_command
 from orchestrator.process.pipeline import PipelineResult
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.engines.rsync.builders import HOST, OLD, ROOT, THERE, job
@@ -32,12 +32,14 @@ def found(
     target: PipelineResult | None = None,
     tools: bytes = b"",
     filesystem: PipelineResult | None = None,
+    key: PipelineResult | None = None,
 ) -> dict[str, SystemCheckResult]:
     """The advice by its subject; whatever is not told is well."""
     told = job(target=THERE) if there else job()
     script = [
         (str(rsync_version_command(None)), here or version("99.0.0")),
         (str(rsync_version_command(HOST)), there or version("99.0.0")),
+        (str(try_key_command(HOST)), key or scripted_result()),
         (str(survey_tools_command(None)), scripted_result(tools)),
         (str(survey_tools_command(HOST)), scripted_result()),
         (str(survey_source_command(told.source, whole=True)), source or scripted_result(b"d 1 0 755\n2 0 755\0x\0")),
@@ -54,9 +56,18 @@ def test_all_is_well() -> None:
         "rsync here": "version 99.0.0",
         "rsync on root@backup": "version 99.0.0",
         "link to root@backup": "compression: --compress --compress-choice=zstd --compress-level=1",
+        "key at root@backup": "may do anything there, so whoever takes over this machine can remove the copies",
         "source /srv/photos": "is there, a filesystem of its own",
         f"target {THERE}": "holds 1 point, 4.0 MiB free",
     }
+
+
+def test_a_key_that_goes_through_a_gate() -> None:
+    said = "poolferry gate vault: refused: it was asked for `true` (poolferry 1.0)"
+    advice = found(there=version("99.0.0"), key=scripted_result(exits=(126,), words=said))
+    assert advice["key at root@backup"].text == "goes through the gate vault: anything else was tried, and refused"
+    other = found(there=scripted_result(exits=(1,), words="/usr/bin/rrsync error: SSH_ORIGINAL_COMMAND does not run rsync"))
+    assert other["rsync on root@backup"].text.startswith("our key goes through rrsync there")
 
 
 def test_a_program_that_is_none_or_cannot_be_asked() -> None:

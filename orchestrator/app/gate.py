@@ -1,0 +1,147 @@
+"""Gates: the answer to one request of a key, and the set-up of a key that can do this one thing."""
+
+import os
+import re
+import shlex
+from typing import NoReturn
+
+from orchestrator import compose
+from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.gate import GateRefusal, parse_gate_folder
+from orchestrator.domain.names import JOB_NAME, show_name
+
+USUAL_KEYS = "~/.ssh/authorized_keys"
+# Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT; a key with options of its own would not get those of the gate.
+_KEY = re.compile(r"((?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[a-z0-9@.-]+) ([A-Za-z0-9+/]{40,20000}={0,2})(?: ([ -~]{0,200}))?")
+
+
+def answer_request(settings: Settings, name: str, line: str, asker: str) -> NoReturn:
+    """Become the command that answers the request that came through the gate.
+
+    Raises: GateRefusal for a request that is not admitted, DeclarationError for a gate that is not declared.
+    """
+    import syslog
+
+    from orchestrator.gate.read_only import admit_reading
+    from orchestrator.gate.request import parse_request
+    from orchestrator.process.confine import become
+
+    gate = compose.read_gate(settings.where, name)
+    syslog.openlog("poolferry-gate", syslog.LOG_PID, syslog.LOG_AUTH)
+    try:
+        request = parse_request(line)
+        command = admit_reading(request, gate)
+    except GateRefusal as refusal:
+        syslog.syslog(syslog.LOG_WARNING, f"{name}: refused to {show_name(asker)}: {refusal.why}")
+        raise
+    syslog.syslog(syslog.LOG_INFO, f"{name}: {show_name(asker)}: {request}")
+    become(command, folder=gate.reads)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateSetup:
+    """A gate to set up or, with `remove`, to take away. `keys`: the file of authorized keys; `key`: a public key."""
+
+    name: str
+    keys: str = USUAL_KEYS
+    reads: str = ""
+    key: str = ""
+    remove: bool = False
+
+    @property
+    def keys_file(self) -> str:
+        """Return the absolute path of the file of keys."""
+        return os.path.abspath(os.path.expanduser(self.keys))
+
+
+def install_gate(settings: Settings, request: GateSetup) -> tuple[str, ...]:
+    """Write the gate's file and the key's line; return the paths written. Raises: WrongRequest, OSError."""
+    from orchestrator.app.systemd_state import program_here
+    from orchestrator.config.gates import gate_file
+
+    if JOB_NAME.fullmatch(request.name) is None:
+        raise WrongRequest(
+            f"{show_name(request.name)} is no name of a gate, expected letters, digits, '.', '_' and '-'"
+        )
+    try:
+        folder = parse_gate_folder(request.reads)
+    except ValueError as error:
+        raise WrongRequest(f"{show_name(request.reads)} does not fit, expected {error}") from None
+    key = _parse_key(request.key)
+    file, kept = gate_file(settings.where.config, request.name), _other_keys(request)
+    _refuse_twice(key, kept, request.keys_file)
+    program = shlex.join((program_here(), "gate", request.name, *_directories(settings)))
+    options = f'command="{program.replace(chr(92), chr(92) * 2).replace(chr(34), chr(92) + chr(34))}",restrict'
+    text = f"# What the key of another machine may do here, through `poolferry gate {request.name}`.\nreads = {_toml(folder)}\n"
+    os.makedirs(os.path.dirname(file), mode=0o755, exist_ok=True)
+    os.makedirs(os.path.dirname(request.keys_file), mode=0o700, exist_ok=True)
+    _write(file, text, mode=0o644)
+    _write(request.keys_file, "".join(f"{line}\n" for line in (*kept, f"{options} {key}")), mode=0o600)
+    return file, request.keys_file
+
+
+def remove_gate(settings: Settings, request: GateSetup) -> tuple[str, ...]:
+    """Remove the key's lines, then the gate's file; return the paths changed. Raises: OSError."""
+    from orchestrator.config.gates import gate_file
+
+    changed = []
+    kept = _other_keys(request)
+    if kept != _key_lines(request.keys_file):
+        _write(request.keys_file, "".join(f"{line}\n" for line in kept), mode=0o600)
+        changed.append(request.keys_file)
+    file = gate_file(settings.where.config, request.name)
+    if os.path.lexists(file):
+        os.unlink(file)
+        changed.append(file)
+    return tuple(changed)
+
+
+def _parse_key(text: str) -> str:
+    """Return a public key as one line. Raises: WrongRequest."""
+    line = text.strip()
+    if _KEY.fullmatch(line) is None:
+        raise WrongRequest("the key is no public key, expected one line such as `ssh-ed25519 AAAA… name`")
+    return line
+
+
+def _key_lines(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read().splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _other_keys(request: GateSetup) -> list[str]:
+    """Return the lines of keys that do not go through this gate."""
+    own = re.compile(rf'command="[^"]* gate {re.escape(request.name)}(?: [^"]*)?",restrict ')
+    return [line for line in _key_lines(request.keys_file) if not own.match(line)]
+
+
+def _refuse_twice(key: str, lines: list[str], path: str) -> None:
+    """Raises: WrongRequest when the key has another line already: sshd takes the first one."""
+    blob = key.split()[1]
+    for number, line in enumerate(lines, 1):
+        if blob in line.split() and not line.lstrip().startswith("#"):
+            raise WrongRequest(
+                f"{path}:{number} has this key already, and sshd takes the first line of a key; remove that line first: "
+                f"`sed -i.old {number}d {shlex.quote(path)}`"
+            )
+
+
+def _directories(settings: Settings) -> tuple[str, ...]:
+    """Return the option that names the configuration, where it is not the usual one."""
+    usual = compose.find_directories(None, None, {}, root=os.geteuid() == 0).config
+    return () if settings.where.config == usual else ("--config", settings.where.config)
+
+
+def _toml(text: str) -> str:
+    return '"' + "".join(f"\\{sign}" if sign in '"\\' else sign for sign in text) + '"'
+
+
+def _write(path: str, text: str, *, mode: int) -> None:
+    from orchestrator.trees.beneath import new_file_at
+
+    with new_file_at(path, mode=mode) as file:
+        file.write(text.encode("utf-8", "surrogateescape"))

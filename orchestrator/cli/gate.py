@@ -1,0 +1,32 @@
+"""`poolferry gate`: the forced command of a key that can do one thing."""
+
+import click
+
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+
+@click.command(
+    "gate",
+    cls=CliCommand,
+    examples=(
+        ('setup gate laptop --reads /srv/photos --key "$(cat laptop.pub)"', "make a gate, and let a key through it"),
+    ),
+    section="set-up",
+    short_help="Answer one request of a key (sshd calls this).",
+)
+@click.argument("name")
+@pass_terminal
+def gate(terminal: Terminal, *, name: str) -> int:
+    """Answer the one request that ssh brought, if gates/NAME.toml in the configuration allows it.
+
+    sshd calls this for a key whose line in authorized_keys begins with `command="poolferry gate NAME",restrict`, as
+    `poolferry setup gate` writes it. The key can read below one folder, which is what a copy from here needs, and can do nothing
+    else: no shell, no other folder, no change. Each request is in the system's journal (`journalctl -t poolferry-gate`).
+    """
+    from orchestrator.cli.terminal.runs import answer_and_show
+
+    return answer_and_show(terminal, name)
+
+
+COMMAND = gate

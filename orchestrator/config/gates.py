@@ -1,0 +1,64 @@
+"""The gates of this machine: gates/NAME.toml, one file for each key that another machine holds."""
+
+import os
+from collections.abc import Iterator
+
+from orchestrator.config.decode import decode_section, parse_toml_file
+from orchestrator.domain.errors import ConfigMistake, DeclarationError
+from orchestrator.domain.gate import Gate
+from orchestrator.domain.names import JOB_NAME, show_name
+from orchestrator.trees.beneath import writable_by_others
+
+FOLDER = "gates"
+
+
+def gate_file(directory: str, name: str) -> str:
+    """Return the path of a gate's file."""
+    return os.path.join(directory, FOLDER, f"{name}.toml")
+
+
+def load_gate(directory: str, name: str) -> Gate:
+    """Load a gate. Raises: DeclarationError with all its mistakes."""
+    mistakes: list[ConfigMistake] = []
+    gate = None
+    if JOB_NAME.fullmatch(name) is None:
+        mistakes.append(_mistake(show_name(name), "is no name of a gate", "letters, digits, '.', '_' and '-'"))
+    else:
+        gate = _read(gate_file(directory, name), mistakes)
+    if gate is None or mistakes:
+        raise DeclarationError(tuple(mistakes))
+    return gate
+
+
+def gate_mistakes(directory: str) -> Iterator[ConfigMistake]:
+    """Yield the mistakes of all gates."""
+    try:
+        names = sorted(os.listdir(os.path.join(directory, FOLDER)))
+    except FileNotFoundError:
+        return
+    for name in names:
+        try:
+            if name.endswith(".toml"):
+                load_gate(directory, name.removesuffix(".toml"))
+        except DeclarationError as error:
+            yield from error.mistakes
+
+
+def _read(path: str, mistakes: list[ConfigMistake]) -> Gate | None:
+    try:
+        with open(path, "rb") as file:
+            held = parse_toml_file(path, file.read(), least="what the key may do")
+    except OSError as error:
+        what = "there is no such gate" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
+        mistakes.append(_mistake(path, what, 'a file that "poolferry setup gate" wrote'))
+        return None
+    if isinstance(held, ConfigMistake):
+        mistakes.append(held)
+        return None
+    gate = decode_section(held, Gate, held.table, (), lambda _: "")
+    mistakes += [*held.mistakes, *writable_by_others((path,))]
+    return gate
+
+
+def _mistake(file: str, what: str, expected: str) -> ConfigMistake:
+    return ConfigMistake(file=show_name(file), line=None, key="", what=what, expected=expected)

@@ -1,0 +1,157 @@
+"""The questions that a key may ask which only reads below one folder: those of a run that copies from here, and no others.
+
+Each answer is the command that our own side builds for that question, with the gate's own script. A program that is no script
+of ours is admitted when it is, word for word, a command that we build; the far half of rsync, whose words rsync itself makes,
+by a list of its options.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+
+from orchestrator.domain.gate import Gate, GateRefusal
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.engines.rsync import commands, script_commands
+from orchestrator.engines.rsync.model import PARTIAL
+from orchestrator.gate.request import GateRequest
+from orchestrator.verify.entry import listing_command
+from orchestrator.verify.pipelines import settle_pipeline
+from orchestrator.verify.source import attributes_command, source_command
+
+_Values = tuple[str, ...]
+
+# As rsync's client makes them (options.c, server_options): single letters, then -e with what it can. Missing here is all that
+# reads elsewhere (-L, -k), takes further words from the input (-s), or changes something (--remove-source-files).
+_LETTERS = re.compile(r"-[vnlHogDtpAXrRxScIWzd]+e[.0-9]*[A-Za-z]*")
+_OPTIONS = re.compile(
+    r"--(numeric-ids|files-from=-|from0|append|inplace|ignore-missing-args|stats|delete|log-format=%i"
+    r"|(timeout|bwlimit)=[0-9]{1,9}|(new|old)-compress|(checksum|compress)-choice=[a-z0-9]{1,20}|compress-level=[0-9]{1,2})|-@-?[0-9]{1,9}"
+)
+
+
+def admit_reading(request: GateRequest, gate: Gate) -> Command:
+    """Return the command that answers the request. Raises: GateRefusal."""
+    answer = _ANSWERS.get(request.name)
+    if answer is None:
+        raise GateRefusal(f"it was asked for `{request}`")
+    try:
+        return answer(request.values, gate.reads)
+    except _Unknown:
+        raise GateRefusal(f"it was asked for `{request}`, which is no question that this version knows") from None
+
+
+class _Unknown(Exception):
+    """Arguments that no version of ours sends."""
+
+
+def _tree(path: str, folder: str) -> Location:
+    """Return the tree that a request names. Raises: GateRefusal when it is not below the gate's folder."""
+    parts = path.rstrip("/").split("/")
+    if {".", ".."} & set(parts) or "" in parts[1:]:
+        raise GateRefusal(f"{path!r} is no plain path")
+    if parts[: folder.count("/") + 1] != folder.split("/"):
+        raise GateRefusal(f"{path!r} is not in {folder}")
+    return Location(path="/".join(parts))
+
+
+def _tools(values: _Values, _: str) -> Command:
+    match values:
+        case ():
+            return script_commands.survey_tools_command(None)
+    raise _Unknown
+
+
+def _look(values: _Values, folder: str) -> Command:
+    match values:
+        case (path, "quick" | "whole" as how):
+            return script_commands.survey_source_command(_tree(path, folder), whole=how == "whole")
+    raise _Unknown
+
+
+def _unheld(values: _Values, folder: str) -> Command:
+    match values:
+        case (path, "one-filesystem" | "" as alone, "points" | "" as points):
+            tree = _tree(path, folder)
+            return script_commands.find_unheld_command(tree, one_filesystem=bool(alone), points=bool(points))
+    raise _Unknown
+
+
+def _sizes(values: _Values, folder: str) -> Command:
+    match values:
+        case (path, _, *_) if all(name.startswith("./") and ".." not in name.split("/") for name in values[1:]):
+            names = tuple(os.fsencode(name.removeprefix("./")) for name in values[1:])
+            return script_commands.sizes_command(_tree(path, folder), names)
+    raise _Unknown
+
+
+def _list_source(values: _Values, folder: str) -> Command:
+    match values:
+        case (path, "one-filesystem" | "" as alone, "attributes" | "" as attributes, _):
+            built = source_command(_tree(path, folder), one_filesystem=bool(alone), attributes=bool(attributes))
+            if built.argv[-1] == values[-1]:
+                return built
+    raise _Unknown
+
+
+def _attributes(values: _Values, folder: str) -> Command:
+    match values:
+        case (path, "all" | "" as whole):
+            return attributes_command(_tree(path, folder), whole=bool(whole))
+    raise _Unknown
+
+
+def _find(values: _Values, folder: str) -> Command:
+    match values:
+        case (path, _, *_):
+            return _same(values, _listings(_tree(path.removesuffix("/.").removesuffix("/"), folder)))
+    raise _Unknown
+
+
+def _same(values: _Values, known: Iterable[Command]) -> Command:
+    """Return the command of ours that has just these arguments. Raises: _Unknown."""
+    for built in known:
+        if built.argv[1:] == values:
+            return built
+    raise _Unknown
+
+
+def _listings(tree: Location) -> Iterator[Command]:
+    partial = (os.fsencode(PARTIAL),)
+    for alone in (False, True):
+        yield script_commands.list_names_command(tree, one_filesystem=alone)
+        yield script_commands.list_sizes_command(tree, one_filesystem=alone)
+        for names, root_only, exclude in product((False, True), (False, True), ((), partial)):
+            yield listing_command(tree, exclude=exclude, one_filesystem=alone, names=names, root_only=root_only)
+
+
+def _sync(values: _Values, folder: str) -> Command:
+    match values:
+        case ("-f", path):
+            return settle_pipeline(_tree(path, folder)).stages[0]
+    raise _Unknown
+
+
+def _rsync(values: _Values, folder: str) -> Command:
+    match values:
+        case ("--server", "--sender", letters, *options, ".", path) if _LETTERS.fullmatch(letters):
+            if unknown := [option for option in options if not _OPTIONS.fullmatch(option)]:
+                raise GateRefusal(f"rsync's option {unknown[0]!r} is none that copies from here need")
+            end = "/" * path.endswith("/")
+            words = ("--server", "--sender", letters, *options, ".", _tree(path, folder).path + end)
+            return Command(argv=("rsync", *words), effect=Effect.READS)
+    return _same(values, (commands.rsync_version_command(None),))
+
+
+_ANSWERS: Mapping[str, Callable[[_Values, str], Command]] = {
+    "look-at-tools.sh": _tools,
+    "look-at-source.sh": _look,
+    "find-unheld.sh": _unheld,
+    "sizes.sh": _sizes,
+    "list-source.sh": _list_source,
+    "list-attributes.sh": _attributes,
+    "find": _find,
+    "sync": _sync,
+    "rsync": _rsync,
+}

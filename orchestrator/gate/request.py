@@ -1,0 +1,52 @@
+"""The request of a key: the command line that sshd hands on, taken apart. No shell ever reads it.
+
+Why no language of its own: the other side sends what it would send to a login, so it need not know that a gate is there, and
+what is done on either side is one and the same script. The text of a script that comes along is thrown away: the gate runs its
+own one of that name.
+"""
+
+import re
+import shlex
+
+from orchestrator.domain.command_line import SCRIPT_WORDS
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.gate import GateRefusal
+
+_SETTING = re.compile(r"LC_ALL=C(\.UTF-8)?")
+_SCRIPT = re.compile(r"[a-z][a-z-]{0,60}\.sh")
+_LONGEST = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRequest:
+    """A request: a program or a script of ours (`name` ends in .sh), and its arguments."""
+
+    name: str
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return it as a message shows it."""
+        line = shlex.join((self.name, *self.values))
+        return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+
+
+def parse_request(line: str) -> GateRequest:
+    """Take a command line apart. Raises: GateRefusal for one that no poolferry sends."""
+    if not line.strip():
+        raise GateRefusal("a login, where only single requests are answered")
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise GateRefusal(f"a command line that cannot be read: {error}") from None
+    if words and words[0] == "env":
+        words = words[1:]
+        while words and _SETTING.fullmatch(words[0]):
+            words = words[1:]
+    if words[:2] == ["sh", "-c"]:
+        packed = words[2:3] == [SCRIPT_WORDS]
+        words = [*words[3:4], *words[5 if packed else 4 :]]
+        if not words or not _SCRIPT.fullmatch(words[0]):
+            raise GateRefusal("a shell")
+    if not words:
+        raise GateRefusal("nothing")
+    return GateRequest(name=words[0], values=tuple(words[1:]))

@@ -1,0 +1,133 @@
+"""What a key may ask that only reads: what a run sends passes, and comes out as what the gate would send itself."""
+
+import random
+import re
+
+import pytest
+
+from orchestrator.domain.command_line import ssh_argv
+from orchestrator.domain.gate import Gate, GateRefusal
+from orchestrator.domain.place import Host, Location
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.engines.rsync import script_commands
+from orchestrator.engines.rsync.commands import rsync_version_command
+from orchestrator.gate.read_only import admit_reading
+from orchestrator.gate.request import parse_request
+from orchestrator.verify.entry import listing_command
+from orchestrator.verify.pipelines import settle_pipeline
+from orchestrator.verify.source import attributes_command, source_command
+
+HOST = Host(user="root", name="nas", port=None)
+GATE = Gate(reads="/srv/photos")
+TREES = ("/srv/photos", "/srv/photos/a b", "/srv/photos/-x/it's", "/srv/photos/\udcff*")
+
+
+def server(*words: str) -> Command:
+    return Command(argv=("rsync", "--server", "--sender", *words), effect=Effect.READS, host=HOST)
+
+
+def questions(path: str) -> list[Command]:
+    """Every kind of question of a run that copies from this path."""
+    tree = Location(path=path, host=HOST)
+    return [
+        rsync_version_command(HOST),
+        script_commands.survey_tools_command(HOST),
+        script_commands.survey_source_command(tree),
+        script_commands.survey_source_command(tree, whole=True),
+        script_commands.find_unheld_command(tree, one_filesystem=True, points=False),
+        script_commands.sizes_command(tree, (b"a/b", b"\xff\n", b"-x")),
+        script_commands.list_names_command(tree, one_filesystem=True),
+        script_commands.list_sizes_command(tree, one_filesystem=False),
+        source_command(tree, one_filesystem=True, attributes=True),
+        attributes_command(tree, whole=True),
+        attributes_command(tree),
+        listing_command(tree, exclude=(b".~poolferry-partial~",)),
+        listing_command(tree, one_filesystem=True, names=True),
+        listing_command(tree, root_only=True),
+        settle_pipeline(tree).stages[0],
+        server("-nlHogDtpAXrxe.iLsfxCIvu", "--numeric-ids", ".", f"{path}/"),
+        server("-lHogDtpAXrRxSe.iLsfxCIvu", "--timeout=300", "--bwlimit=51200", "--checksum-choice=xxh128", "--compress-choice=lz4",
+               "--numeric-ids", "--files-from=-", "--from0", ".", f"{path}/"),
+        server("-logDtpre.iLsfxCIvu", "--append", "--append", ".", f"{path}/large"),
+    ]  # fmt: skip
+
+
+def admitted(line: str) -> Command:
+    return admit_reading(parse_request(line), GATE)
+
+
+@pytest.mark.parametrize("path", TREES)
+def test_each_question_is_answered_by_the_same_command(path: str) -> None:
+    for asked in questions(path):
+        answer = admitted(ssh_argv(asked)[-1])
+        assert (answer.argv, answer.host, answer.effect) == (asked.argv, None, asked.effect), asked
+
+
+@pytest.mark.parametrize("path", ["/srv", "/srv/photos2", "/srv/photos/../x", "/srv/photos//x", "/srv/photos/./x", "srv/photos",
+                                  "/", "", "/etc", "/srv/photosx/..", "../srv/photos", "/srv/photos/.."])  # fmt: skip
+def test_another_path_is_refused(path: str) -> None:
+    for asked in questions(path if path.startswith("/") else f"/{path}"):
+        line = ssh_argv(asked)[-1]
+        if asked.argv not in (rsync_version_command(HOST).argv, script_commands.survey_tools_command(HOST).argv):
+            with pytest.raises(GateRefusal):
+                admitted(line.replace(f"/{path}", path) if not path.startswith("/") else line)
+
+
+HOSTILE = (
+    "true", "id", "cat /etc/shadow", "rm -rf /srv/photos", "bash -i", "/bin/sh", "scp -f /srv/photos", "sftp-server",
+    "internal-sftp", "rsync", "rsync -a /srv/photos /tmp/x", "rsync --daemon", "rsync --server . /srv/photos",
+    "rsync --server -le.L . /srv/photos", "rsync --server --sender -lLe.L . /srv/photos/",
+    "rsync --server --sender -lse.L . /srv/photos/", "rsync --server --sender -le.L --copy-unsafe-links . /srv/photos/",
+    "rsync --server --sender -le.L --remove-source-files . /srv/photos/",
+    "rsync --server --sender -le.L --files-from=/etc/shadow . /srv/photos/",
+    "rsync --server --sender -le.L --log-file=/etc/x . /srv/photos/",
+    "rsync --server --sender -le.L . /srv/photos/ /etc/", "rsync --server --sender -le.L /etc/ . /srv/photos/",
+    "rsync --server --sender -le.L . '/srv/photos/ /etc'/../../etc", "rsync --server --sender -le.L --rsh=id . /srv/photos/",
+    "rsync --server --sender -le.L -M--x . /srv/photos/", "rsync --server --sender --secluded-args . /srv/photos/",
+    "rsync --server --sender . /srv/photos/", "rsync --server --sender", "rsync --server --sender -le.L", "sync", "sync -f",
+    "sync /srv/photos", "sync -f /srv/photos /etc", "find", "find /srv/photos", "find /srv/photos/. -delete",
+    "find /srv/photos/. -fprintf /etc/x y", "find /srv/photos/. -exec sh -c id ;", "find -L /srv/photos/. -printf x",
+    "sh -c x look-at-source.sh", "sh -c x look-at-source.sh /srv/photos", "sh -c x look-at-source.sh /srv/photos whole more",
+    "sh -c x look-at-source.sh /srv/photos other", "sh -c x sizes.sh /srv/photos", "sh -c x sizes.sh /srv/photos /etc/shadow",
+    "sh -c x sizes.sh /srv/photos ./../../etc/shadow", "sh -c x sizes.sh /srv/photos ./a ../b",
+    "sh -c x list-source.sh /srv/photos one-filesystem attributes '%f'", "sh -c x list-source.sh /srv/photos '' ''",
+    "sh -c x remove.sh /srv/photos x", "sh -c x publish.sh /srv/photos x y", "sh -c x prepare.sh /srv/photos x 1 work",
+    "sh -c x find-unheld.sh /srv/photos x y", "sh -c x list-attributes.sh /srv/photos some", "sh -c x look-at-tools.sh more",
+    "flock /srv/photos sh", "unshare --mount sh -c x look-at-source.sh /srv/photos whole", "cat -- /srv/photos/a",
+    "poolferry status", "zfs list", "env -S id", "env id",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", HOSTILE)
+def test_what_is_no_question_of_ours_is_refused(line: str) -> None:
+    with pytest.raises(GateRefusal):
+        admitted(line)
+
+
+_PARTS = (
+    "/etc/shadow", "..", "-delete", "-exec", ";", "--", "--server", "--sender", "-L", "--copy-links", "sh", "-c", "\0", "\n", "",
+    "/srv/photos", "/srv/photos/../..", "-printf", "%p", ".", "--files-from=/x", "-s", "quick", "all", "*", "$(id)", "`id`", "\udcff",
+)  # fmt: skip
+
+
+def test_whatever_is_admitted_stays_below_the_folder() -> None:
+    """10,000 requests, made of those of a run by exchanging, dropping and adding words."""
+    chance = random.Random(1)
+    lines = [parse_request(ssh_argv(each)[-1]) for path in TREES for each in questions(path)]
+    passed = 0
+    for _ in range(10_000):
+        request = chance.choice(lines)
+        words = [request.name, *request.values]
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(words) + 1)
+            words[at : at + chance.randint(0, 1)] = [chance.choice(_PARTS)] * chance.randint(0, 1)
+        try:
+            answer = admit_reading(type(request)(name=(words or [""])[0], values=tuple(words[1:])), GATE)
+        except GateRefusal:
+            continue
+        passed += 1
+        words = [word for word in answer.argv if "\n" not in word or word.startswith("/")]  # scripts are our own text
+        assert not any(word.startswith("/") and not re.match(r"/srv/photos(/|$)", word) for word in words), answer.argv
+        assert not any(".." in word.split("/") for word in words), answer.argv
+        assert answer.effect is Effect.READS
+    assert passed > 100

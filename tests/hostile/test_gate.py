@@ -1,0 +1,218 @@
+"""A key that goes through a gate: copies go as without it, and whoever holds the key can read one folder, and do nothing else."""
+
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.whole.damage import fill
+from tests.whole.house import House, Ran, facts, trees_equal
+from tests.whole.sshd import Link, Sshd, link, sshd
+from tests.whole.test_ssh_cuts import AT_ONCE, in_the_middle, random_file
+
+pytestmark = pytest.mark.slow
+__all__ = ["link", "sshd"]
+
+SECRET = "the secret of another folder\n"
+
+
+def gate(house: House, sshd: Sshd, *more: str) -> Ran:
+    """Let the client's key through a gate that reads the source, and do nothing else with it."""
+    key, keys = (sshd.folder / "user_key.pub").read_text(), sshd.folder / "authorized_keys"
+    keys.unlink()
+    done = house.call("setup", "gate", "vault", "--reads", str(house.source), "--key", key, "--into", str(keys), *more)
+    assert done.code == 0, done
+    return done
+
+
+def ask(sshd: Sshd, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """What a hostile client asks with the key."""
+    argv = ["ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port), f"{sshd.user}@127.0.0.1", *words]
+    return subprocess.run(argv, input=stdin, capture_output=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def elsewhere(house: House) -> Iterator[Path]:
+    """A folder beside the source; after the test nothing in it was touched."""
+    folder = house.folder / "elsewhere"
+    folder.mkdir()
+    (folder / "secret").write_text(SECRET)
+    before = facts(folder)
+    yield folder
+    assert facts(folder) == before
+
+
+@pytest.mark.parametrize(
+    "keys", [{}, {"rsync": {"points": False, "delete": True}}, {"rsync": {"parallel": 3}}, {"rsync": {"checksum": True}}],
+    ids=["points", "mirror", "parallel", "checksum"],
+)  # fmt: skip
+def test_a_run_goes_through_a_gate_as_without_it(house: House, sshd: Sshd, keys: dict[str, object]) -> None:
+    fill(house.source)
+    gate(house, sshd)
+    house.job(source=sshd.url(house.source), pipe=sshd.pipe, **keys)
+    mirror = "points" in str(keys)
+    assert (first := house.run()).outcome == "done", first
+    assert house.run().outcome == "nothing-to-do"
+    house.write("plain", "changed")
+    os.unlink(house.source / "-dash")
+    house.write("new", "file")
+    assert (third := house.run()).outcome == "done", third
+    copy = house.target if mirror else house.point()
+    assert not (copy / "-dash").exists()
+    assert (copy / "new").read_text() == "file"
+    for words in (("verify", "photos", "--source"), ("drill", "photos")):
+        assert (told := house.call(*words)).code == 0, told
+    checked = house.call("check", "--system")
+    assert checked.code == 0, checked
+    assert "goes through the gate vault: anything else was tried, and refused" in str(checked.value), checked
+
+
+def test_a_cut_copy_goes_on_through_a_gate(house: House, sshd: Sshd, link: Link) -> None:
+    size = random_file(house.source / "disk.img", 120_000_000).stat().st_size
+    gate(house, sshd)
+    sshd.through = link.port
+    house.job(source=sshd.url(house.source), pipe={**sshd.pipe, "rate-limit": "60M"}, retry=AT_ONCE)
+    run = house.start()
+    in_the_middle(house, size)
+    link.cut()
+    ended = house.ended(run)
+    assert (ended.outcome, ended["resumed"]) == ("done", True), ended
+    assert ended["moved_bytes"] < 1.2 * size
+    assert trees_equal(house.source, house.point())
+
+
+REQUESTS = (
+    "", "true", "id", "cat {secret}", "cat {source}/file", "sh -c 'cat {secret}'",
+    "sh -c 'cat {secret}' look-at-source.sh {source} whole; cat {secret}", "$(cat {secret})", "rm -rf {source}",
+    "find {elsewhere}/. -printf '%P//\\0'", "find {source}/../elsewhere/. -printf '%P//\\0'", "find {source}/. -delete",
+    "touch {elsewhere}/new", "rsync --server -vlogDtpre.iLsfxCIvu . {elsewhere}/", "sync -f {elsewhere}",
+    "rsync --server --sender -vlogDtpre.iLsfxCIvu . {secret}", "scp -f {secret}", "internal-sftp", "zfs list",
+    "sh -c x list-attributes.sh {elsewhere} all", "sh -c x sizes.sh {source} ./../elsewhere/secret",
+    "sh -c x sizes.sh {source} ./out/secret", "sh -c x list-source.sh {source}/out '' '' '%P\\0'",
+    "env LD_PRELOAD={source}/evil.so sync -f {source}", "poolferry status", "poolferry gate other",
+)  # fmt: skip
+
+
+def test_a_hostile_client_reads_nothing_else_and_changes_nothing(house: House, sshd: Sshd, elsewhere: Path) -> None:
+    house.write("file", "content")
+    (house.source / "out").symlink_to(elsewhere)
+    gate(house, sshd)
+    before = facts(house.source)
+    names = {"source": house.source, "elsewhere": elsewhere, "secret": elsewhere / "secret"}
+    for request in REQUESTS:
+        answer = ask(sshd, request.format(**{name: shlex.quote(str(path)) for name, path in names.items()}))
+        assert SECRET.encode() not in answer.stdout + answer.stderr, request
+        assert str(len(SECRET)).encode() not in answer.stdout, request
+        if not request.startswith("sh -c x sizes.sh"):
+            assert b"poolferry gate vault: refused: " in answer.stderr, (request, answer)
+            assert answer.returncode == 126, (request, answer)
+    assert facts(house.source) == before
+
+
+def test_rsync_itself_cannot_be_led_out_of_the_folder(
+    house: House, sshd: Sshd, elsewhere: Path, tmp_path: Path
+) -> None:
+    """Its server believes names of its client; the kernel does not let it read what is elsewhere."""
+    house.write("file", "content")
+    (house.source / "out").symlink_to(elsewhere)
+    gate(house, sshd)
+    names, into = tmp_path / "names", tmp_path / "into"
+    into.mkdir()
+    rsh = shlex.join(("ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port)))
+    url = f"{sshd.user}@127.0.0.1:{house.source}/"
+    for wanted in ("../elsewhere/secret", "out/secret", "../../../../../../../../root/.ssh/id_rsa", "../elsewhere/"):
+        names.write_text(f"file\n{wanted}\n")
+        argv = ["rsync", "-r", f"--files-from={names}", "-e", rsh, url, str(into)]
+        subprocess.run(argv, capture_output=True, timeout=60, check=False)
+        found = [path for path in tmp_path.rglob("secret") if elsewhere not in path.parents]
+        assert found == [], wanted
+    assert (into / "file").read_text() == "content"
+    for option in ("-L", "--copy-unsafe-links", "--copy-dirlinks", "--remove-source-files"):
+        ended = subprocess.run(
+            ["rsync", "-r", option, "-e", rsh, url, str(into)], capture_output=True, text=True, check=False
+        )
+        assert "poolferry gate vault: refused: " in ended.stderr, (option, ended)
+    assert (house.source / "file").exists()
+
+
+def test_a_pull_of_more_than_the_gate_allows_says_so(house: House, sshd: Sshd) -> None:
+    house.write("deep/file", "content")
+    whole = house.source
+    house.source = whole / "deep"
+    gate(house, sshd)
+    house.job(source=sshd.url(whole), pipe=sshd.pipe)
+    ended = house.run()
+    assert ended.outcome == "failed", ended
+    assert "the gate of our key does not let it do this" in ended["why"], ended
+    assert "journalctl -t poolferry-gate" in ended["hint"]
+    house.job("deep", source=sshd.url(whole / "deep"), target=str(house.folder / "other"), pipe=sshd.pipe)
+    assert house.run("deep").outcome == "done"
+
+
+def test_set_up_and_taking_away(house: House, sshd: Sshd) -> None:
+    keys, key = sshd.folder / "authorized_keys", (sshd.folder / "user_key.pub").read_text()
+    words = ["setup", "gate", "vault", "--reads", str(house.source), "--key", key, "--into", str(keys)]
+    refused = house.call(*words)
+    assert refused.code == 2, refused
+    assert f"{keys}:1 has this key already, and sshd takes the first line of a key" in refused.errors
+    (command,) = re.findall(r"`(sed .*)`", refused.errors)
+    subprocess.run(["sh", "-c", command], check=True)
+    assert house.call(*words).code == 0
+    assert house.call(*words).code == 0
+    assert keys.read_text().count("\n") == 1
+    assert keys.stat().st_mode & 0o777 == 0o600
+    assert ask(sshd, "true").returncode == 126
+    assert house.call("setup", "gate", "vault", "--remove", "--into", str(keys)).code == 0
+    assert keys.read_text() == ""
+    assert ask(sshd, "true").returncode == 255
+    assert not list(house.folder.rglob("vault.toml"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("vault", "--reads", "srv"), "expected an absolute path"),
+        (("vault", "--reads", "/"), "not the root"),
+        (("vault", "--reads", "/srv/../etc"), "does not fit"),
+        (("../vault", "--reads", "/srv"), "is no name of a gate"),
+        (("vault", "--reads", "/srv", "--key", "ssh-rsa x"), "no public key"),
+        (("vault", "--reads", "/srv", "--key", 'command="id" ssh-ed25519 ' + "A" * 68), "no public key"),
+        (
+            ("vault", "--reads", "/srv", "--key", "ssh-ed25519 " + "A" * 68 + "\nssh-ed25519 " + "B" * 68),
+            "no public key",
+        ),
+        (("vault",), "--reads DIR and --key KEY are needed"),
+    ],
+)
+def test_a_wrong_set_up_writes_nothing(house: House, words: tuple[str, ...], said: str) -> None:
+    keys = house.folder / "keys"
+    given = () if "--key" in words or len(words) == 1 else ("--key", "ssh-ed25519 " + "A" * 68)
+    ended = house.call("setup", "gate", *words, *given, "--into", str(keys))
+    assert (ended.code, said in ended.errors) == (2, True), ended
+    assert not keys.exists()
+    assert not list(house.folder.rglob("vault.toml"))
+
+
+def test_mistakes_of_a_gate_are_told_and_close_it(house: House, sshd: Sshd) -> None:
+    gate(house, sshd)
+    (file,) = house.folder.rglob("vault.toml")
+    house.job()
+    for text, said in (
+        ("", "the file is empty"),
+        ('reads = "srv"', "does not fit"),
+        ('reads = "/srv"\nwrites = 1', "unknown key"),
+    ):
+        file.write_text(text)
+        assert said in house.call("check").errors
+        closed = ask(sshd, "sync", "-f", str(house.source))
+        assert closed.returncode == 2, closed
+    file.write_text(f'reads = "{house.source}"')
+    file.chmod(0o666)
+    assert "chmod" in house.call("check").errors
+    assert ask(sshd, "sync", "-f", str(house.source)).returncode == 2
+    file.unlink()
+    assert b"there is no such gate" in ask(sshd, "sync", "-f", str(house.source)).stderr

@@ -1,4 +1,4 @@
-"""What a key may ask that only reads: what a run sends passes, and comes out as what the gate would send itself."""
+"""Requests of a key that only reads: what a run sends passes, and comes out as what the gate would send itself."""
 
 import random
 import re

@@ -11,8 +11,8 @@ import pytest
 
 from tests.whole.damage import fill
 from tests.whole.house import House, Ran, facts, trees_equal
+from tests.whole.large_copy import AT_ONCE, in_the_middle, random_file
 from tests.whole.sshd import Link, Sshd, link, sshd
-from tests.whole.test_ssh_cuts import AT_ONCE, in_the_middle, random_file
 
 pytestmark = pytest.mark.slow
 __all__ = ["link", "sshd"]
@@ -30,7 +30,7 @@ def gate(house: House, sshd: Sshd, *more: str) -> Ran:
 
 
 def ask(sshd: Sshd, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """What a hostile client asks with the key."""
+    """Return the answer to a request of a hostile client."""
     argv = ["ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port), f"{sshd.user}@127.0.0.1", *words]
     return subprocess.run(argv, input=stdin, capture_output=True, timeout=60, check=False)
 

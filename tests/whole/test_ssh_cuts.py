@@ -12,6 +12,7 @@ from orchestrator.engines.rsync.commands import resumes_from_afar
 from orchestrator.engines.rsync.model import RsyncProgram
 from orchestrator.engines.rsync.parse import parse_program
 from tests.whole.house import House, family, kill, trees_equal, wait_until
+from tests.whole.large_copy import AT_ONCE, arrived, in_the_middle, random_file
 from tests.whole.sshd import Link, Sshd, link, sshd
 
 pytestmark = pytest.mark.slow
@@ -19,7 +20,6 @@ __all__ = ["link", "sshd"]
 
 SIZE = 500_000_000
 SMALLER = 120_000_000
-AT_ONCE = {"attempts": 4, "wait": "1s", "wait-at-most": "1s"}
 
 
 @pytest.fixture(scope="module")
@@ -36,30 +36,11 @@ def smaller(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return random_file(tmp_path_factory.mktemp("smaller") / "disk.img", SMALLER)
 
 
-def random_file(path: Path, size: int) -> Path:
-    """A file that no compression makes smaller."""
-    with open(path, "wb") as file:
-        file.writelines(os.urandom(10_000_000) for _ in range(size // 10_000_000))
-    return path
-
-
 def this_rsync() -> RsyncProgram:
     told = subprocess.run(["rsync", "--version", "--version"], capture_output=True, check=True).stdout
     program = parse_program(told)
     assert program is not None
     return program
-
-
-def in_the_middle(house: House, size: int) -> None:
-    """Waits until about a third has arrived."""
-    wait_until(lambda: arrived(house) > 0.3 * size)
-    assert arrived(house) < 0.85 * size, "the cut comes too late to prove anything"
-
-
-def arrived(house: House) -> int:
-    """Bytes of the large file that lie in the work tree, under whatever name."""
-    work = house.target / ".poolferry" / "work"
-    return max((path.stat().st_size for path in work.rglob("*disk.img*") if path.is_file()), default=0)
 
 
 Cut = Callable[[House, "subprocess.Popen[str]", Sshd, Link], None]

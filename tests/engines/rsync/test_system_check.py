@@ -66,7 +66,9 @@ def test_a_key_that_goes_through_a_gate() -> None:
     said = "poolferry gate vault: refused: it was asked for `true` (poolferry 1.0)"
     advice = found(there=version("99.0.0"), key=scripted_result(exits=(126,), words=said))
     assert advice["key at root@backup"].text == "goes through the gate vault: anything else was tried, and refused"
-    other = found(there=scripted_result(exits=(1,), words="/usr/bin/rrsync error: SSH_ORIGINAL_COMMAND does not run rsync"))
+    other = found(
+        there=scripted_result(exits=(1,), words="/usr/bin/rrsync error: SSH_ORIGINAL_COMMAND does not run rsync")
+    )
     assert other["rsync on root@backup"].text.startswith("our key goes through rrsync there")
 
 

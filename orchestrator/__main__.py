@@ -12,6 +12,9 @@ def program() -> NoReturn:
     Why: garbage collection of the imported modules and the interpreter's cleanup at the end cost 15 to 20 ms.
     """
     gc.set_threshold(100_000)
+    from orchestrator.cli.terminal.inherited import make_safe
+
+    make_safe()
     from orchestrator.cli import main
 
     code = main()

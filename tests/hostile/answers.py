@@ -34,6 +34,7 @@ from orchestrator.disks import pool as disk_pool
 from orchestrator.domain.answers import understand
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import ConfigMistake
+from orchestrator.domain.gate import Gate
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.point import RestorePoint
@@ -61,6 +62,8 @@ from orchestrator.engines.zfs.survey.confirm import confirm_snapshots
 from orchestrator.engines.zfs.survey.resume_token import parse_token
 from orchestrator.engines.zfs.verify.checksum import parse_checksum_support
 from orchestrator.engines.zfs.verify.read_copy import parse_readable_datasets
+from orchestrator.gate.read_only import admit_reading
+from orchestrator.gate.request import parse_request
 from orchestrator.history import authentication_key
 from orchestrator.planners.guard import parse_guard_memory
 from orchestrator.process.pipeline import printable_text
@@ -394,6 +397,21 @@ def plugged_in(said: bytes) -> object:
     return code
 
 
+def requested(said: bytes) -> object:
+    """Return the command by which a gate answers; it only reads, and is a program that the gate knows."""
+    asked = parse_request(said[: 1 << 17].decode("utf-8", "surrogateescape"))  # the kernel takes no longer variable
+    answer = admit_reading(asked, Gate(reads="/srv/photos"))
+    assert (answer.effect, answer.host) == (Effect.READS, None)
+    assert answer.argv[0] in ("sh", "find", "getfattr", "rsync", "env", "cat", "getfacl"), answer
+    return answer
+
+
+REQUESTS = (
+    b"env LC_ALL=C rsync --server --sender -vlogDtprxe.iLsfxCIvu --numeric-ids . /srv/photos/",
+    b"env LC_ALL=C.UTF-8 sh -c 'the text' look-at-source.sh /srv/photos whole",
+    b"rsync --version --version",
+    b"find /srv/photos/ -xdev -mindepth 1 -printf '%P//%y\\t%s\\t%n\\t%i\\t%b\\0'",
+)
 HEADERS = [
     *(b"From", b"To", b"Subject", b"Date", b"Message-ID", b"Auto-Submitted"),
     *(b"Content-Type", b"Content-Transfer-Encoding", b"MIME-Version"),
@@ -468,6 +486,7 @@ TARGETS += (
     Target("notices", notified, (FACTS,)),
     Target("wake-on-lan's memory", remembered, (b'{"woken": 1795187460.5, "users": {"17": 1795187460.5, "18": 1795187461}}',)),
     Target("udev's identity", plugged_in, IDENTITIES),
+    Target("gate's request", requested, REQUESTS),
 )  # fmt: skip
 
 

@@ -67,9 +67,9 @@ def judge(text: bytes, what: object, *, as_json: bool = False) -> None:
         line for line in found.split("\n") if line.strip().startswith((FORGED, "touch", "```\\n"))
     ], (what, found)
     if as_json and found.strip().startswith("{"):
-        json.dumps(
-            json.loads(found.partition("\n}\n")[0] + "}"), ensure_ascii=False
-        ).encode()  # no lone surrogate in it
+        lines = [line for line in found.split("\n") if line.startswith("{") and line.endswith("}")]
+        for value in lines or [found.partition("\n}\n")[0] + "}"]:  # one value, or one on each line
+            json.dumps(json.loads(value), ensure_ascii=False).encode()  # no lone surrogate in it
     assert "Traceback" not in found
     assert "mistake in poolferry" not in found, found
 
@@ -78,7 +78,8 @@ COMMANDS: Sequence[Sequence[str]] = (
     ("check",), ("check", "--system"), ("plan", "photos"), ("plan", "photos", "-v"), ("run", "photos", "-v"), ("run", "photos"), ("status",),
     ("history",), ("show", "last"), ("points", "list", "--look"), ("verify", "photos"), ("verify", "--source", "photos"),
     ("drill", "photos"), ("restore", "plan", "photos", "--to", "/tmp/to"), ("schedule",), ("disks", "list"), ("notices", "list", "--full"),
-    ("metrics",), ("kit", "photos"), ("pause", "photos"), ("resume", "photos"), ("setup", "systemd", "--print"), ("completion", "bash"),
+    ("ls", "photos", "-r"), ("find", "photos", "*"), ("diff", "photos"), ("metrics",), ("kit", "photos"), ("pause", "photos"),
+    ("resume", "photos"), ("setup", "systemd", "--print"), ("completion", "bash"),
 )  # fmt: skip
 
 

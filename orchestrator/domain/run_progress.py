@@ -39,16 +39,23 @@ def parse_progress_note(text: bytes) -> RunProgress | None:
         told = parse_json(text)
         left = told["left_s"]
         return RunProgress(
-            run=check_count(told["run"]),
-            done=check_count(told["done_bytes"]),
+            run=_count(told["run"]),
+            done=_count(told["done_bytes"]),
             expected=_count_or_none(told["expected_bytes"]),
             rate=_count_or_none(told["bytes_per_s"]),
-            left_s=None if left is None else float(check_count(left)),
+            left_s=None if left is None else float(_count(left)),
             at=parse_instant(told["at"]),
         )
     except NOT_READ:
         return None
 
 
+def _count(value: Any) -> int:
+    """Return a count. Raises: ValueError for what is none."""
+    if type(value) is not int or value < 0:
+        raise ValueError(f"no count: {value!r:.40}")
+    return check_count(value)
+
+
 def _count_or_none(value: Any) -> int | None:
-    return None if value is None else check_count(value)
+    return None if value is None else _count(value)

@@ -208,6 +208,7 @@ def eject_disk(settings: Settings, name: str) -> LetGo:
     from orchestrator import compose
     from orchestrator.disks import disk as medium
     from orchestrator.disks.detect import pools_without_disk, survey_devices
+    from orchestrator.disks.errors import with_disk_named
     from orchestrator.disks.power import note_asleep, socket_of
     from orchestrator.disks.release import release_disk
     from orchestrator.domain.errors import OrchestratorError
@@ -234,7 +235,11 @@ def eject_disk(settings: Settings, name: str) -> LetGo:
         if lease is not None and lease.kind is LeasePurpose.COMMAND:
             raise DiskLeased(lease)
         asleep = socket_of(devices[0].disk)
-        medium.detach(own, writer)
+        try:
+            medium.detach(own, writer)
+        except OrchestratorError as error:
+            with_disk_named(error, own.name, devices[0].path)
+            raise
         end_lease_by_hand(own, state)
         end_request(own, state)
         told = release_disk(devices[0], writer, power_off=rotation.power_off)

@@ -40,8 +40,12 @@ class PoolTooNew(OutsideError):
     """A pool with features that this machine's OpenZFS does not know."""
 
 
-# DEVICE: replaced by the disk's own when the message is built.
+# DEVICE and NAME: replaced by the disk's own, see `with_disk_named`.
 _CHECK = "`e2fsck -f DEVICE` shows the damage and asks before it repairs; then plug the disk in again; `smartctl -a DEVICE` shows its health"
+_TAKE_OVER = (
+    "plug it in there and eject it; if that machine is no more: zpool import -f -N -R /mnt poolferry-NAME && zpool export poolferry-NAME; "
+    "then poolferry disks readopt NAME"
+)
 _TABLE = (
     FailureRow(program="cryptsetup", words=r"No key available", error=DiskLocked, why="the key does not open the disk",
           hint="look at key-file in targets.toml; poolferry disks scan tries again"),
@@ -58,7 +62,7 @@ _TABLE = (
           why="its pool uses features that this machine's OpenZFS does not have; nothing was upgraded or changed",
           hint="install a newer OpenZFS here, or plug it in at a machine that has one; `zpool import` names the features"),
     FailureRow(program="zpool", words=r"previously in use from another system", error=DiskDamaged,
-          why="the pool was not let go by the machine that used it last", hint="plug it in there and eject it; or poolferry disks readopt"),
+          why="the pool was not let go by the machine that used it last", hint=_TAKE_OVER),
     FailureRow(words=r"No space left on device", error=TargetFull, why="the disk has no space left",
           hint="let [keep] remove more points, or enroll a larger disk"),
     FailureRow(words=r"Permission denied|Operation not permitted|must be superuser", error=PermissionDenied,
@@ -90,6 +94,12 @@ def explain(failure: PipelineFailed) -> OrchestratorError:
         return found.row.error(found.row.why, evidence=evidence, hint=found.row.hint)
     last = next((line for line in reversed(words.splitlines()) if line.strip()), f"exit {result.exits[at]}")
     return Unexplained(f"{program}: {last}", evidence=evidence, hint="see the lines of the program")
+
+
+def with_disk_named(error: OrchestratorError, name: str, device: str) -> OrchestratorError:
+    """Return the error with the disk's own name and device in its hint."""
+    error.hint = error.hint.replace("DEVICE", device).replace("NAME", name)
+    return error
 
 
 def disk_away(why: str, hint: str) -> NotNow:

@@ -4,6 +4,7 @@ Never by name, label or serial alone: bridges report the serials of other disks,
 has its own sentence (the facts and their meaning) and hint. Nothing is written to a disk that is not READY.
 """
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
@@ -147,7 +148,11 @@ def _ours(device: BlockDevice, disk: Disk, leaves: Sequence[BlockDevice], known:
     if foreign:
         says = f"disk {disk.name} is mounted at {foreign[0]}, by somebody else; nothing was written to it"
         return _describe_device(
-            DeviceState.IN_USE, device, disk, says, f"umount {foreign[0]}, and keep the desktop from mounting it"
+            DeviceState.IN_USE,
+            device,
+            disk,
+            says,
+            f"umount {shlex.quote(foreign[0])}; and keep the desktop from mounting it",
         )
     if device.read_only:
         says = f"disk {disk.name} can only be read ({device.path}); nothing was copied"

@@ -6,7 +6,7 @@ So attempts that moved bytes are not counted; only the last limit ends them.
 
 from typing import assert_never
 
-from orchestrator.domain.errors import LookAgain, OrchestratorError, RetryClass
+from orchestrator.domain.errors import LookAgain, OrchestratorError, OutsideError, RetryClass
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import RetryRules
 from orchestrator.domain.units import Seconds, show_duration
@@ -37,14 +37,14 @@ def decide_retry(
     fruitless: int,
     rules: RetryRules,
     jitter: float,
-    seen_before: bool,
+    repeats: int,
     least: Seconds,
 ) -> RetryAfter | GiveUp:
     """Decide whether to try again after attempt number `attempt` of this run failed with `error`.
 
     `fruitless`: attempts in a row that moved nothing, this one included; 0 when this one moved bytes. `jitter`: 0 to 1,
-    shortens the wait by up to half, so that many jobs do not connect at once. `seen_before`: the same failure has already
-    occurred in this run. `least`: the shortest wait after a broken transfer, so that a receiver left on the other side has
+    shortens the wait by up to half, so that many jobs do not connect at once. `repeats`: how often the same failure has already
+    occurred in this run, by `failure_key`. `least`: the shortest wait after a broken transfer, so that a receiver left on the other side has
     ended by itself; it has priority over `wait-at-most`.
     Why: `attempts = 1` means one attempt, even when it moved bytes: the owner wants the next run to continue.
     """
@@ -61,15 +61,22 @@ def decide_retry(
         case RetryClass.LATER:
             return _again(Seconds(max(wait, least)), fruitless=fruitless, attempts=rules.attempts)
         case RetryClass.NOW:
-            if fruitless > AT_ONCE:
+            # Also where bytes move each time: the very same command that fails again meets nothing that changed.
+            if fruitless > AT_ONCE or repeats >= AT_ONCE:
                 return GiveUp(why=f"looked again {AT_ONCE} times, and it is still so")
             return RetryAfter(wait=Seconds(0), why="the world changed since the look: look again at once")
         case RetryClass.ONCE:
-            if seen_before:
+            if repeats:
                 return GiveUp(why="the same unknown failure twice; a person should look")
             return RetryAfter(wait=wait, why=f"an unknown failure: once more in {show_duration(wait)}")
         case unreachable:  # pragma: no cover
             assert_never(unreachable)
+
+
+def failure_key(error: OrchestratorError) -> str:
+    """Return the key by which two failures of a run are the same: the reason; of what may have changed also the commands."""
+    lines = error.evidence.lines if isinstance(error, OutsideError) and error.retry is RetryClass.NOW else ()
+    return "\n".join((error.why, *lines))
 
 
 _HOPELESS = {

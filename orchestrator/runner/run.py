@@ -101,24 +101,24 @@ def _call_hooks(event: str, journal: RunRecorder, report: RunReport | None = Non
 def _attempts(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> RunReport:
     """Make attempts until one succeeds, or until another one makes no sense."""
     tools, rules = journal.tools, journal.job.retry
-    fruitless, seen = 0, set[str]()
+    fruitless, seen = 0, list[str]()
     while True:
         moved = journal.moved
         journal.attempt_begun(looking=True)
         try:
             return _attempt(journal, writer, allowed)
         except OrchestratorError as error:
-            from orchestrator.planners.retry import RetryAfter, decide_retry
+            from orchestrator.planners.retry import RetryAfter, decide_retry, failure_key
 
             journal.attempt_ended(error)
             fruitless = 0 if journal.moved > moved else fruitless + 1
             again = decide_retry(
                 error, attempt=journal.attempt, fruitless=fruitless, rules=rules, jitter=tools.chance(),
-                seen_before=error.why in seen, least=Seconds(0),
+                repeats=seen.count(failure_key(error)), least=Seconds(0),
             )  # fmt: skip
             if not isinstance(again, RetryAfter):
                 raise
-            seen.add(error.why)
+            seen.append(failure_key(error))
             journal.warn(f"attempt {journal.attempt}: {error.why}; again in {show_duration(again.wait)} ({again.why})")
             if tools.stop.wait(again.wait):
                 raise Stopped(tools.stop.reason or "the run was asked to stop") from error
@@ -131,7 +131,7 @@ def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> R
         from orchestrator.runner.snapshots import take_snapshots
 
         take_snapshots(journal, writer, allowed)
-    request = _run_request(job, tools, allowed)
+    request = replace(_run_request(job, tools, allowed), again=journal.attempt > 1)
     with import_meanwhile("orchestrator.runner.execute", *tools.engine.later):
         world = tools.engine.survey(job, request, writer)
     from orchestrator.runner.execute import execute_decision

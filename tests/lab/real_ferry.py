@@ -159,7 +159,7 @@ class RealFerry(Ferry):
                 return super().run(wants, mishap)
             except Stalled as error:
                 again = decide_retry(
-                    error, attempt=fruitless, fruitless=fruitless, rules=PATIENT, jitter=0, seen_before=fruitless > 1,
+                    error, attempt=fruitless, fruitless=fruitless, rules=PATIENT, jitter=0, repeats=fruitless - 1,
                     least=Seconds(0),
                 )  # fmt: skip
                 if not isinstance(again, RetryAfter):

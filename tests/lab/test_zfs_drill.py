@@ -123,7 +123,7 @@ def test_what_is_unreadable_comes_anew_by_the_commands_that_are_printed(master: 
     told = drill(master)
     assert told["outcome"] == "failed", f"{told['why']} {told['evidence']}"
     (line,) = [line for line in told["evidence"] if line.startswith("to heal ")]
-    commands = line.partition("): ")[2].partition(" sends it again in full")[0]
+    commands = line.partition("): ")[2].partition(" (it is sent again in full")[0]
     assert commands.startswith("zfs rename -u vault/copies/photos vault/copies/photos.damaged && ")
     master.sh(commands, seconds=300)
     assert drill(master)["outcome"] == "done"

@@ -25,7 +25,7 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.job import RetryRules
 from orchestrator.domain.units import Seconds
-from orchestrator.planners.retry import AT_ONCE, CAP, GiveUp, RetryAfter, decide_retry
+from orchestrator.planners.retry import AT_ONCE, CAP, GiveUp, RetryAfter, decide_retry, failure_key
 
 RULES = RetryRules(attempts=4, wait=Seconds(30), wait_at_most=Seconds(100))
 
@@ -36,7 +36,7 @@ def outside(kind: type[OutsideError]) -> OutsideError:
 
 def decide(error: OrchestratorError, **changed: Any) -> RetryAfter | GiveUp:
     told: dict[str, Any] = {
-        "attempt": 1, "fruitless": 1, "rules": RULES, "jitter": 0.0, "seen_before": False, "least": Seconds(0),
+        "attempt": 1, "fruitless": 1, "rules": RULES, "jitter": 0.0, "repeats": 0, "least": Seconds(0),
     }  # fmt: skip
     return decide_retry(error, **(told | changed))
 
@@ -105,7 +105,7 @@ def test_a_changed_world_is_looked_at_at_once_three_times(kind: type[OutsideErro
 
 def test_an_unknown_failure_is_tried_once_more() -> None:
     assert waits(outside(Unexplained)) == 30
-    assert isinstance(decide(outside(Unexplained), attempt=2, fruitless=2, seen_before=True), GiveUp)
+    assert isinstance(decide(outside(Unexplained), attempt=2, fruitless=2, repeats=1), GiveUp)
 
 
 @given(
@@ -125,3 +125,24 @@ def test_no_failure_is_tried_for_ever(
             return
         assert 0 <= decision.wait <= 900
     raise AssertionError(decision)
+
+
+@pytest.mark.parametrize("kind", [BaseGone, TokenStale])
+def test_the_same_command_that_fails_again_and_again_is_not_repeated_for_ever_though_bytes_move(
+    kind: type[OutsideError],
+) -> None:
+    assert waits(outside(kind), attempt=3, fruitless=0, repeats=AT_ONCE - 1) == 0
+    assert isinstance(decide(outside(kind), attempt=4, fruitless=0, repeats=AT_ONCE), GiveUp)
+    assert waits(LookAgain("removed"), attempt=4, fruitless=0, repeats=0) == 0
+
+
+def test_failures_are_the_same_by_their_command_where_something_may_have_changed() -> None:
+    one, other = (
+        BaseGone("gone", evidence=Evidence(lines=(line,), exits=(1,), last_output=(str(at),)))
+        for at, line in enumerate("ab")
+    )
+    assert failure_key(one) != failure_key(other)
+    again = BaseGone("gone", evidence=Evidence(lines=("a",), exits=(1,), last_output=("otherwise",)))
+    assert failure_key(one) == failure_key(again)
+    assert failure_key(outside(Unexplained)) == "it broke"
+    assert failure_key(NotNow("busy")) == "busy"

@@ -173,15 +173,17 @@ def test_a_disk_whose_marker_another_visit_reads_is_not_said_to_be_read_only(dra
 
 def test_a_disk_that_somebody_else_mounted_is_left_alone(drawer: LoopDisks) -> None:
     device = drawer.enrolled("red")
-    place = drawer.root / "theirs"
+    place = drawer.root / "their place"
     place.mkdir()
     subprocess.run(["mount", device, place], check=True)
     try:
         (found,) = [each for each in drawer.scan()["others"] if each["disk"] == drawer.full("red")]
         assert (found["state"], found["hint"][:6]) == ("in-use", "umount")
         assert next(iter(place.iterdir())).name, "it is still mounted"
+        subprocess.run(["sh", "-c", found["hint"].partition(";")[0]], check=True)
+        assert drawer.scan()["visits"]["red"]["ending"] == "done", "the hint as it stands"
     finally:
-        subprocess.run(["umount", place], check=True)
+        subprocess.run(["umount", place], check=False, capture_output=True)
 
 
 def test_a_held_disk_is_not_enrolled_and_not_a_bit_changes(drawer: LoopDisks) -> None:

@@ -25,7 +25,7 @@ class RunRequest:
     """The request of a run: its nominal time, the guards that may pass once, and a local folder for its notes.
 
     `notes` holds an empty folder `empty`. `retain`: selects, from names with their creation times, those that [keep] would
-    keep.
+    keep. `again`: an attempt of this run has failed, so a survey passes nothing over.
     """
 
     now: datetime
@@ -33,6 +33,7 @@ class RunRequest:
     allowed: frozenset[str] = frozenset()
     remembered: Mapping[str, str] = field(default_factory=dict)
     retain: Callable[[tuple[tuple[str, datetime], ...]], frozenset[str]] | None = None
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

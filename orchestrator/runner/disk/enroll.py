@@ -7,6 +7,7 @@ from orchestrator.disks import commands
 from orchestrator.disks import disk as medium
 from orchestrator.disks import format as making
 from orchestrator.disks.detect import find_path, parse_probe, signatures
+from orchestrator.disks.errors import with_disk_named
 from orchestrator.disks.run import read_output, run_all, try_run
 from orchestrator.domain.authentication import tag_marker
 from orchestrator.domain.device import BlockDevice
@@ -204,7 +205,11 @@ def readopt_disk(disk: Disk, sets: Sequence[RotationSet], visit_context: VisitCo
     if found.state not in (DeviceState.TO_VERIFY, DeviceState.SET_ASIDE):
         return found
     with lock_visit(disk, visit_context.state):
-        return _readopted(disk, found, visit_context)
+        try:
+            return _readopted(disk, found, visit_context)
+        except OrchestratorError as error:
+            with_disk_named(error, disk.name, found.device.path)
+            raise
 
 
 def _readopted(disk: Disk, found: IdentifiedDevice, visit_context: VisitContext) -> IdentifiedDevice:

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from orchestrator.disks import disk as medium
 from orchestrator.disks import power as asleep
 from orchestrator.disks.detect import pools_without_disk, survey_devices
-from orchestrator.disks.errors import DiskBusy, DiskLocked, FilesystemNeedsCheck, PoolHangs, PoolTooNew
+from orchestrator.disks.errors import DiskBusy, DiskLocked, FilesystemNeedsCheck, PoolHangs, PoolTooNew, with_disk_named
 from orchestrator.disks.release import release_disk
 from orchestrator.disks.smart import ask_health
 from orchestrator.domain.authentication import tag_marker
@@ -296,7 +296,8 @@ class AttachedDisk:
             if _present(self._device, self._visit) is None:
                 return self._hanging() if isinstance(error, PoolHangs) else self._pulled_out()
             ending = VisitOutcome.BUSY if isinstance(error, DiskBusy) else VisitOutcome.FAILED
-            return self._ended(ending, f"disk {name} cannot be let go: {error.why}", error.hint)
+            hint = with_disk_named(error, name, self._device.path).hint
+            return self._ended(ending, f"disk {name} cannot be let go: {error.why}", hint)
         if released.hinders:
             return self._ended(
                 VisitOutcome.BUSY,
@@ -400,7 +401,7 @@ def begin_visit(
             state = next(
                 (state for kind, state in _STATES.items() if isinstance(error, kind)), DeviceState.NOT_VERIFIED
             )
-            hint = error.hint.replace("DEVICE", found.device.path)
+            hint = with_disk_named(error, disk.name, found.device.path).hint
             why = error.why if state in NOT_NOW else f"disk {disk.name} cannot be used: {error.why}"
             return _refused(disk, state, why, hint)
         return AttachedDisk(disk, found.device, marker, visit_context, lock.pop_all(), health=health)

@@ -9,7 +9,7 @@ from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetResto
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import NothingToDo, Plan, Refusal
+from orchestrator.domain.plan import Command, Effect, NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.source_identity import RESTORED, SOURCE_IDENTITY
 from orchestrator.domain.source_state import SourceState
@@ -185,10 +185,12 @@ def _verify(
         raise VerificationFailed(f"nothing can be verified: {comparison.why}", hint=comparison.hint)
     verified = run_comparison(comparison, journal, writer, run_request.notes)
     if not verified.reading.sound:
+        path, host = dataset_request.to.path, dataset_request.to.host
+        aside = Command(argv=("zfs", "rename", path, f"{path}_doubtful"), effect=Effect.WRITES, host=host)
         told = f"{describe_counts(verified.reading)}: {describe_first_findings(verified.reading)}"
         hint = (
             f"it stays as it is, and nothing is destroyed; `poolferry restore plan {journal.job.name}` names the other copies; to "
-            f"begin again beside it: zfs rename {dataset_request.to.path} {dataset_request.to.path}_doubtful, then the same command"
+            f"begin again beside it: {aside}, then the same command"
             if "/" in dataset_request.to.path else
             f"it stays as it is, and nothing is destroyed; `poolferry restore plan {journal.job.name}` names the other copies"
         )  # fmt: skip

@@ -30,7 +30,7 @@ from orchestrator.planners.restore import (
     refuse_mounts,
     refuse_own_rooms,
 )
-from orchestrator.planners.retry import RetryAfter, decide_retry
+from orchestrator.planners.retry import RetryAfter, decide_retry, failure_key
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext, file_restorer
 from orchestrator.runner.locks import lock_destination, lock_job, lock_point
@@ -82,7 +82,7 @@ def _attempts(journal: RunRecorder, writer: Writer, restore_request: RestoreOpti
     once = _files_attempt if journal.tools.engine.needs_datasets else _attempt
     if needs_datasets(journal.tools, restore_request):
         once = restore_datasets
-    fruitless, seen = 0, set[str]()
+    fruitless, seen = 0, list[str]()
     while True:
         moved = journal.moved
         try:
@@ -96,12 +96,12 @@ def _attempts(journal: RunRecorder, writer: Writer, restore_request: RestoreOpti
                 fruitless=fruitless,
                 rules=journal.job.retry,
                 jitter=journal.tools.chance(),
-                seen_before=error.why in seen,
+                repeats=seen.count(failure_key(error)),
                 least=Seconds(0),
             )
             if not isinstance(again, RetryAfter):
                 raise
-            seen.add(error.why)
+            seen.append(failure_key(error))
             journal.warn(f"attempt {journal.attempt}: {error.why}; again ({again.why})")
             if journal.tools.stop.wait(again.wait):
                 raise Stopped(journal.tools.stop.reason or "the restore was asked to stop") from error

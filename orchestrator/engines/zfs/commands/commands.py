@@ -123,6 +123,17 @@ def zfs_command(*words: str, effect: Effect, where: CommandHost) -> Command:
     return Command(argv=(*(("sudo", "-n") if where.sudo else ()), "zfs", *words), effect=effect)
 
 
+def hinted_zfs_command(*words: str, side: SideSurvey) -> Command:
+    """Build one zfs command for a hint, as a person types it; on a remote host by ssh."""
+    sudo = ("sudo",) if side.sudo else ()
+    return Command(argv=(*sudo, "zfs", *words), effect=Effect.DESTROYS, host=side.root.host)
+
+
+def hinted_rename(dataset: str, to: str, kind: DatasetType, side: SideSurvey) -> Command:
+    """Build the rename of a dataset for a hint; no volume takes -u."""
+    return hinted_zfs_command("rename", *(() if kind is DatasetType.VOLUME else ("-u",)), dataset, to, side=side)
+
+
 # Surveys.
 
 

@@ -17,6 +17,7 @@ from orchestrator.domain.source_identity import (
     seen_restore_key,
 )
 from orchestrator.domain.units import show_count, show_size
+from orchestrator.engines.zfs.commands.commands import hinted_zfs_command
 from orchestrator.engines.zfs.model import ChangedEntry, Dataset, RenameAside, Rollback, SideSurvey, Snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
 from orchestrator.engines.zfs.plan.hold_names import LONGEST_NAME
@@ -133,9 +134,12 @@ def _likely(own: tuple[Snapshot, ...]) -> tuple[str, ...]:
 
 def _hint(case: PlanContext, base: CommonSnapshot, whole: str) -> str:
     sanoid = "give the target a sanoid template with autosnap = no; then, " if _likely(base.own) else ""
+    snapshot = f"{whole}{base.there.mark}"
+    over = ("-r",) if base.own else ()
+    rollback = hinted_zfs_command("rollback", *over, snapshot, side=case.world.target)
     return (
         f"{sanoid}to keep all and start from scratch beside it: {case.command} --{ASIDE}; to lose it: "
-        f'may-destroy = ["rollback"] in [zfs], or zfs rollback{" -r" if base.own else ""} {whole}{base.there.mark}'
+        f'may-destroy = ["rollback"] in [zfs], or {rollback}'
     )
 
 
@@ -150,10 +154,12 @@ def refuse_name_conflict(
     if not taken:
         return None
     whole, old = case.target_name(name), taken[0][1]
+    other = f"{whole}{old.mark}_{old.guid:x}"
+    rename = hinted_zfs_command("rename", f"{whole}{old.mark}", other, side=case.world.target)
     return Refusal(
         why=f"{whole} has another snapshot named {old.mark}",
         evidence=tuple(f"{new.mark}: guid {new.guid} here, {old.guid} there" for new, old in taken[:_SHOWN]),
-        hint=f"zfs rename {whole}{old.mark} {whole}{old.mark}_{old.guid:x}, on the target: it goes by guid, not by name",
+        hint=f"{rename}; poolferry goes by guid, not by name",
     )
 
 

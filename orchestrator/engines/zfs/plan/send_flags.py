@@ -6,6 +6,7 @@ raw stays encrypted on the target; other data is readable there, so that needs c
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
+from orchestrator.engines.zfs.commands.commands import hinted_zfs_command
 from orchestrator.engines.zfs.model import Dataset, SendFlags, ZfsSurvey
 from orchestrator.engines.zfs.plan.context import PlanContext
 
@@ -82,10 +83,11 @@ def _refuse_readable(
             guard="aside" if chain else None,
         )
     if not source.key_loaded:
+        load = hinted_zfs_command("load-key", source.encryption_root or whole, side=case.world.source)
         return Refusal(
             why=f"the key of {whole} is not loaded, so it cannot be read to be sent",
             evidence=(f'raw = "{case.options.raw}" in [zfs]',),
-            hint=f'zfs load-key {source.encryption_root or whole}; or write raw = "auto": a new copy then needs no key',
+            hint=f'{load}; or write raw = "auto": a new copy then needs no key',
         )
     return None
 
@@ -95,8 +97,9 @@ def _refuse_locked(case: PlanContext, name: str, target: Dataset) -> Refusal | N
     if not target.encrypted or target.key_loaded:
         return None
     whole = case.target_name(name)
+    load = hinted_zfs_command("load-key", target.encryption_root or whole, side=case.world.target)
     return Refusal(
         why=f"the key of {whole} is not loaded on the target, so nothing can be received there but raw streams",
         evidence=(f"its encryption root is {target.encryption_root or whole}",),
-        hint=f"zfs load-key {target.encryption_root or whole}, on the target",
+        hint=f"{load}; then run the job again",
     )

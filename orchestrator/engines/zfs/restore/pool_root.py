@@ -11,6 +11,7 @@ A timer may have taken snapshots of the new pool. Those that hold no file, as ea
 that takes the dataset, and named there: OpenZFS receives over no snapshot.
 """
 
+import shlex
 from collections.abc import Iterator
 
 from orchestrator.domain.fast_dataclass import replace
@@ -169,10 +170,12 @@ def _refuse_others(seen: DatasetRestoreSurvey) -> Refusal | None:
     ]  # fmt: skip
     if not others:
         return None
+    first = target.full(min(others))
+    rename = commands.hinted_rename(first, f"{first}_aside", target.datasets[min(others)].kind, target)
     return Refusal(
-        why=f"{target.full(min(others))} is there; a restore overwrites nothing",
+        why=f"{first} is there; a restore overwrites nothing",
         evidence=tuple(target.full(name) for name in sorted(others)[:_SHOWN]),
-        hint=f"zfs rename -u {target.full(min(others))} {target.full(min(others))}_aside, and so on; or {_elsewhere(seen)}",
+        hint=f"{rename}{', and so on' if len(others) > 1 else ''}; or {_elsewhere(seen)}",
     )
 
 
@@ -187,7 +190,9 @@ def _refuse_mounted(seen: DatasetRestoreSurvey) -> Refusal | None:
         return None
     why = f"{root} has to be unmounted for this, and {busy[0]} is mounted below it"
     return Refusal(
-        why=why, evidence=tuple(busy[:_SHOWN]), hint=f"zfs unmount {busy[0]}, and mount it again when all is back"
+        why=why,
+        evidence=tuple(busy[:_SHOWN]),
+        hint=f"zfs unmount {shlex.quote(busy[0])}; and mount it again when all is back",
     )
 
 

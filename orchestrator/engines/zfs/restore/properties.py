@@ -4,6 +4,7 @@ Nothing here is remembered: the remaining work shows on the datasets themselves,
 `finish` decides the last actions.
 """
 
+import shlex
 from collections.abc import Iterable, Iterator
 
 from orchestrator.domain.fast_dataclass import replace
@@ -177,7 +178,7 @@ def _home_key_place(seen: DatasetRestoreSurvey, dataset: str) -> str:
 def _kept_overrides(seen: DatasetRestoreSurvey, names: Iterable[str]) -> tuple[str, ...]:
     """Return a warning on the properties that are not restored, because the data is at another place."""
     kept = [
-        f"zfs inherit -S {name} {seen.world.target.full(one)}"
+        f"zfs inherit -S {name} {shlex.quote(seen.world.target.full(one))}"
         for one in names
         for name in _PUBLISHED
         if not seen.homeward and source_value(seen, one, name) is not None

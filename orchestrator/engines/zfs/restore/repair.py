@@ -7,8 +7,8 @@ one, as inconsistent for ever: it can neither be mounted nor sent any more. Trie
 import shlex
 from collections.abc import Iterator
 
-from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.point import Finding, Verdict
+from orchestrator.engines.zfs.commands.commands import hinted_rename
 from orchestrator.engines.zfs.plan.context import PlanContext
 
 _MOST = 20
@@ -42,11 +42,10 @@ def _of_copy(case: PlanContext, findings: tuple[Finding, ...]) -> Iterator[str]:
     target = case.world.target
     for dataset, name, _, guid in _damaged(case, findings):
         whole = target.full(dataset)
-        argv = ("zfs", "rename", "-u", whole, f"{whole}.damaged")
-        rename = Command(argv=argv, effect=Effect.WRITES, host=target.root.host)
+        rename = hinted_rename(whole, f"{whole}.damaged", target.datasets[dataset].kind, target)
         yield (
             f"{whole}@{name}: the source holds the same snapshot (guid {guid}): {rename} && poolferry run {case.job.name} "
-            "sends it again in full; the damaged copy stays until you destroy it"
+            "(it is sent again in full; the damaged copy stays until you destroy it)"
         )
 
 

@@ -39,7 +39,7 @@ def survey(job: Job, request: RunRequest, reader: Reader, *, whole: bool = False
     snapshots the newest are listed first, and all only when those are not enough, or for the `whole`.
     """
     root, above = job.target.location, ASIDE in request.allowed
-    brief = not whole and not request.allowed
+    brief = not whole and not request.allowed and not request.again
     look = _Surveyor(job, reader)
     (source, seen), (target, _) = side_by_side(
         lambda: look.at(job.source, target=False, above=False),

@@ -100,7 +100,7 @@ def test_a_locked_target_takes_only_raw_streams() -> None:
         refusal.why
         == f"the key of {COPY} is not loaded on the target, so nothing can be received there but raw streams"
     )
-    assert refusal.hint == "zfs load-key vault/copies, on the target"
+    assert refusal.hint == "zfs load-key vault/copies; then run the job again"
 
 
 @pytest.mark.parametrize(("before", "after"), [("auto", "no"), ("no", "yes")])

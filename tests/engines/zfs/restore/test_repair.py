@@ -5,6 +5,7 @@ from typing import Any
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import Finding, Verdict
+from orchestrator.engines.zfs.model import DatasetType
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.restore.repair import explain_repair
 from tests.engines.zfs.sides import ASKED, COPY, HOST, SOURCE, A, B, dataset, job, side, world
@@ -26,9 +27,18 @@ def test_a_damaged_copy_is_put_aside_and_sent_anew() -> None:
     (line,) = explain_repair(case(), unreadable(b"sub@renamed/file"), ())
     assert line == (
         "vault/copies/photos/sub@renamed: the source holds the same snapshot (guid 2): "
-        "zfs rename -u vault/copies/photos/sub vault/copies/photos/sub.damaged && poolferry run photos sends it again in full; "
-        "the damaged copy stays until you destroy it"
+        "zfs rename -u vault/copies/photos/sub vault/copies/photos/sub.damaged && poolferry run photos (it is sent again in full; "
+        "the damaged copy stays until you destroy it)"
     )
+
+
+def test_the_rename_of_a_volume_and_of_an_odd_name_works_as_it_is_printed() -> None:
+    (line,) = explain_repair(case(kind=DatasetType.VOLUME), unreadable(b"sub@renamed"), ())
+    assert ": zfs rename vault/copies/photos/sub vault/copies/photos/sub.damaged && " in line, (
+        "-u is for filesystems alone"
+    )
+    (line,) = explain_repair(case(copy=Location(path="vault/a b")), unreadable(b"@b/file"), ())
+    assert ": zfs rename -u 'vault/a b' 'vault/a b.damaged' && " in line
 
 
 def test_wherever_it_lies() -> None:

@@ -1,0 +1,36 @@
+"""The hint for a pool that a lost machine did not let go, typed as it is printed."""
+
+import re
+
+import pytest
+
+from tests.lab.usb_disks import datasets
+from tests.lab.virtual import VirtualMachine
+
+pytestmark = [pytest.mark.long, pytest.mark.virtual, pytest.mark.timeout(900)]
+OTHER = "echo 305419896 >/sys/module/spl/parameters/spl_hostid"
+
+
+def test_a_pool_that_another_machine_did_not_let_go_is_taken_over_by_its_hint(master: VirtualMachine) -> None:
+    drawer = datasets(master)
+    drawer.has_one_copy("--content", "zfs")
+    drawer.replug(drawer.red)
+    # As that machine: another number, the pool in use, and then no power.
+    master.sh(
+        f"set -e; {OTHER}; zpool import -N -o cachefile=none poolferry-red; zpool sync; sync -f /etc/poolferry; sync -f /var/lib/poolferry"
+    )
+    master.power_cut()
+    master.boot_again()
+    refused = drawer.scan(code=3)["red"]
+    assert (refused["ending"], "was not let go by the machine that used it last" in refused["why"]) == (
+        "refused",
+        True,
+    ), refused
+    by_hand, again = re.findall(
+        r"no more: (zpool import .*? && zpool export \S+); then poolferry (disks readopt red)$", refused["hint"]
+    )[0]
+    failed = master.poolferry(*again.split())
+    assert (failed.code, by_hand in failed.complaint) == (1, True), "not before; and the hint is whole there, too"
+    master.sh(by_hand)
+    assert master.poolferry(*again.split()).code == 0
+    assert drawer.scan()["red"]["ending"] == "done"

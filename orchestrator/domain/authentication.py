@@ -100,7 +100,8 @@ def judge_manifest(
         return ManifestJudgement(shown=Authenticity.AUTHENTIC)
     if expected not in (None, tag.key):
         return _forged(
-            f"{named} was changed by somebody who does not have this host's key: its tag is of the key {tag.key}"
+            f"{named} was changed by somebody who does not have this host's key, or made by another machine that copies to the same "
+            f"place: its tag is of the key {tag.key}"
         )
     says = (
         f"{named} cannot be authenticated: its key {tag.key} is not on this machine; it is compared with all the same"

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.whole.house import House, Ran, facts, mounted
+from tests.whole.house import House, Ran, facts, hinted_commands, mounted
 
 
 def files(house: House, folder: str, count: int) -> None:
@@ -168,6 +168,22 @@ def test_two_guards_at_once_need_both_words(house: House) -> None:
     assert "--allow max-changed" in ran["hint"]
     assert house.run("photos", "--allow", "max-deleted").code == 3
     assert house.run("photos", "--allow", "max-deleted", "--allow", "max-changed").outcome == "done"
+
+
+def test_a_target_that_lost_its_mark_goes_on_from_its_points(house: House) -> None:
+    files(house, "a", 3)
+    house.run(house.job())
+    point = house.point()
+    before = (point / "a/0").stat().st_ino
+    shutil.rmtree(house.target / ".poolferry")
+    ran = house.run()
+    assert (ran.outcome, ran["evidence"]) == ("refused", house.points()), ran
+    assert "has lost .poolferry/target.json" in ran["why"], ran
+    (command,) = [words for words in hinted_commands(ran["hint"].replace(" (", "; (")) if words[1] == "run"]
+    assert house.call(*command[1:]).outcome in ("done", "nothing-to-do"), "the hint as it stands"
+    assert house.points()[0] == point.name
+    assert house.run().outcome == "nothing-to-do"
+    assert (house.point() / "a/0").stat().st_ino == before, "it goes on from the newest point"
 
 
 def test_a_target_that_forgot_its_copies(house: House) -> None:

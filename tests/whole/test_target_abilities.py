@@ -117,6 +117,13 @@ def test_a_filesystem_of_whole_seconds_and_near_times(house: House, tmp_path: Pa
         assert house.run().outcome == "nothing-to-do"
         house.write("other", "content")
         assert house.run().outcome == "done"
+        subprocess.run(["mount", "-o", "remount,ro", str(mounted)], check=True)
+        checked = house.call("check", "--system")
+        texts = [each["text"] for each in checked.value["jobs"][0]["advice"] if each["hinders"]]
+        assert len(texts) == 1, checked
+        assert texts[0].startswith("nothing can be written: it is mounted read-only; "), texts
+        (look,) = re.findall(r"`(findmnt .*?)`", texts[0])
+        assert " ro," in subprocess.run(["sh", "-c", look], check=True, capture_output=True, text=True).stdout
 
 
 def test_a_file_with_more_names_than_the_target_allows(house: House, tmp_path: Path) -> None:

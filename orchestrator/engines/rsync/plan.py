@@ -471,7 +471,17 @@ def _refuse_unmarked(job: Job, world: RsyncSurvey, request: RunRequest) -> Refus
     target, place = world.target, job.target.location
     if target.owner is not None:
         return None
-    if request.remembered.get("target-used") == str(place) and "target-new" not in request.allowed:
+    used = request.remembered.get("target-used") == str(place)
+    if used and target.points and "target-in-use" not in request.allowed:
+        return Refusal(
+            why=f"the target {place} has lost {MARKER}, which says whose copies it holds, and still holds "
+            f"{show_count(len(target.points), 'point')} of earlier runs",
+            evidence=tuple(each.name for each in target.points[-5:]),
+            hint=f"bring it back; or, if they are copies of {job.name}: poolferry run {job.name} --allow target-in-use (it writes that "
+            "file again, and goes on from the newest point)",
+            guard="target-in-use",
+        )
+    if used and not target.points and "target-new" not in request.allowed:
         return Refusal(
             why=f"the target {place} held copies of this job and now shows no sign of them: is its disk mounted?",
             evidence=(f"no {MARKER} there",),

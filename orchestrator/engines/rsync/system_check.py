@@ -1,6 +1,7 @@
 """The checks of `check --system` for an rsync job: programs, versions with known bugs, source, target, free space."""
 
 import re
+import shlex
 from collections.abc import Callable
 from functools import partial
 
@@ -59,10 +60,12 @@ def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
             found += _tools("programs here" if host is None else f"programs on {host}", run, host)
     _try(found, f"source {job.source}", lambda: _source(job, run))
     _try(found, f"target {job.target.location}", lambda: _target(job, run))
-    consent = explain_consent(options_of(job))
+    target, consent = found[-1], explain_consent(options_of(job))
+    if target.good:
+        found += _writable(job, run)
     if consent:
         found.append(SystemCheckResult(good=False, subject="[rsync]", text=consent, hinders=False))
-    elif found[-1].good and found[-1].text.startswith(_NEW):
+    elif target.good and target.text.startswith(_NEW):
         found += _filesystem(job, run)
     return tuple(found)
 
@@ -168,6 +171,20 @@ def _target(job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
         text=f"holds {show_count(len(seen.points), 'point')}, {show_size(seen.free_bytes)} free"
         + ("" if seen.mounted else ", not a filesystem of its own"),
     )
+
+
+def _writable(job: Job, run: Callable[[Command], bytes]) -> tuple[SystemCheckResult, ...]:
+    """Return a line for a target where nothing can be written: its filesystem is mounted read-only, or it is another user's."""
+    root = job.target.location
+    try:
+        user, _, *only_read = run(script_commands.survey_filesystem_command(root)).decode("utf-8", "replace").split()
+    except (OrchestratorError, ValueError):
+        return ()
+    if not only_read:
+        return ()
+    why = "it is mounted read-only" if user == "0" else f"user {user} may not write there, or it is mounted read-only"
+    text = f"nothing can be written: {why}; `findmnt -T {shlex.quote(root.path)}` shows how it is mounted"
+    return (SystemCheckResult(good=False, subject=f"target {root}", text=text),)
 
 
 def _filesystem(job: Job, run: Callable[[Command], bytes]) -> tuple[SystemCheckResult, ...]:

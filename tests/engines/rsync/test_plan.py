@@ -65,6 +65,10 @@ ABSENT = replace(EMPTY, exists=False)
 LOST = replace(ASKED, remembered={"target-used": str(ROOT)})
 TIED = Refusal(why="hard links tie this tree together", evidence=("1 GiB tied",), hint="write parallel = 1")
 
+LOST_MARK = (
+    "bring it back; or, if they are copies of photos: poolferry run photos --allow target-in-use (it writes that file again, and goes on "
+    "from the newest point)"
+)
 REFUSALS: list[tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], str]] = [
     ("no source", job(), world(source=replace(SOURCE, exists=False, directory=False)), ASKED,
      "the source /srv/photos is not there", (), "mount it, or correct `source` in the job file"),
@@ -83,6 +87,10 @@ REFUSALS: list[tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], st
      "the target /backup/photos held copies of this job and now shows no sign of them: is its disk mounted?",
      ("no .poolferry/target.json there",),
      "mount it; or, if it is meant to start from scratch: poolferry run photos --allow target-new"),
+    ("a lost marker", job(), world(replace(EMPTY, points=(point(),)), FIRST), LOST,
+     "the target /backup/photos has lost .poolferry/target.json, which says whose copies it holds, and still holds 1 point of earlier runs",
+     (point().name,),
+     LOST_MARK),
     ("in use", job(), world(replace(EMPTY, points=(point(),), foreign=("x\n",))), ASKED,
      "the target /backup/photos holds something that is not this job's", ("x\\n",),
      "name an empty folder; or, if it may be used: poolferry run photos --allow target-in-use"),

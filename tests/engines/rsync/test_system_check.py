@@ -72,6 +72,17 @@ def test_a_key_that_goes_through_a_gate() -> None:
     assert other["rsync on root@backup"].text.startswith("our key goes through rrsync there")
 
 
+def test_a_target_where_nothing_can_be_written() -> None:
+    for user, why in (
+        ("0", "it is mounted read-only"),
+        ("1234", "user 1234 may not write there, or it is mounted read-only"),
+    ):
+        told = found(filesystem=scripted_result(f"{user}\next4\nro\n".encode()))[f"target {ROOT}"]
+        assert (told.good, told.hinders) == (False, True)
+        assert told.text.startswith(f"nothing can be written: {why}; `findmnt -T "), told
+    assert found(filesystem=scripted_result(exits=(1,)))[f"target {ROOT}"].good, "the first run says it"
+
+
 def test_a_program_that_is_none_or_cannot_be_asked() -> None:
     assert not found(here=scripted_result(b"openrsync"))["rsync here"].good
     gone = found(there=scripted_result(exits=(255,), words="ssh: connect to host backup port 22: Connection refused"))

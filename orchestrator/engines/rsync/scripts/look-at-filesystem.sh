@@ -1,7 +1,9 @@
 #!/bin/sh
 # shellcheck shell=dash
-# Prints the user that this runs as, and the type of the filesystem on which a folder lies or will lie. Argument: the folder.
+# Prints the user that this runs as, the type of the filesystem on which a folder lies or will lie, and "ro" where nothing
+# can be written there. Argument: the folder.
 place=$1
 while [ ! -d "$place/" ] && [ -n "$place" ]; do place=${place%/*}; done
 id -u
 findmnt -n -o FSTYPE -T "${place:-/}" 2> /dev/null || stat -f -c %T "${place:-/}"
+[ -w "${place:-/}" ] || echo ro

@@ -94,7 +94,7 @@ check: packages-test setup .venv/debian/stamp  ## format, lint, types, shell, th
 	@$(BIN)/python -m pytest -q -n $(CORES) -m '$(FAST)' $(ARGS)
 
 # What decides must be seen deciding each way: the words, the planners, every engine's plan, and what reads programs' answers.
-DECIDES := orchestrator/domain/*,orchestrator/gate/*,orchestrator/planners/*,orchestrator/engines/*/plan.py,orchestrator/engines/*/plan/*,orchestrator/engines/*/parse.py,orchestrator/engines/zfs/survey/parse.py
+DECIDES := orchestrator/domain/*,orchestrator/gate/*,orchestrator/planners/*,orchestrator/engines/*/plan.py,orchestrator/engines/*/refusals.py,orchestrator/engines/*/plan/*,orchestrator/engines/*/parse.py,orchestrator/engines/zfs/survey/parse.py
 coverage: packages-test setup .venv/debian/stamp  ## which lines and branches the fast tests reach; fails where what decides is not wholly reached
 	@$(BIN)/python -m coverage erase
 	@$(BIN)/python -m coverage run -m pytest -q -m '$(FAST)' tests/domain tests/planners tests/gate tests/engines tests/config tests/history tests/process tests/views

@@ -23,7 +23,6 @@ from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.abilities import required_abilities
 from orchestrator.engines.rsync.model import (
     MANIFEST,
-    MARKER,
     MIRROR,
     OURS,
     PARTIAL,
@@ -36,6 +35,7 @@ from orchestrator.engines.rsync.model import (
     RsyncSurvey,
 )
 from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.refusals import refuse
 
 if TYPE_CHECKING:
     from orchestrator.engines.rsync.parallel import ParallelCopy
@@ -409,94 +409,6 @@ def plan(job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
     if _equal(job, world):
         return _nothing(job, world)
     return _plan_point(job, world, request) if options_of(job).points else _plan_mirror(job, world, request)
-
-
-def refuse(job: Job, world: RsyncSurvey, request: RunRequest) -> Refusal | None:
-    """Return a refusal when the state of source or target forbids every copy."""
-    return (
-        _refuse_digest(job, world) or _refuse_source(job, world) or _refuse_target(job, world)
-        or _refuse_unmarked(job, world, request)
-    )  # fmt: skip
-
-
-def _refuse_digest(job: Job, world: RsyncSurvey) -> Refusal | None:
-    """Refuse a digest that the target's host cannot make: points on a host are read there."""
-    digest, host = job.verify.digest, job.target.location.host
-    if (
-        host is None
-        or digest == "sha256"
-        or (digest == "xxh128" and commands.both_support_xxh128(world.here, world.there))
-    ):
-        return None
-    why = f"{digest} cannot be made on {host}, so its points could never be verified"
-    others = '"xxh128" or "sha256"' if digest == "blake3" else '"sha256"'
-    return Refusal(why=why, evidence=(), hint=f"write digest = {others} in [verify]")
-
-
-def _refuse_source(job: Job, world: RsyncSurvey) -> Refusal | None:
-    if isinstance(world.parallel_copies, Refusal):
-        return world.parallel_copies
-    if world.source.directory:
-        return None
-    if world.source.exists:
-        hint = "name the folder that holds it; [rsync] excludes leaves the rest out"
-        return Refusal(why=f"the source {job.source} is not a folder", evidence=(), hint=hint)
-    hint = "mount it, or correct `source` in the job file"
-    return Refusal(why=f"the source {job.source} is not there", evidence=(), hint=hint)
-
-
-def _refuse_target(job: Job, world: RsyncSurvey) -> Refusal | None:
-    target, place = world.target, job.target
-    if not target.exists and (target.foreign or not target.parent):
-        what = "is a file" if target.foreign else "is not there, and neither is the folder above it"
-        hint = f"mount it, make the folder, or correct [place.{place.name}]"
-        return Refusal(why=f"the target {place.location} {what}", evidence=(), hint=hint)
-    if target.swapped:
-        return Refusal(
-            why=f"the target {place.location} holds something else where poolferry's own folders should be",
-            evidence=tuple(map(show_name, target.swapped)),
-            hint="find out who put it there; it is neither followed nor removed",
-        )
-    if target.owner is not None and target.owner != job.name:
-        return Refusal(
-            why=f"the target {place.location} belongs to the job {show_name(target.owner)}",
-            evidence=(f"{MARKER} says so",),
-            hint="give each job a place of its own in targets.toml",
-        )
-    return None
-
-
-def _refuse_unmarked(job: Job, world: RsyncSurvey, request: RunRequest) -> Refusal | None:
-    """Refuse a target without our marker when it is not mounted or holds other data."""
-    target, place = world.target, job.target.location
-    if target.owner is not None:
-        return None
-    used = request.remembered.get("target-used") == str(place)
-    if used and target.points and "target-in-use" not in request.allowed:
-        return Refusal(
-            why=f"the target {place} has lost {MARKER}, which says whose copies it holds, and still holds "
-            f"{show_count(len(target.points), 'point')} of earlier runs",
-            evidence=tuple(each.name for each in target.points[-5:]),
-            hint=f"bring it back; or, if they are copies of {job.name}: poolferry run {job.name} --allow target-in-use (it writes that "
-            "file again, and goes on from the newest point)",
-            guard="target-in-use",
-        )
-    if used and not target.points and "target-new" not in request.allowed:
-        return Refusal(
-            why=f"the target {place} held copies of this job and now shows no sign of them: is its disk mounted?",
-            evidence=(f"no {MARKER} there",),
-            hint=f"mount it; or, if it is meant to start from scratch: poolferry run {job.name} --allow target-new",
-            guard="target-new",
-        )
-    overwrites = target.foreign and not options_of(job).points
-    if (target.points or overwrites) and "target-in-use" not in request.allowed:
-        return Refusal(
-            why=f"the target {place} holds something that is not this job's",
-            evidence=tuple(map(show_name, target.foreign[:10])),
-            hint=f"name an empty folder; or, if it may be used: poolferry run {job.name} --allow target-in-use",
-            guard="target-in-use",
-        )
-    return None
 
 
 def _equal(job: Job, world: RsyncSurvey) -> bool:

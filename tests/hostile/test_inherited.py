@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.conftest import STRANGER
-from tests.whole.house import House
+from tests.whole.house import House, wait_until
 
 pytestmark = pytest.mark.root
 PROGRAMS = (
@@ -87,3 +87,21 @@ def test_a_run_with_closed_streams_is_a_run(house: House, hers: Path, closed: st
     assert (house.point() / "a/b").read_text() == "x"
     assert house.call("history", "photos").code == 0
     assert house.run().outcome == "nothing-to-do"
+
+
+def test_programs_are_heard_where_their_ends_were_ignored(house: House, hers: Path) -> None:
+    done = subprocess.run(
+        ["env", "--ignore-signal=CHLD", *house.argv("run", "photos")], env=house.environment, capture_output=True, text=True, timeout=60
+    )  # fmt: skip
+    assert done.returncode == 0, done
+
+
+def test_a_run_whose_signals_were_blocked_can_be_stopped(house: House, hers: Path) -> None:
+    house.write("large", os.urandom(8 << 20))
+    house.job(pipe={"rate_limit": "1M"})
+    argv = ["env", "--block-signal=TERM", *house.argv("run", "photos")]
+    with subprocess.Popen(argv, env=house.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: any("large" in path.name for path in house.target.rglob("*")))
+        process.terminate()
+        assert process.wait(5) != 0
+    assert house.call("history", "photos").value["runs"][0]["outcome"] == "interrupted"

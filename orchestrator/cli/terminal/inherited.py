@@ -1,10 +1,11 @@
-"""The descriptors, umask and environment that the program inherits from who starts it, made safe before anything else.
+"""The descriptors, signals, umask and environment that the program inherits from who starts it, made safe before anything else.
 
 Why: root may be started by `su` or `sudo -E` with the variables of a user, and those decide which programs run: PATH by itself, HOME
 by files such as .popt, in which rsync finds options of its own.
 """
 
 import os
+import signal
 import stat
 import sys
 
@@ -12,8 +13,10 @@ _TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 
 
 def make_safe() -> None:
-    """Open what is closed of the standard streams, let nobody write what we make, and drop what leads to files of others."""
+    """Open what is closed of the standard streams, hear signals, let nobody write what we make, and drop what leads to files of others."""
     _open_streams()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would hide how programs end
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # blocked, no signal would stop a run
     os.umask(os.umask(0o077) | 0o022)
     folders = [each for each in os.environ.get("PATH", "").split(":") if each.startswith("/")]
     if os.geteuid() == 0:

@@ -21,7 +21,7 @@ TEST_PACKAGES := $(TEST_SERVERS) openssl e2fsprogs iproute2 shellcheck groff-bas
 LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs openssh-client xz-utils zstd
 
 # $(call scripts,INTERPRETER): the executables that are no modules and run under it, by their first line.
-scripts = $(shell find hooks .ci orchestrator tests/lab/guest -type f ! -name '*.py' ! -name '*.md' -exec grep -lEm1 '^\#!.*[/ ]$(1)( |$$)' {} + 2>/dev/null)
+scripts = $(shell find hooks .ci orchestrator systemd tests/lab/guest -type f ! -name '*.py' ! -name '*.md' -exec grep -lEm1 '^\#!.*[/ ]$(1)( |$$)' {} + 2>/dev/null)
 
 # $(call installed,PACKAGES): installs with apt what dpkg does not know, or says what a person must install.
 # A freshly installed server (ssh, mail, Prometheus, UPS) is neither started nor enabled: the tests run their own on loopback.
@@ -54,7 +54,7 @@ define installed
 endef
 
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-zfs lab check coverage format bench bench-zfs lock clean setup packages packages-test packages-lab
+.PHONY: help demo test test-long test-zfs lab check coverage format bench bench-zfs deb lock clean setup packages packages-test packages-lab
 
 help:  ## this list
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/make \1|\2/p' Makefile | while IFS='|' read -r target does; do \
@@ -109,6 +109,9 @@ bench: setup  ## measures; judges nothing
 
 bench-zfs: packages-lab setup  ## the same for datasets, in the virtual machines, next to syncoid, zfs-autobackup and bzfs
 	@$(BIN)/python -m tests.bench.zfs $(ARGS)
+
+deb: setup  ## builds dist/poolferry_VERSION_ARCH.deb for Debian 12 and 13; the same commit makes the same bytes
+	@$(BIN)/python systemd/debian/build_package.py dist
 
 lock:  ## renews requirements.lock (UPGRADE=1: newest versions)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv

@@ -30,7 +30,7 @@ if python3 -c 'import orchestrator' 2>/dev/null; then exit 1; fi
 test -x /usr/lib/poolferry/site-packages/orchestrator/hooks_shipped/mail
 mkdir /srv/files && echo words > /srv/files/a
 poolferry init --source /srv/files --target /srv/copies
-printf '[verify]\\ndigest = "blake3"\\n' >> /etc/poolferry/jobs/home.toml
+sed -i 's/^.verify].*/&\\ndigest = "blake3"/' /etc/poolferry/jobs/home.toml
 poolferry run home
 poolferry verify home
 poolferry ls home | grep -q ' a$'
@@ -42,7 +42,6 @@ test ! -e /usr/lib/poolferry
 test ! -e /usr/bin/poolferry
 dpkg --purge poolferry
 test "$before" = "$(find /etc/poolferry /var/lib/poolferry /srv -type f -exec sha256sum {} + | sort)"
-echo the story ended well
 """
 
 
@@ -77,7 +76,6 @@ def test_it_is_installed_used_and_removed(tmp_path: Path, suite: str) -> None:
         capture_output=True, text=True, errors="replace",
     )  # fmt: skip
     assert told.returncode == 0, told.stdout[-3000:] + told.stderr[-3000:]
-    assert "the story ended well" in told.stdout
 
 
 @pytest.mark.long

@@ -34,7 +34,7 @@ def gate_mistakes(directory: str) -> Iterator[ConfigMistake]:
     """Yield the mistakes of all gates."""
     try:
         names = sorted(os.listdir(os.path.join(directory, FOLDER)))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the configuration itself may be no folder: others say so
         return
     for name in names:
         try:

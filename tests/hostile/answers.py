@@ -423,7 +423,14 @@ FACTS = (
 )
 OUR_JOB = 'engine = "rsync"\nsource = "/srv/photos"\ntarget = "offsite"\n'
 OUR_DISK = '[set.offsite]\n[disk.red]\nset = "offsite"\nidentity = "0f0e0d0c-1111-2222-3333-444455556666"\n'
-IDENTITIES = (b"3e6be9de-8139-11d1-9106-a43f08d823a6", b"12AB-34CD", b"2026-11-25-14-30-00-00", b"9043141241953312256")
+# The last one is what blkid makes of a disk whose ISO 9660 has other things than its date where that stands.
+IDENTITIES = (
+    b"3e6be9de-8139-11d1-9106-a43f08d823a6",
+    b"12AB-34CD",
+    b"2026-11-25-14-30-00-00",
+    b"9043141241953312256",
+    b"2_%i-/$-(i-d)-@_-;--`x",
+)
 ZFS_FAILURE = (
     b"a stranger connected from 10.0.0.7:39000 in place of the sender\nrejected connection from 10.0.0.8:1\nno sender has connected\n"
     b"someone else listens on 10.0.0.1:50000 in place of our receiver; nothing was sent\n"

@@ -198,7 +198,7 @@ def test_no_answer_is_too_strange_for_a_hook(
     target = str(tmp_path).encode() + b"/"
 
     def answer(said: bytes) -> None:
-        source = said[:90_000].replace(b"\0", b"")  # no variable may be longer than 128 KiB
+        source = said[:4096].replace(b"\0", b"")  # no path is longer
         ended = call(hook, said, *words, SOURCE=source, TARGET=target + source if hook == "points-view" else source)
         assert ended.returncode in (0, 1, 75), ended
         assert not re.search(rb"syntax|not found|bad |unexpected", ended.stderr), ended.stderr[-500:]

@@ -3,7 +3,8 @@
 import json
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import date
 from pathlib import Path
 
@@ -57,7 +58,11 @@ def _runs(history: History, job: str, place: str) -> None:
     failed = begin(history, job, now=later(hours=1))
     history.ended(failed, report(failed, job, Outcome.FAILED, points=(POINT,), warnings=("w",)), later(hours=1))
     history.drills.keep(run, job, _drill(place), NOON)
-    begin(history, job, now=later(hours=2))
+    going_on = begin(history, job, now=later(hours=2))
+    history.attempt_begun(going_on, 1, later(hours=2))
+    history.step_begun(
+        going_on, 1, 0, action="copy", why="new", worker="", commands=("rsync a b",), expected=3, now=later(hours=2)
+    )
 
 
 def _drill(place: str) -> DrillResult:
@@ -113,9 +118,16 @@ def _disks(history: History) -> None:
     disks.snooze("u", until=later(days=3), note="holiday", now=NOON)
 
 
-def loosened(path: Path) -> sqlite3.Connection:
-    """Return the history in memory, without constraints: a damaged file obeys none."""
-    source, made = sqlite3.connect(path), sqlite3.connect(":memory:", isolation_level=None)
+@contextmanager
+def loosened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Yield the history in memory, without constraints: a damaged file obeys none."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+        with closing(sqlite3.connect(path)) as source:
+            _copy_loosely(source, made)
+        yield made
+
+
+def _copy_loosely(source: sqlite3.Connection, made: sqlite3.Connection) -> None:
     found = "SELECT name, sql FROM sqlite_schema WHERE type = ? AND name NOT LIKE 'sqlite_%'"
     for name, text in source.execute(found, ("table",)).fetchall():
         # BLOB: a column that takes all values as they are.
@@ -125,8 +137,6 @@ def loosened(path: Path) -> sqlite3.Connection:
             made.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
     for _, text in source.execute(found, ("index",)).fetchall():
         made.execute(text)
-    source.close()
-    return made
 
 
 def readers(reader: HistoryReader, job: str = JOB) -> dict[str, Callable[[], object]]:
@@ -134,6 +144,7 @@ def readers(reader: HistoryReader, job: str = JOB) -> dict[str, Callable[[], obj
     due, disks, notices = reader.due_runs, reader.disks, reader.notifications
     return {
         "runs": lambda: reader.runs(None, 9), "runs of a job": lambda: reader.runs(job, 9), "run": lambda: reader.run(1),
+        "open_step": lambda: reader.open_step(3),
         "totals": reader.totals, "points": lambda: reader.points(None), "points of a job": lambda: reader.points(job),
         "point_counts": lambda: reader.point_counts(job), "findings": lambda: reader.findings(1), "memory": lambda: reader.memory(job),
         "fact": lambda: reader.fact(job, "guard", json.loads), "facts_below": lambda: reader.facts_below(job, "gu", json.loads),

@@ -72,35 +72,36 @@ def columns(connection: sqlite3.Connection) -> list[tuple[str, str, bool]]:
 def test_any_value_in_any_column(tmp_path: Path) -> None:
     path = tmp_path / "history.sqlite"
     populate(path)
-    connection = loosened(path)
-    whole, refused = connection.serialize(), set[tuple[str, str]]()
-    reading = readers(HistoryReader(Database(connection, str(path))))
-    tables = {name: tables_read(connection, read) for name, read in reading.items()}
-    for table, column, number in columns(connection):
-        concerned = {name: read for name, read in reading.items() if table in tables[name]}
-        for value in NUMBERS if number else TEXTS:
-            connection.deserialize(whole)
-            try:
-                connection.execute(f"UPDATE {table} SET {column} = ?", (value,))  # noqa: S608 - the schema's own names
-            except sqlite3.IntegrityError:  # two rows, and one key; or the number of a row
-                continue
-            began = time.process_time()
-            for name, read in concerned.items():
-                error = failure(read)
-                if error is not None:
-                    refused.add((table, column))
-                    assert isinstance(error, HistoryError), (table, column, value, name)
-                    assert str(path) in error.why, (table, column, value, name)
-                    assert f"mv {path}" in error.hint, (table, column, value, name)
-            assert time.process_time() - began < SOON, (table, column, value)
-    assert {("disks", "standing"), ("runs", "outcome"), ("problems", "paths"), ("told", "earlier")} <= refused
+    with loosened(path) as connection:
+        whole, refused = connection.serialize(), set[tuple[str, str]]()
+        reading = readers(HistoryReader(Database(connection, str(path))))
+        tables = {name: tables_read(connection, read) for name, read in reading.items()}
+        for table, column, number in columns(connection):
+            concerned = {name: read for name, read in reading.items() if table in tables[name]}
+            for value in NUMBERS if number else TEXTS:
+                connection.deserialize(whole)
+                try:
+                    connection.execute(f"UPDATE {table} SET {column} = ?", (value,))  # noqa: S608 - the schema's own names
+                except sqlite3.IntegrityError:  # two rows, and one key; or the number of a row
+                    continue
+                began = time.process_time()
+                for name, read in concerned.items():
+                    error = failure(read)
+                    if error is not None:
+                        refused.add((table, column))
+                        assert isinstance(error, HistoryError), (table, column, value, name)
+                        assert str(path) in error.why, (table, column, value, name)
+                        assert f"mv {path}" in error.hint, (table, column, value, name)
+                assert time.process_time() - began < SOON, (table, column, value)
+        assert {("disks", "standing"), ("runs", "outcome"), ("problems", "paths"), ("told", "earlier")} <= refused
 
 
 @pytest.mark.parametrize("reader", [HistoryReader, DueRunHistory, DiskHistory], ids=lambda each: each.__name__)
 def test_no_reader_is_left_out(reader: type, tmp_path: Path) -> None:
     path = tmp_path / "history.sqlite"
     populate(path)
-    named = " ".join(readers(HistoryReader(Database(loosened(path), str(path)))))
+    with loosened(path) as connection:
+        named = " ".join(readers(HistoryReader(Database(connection, str(path)))))
     for name, member in vars(reader).items():
         if callable(member) and not name.startswith("_") and name not in ("close", "glance"):
             assert name in named

@@ -66,7 +66,8 @@ def test_a_real_rsync_keeps_what_it_has(tmp_path: Path) -> None:
     assert (result.stopped, result.exits) == (StopReason.STOPPED, (20,))
     half = (target / ".half" / "big").read_bytes()
     assert len(half) > 1 << 20
-    assert source.read_bytes().startswith(half)
+    # Its last buffer may be there twice, when the signal came between a write and the note of it: what resumes compares bytes.
+    assert source.read_bytes().startswith(half[: -(256 << 10)])
 
 
 def test_the_stop_wakes_a_sleeping_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

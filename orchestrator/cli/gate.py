@@ -11,6 +11,7 @@ from orchestrator.cli.terminal.screen import Terminal
     cls=CliCommand,
     examples=(
         ('setup gate laptop --reads /srv/photos --key "$(cat laptop.pub)"', "make a gate, and let a key through it"),
+        ("gate laptop", "what sshd calls; by hand it only says what the gate would refuse"),
     ),
     section="set-up",
     short_help="Answer one request of a key (sshd calls this).",

@@ -149,8 +149,8 @@ def _opened(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
         version = _require_ours(connection, path, writes=writes)
         if writes:
             _set_up(connection)
-            for number in range(version, len(_migrations())):
-                _migrate(connection, number)
+            if version < len(_migrations()):
+                _migrate(connection)
     except BaseException as error:
         if connection:
             connection.close()
@@ -206,15 +206,15 @@ def _state(connection: sqlite3.Connection) -> tuple[int, int, int]:
     return int(row[0]), int(row[1]), int(row[2])
 
 
-def _migrate(connection: sqlite3.Connection, number: int) -> None:
-    """Migrate from version `number` to the next in one transaction; do nothing if another process was faster."""
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Migrate to the newest version in one transaction, so that no reader sees a version between; do nothing if another was faster."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _state(connection)[1] == number:
+        for number in range(_state(connection)[1], len(_migrations())):
             for statement in _statements(_migrations()[number]):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {MARK}")
             connection.execute(f"PRAGMA user_version = {number + 1}")
+        connection.execute(f"PRAGMA application_id = {MARK}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,7 @@ def test_a_step_that_another_process_took_first_is_not_taken_again(path: str) ->
         finish(history, Outcome.DONE)
     late = sqlite3.connect(path, isolation_level=None)
     try:
-        database._migrate(late, 0)
+        database._migrate(late)
         assert late.execute("SELECT count(*) FROM runs").fetchone() == (1,)
     finally:
         late.close()
@@ -269,3 +270,17 @@ def read_as_nobody(path: str) -> str:
     done = subprocess.run([sys.executable, "-c", READ_AS_NOBODY, path], cwd=ROOT, capture_output=True, text=True)
     assert done.stderr == ""
     return done.stdout.strip()
+
+
+def test_a_reader_sees_no_version_between(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The status that somebody asks for while the first run begins."""
+    seen, statements = [], database._statements
+
+    def looked_at(script: str) -> list[str]:
+        with closing(sqlite3.connect(path, timeout=30)) as reader:
+            seen.append(reader.execute("PRAGMA user_version").fetchone()[0])
+        return statements(script)
+
+    monkeypatch.setattr(database, "_statements", looked_at)
+    open_history(path).close()
+    assert seen == [0] * len(database._migrations())

@@ -160,7 +160,7 @@ def test_debians_own_mail_system_carries_it_to_a_server(
 def test_a_machine_without_sendmail_is_told_the_cure(
     tmp_path: Path, patient: SenderContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.process.pipeline._PATH", ())
+    monkeypatch.setattr("orchestrator.process.pipeline.SYSTEM_PATH", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(DeliveryFailed, match="this machine has no sendmail: install a mail system, or set smtp"):
         send_message(MailChannel(to=("root",)), message(), patient)

@@ -98,12 +98,12 @@ def brief_line(pipeline: Pipeline) -> str:
     return cut_line(line)
 
 
-_SCRIPT = re.compile(r"sh -c (?:\$'(?:[^'\\]|\\.)*'|'[^']*') (?=[\w-]+\.sh\b)")
+_SCRIPT = r"sh -c (?:\$'(?:[^'\\]|\\.)*'|'[^']*') (?=[\w-]+\.sh\b)"
 
 
 def brief_text(line: str) -> str:
     """Return a line that `pipeline_line` made as `brief_line` shows a pipeline, as far as its text shows the scripts."""
-    return cut_line(_SCRIPT.sub("", line))
+    return cut_line(re.sub(_SCRIPT, "", line))
 
 
 def cut_line(line: str) -> str:

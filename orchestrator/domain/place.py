@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet
 
 FOUND = "found"  # the name of a place that a job was made from, where no configuration is left
-_USER = re.compile(r"[\w.@+%=\\][\w.@+%=\\-]*\$?")  # no sign that a shell or a terminal obeys
+_USER = r"[\w.@+%=\\][\w.@+%=\\-]*\$?"  # no sign that a shell or a terminal obeys
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]")
 
 
@@ -87,7 +87,7 @@ def url_of_ssh_place(text: str) -> str | None:
 def _host(netloc: str) -> Host:
     user, _, address = netloc.rpartition("@")
     match = re.fullmatch(rf"({_HOST.pattern})(?::(\d+))?", address)
-    if not match or (user and not _USER.fullmatch(user)):
+    if not match or (user and not re.fullmatch(_USER, user)):
         raise ValueError('a host as in "ssh://user@host[:port]/path" (keys, never passwords)')
     port = int(match[2]) if match[2] else None
     if port is not None and not 0 < port < 65536:

@@ -4,6 +4,7 @@ Why: root may be started by `su` or `sudo -E` with the variables of a user, and 
 by files such as .popt, in which rsync finds options of its own.
 """
 
+import functools
 import os
 import signal
 import stat
@@ -63,6 +64,7 @@ def _ways(path: str) -> list[str]:
     return ["/".join(parts[:end]) or "/" for end in range(1, len(parts) + 1)]
 
 
+@functools.cache
 def _is_held(path: str) -> bool:
     about = os.lstat(path)
     open_to_all = about.st_mode & stat.S_IWOTH and not about.st_mode & stat.S_ISVTX and not stat.S_ISLNK(about.st_mode)

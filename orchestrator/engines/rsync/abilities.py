@@ -8,7 +8,7 @@ from orchestrator.domain.names import printable_word
 from orchestrator.engines.rsync.options import RsyncOptions
 
 UNABLE = 76  # exit code of find-unheld.sh
-_FOUND = re.compile(r"cannot hold ([a-z-]+): (.*)")
+_FOUND = r"cannot hold ([a-z-]+): (.*)"
 ELSEWHERE = "copy to a target that can hold all, such as ext4, XFS, btrfs or ZFS, as its root"
 # By the words of try-abilities.sh: what is lost, and the key that consents to it; without a key nothing does.
 _ABILITIES = {
@@ -60,7 +60,7 @@ def explain_consent(options: RsyncOptions) -> str:
 
 def explain_unable(lines: Iterable[str]) -> TargetUnable:
     """Return the error for what find-unheld.sh found."""
-    found = [match for match in map(_FOUND.fullmatch, lines) if match]
+    found = [match for line in lines if (match := re.fullmatch(_FOUND, line))]
     named = [("points" if match[2] == "points" and match[1] == "hard-links" else match[1], match[2]) for match in found]
     lacking = [(*_ABILITIES.get(ability, (ability, "")), ability, path) for ability, path in named]
     shown = [what if ability == "points" else f"{what}: {printable_word(path)}" for what, _, ability, path in lacking]

@@ -48,7 +48,7 @@ _CLOSING = 100  # lines; the final statistics have fewer than 20
 _ABOUT_FILTERS = (b"[sender] ", b"[generator] ", b"[receiver] ")
 _NAMES = b"|".join(re.escape(name.encode()) for name in RESERVED)
 _HIDDEN = rb"\[sender\] hiding \w+ (.*) because of pattern (?:%s)$" % _NAMES
-_IS_RESERVED = re.compile(rb"(?:.*/)?(?:%s)/?" % _NAMES).fullmatch  # in a line: line ends in names are written out
+_RESERVED = {name.encode() for name in RESERVED}
 _MOST_OTHERS = 1_000_000  # each pipe and socket of a tree has a line of its own
 _MOST_FOLDERS = 1_000_000
 
@@ -159,7 +159,7 @@ class DryRunReader:
             self.deleted += 1
             self.files_gone += not name.endswith(b"/")
             self._note(self.deleted_names, name, 0)
-        elif _IS_RESERVED(name):  # of a far source; the copy leaves it out
+        elif name.removesuffix(b"/").rpartition(b"/")[2] in _RESERVED:  # of a far source; the copy leaves it out
             self._note_reserved(name.removesuffix(b"/"))
             self._left_out += 1
             self._files_left_out += item[1:2] == b"f"

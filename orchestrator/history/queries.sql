@@ -199,6 +199,9 @@ ORDER BY place, name;
 SELECT count(*) AS number, max(name) AS newest, coalesce(sum(sound = 0), 0) AS unsound, max(whole_at) AS whole_at
 FROM points INDEXED BY points_there WHERE gone_at IS NULL AND job = :job;
 
+-- name: newest_whole_reading
+SELECT max(whole_at) AS whole_at FROM points INDEXED BY points_there WHERE gone_at IS NULL AND job = :job AND place = :place;
+
 -- name: findings
 SELECT path, verdict, detail FROM findings WHERE reading = :reading ORDER BY number;
 

@@ -484,6 +484,10 @@ class History:
         """Return the fact stored under this key as a value; None when there is none. Raises: HistoryError for a damaged one."""
         return self._database.value("recall", lambda row: parse(row["value"]), job=job, key=key)
 
+    def newest_whole_reading(self, job: str, place: str) -> datetime | None:
+        """Return when a point at the place was last read as a whole; None: none of those there ever was."""
+        return self._database.value("newest_whole_reading", lambda row: row["whole_at"], job=job, place=place)
+
     def check_when_due(self, now: datetime) -> None:
         """Look through the whole file when that was not done for a week. Raises: HistoryError when it is damaged."""
         last = self.fact("", _CHECKED, parse_instant)

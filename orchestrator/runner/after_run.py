@@ -87,9 +87,8 @@ def is_verification_due(journal: RunRecorder) -> bool:
     every = journal.job.verify.every
     if every is None:
         return False
-    known = journal.tools.history.views.points(journal.job.name)
-    read = [point.whole_at for point in known if point.whole_at and point.place == journal.job.target.name]
-    return not every or not read or (journal.now - max(read)).total_seconds() > every
+    read = journal.tools.history.newest_whole_reading(journal.job.name, journal.job.target.name)
+    return not every or read is None or (journal.now - read).total_seconds() > every
 
 
 def _verify(journal: RunRecorder, writer: Writer, executor: StepExecutor, newest: RestorePoint) -> None:
@@ -106,10 +105,12 @@ def _prune(journal: RunRecorder, executor: StepExecutor, points: tuple[RestorePo
     """Remove the points that no rule keeps; return True when there were some."""
     job = journal.job
     tools = journal.tools
-    sound = [known.name for known in tools.history.views.points(job.name) if known.sound]
-    protected = protected_points(sound, points_being_read(job, tools.state, [point.name for point in points]))
     # The later of two points in one second gets the name of the next second: that is no sign of a wrong clock.
     now = max([journal.now, *(point.taken for point in points if point.name in journal.points)])
+    if not points_to_remove(decide_points(points, job, now=now, protected={})):
+        return False  # most runs: the past is not read for them, which would be a good part of a run with nothing to do
+    sound = [known.name for known in tools.history.views.points(job.name) if known.sound]
+    protected = protected_points(sound, points_being_read(job, tools.state, [point.name for point in points]))
     gone = points_to_remove(decide_points(points, job, now=now, protected=protected))
     engine = tools.engine
     if not gone or not implements(engine, PointRemover):

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,6 +22,20 @@ SECRET = b"for root alone\n"
 NAMES = tuple(f"file{number}" for number in range(60))
 SYSTEM = "/usr/bin/python3"
 RACER = Path(__file__).with_name("racer.py")
+
+
+def rsync_here() -> tuple[int, ...]:
+    """Return the version of rsync on this machine."""
+    said = subprocess.run(["rsync", "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"version v?(\d+)\.(\d+)", said)
+    assert found, said
+    return tuple(map(int, found.groups()))
+
+
+needs_careful_rsync = pytest.mark.skipif(
+    rsync_here() < (3, 4),
+    reason="this rsync opens files by their paths, as SECURITY.md says of it: no script of ours can help",
+)
 
 
 @contextlib.contextmanager
@@ -92,6 +107,7 @@ def command(house: House, *arguments: str) -> None:
     well(ended)
 
 
+@needs_careful_rsync
 @pytest.mark.parametrize("how", [{}, {"parallel": 2}, {"points": False}], ids=["points", "lanes", "mirror"])
 def test_a_source_that_is_exchanged_brings_no_foreign_file(house: House, secret: Path, how: dict[str, object]) -> None:
     fill(house, "hers")
@@ -105,6 +121,7 @@ def test_a_source_that_is_exchanged_brings_no_foreign_file(house: House, secret:
     assert in_copies(house) == []
 
 
+@needs_careful_rsync
 @pytest.mark.parametrize("delete", [True, False])
 def test_a_mirror_whose_folder_is_exchanged_leads_nowhere(house: House, secret: Path, *, delete: bool) -> None:
     fill(house, "first")
@@ -125,6 +142,7 @@ def test_a_mirror_whose_folder_is_exchanged_leads_nowhere(house: House, secret: 
     assert state_of(secret) == before
 
 
+@needs_careful_rsync
 @pytest.mark.parametrize("what", ["target", "destination"])
 def test_a_folder_of_ours_below_hers_that_is_exchanged_leads_nowhere(house: House, secret: Path, what: str) -> None:
     fill(house, "first")

@@ -1,8 +1,12 @@
 """Gates: the answer to one request of a key, and the set-up of a key that can do this one thing."""
 
+import fcntl
 import os
 import re
 import shlex
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from orchestrator import compose
@@ -10,6 +14,7 @@ from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.gate import GateRefusal, parse_gate_folder
 from orchestrator.domain.names import JOB_NAME, show_name
+from orchestrator.trees.beneath import Folder, Untrusted
 
 USUAL_KEYS = "~/.ssh/authorized_keys"
 # Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT; a key with options of its own would not get those of the gate.
@@ -25,7 +30,7 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> NoRe
 
     from orchestrator.gate.read_only import admit_reading
     from orchestrator.gate.request import parse_request
-    from orchestrator.process.confine import become
+    from orchestrator.process.confine import ConfinementUnavailable, become
 
     gate = compose.read_gate(settings.where, name)
     syslog.openlog("poolferry-gate", syslog.LOG_PID, syslog.LOG_AUTH)
@@ -36,7 +41,25 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> NoRe
         syslog.syslog(syslog.LOG_WARNING, f"{name}: refused to {show_name(asker)}: {refusal.why}")
         raise
     syslog.syslog(syslog.LOG_INFO, f"{name}: {show_name(asker)}: {request}")
-    become(command, folder=gate.reads)
+    try:
+        with _folder(gate.reads) as folder:
+            become(command, folder=folder)
+    except ConfinementUnavailable as error:
+        raise GateRefusal(f"this machine cannot shut it into one folder: {error.strerror}") from error
+    except Untrusted as error:
+        raise GateRefusal(f"{show_name(gate.reads)} {error.strerror}") from error
+
+
+@contextmanager
+def _folder(path: str) -> Iterator[int | None]:
+    """Yield the open folder; None where it is not there. Raises: Untrusted where another user could lead us elsewhere, OSError."""
+    try:
+        opened = Folder.at_place(path)
+    except FileNotFoundError:
+        yield None
+    else:
+        with opened:
+            yield opened.fd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +80,6 @@ class GateSetup:
 
 def install_gate(settings: Settings, request: GateSetup) -> tuple[str, ...]:
     """Write the gate's file and the key's line; return the paths written. Raises: WrongRequest, OSError."""
-    from orchestrator.app.systemd_state import program_here
     from orchestrator.config.gates import gate_file
 
     if JOB_NAME.fullmatch(request.name) is None:
@@ -69,31 +91,54 @@ def install_gate(settings: Settings, request: GateSetup) -> tuple[str, ...]:
     except ValueError as error:
         raise WrongRequest(f"{show_name(request.reads)} does not fit, expected {error}") from None
     key = _parse_key(request.key)
-    file, kept = gate_file(settings.where.config, request.name), _other_keys(request)
-    _refuse_twice(key, kept, request.keys_file)
+    file = gate_file(settings.where.config, request.name)
+    os.makedirs(os.path.dirname(file), mode=0o755, exist_ok=True)
+    with _alone(os.path.dirname(file)):
+        kept = _other_keys(request)
+        _refuse_twice(key, kept, request.keys_file)
+        _install(settings, request, folder, key, kept)
+    return file, request.keys_file
+
+
+def _install(settings: Settings, request: GateSetup, folder: str, key: str, kept: list[str]) -> None:
+    from orchestrator.app.systemd_state import program_here
+    from orchestrator.config.gates import gate_file
+
     program = shlex.join((program_here(), "gate", request.name, *_directories(settings)))
     options = f'command="{program.replace(chr(92), chr(92) * 2).replace(chr(34), chr(92) + chr(34))}",restrict'
     text = f"# What the key of another machine may do here, through `poolferry gate {request.name}`.\nreads = {_toml(folder)}\n"
-    os.makedirs(os.path.dirname(file), mode=0o755, exist_ok=True)
     os.makedirs(os.path.dirname(request.keys_file), mode=0o700, exist_ok=True)
-    _write(file, text, mode=0o644)
-    _write(request.keys_file, "".join(f"{line}\n" for line in (*kept, f"{options} {key}")), mode=0o600)
-    return file, request.keys_file
+    _write(gate_file(settings.where.config, request.name), text, mode=0o644)
+    _write_keys(request.keys_file, [*kept, f"{options} {key}"])
+
+
+@contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Let no other set-up of a gate change the keys meanwhile."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def remove_gate(settings: Settings, request: GateSetup) -> tuple[str, ...]:
     """Remove the key's lines, then the gate's file; return the paths changed. Raises: OSError."""
     from orchestrator.config.gates import gate_file
 
-    changed = []
-    kept = _other_keys(request)
-    if kept != _key_lines(request.keys_file):
-        _write(request.keys_file, "".join(f"{line}\n" for line in kept), mode=0o600)
-        changed.append(request.keys_file)
+    changed: list[str] = []
     file = gate_file(settings.where.config, request.name)
-    if os.path.lexists(file):
-        os.unlink(file)
-        changed.append(file)
+    if not os.path.isdir(os.path.dirname(file)):
+        return ()
+    with _alone(os.path.dirname(file)):
+        kept = _other_keys(request)
+        if kept != _key_lines(request.keys_file):
+            _write_keys(request.keys_file, kept)
+            changed.append(request.keys_file)
+        if os.path.lexists(file):
+            os.unlink(file)
+            changed.append(file)
     return tuple(changed)
 
 
@@ -106,11 +151,26 @@ def _parse_key(text: str) -> str:
 
 
 def _key_lines(path: str) -> list[str]:
+    """Return the lines of a file of keys. Raises: WrongRequest for one that is not ours to write, OSError."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read().splitlines()
+        about = os.lstat(path)
     except FileNotFoundError:
         return []
+    if stat.S_ISLNK(about.st_mode):
+        real = shlex.quote(os.path.realpath(path))
+        raise WrongRequest(f"{path} is a link, which would be replaced by a file: add `--into {real}`")
+    if about.st_uid != os.geteuid():
+        raise WrongRequest(
+            f"{path} belongs to another user: run this command as that user, who then is the one that reads"
+        )
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        return file.read().removesuffix("\n").split("\n") if about.st_size else []
+
+
+def _write_keys(path: str, lines: list[str]) -> None:
+    """Write the keys, with the mode that the file had."""
+    mode = stat.S_IMODE(os.lstat(path).st_mode) if os.path.lexists(path) else 0o600
+    _write(path, "".join(f"{line}\n" for line in lines), mode=mode)
 
 
 def _other_keys(request: GateSetup) -> list[str]:

@@ -11,6 +11,7 @@ import shlex
 from orchestrator.domain.command_line import SCRIPT_WORDS
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.gate import GateRefusal
+from orchestrator.domain.names import printable_word
 
 _SETTING = re.compile(r"LC_ALL=C(\.UTF-8)?")
 _SCRIPT = re.compile(r"[a-z][a-z-]{0,60}\.sh")
@@ -26,7 +27,7 @@ class GateRequest:
 
     def __str__(self) -> str:
         """Return it as a message shows it."""
-        line = shlex.join((self.name, *self.values))
+        line = printable_word(shlex.join((self.name, *self.values)))
         return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 

@@ -4,13 +4,15 @@ The kernel's Landlock does it, for root too. Source: landlock(7), linux/landlock
 """
 
 import ctypes
+import errno
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import NoReturn
 
 from orchestrator.domain.plan import Command
-from orchestrator.process.pipeline import SYSTEM_PATH
+from orchestrator.process.pipeline import SYSTEM_PATH, is_missing
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 _VERSION_FLAG, _BENEATH = 1, 1
@@ -40,19 +42,22 @@ class _Rule(ctypes.Structure):
     _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
-def become(command: Command, *, folder: str) -> NoReturn:
-    """Go into the folder, shut this process into reading it and the system's programs, and become the command.
+def become(command: Command, *, folder: int | None) -> NoReturn:
+    """Go into an open folder, shut this process into reading it and the system's programs, and become the command.
 
-    Raises: ConfinementUnavailable · OSError.
+    `folder` None: there is none, which is for the command to tell. Raises: ConfinementUnavailable · FileNotFoundError for a program
+    that is not installed · OSError. Looked for before, as a confined process cannot import what a message needs.
     """
     variables = {"PATH": ":".join(SYSTEM_PATH), "LC_ALL": "C.UTF-8", **dict(command.environment)}
-    os.chdir(folder if os.path.isdir(folder) else "/")  # one that is not there is for the command to tell
-    confine((folder,))
+    if is_missing(command.argv[0], variables):
+        raise FileNotFoundError(errno.ENOENT, "command not found", command.argv[0])
+    os.chdir("/" if folder is None else folder)
+    confine(() if folder is None else (folder,))
     os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606 - no shell is wanted
 
 
-def confine(readable: Iterable[str]) -> None:
-    """Shut this process into reading these folders, and the programs of the system. Raises: ConfinementUnavailable · OSError."""
+def confine(readable: Iterable[int]) -> None:
+    """Shut this process into reading these open folders, and the programs of the system. Raises: ConfinementUnavailable · OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)
     if version < 1:
@@ -62,8 +67,8 @@ def confine(readable: Iterable[str]) -> None:
     size = 8 if version < 4 else 16 if version < 6 else 24
     rules = _checked(libc.syscall(_CREATE_RULESET, ctypes.byref(ruleset), size, 0))
     try:
-        for path in readable:
-            _allow(libc, rules, path, _READ)
+        for folder in readable:
+            _add(libc, rules, folder, _READ)
         for path in _PROGRAMS:
             _allow(libc, rules, path, _READ | _EXECUTE)
         for path in _SYSTEM:
@@ -84,12 +89,15 @@ def _allow(libc: ctypes.CDLL, rules: int, path: str, rights: int) -> None:
     with suppress(FileNotFoundError):
         at = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
-            if not os.path.isdir(f"/proc/self/fd/{at}"):
-                rights &= _EXECUTE | _READ_FILE | _WRITE_FILE
-            rule = _Rule(rights, at)
-            _checked(libc.syscall(_ADD_RULE, rules, _BENEATH, ctypes.byref(rule), 0))
+            single = not stat.S_ISDIR(os.fstat(at).st_mode)
+            _add(libc, rules, at, rights & (_EXECUTE | _READ_FILE | _WRITE_FILE) if single else rights)
         finally:
             os.close(at)
+
+
+def _add(libc: ctypes.CDLL, rules: int, at: int, rights: int) -> None:
+    rule = _Rule(rights, at)
+    _checked(libc.syscall(_ADD_RULE, rules, _BENEATH, ctypes.byref(rule), 0))
 
 
 def _checked(result: int) -> int:

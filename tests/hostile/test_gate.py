@@ -4,11 +4,13 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.hostile.conftest import STRANGER
 from tests.whole.damage import fill
 from tests.whole.house import House, Ran, facts, trees_equal
 from tests.whole.large_copy import AT_ONCE, in_the_middle, random_file
@@ -26,6 +28,7 @@ def gate(house: House, sshd: Sshd, *more: str) -> Ran:
     keys.unlink()
     done = house.call("setup", "gate", "vault", "--reads", str(house.source), "--key", key, "--into", str(keys), *more)
     assert done.code == 0, done
+    assert keys.stat().st_mode & 0o777 == 0o600
     return done
 
 
@@ -164,7 +167,6 @@ def test_set_up_and_taking_away(house: House, sshd: Sshd) -> None:
     assert house.call(*words).code == 0
     assert house.call(*words).code == 0
     assert keys.read_text().count("\n") == 1
-    assert keys.stat().st_mode & 0o777 == 0o600
     assert ask(sshd, "true").returncode == 126
     assert house.call("setup", "gate", "vault", "--remove", "--into", str(keys)).code == 0
     assert keys.read_text() == ""
@@ -216,3 +218,76 @@ def test_mistakes_of_a_gate_are_told_and_close_it(house: House, sshd: Sshd) -> N
     assert ask(sshd, "sync", "-f", str(house.source)).returncode == 2
     file.unlink()
     assert b"there is no such gate" in ask(sshd, "sync", "-f", str(house.source)).stderr
+
+
+def test_a_folder_that_a_user_makes_a_link_leads_the_gate_nowhere(house: House, sshd: Sshd, elsewhere: Path) -> None:
+    hers = house.folder / "hers"
+    hers.mkdir()
+    house.source = hers / "photos"
+    house.source.mkdir()
+    house.write("file", "content")
+    os.chown(hers, STRANGER, STRANGER)
+    gate(house, sshd)
+    listing = shlex.join(("sh", "-c", "x", "look-at-source.sh", str(house.source), "whole"))
+    assert ask(sshd, listing).returncode == 0
+    house.source.rename(hers / "old")
+    house.source.symlink_to(elsewhere)
+    os.lchown(house.source, STRANGER, STRANGER)
+    answer = ask(sshd, "rsync", "--server", "--sender", "-re.LsfxCIvu", ".", f"{house.source}/")
+    assert answer.returncode == 126, answer
+    assert b"poolferry gate vault: refused: " in answer.stderr
+    house.source.unlink()
+    assert ask(sshd, listing).returncode == 0  # that it is not there is for the question to answer
+
+
+def test_keys_that_are_not_ours_to_write_stay_as_they_are(house: House, tmp_path: Path) -> None:
+    key, keys = f"ssh-ed25519 {'A' * 68} vault", tmp_path / "keys"
+    words = ("setup", "gate", "vault", "--reads", str(house.source), "--key", key, "--into")
+    keys.write_text("# a remark\x0c with a form feed\nssh-ed25519 other")
+    keys.chmod(0o644)
+    assert house.call(*words, str(keys)).code == 0
+    assert keys.read_text().startswith("# a remark\x0c with a form feed\nssh-ed25519 other\ncommand=")
+    assert keys.stat().st_mode & 0o777 == 0o644
+    assert house.call("setup", "gate", "vault", "--remove", "--into", str(keys)).code == 0
+    assert keys.read_text() == "# a remark\x0c with a form feed\nssh-ed25519 other\n"
+    os.chown(keys, STRANGER, STRANGER)
+    refused = house.call(*words, str(keys))
+    assert (refused.code, "run this command as that user" in refused.errors) == (2, True), refused
+    os.chown(keys, 0, 0)
+    (tmp_path / "link").symlink_to(keys)
+    refused = house.call(*words, str(tmp_path / "link"))
+    assert f"add `--into {keys}`" in refused.errors, refused
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_two_set_ups_at_once_lose_no_key(house: House, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    running = [
+        house.start_call("setup", "gate", f"gate{number}", "--reads", str(house.source), "--into", str(keys),
+                         "--key", f"ssh-ed25519 {chr(ord('A') + number) * 68}")
+        for number in range(8)
+    ]  # fmt: skip
+    said = [each.communicate() for each in running]
+    assert [each.returncode for each in running] == [0] * 8, said
+    assert keys.read_text().count("\n") == 8
+
+
+def test_a_program_that_is_not_installed_is_named(house: House) -> None:
+    found = run_become("import orchestrator.process.confine as c; c.SYSTEM_PATH = ('/nowhere',)", house)
+    assert (found.returncode, "FileNotFoundError" in found.stderr) == (1, True), found
+
+
+def test_a_kernel_without_landlock_lets_nothing_through(house: House) -> None:
+    """The kernel's own answer to a call that it does not know."""
+    found = run_become("import orchestrator.process.confine as c; c._CREATE_RULESET = 100_000", house)
+    assert (found.returncode, "ConfinementUnavailable" in found.stderr) == (1, True), found
+    assert found.stdout == ""
+
+
+def run_become(before: str, house: House) -> "subprocess.CompletedProcess[str]":
+    """Become `ls`, in a process of its own."""
+    become = (
+        "from orchestrator.domain.plan import Command, Effect; import os; "
+        f"c.become(Command(argv=('ls',), effect=Effect.READS), folder=os.open({str(house.folder)!r}, os.O_RDONLY))"
+    )
+    return subprocess.run([sys.executable, "-c", f"{before}; {become}"], capture_output=True, text=True, check=False)

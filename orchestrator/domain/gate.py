@@ -1,15 +1,22 @@
 """Gates: what the key of another machine may do here, which the owner declares in gates/NAME.toml."""
 
+import re
+
 from orchestrator.domain.errors import OrchestratorError, RetryClass
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import config_key
+
+_PLAIN = r"/[A-Za-z0-9/_.,+@%=:-]+"
 
 
 def parse_gate_folder(text: str) -> str:
     """Parse the absolute path of a folder. Raises: ValueError."""
     parts = text.split("/")[1:]
-    if not text.startswith("/") or not parts[0] or {"", ".", ".."} & set(parts):
-        raise ValueError('an absolute path such as "/srv/photos", not the root, without "." and ".."')
+    if not re.fullmatch(_PLAIN, text) or not parts[0] or {"", ".", ".."} & set(parts):
+        raise ValueError(
+            'an absolute path such as "/srv/photos", not the root, without "." and ".."; of letters, digits and /_.,+@%=:- alone, as rsync '
+            "hands other paths on by a way that no gate sees"
+        )
     return text
 
 

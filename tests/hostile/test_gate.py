@@ -156,6 +156,17 @@ def test_a_pull_of_more_than_the_gate_allows_says_so(house: House, sshd: Sshd) -
     assert house.run("deep").outcome == "done"
 
 
+def test_the_source_that_is_told_is_the_folder_as_a_job_names_it(house: House, sshd: Sshd) -> None:
+    house.source = house.folder / "a,b_100%"
+    house.source.mkdir()
+    house.write("file", "content")
+    told = gate(house, sshd)["source"]
+    path = re.fullmatch(r'source = "ssh://[^/]+(/.*)"', told)
+    assert path, told
+    house.job(source=sshd.url("") + path[1], pipe=sshd.pipe)
+    assert (ended := house.run()).outcome == "done", ended
+
+
 def test_set_up_and_taking_away(house: House, sshd: Sshd) -> None:
     keys, key = sshd.folder / "authorized_keys", (sshd.folder / "user_key.pub").read_text()
     words = ["setup", "gate", "vault", "--reads", str(house.source), "--key", key, "--into", str(keys)]

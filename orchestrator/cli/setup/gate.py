@@ -1,8 +1,10 @@
 """`poolferry setup gate`: let a key of another machine do one thing here."""
 
 import getpass
+import os
 import socket
 import sys
+from urllib.parse import quote_from_bytes
 
 import click
 
@@ -48,7 +50,7 @@ def gate(
         )
         return 0
     written = install_gate(terminal, request)
-    line = f'source = "ssh://{getpass.getuser()}@{socket.gethostname()}{reads}"'
+    line = f'source = "ssh://{getpass.getuser()}@{socket.gethostname()}{quote_from_bytes(os.fsencode(reads))}"'
     told = [
         *(f"wrote {path}" for path in written),
         "",

@@ -74,7 +74,7 @@ class Copying:
         attempts: int = 1, rate: str = "", transport: str = "ssh", stall_after: str = "60s", frail: bool = False,
         disks: bool = False, metered_there: bool = False,
     ) -> None:  # fmt: skip
-        self.sender, self.receiver = sender, receiver
+        self.sender, self.receiver, self.rate = sender, receiver, rate
         self.at = receiver if pulls else sender
         for machine in {sender, receiver}:
             machine.sh(f"{_TIGHT}; {PROMPT}")

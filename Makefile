@@ -85,10 +85,11 @@ test-zfs: packages-test setup .venv/debian/stamp  ## the lab's tests on this mac
 lab: packages-lab setup  ## builds the virtual machines: Debian 13 and 12 with OpenZFS, kept under ~/.cache
 	@$(BIN)/python -m tests.lab build
 
-check: packages-test setup .venv/debian/stamp  ## format, lint, types, shell, the fast tests; under a minute
+check: packages-test setup .venv/debian/stamp  ## format, lint, types, spelling, shell, the fast tests; under a minute
 	@$(BIN)/python -m ruff format --check --quiet . $(call scripts,python3) || { echo "format: run make format" >&2; exit 1; }
 	@$(BIN)/python -m ruff check --quiet . $(call scripts,python3)
 	@$(BIN)/python -m mypy --no-error-summary
+	@$(BIN)/codespell
 	@scripts="$(call scripts,(ba|da)?sh)"; [ -z "$$scripts" ] || shellcheck $$scripts
 	@for script in $$(find orchestrator -name '*.pl'); do perl -c $$script 2>&1 | { grep -v ' syntax OK$$' || :; } >&2; done
 	@$(BIN)/python -m pytest -q -n $(CORES) -m '$(FAST)' $(ARGS)

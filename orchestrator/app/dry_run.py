@@ -69,8 +69,10 @@ def _look(settings: Settings, job: "Job", stop: "StopRequest", allowed: frozense
     from orchestrator.runner.dry_run import RememberedFacts, plan_job
 
     with settings.views() as views:
-        sound = tuple(point.name for point in views.points(job.name) if point.sound)
-        known = RememberedFacts(facts=views.memory(job.name), sound=sound)
+        points = views.points(job.name)
+        sound = tuple(point.name for point in points if point.sound)
+        ours = [each for each in points if each.place == job.target.name and (each.made_at or each.confirmed_at)]
+        known = RememberedFacts(facts=views.memory(job.name), sound=sound, ours=tuple(each.name for each in ours))
     where = settings.where.state
     with compose.make_reader(job, stop, settings.log) as reader:
         return plan_job(

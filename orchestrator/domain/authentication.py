@@ -72,10 +72,14 @@ class ManifestTag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestJudgement:
-    """Judgement of a manifest's tag, as a sentence; empty when there is nothing to report."""
+    """Judgement of a manifest's tag, as a sentence; empty when there is nothing to report.
+
+    `other_key`: the tag names a key that this host did not use then: another machine may have made the point.
+    """
 
     shown: Authenticity
     says: str = ""
+    other_key: bool = False
 
 
 def judge_manifest(
@@ -101,16 +105,28 @@ def judge_manifest(
     if expected not in (None, tag.key):
         return _forged(
             f"{named} was changed by somebody who does not have this host's key, or made by another machine that copies to the same "
-            f"place: its tag is of the key {tag.key}"
+            f"place: its tag is of the key {tag.key}",
+            other_key=True,
         )
     says = (
-        f"{named} cannot be authenticated: its key {tag.key} is not on this machine; it is compared with all the same"
+        f"{named} cannot be authenticated: its key {tag.key} is not on this machine; it is compared with all the same. "
+        "Where another machine copies to the same place, give one of the two jobs a target of its own"
     )
     return ManifestJudgement(shown=Authenticity.OTHER_KEY, says=says)
 
 
-def _forged(says: str) -> ManifestJudgement:
-    return ManifestJudgement(shown=Authenticity.FORGED, says=says)
+def _forged(says: str, *, other_key: bool = False) -> ManifestJudgement:
+    return ManifestJudgement(shown=Authenticity.FORGED, says=says, other_key=other_key)
+
+
+USES = "manifest keys on "  # before a place's name, a small fact of a job: ids of keys, each with its first use
+
+
+def parse_uses(text: str) -> "tuple[tuple[str, datetime], ...]":
+    """Parse the fact of that name. Raises: one of NOT_READ for a damaged one."""
+    from orchestrator.domain.answers import parse_instant, parse_json
+
+    return tuple((str(key), parse_instant(since)) for key, since in parse_json(text or "[]"))
 
 
 def expected_key(uses: "Sequence[tuple[str, datetime]]", made: "datetime | None") -> str | None:

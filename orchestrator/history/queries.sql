@@ -115,6 +115,13 @@ UPDATE points SET gone_at = :now WHERE job = :job AND place = :place AND name = 
 -- name: names_there
 SELECT name, taken_at IS NULL AS undated FROM points WHERE job = :job AND place = :place AND gone_at IS NULL;
 
+-- A point that no run of ours made or found as new as the source, at a place where runs of ours made others.
+-- name: made_elsewhere
+SELECT id FROM points WHERE job = :job AND place = :place AND made_at IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM points
+    WHERE job = :job AND place = :place AND name = :name AND (made_at IS NOT NULL OR confirmed_at IS NOT NULL)
+) LIMIT 1;
+
 -- name: point_id
 SELECT id FROM points WHERE job = :job AND place = :place AND name = :name;
 

@@ -353,6 +353,10 @@ class History:
         """Return True when the place holds, or once held, a point of that name."""
         return self._database.first("point_id", job=job, place=place, name=name) is not None
 
+    def made_elsewhere(self, job: str, place: str, name: str) -> bool:
+        """Return True when runs of ours made points at a place, and not that one."""
+        return self._database.first("made_elsewhere", job=job, place=place, name=name) is not None
+
     def _names_there(self, job: str, place: str) -> dict[str, bool]:
         """Return the points at a place, by name with whether it is known when each was taken."""
         rows = self._database.rows("names_there", job=job, place=place)

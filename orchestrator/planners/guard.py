@@ -74,7 +74,8 @@ def next_guard_memory(before: GuardMemory, look: Changes, now: datetime, *, loss
 
 SOURCE_MOVED = "source-moved"
 SOURCE_EMPTY = "source-empty"
-GUARDS = (SOURCE_MOVED, SOURCE_EMPTY, *(name.replace("_", "-") for name in GuardLimits.__annotations__))
+OTHER_MACHINE = "other-machine"
+GUARDS = (SOURCE_MOVED, SOURCE_EMPTY, OTHER_MACHINE, *(name.replace("_", "-") for name in GuardLimits.__annotations__))
 EXAMPLES = 20
 
 

@@ -1,19 +1,21 @@
 """The decision after a survey: guards, the engine's plan, the check for free space, and the points to keep."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import GuardLimits, Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal
 from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.engines.contract.copies import ChangeReporter, MoveFinder, SizeEstimator
 from orchestrator.engines.contract.engine import Engine, RunRequest, implements
-from orchestrator.planners.guard import GUARD_MEMORY, decide_guard, parse_guard_memory
+from orchestrator.planners.guard import GUARD_MEMORY, OTHER_MACHINE, decide_guard, parse_guard_memory
 from orchestrator.planners.retention import RetentionDecision, decide_retention
 from orchestrator.process.executor import Reader, pipeline_failure
 from orchestrator.runner.context import tree_engine
@@ -54,8 +56,19 @@ def _has_folder_limit(guard: GuardLimits) -> bool:
 
 
 def _count(manifest: Location, engine: Engine, reader: Reader) -> Mapping[bytes, int]:
+    from orchestrator.verify.manifest import read_manifest
+
+    with _fetched(manifest, engine, reader) as path:
+        tops = (entry.path.partition(b"/") for entry in read_manifest(path)[1])
+        return Counter(top for top, slash, _ in tops if slash)
+
+
+@contextmanager
+def _fetched(manifest: Location, engine: Engine, reader: Reader) -> Iterator[str]:
+    """Yield the local path of a manifest, for reading. Raises: OrchestratorError when its host does not send it."""
     if manifest.host is None:
-        return _count_here(manifest.path)
+        yield manifest.path
+        return
     pipeline = Pipeline(stages=tree_engine(engine).fetch(manifest, "").stages)
     result = reader.read(pipeline, limit=_LARGEST)
     if not result.well:
@@ -65,14 +78,61 @@ def _count(manifest: Location, engine: Engine, reader: Reader) -> Mapping[bytes,
     with tempfile.NamedTemporaryFile() as file:
         file.write(result.stdout)
         file.flush()
-        return _count_here(file.name)
+        yield file.name
 
 
-def _count_here(path: str) -> Mapping[bytes, int]:
-    from orchestrator.verify.manifest import read_manifest
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherMachine:
+    """Another machine that made points at a target since this one did. `since`: when its first was taken; `ours`: our keys there."""
 
-    tops = (entry.path.partition(b"/") for entry in read_manifest(path)[1])
-    return Counter(top for top, slash, _ in tops if slash)
+    point: str
+    since: datetime
+    key: str
+    ours: Sequence[str]
+
+
+def find_other_machine(
+    job: Job,
+    engine: Engine,
+    points: Sequence[RestorePoint],
+    reader: Reader,
+    *,
+    facts: Mapping[str, str],
+    elsewhere: Callable[[str], bool],
+) -> OtherMachine | None:
+    """Return who made the newest point, where the tag of its manifest is of a key that this machine never used there.
+
+    `elsewhere`: whether runs of this machine made points there, but not the one of that name. Why a machine without any is not
+    asked: it may be set up anew after the loss of its state.
+    """
+    newest = points[-1] if points else None
+    if newest is None or newest.manifest is None or not elsewhere(newest.name):
+        return None
+    from orchestrator.domain.answers import NOT_READ
+    from orchestrator.domain.authentication import USES, parse_uses
+    from orchestrator.verify.manifest import read_tag
+
+    try:
+        ours = sorted({key for key, _ in parse_uses(facts.get(f"{USES}{job.target.name}", ""))})
+        with _fetched(newest.manifest, engine, reader) as path:
+            key = read_tag(path, None).key
+    except (*NOT_READ, OrchestratorError, OSError):
+        return None  # what cannot be read is judged where it is needed
+    if not key or not ours or key in ours:
+        return None
+    last = list(takewhile(lambda each: elsewhere(each.name), reversed(points)))[-1]
+    return OtherMachine(point=newest.name, since=last.taken, key=key, ours=ours)
+
+
+def refuse_other_machine(job: Job, other: OtherMachine) -> Refusal:
+    """Return the refusal: each of two machines at one place would remove the points of the other."""
+    return Refusal(
+        why=f"another machine copied to {job.target.location} since this one did: point {other.point} is not of ours",
+        evidence=(f"the tag of its manifest is of the key {other.key}; {job.name} used {', '.join(other.ours)} here",),
+        hint="give the job of the other machine a target of its own; when it has stopped: "
+        f"poolferry run {job.name} --allow {OTHER_MACHINE}",
+        guard=OTHER_MACHINE,
+    )
 
 
 def check_fit(job: Job, engine: Engine, world: Any, plan: Plan, request: RunRequest, reader: Reader) -> Plan | Refusal:

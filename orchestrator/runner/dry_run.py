@@ -6,8 +6,10 @@ from datetime import datetime
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, Plan
-from orchestrator.engines.contract.engine import Engine, RunRequest
+from orchestrator.engines.contract.copies import PointLister
+from orchestrator.engines.contract.engine import Engine, RunRequest, implements
 from orchestrator.engines.contract.snapshots import Snapshotter
+from orchestrator.planners.guard import OTHER_MACHINE
 from orchestrator.planners.retention import RetentionDecision
 from orchestrator.process.executor import Reader
 from orchestrator.runner.decide import (
@@ -15,9 +17,11 @@ from orchestrator.runner.decide import (
     count_folders,
     decide_points,
     decide_run,
+    find_other_machine,
     moves_finder,
     points_to_remove,
     protected_points,
+    refuse_other_machine,
     retention_filter,
     with_sizes,
 )
@@ -35,10 +39,18 @@ class DryRunResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberedFacts:
-    """The remembered data of history: small facts by key, and the names of points that a reading found intact."""
+    """The remembered data of history: small facts by key, and the names of points that a reading found intact.
+
+    `ours`: those that runs of this machine made, or found as new as the source.
+    """
 
     facts: Mapping[str, str]
     sound: Sequence[str]
+    ours: Sequence[str] = ()
+
+    def made_elsewhere(self, name: str) -> bool:
+        """Return True when runs of this machine made points, and not that one."""
+        return bool(self.ours) and name not in self.ours
 
 
 def plan_job(
@@ -63,7 +75,11 @@ def plan_job(
         retain=retention_filter(job, now),
     )
     world = engine.survey(job, request, reader)
-    decision = decide_run(
+    decision: Decision | None = None
+    if implements(engine, PointLister) and (there := engine.surveyed_points(job, world)) is not None:
+        other = find_other_machine(job, engine, there, reader, facts=known.facts, elsewhere=known.made_elsewhere)
+        decision = refuse_other_machine(job, other) if other and OTHER_MACHINE not in allowed else None
+    decision = decision or decide_run(
         job, engine, world, request, count_folders(job, engine, world, reader), moves_finder(job, engine, world, reader)
     )
     if isinstance(decision, Plan):

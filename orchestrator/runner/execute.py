@@ -3,6 +3,7 @@
 import contextlib
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, assert_never
 
 from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, TargetFull
@@ -19,7 +20,7 @@ from orchestrator.engines.contract.copies import (
     SourceIdentifier,
 )
 from orchestrator.engines.contract.engine import RunRequest, implements
-from orchestrator.planners.guard import GUARD_MEMORY, next_guard_memory, parse_guard_memory
+from orchestrator.planners.guard import GUARD_MEMORY, OTHER_MACHINE, next_guard_memory, parse_guard_memory
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import copy_history, finish_run, has_after_run
 from orchestrator.runner.context import RunContext
@@ -29,7 +30,9 @@ from orchestrator.runner.decide import (
     check_fit,
     count_folders,
     decide_run,
+    find_other_machine,
     moves_finder,
+    refuse_other_machine,
     source_ground,
     with_sizes,
 )
@@ -52,6 +55,14 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
     """Carry out the decision after the survey, or report a refusal. Raises: OrchestratorError at a failed step."""
     engine = journal.tools.engine
     if implements(engine, PointLister) and (points := engine.surveyed_points(journal.job, world)) is not None:
+        elsewhere = partial(journal.tools.history.made_elsewhere, journal.job.name, journal.job.target.name)
+        facts = request.remembered
+        if other := find_other_machine(journal.job, engine, points, writer, facts=facts, elsewhere=elsewhere):
+            if OTHER_MACHINE not in request.allowed:
+                return _refuse(journal, refuse_other_machine(journal.job, other))
+            from orchestrator.runner.manifests import note_use
+
+            note_use(other.key, other.since, journal)  # its points are now as those of a key that we lost
         see_points(journal, points)
     folders, moves = count_folders(journal.job, engine, world, writer), moves_finder(journal.job, engine, world, writer)
     decision = decide_run(journal.job, engine, world, request, folders, moves)

@@ -14,13 +14,15 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import NoReturn, TypeVar
 
-from orchestrator.domain.answers import NOT_READ, parse_instant, parse_json, unreadable
+from orchestrator.domain.answers import NOT_READ, unreadable
 from orchestrator.domain.authentication import (
+    USES,
     AuthenticationKey,
     Authenticity,
     ManifestJudgement,
     expected_key,
     judge_manifest,
+    parse_uses,
 )
 from orchestrator.domain.errors import LookAgain, ManifestForged, OrchestratorError, VerificationFailed
 from orchestrator.domain.names import POINT_NAME, parse_point_name, show_name
@@ -94,7 +96,7 @@ def record_manifest(
     if work.manifest.host is not None:
         run_small(journal.tools.trees.store(local, work.manifest), journal, writer)
     if key is not None:
-        note_use(key, work.point, journal)
+        note_use(key.id, _made_at(work.point, journal.now), journal)
     return ManifestCounts(entries=totals.entries, files=totals.files, bytes=totals.bytes)
 
 
@@ -335,9 +337,6 @@ def _next(parsed: Iterator[tuple[bytes, str]], pipeline: Pipeline) -> tuple[byte
         raise unreadable("the reading", pipeline.stages[-1], None, error) from error
 
 
-_USES = "manifest keys on "  # before a place's name, a small fact of a job: ids of keys, each with its first use
-
-
 def is_own_note(manifest: Location, journal: RunRecorder) -> bool:
     """Return True for a manifest in our state directory: only we write there, so it needs no tag."""
     return manifest.host is None and manifest.path.startswith(f"{journal.tools.state}/")
@@ -348,20 +347,16 @@ def key_for(manifest: Location, point: str, journal: RunRecorder) -> Authenticat
     return None if is_own_note(manifest, journal) else obtain_key(journal.tools.state, _made_at(point, journal.now))
 
 
-def note_use(key: AuthenticationKey, point: str, journal: RunRecorder) -> None:
-    """Record that the manifest of the point was tagged with the key, if that is the key's first use at this place."""
+def note_use(key: str, since: datetime, journal: RunRecorder) -> None:
+    """Record that manifests at this place are tagged with the key of that id since then, if another one was in use before."""
     uses = _uses(journal)
-    if not uses or uses[-1][0] != key.id:
-        told = [(each, since.isoformat()) for each, since in (*uses, (key.id, _made_at(point, journal.now)))]
-        journal.tools.history.remember(journal.job.name, _USES + journal.job.target.name, json.dumps(told))
+    if not uses or uses[-1][0] != key:
+        told = [(each, first.isoformat()) for each, first in (*uses, (key, since))]
+        journal.tools.history.remember(journal.job.name, USES + journal.job.target.name, json.dumps(told))
 
 
 def _uses(journal: RunRecorder) -> tuple[tuple[str, datetime], ...]:
-    return journal.tools.history.fact(journal.job.name, _USES + journal.job.target.name, _parse_uses) or ()
-
-
-def _parse_uses(text: str) -> tuple[tuple[str, datetime], ...]:
-    return tuple((str(key), parse_instant(since)) for key, since in parse_json(text or "[]"))
+    return journal.tools.history.fact(journal.job.name, USES + journal.job.target.name, parse_uses) or ()
 
 
 def _made_at(point: str, now: datetime) -> datetime:
@@ -401,7 +396,7 @@ def require_authentic(point: RestorePoint, manifest: str, journal: RunRecorder, 
         journal.warn(judged.says)
     if judged.shown is Authenticity.FORGED:
         _note_forgery(point, judged, journal, writer, notes)
-        raise ManifestForged(judged.says, hint=forgery_hint(journal))
+        raise ManifestForged(judged.says, hint=forgery_hint(journal, other=_of_other_machine(point, judged, journal)))
 
 
 def forgery_sentence(point: RestorePoint, manifest: str, journal: RunRecorder) -> str:
@@ -412,8 +407,20 @@ def forgery_sentence(point: RestorePoint, manifest: str, journal: RunRecorder) -
     return judged.says if judged.shown is Authenticity.FORGED else ""
 
 
-def forgery_hint(journal: RunRecorder) -> str:
-    """Return the hint after a forgery."""
+def _of_other_machine(point: RestorePoint, judged: ManifestJudgement, journal: RunRecorder) -> bool:
+    """Return True when another machine may have made a point: its tag is of another key, and no run of ours made it."""
+    return judged.other_key and journal.tools.history.made_elsewhere(
+        journal.job.name, journal.job.target.name, point.name
+    )
+
+
+def forgery_hint(journal: RunRecorder, *, other: bool = False) -> str:
+    """Return the hint after a forgery. `other`: another machine may have made the point; the next run is refused then."""
+    if other:
+        return (
+            f"if another machine copies to {journal.job.target.location}, give its job a target of its own; else find out who can write "
+            f"there. `poolferry run {journal.job.name}` copies nothing until then, and says how it goes on"
+        )
     return (
         f"find out who can write to {journal.job.target.location} (an earlier version of poolferry that ran meanwhile sets no tag "
         f"either); `poolferry run {journal.job.name}` copies all of it again from the source, into a new point"
@@ -432,7 +439,8 @@ def _note_forgery(
     tools.history.verified(
         job.name, job.target.name, point.name, reading=reading, now=journal.now, scope=WHOLE, forged=True
     )
-    store_damage_note(point, [b""], journal, writer, notes)  # the root's own name: everything below it
+    if not _of_other_machine(point, judged, journal):  # we know no damage of such a point: it may be whole
+        store_damage_note(point, [b""], journal, writer, notes)  # the root's own name: everything below it
 
 
 def store_damage_note(

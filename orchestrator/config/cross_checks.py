@@ -163,6 +163,18 @@ def _judge_options(draft: JobDraft, source: Location, place: Place) -> None:
     if engine and engine.rules and snapshots:
         for key, what, wanted in engine.rules(snapshots, source, None if engine.stays else place.location):
             draft.toml_file.say(tuple(key.split(".")), what, wanted)
+    _judge_snapshot_hooks(draft)
+
+
+def _judge_snapshot_hooks(draft: JobDraft) -> None:
+    """Check that hooks around a snapshot stand only in a job that takes some: elsewhere nothing would ever call them."""
+    snapshots, hooks = draft.sections.get("snapshots"), draft.sections["hooks"]
+    if snapshots is not None and snapshots.autosnap:
+        return
+    for event in ("snapshot-before", "snapshot-after"):
+        if hooks.of(event):
+            wanted = "[snapshots] in a job of datasets; else the events before and done"
+            draft.toml_file.say(("hooks", event), "this job takes no snapshots, so it is never called", wanted)
 
 
 def _judge_transport(draft: JobDraft, source: Location, place: Place) -> None:

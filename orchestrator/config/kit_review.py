@@ -26,7 +26,7 @@ HARMLESS = frozenset(
     "rsync.excludes rsync.in-place rsync.hard-links rsync.acls rsync.xattrs rsync.devices rsync.numeric-ids rsync.sparse "
     "rsync.one-file-system rsync.owners rsync.modes rsync.compress rsync.checksum rsync.parallel "
     "snapshots.frequently snapshots.hourly snapshots.daily snapshots.weekly snapshots.monthly snapshots.yearly snapshots.recursive "
-    "snapshots.autosnap snapshots.autoprune".split()
+    "snapshots.autosnap snapshots.autoprune snapshots.needs-hook".split()
 )
 ACTING = frozenset(
     "hooks drill.check-command drill.scratch pipe.ssh-options pipe.transport pipe.public-transport snapshots.use rsync.points rsync.delete".split()

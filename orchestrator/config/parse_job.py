@@ -28,7 +28,7 @@ from orchestrator.domain.place import Location, Place, url_of_ssh_place
 
 Argv = tuple[str, ...]
 SHAPES = '"/path/program", ["/path/program", "argument"], or a list of such lists'
-TIMEOUT_HELP = "end a hook that runs longer"
+TIMEOUT_HELP = "end a hook that runs longer; the source is held still no longer than this either"
 EVENT_HELP = f"what to call at this event: {SHAPES}"
 
 

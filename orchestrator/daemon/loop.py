@@ -9,6 +9,7 @@ from orchestrator.app import local_clock as timekeeping
 from orchestrator.app.config_cache import LoadedConfig, config_fingerprint, config_for_runs, reload_config
 from orchestrator.app.due_check import DueCheckResult, JobHistoryCache, check_due, next_scheduled_time, retry_unrecorded
 from orchestrator.app.pidfile import DaemonPresence, hold_daemon_lock
+from orchestrator.app.source_thaw import release_held_sources
 from orchestrator.app.worker import RunProcess, SleepInhibitor
 from orchestrator.daemon.notifier import Notifier
 from orchestrator.daemon.sd_notify import ServiceManager
@@ -80,6 +81,7 @@ class Daemon:
         self._see(now)  # first the results of earlier runs, which may postpone the next try
         self._book.try_at_once()
         self._manager.ready()
+        release_held_sources(self._where, self._kept.configuration.jobs, self._history, say=self._say)
 
     def _tick(self) -> None:
         self._ticked = compose.monotonic()

@@ -104,7 +104,7 @@ DIGESTS = ("xxh128", "blake3", "sha256")
 TRANSPORTS = ("ssh", "mbuffer")
 EVENTS = (
     "before", "done", "incomplete", "nothing-to-do", "waiting", "refused", "failed", "interrupted",
-    "late", "disk-arrived", "disk-safe", "disk-overdue",
+    "late", "disk-arrived", "disk-safe", "disk-overdue", "snapshot-before", "snapshot-after",
 )  # fmt: skip
 
 
@@ -185,6 +185,9 @@ class SnapshotRules:
     recursive: bool = config_key("with all datasets below the source", default=True)
     autosnap: bool = config_key("take them; false: only prune", default=True)
     autoprune: bool = config_key("remove those that no rule keeps; false: only take", default=True)
+    needs_hook: bool = config_key(
+        "take none when the hook `snapshot-before` failed; false: take them all the same, with a warning", default=True
+    )
     use: str | None = config_key(
         "a directory with a sanoid.conf of your own, in place of all this", default=None, example="/etc/sanoid"
     )

@@ -156,6 +156,9 @@ class Step:
     makes: str | None = None  # the restore point that exists once this step is confirmed
     removes: str | None = None  # the restore point that is gone once this step has begun
     copies: bool = False  # its output reports progress and moved bytes
+    freezes: bool = (
+        False  # it takes a snapshot of the source: the hooks snapshot-before and snapshot-after stand around it
+    )
     accounts: bool = False  # the program's own summary counts for the verification of the tree
     needs: tuple[tuple[str, bytes], ...] = ()  # local files that must hold these bytes before the step begins
     remembers: tuple[str, str] | None = None  # a small fact for later plans, (key, value), once it has ended well

@@ -151,6 +151,7 @@ class Writer(Reader):
         *,
         stop: StopRequest | None = None,
         stall_after: Seconds | None = LONGEST_SILENCE,
+        timeout: Seconds | None = None,
         on_output: Callable[[bytes], None] | None = None,
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
@@ -167,7 +168,7 @@ class Writer(Reader):
         bytes that have passed the stage that `pipeline.counts` names; they are counted only with this callback. `on_errors`
         receives all stderr output of the stages, of which the result keeps only the end. An exception in a callback ends the
         pipeline and is raised here. `on_start` receives the stages' processes; `manners`: how to end it by force; `most_kept`:
-        bytes added to the file after which it is ended, and `stopped` shows this.
+        bytes added to the file after which it is ended, and `stopped` shows this; `timeout`: the same, after so many seconds.
 
         Why the output does not pass through this process: a program that reports each of 100,000 files would wake it as often,
         for 0.8 s of work.
@@ -181,7 +182,7 @@ class Writer(Reader):
             )
         kept = pipeline.keeps is not None
         limits = FlowLimits(
-            manners=manners, stop=stop, stall_after=stall_after, on_tick=on_tick, on_bytes=on_bytes, on_errors=on_errors,
+            manners=manners, stop=stop, stall_after=stall_after, timeout=timeout, on_tick=on_tick, on_bytes=on_bytes, on_errors=on_errors,
             on_kept=on_output if kept else None, most_kept=most_kept if kept else None,
         )  # fmt: skip
         try:

@@ -50,6 +50,7 @@ class ScriptedExecutor(Writer):
         *,
         stop: StopRequest | None = None,
         stall_after: Seconds | None = LONGEST_SILENCE,
+        timeout: Seconds | None = None,
         on_output: Callable[[bytes], None] | None = None,
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
@@ -58,7 +59,7 @@ class ScriptedExecutor(Writer):
         manners: TerminationPolicy = GENTLE,
         most_kept: int = MOST_KEPT,
     ) -> PipelineResult:
-        del stall_after, on_start, manners, most_kept
+        del stall_after, timeout, on_start, manners, most_kept
         if stop is not None and stop.reason is not None:
             return PipelineResult(exits=(None,) * len(pipeline.stages), stopped=StopReason.STOPPED)
         result = self._answer(pipeline)

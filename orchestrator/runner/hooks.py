@@ -2,10 +2,11 @@
 
 import json
 import os
+import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from orchestrator.domain.errors import NotNow, OrchestratorError
+from orchestrator.domain.errors import Evidence, NotNow, OutsideError
 from orchestrator.domain.names import printable_word
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.run import RunReport
@@ -15,20 +16,22 @@ from orchestrator.process.pipeline import child_environment, is_missing
 from orchestrator.process.stop import StopRequest
 from orchestrator.runner.run_recorder import RunRecorder
 
+DECIDING = ("before", "snapshot-before")  # what follows these events waits for their hooks, and for their leave
 NOT_NOW = 75
 _LINE = 1000
 _MOST_OUTPUT = 64 << 10
 
 
-def call_hooks(event: str, journal: RunRecorder, report: RunReport | None = None) -> None:
-    """Run each command that the job names for the event. In `before`, exit 75 means not now; other failures end the run.
+def call_hooks(event: str, journal: RunRecorder, report: RunReport | None = None) -> tuple[str, ...]:
+    """Run each command that the job names for the event; return what failed. In `before`, exit 75 means not now.
 
-    Raises: NotNow · OrchestratorError, both in `before` only; later a failing hook is only recorded.
+    Raises: NotNow · OutsideError, in `before` and `snapshot-before` only; else a failing hook is only recorded.
     """
+    failed = list[str]()
     for argv in journal.job.hooks.of(event):
         result, output = _call(event, argv, journal, report)
         code, words = result.exits[0], " ".join(output.decode(errors="replace").split())[-_LINE:]
-        if event == "before" and code == NOT_NOW and result.stopped is None:
+        if event in DECIDING and code == NOT_NOW and result.stopped is None:
             raise NotNow(
                 f"the hook {argv[0]} said not now" + (f": {words}" if words else ""),
                 hint="it is asked again at the next run",
@@ -40,9 +43,20 @@ def call_hooks(event: str, journal: RunRecorder, report: RunReport | None = None
                 else _explain_code(code, find_program(argv[0], journal.tools.hook_folders))
             )
             text = f"the hook {argv[0]} for {event} {why}" + (f": {words}" if words else "")
-            if event == "before":
-                raise OrchestratorError(text, hint="mend the hook or take it out of [hooks] before")
+            if event in DECIDING:
+                evidence = Evidence(
+                    lines=(call_line(event, argv, journal),), exits=(code,), last_output=(words[-_LINE:],)
+                )
+                raise OutsideError(text, evidence=evidence, hint=f"mend the hook or take it out of [hooks] {event}")
+            failed.append(text)
             (journal.warn if report is None else journal.note)(text)
+    return tuple(failed)
+
+
+def call_line(event: str, argv: tuple[str, ...], journal: RunRecorder) -> str:
+    """Return a line that calls the hook by hand."""
+    program = (find_program(argv[0], journal.tools.hook_folders), *argv[1:])
+    return f"POOLFERRY_EVENT={event} POOLFERRY_JOB={journal.job.name} {shlex.join(program)}"
 
 
 def _call(

@@ -60,6 +60,10 @@ def run_job(
             healed = tools.history.heal(tools.alive, journal.now)
             if journal.run not in healed and healed:
                 journal.say(f"run {', '.join(map(str, healed))} was killed or crashed; it is recorded as interrupted")
+            if job.hooks.of("snapshot-after"):
+                from orchestrator.runner.source_freeze import release_left
+
+                release_left(journal)
             if job.target.disk:
                 _call_hooks("disk-arrived", journal)
             _call_hooks("before", journal)
@@ -127,10 +131,11 @@ def _attempts(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> 
 def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> RunReport:
     """Make one survey, and act on it."""
     job, tools = journal.job, journal.tools
-    if tools.snapshotter is not None and journal.attempt == 1:
+    if tools.snapshotter is not None and not journal.snapshots_taken:
         from orchestrator.runner.snapshots import take_snapshots
 
         take_snapshots(journal, writer, allowed)
+        journal.snapshots_taken = True
     request = replace(_run_request(job, tools, allowed), again=journal.attempt > 1)
     with import_meanwhile("orchestrator.runner.execute", *tools.engine.later):
         world = tools.engine.survey(job, request, writer)

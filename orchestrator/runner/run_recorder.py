@@ -38,6 +38,7 @@ class RunRecorder:
         ] = {}  # points of which an attempt began to bring the root, and their instants
         self.warnings: list[str] = []
         self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
+        self.snapshots_taken = False  # due ones of the source, by an attempt of this run
         self.copy_damaged = False  # the point from which this run restored data is damaged
         self.left_out = list[str]()  # entries that this run could not read at the source
         self.unmade: set[bytes] = set()  # device nodes of the restored data that this user cannot make

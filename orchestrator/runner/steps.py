@@ -32,7 +32,7 @@ from orchestrator.domain.run_values import step_commands
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopier, SilentMeter
 from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries, StageResults, implements
-from orchestrator.process.executor import PipelineFailed, PipelineResult, Writer, pipeline_failure
+from orchestrator.process.executor import PipelineFailed, PipelineResult, StopReason, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder
 
 if TYPE_CHECKING:  # its import takes 4 ms, and most runs do nothing in parallel
@@ -295,6 +295,11 @@ class StepExecutor:
         end = _StepEnd(began=self.journal.tools.monotonic())
         try:
             match step.work:
+                case Pipeline() if step.freezes and _is_held_still(self.journal):
+                    from orchestrator.runner.source_freeze import hold_still
+
+                    with hold_still(self.journal) as limit:
+                        self._stream(step, step.work, progress, end, timeout=limit)
                 case Pipeline():
                     self._stream(step, step.work, progress, end)
                 case ManifestRecording():
@@ -316,7 +321,14 @@ class StepExecutor:
         end.took = self.journal.tools.monotonic() - end.began
         return end
 
-    def _stream(self, step: Step, pipeline: Pipeline, progress: "_StageProgress", end: "_StepEnd") -> None:
+    def _stream(
+        self,
+        step: Step,
+        pipeline: Pipeline,
+        progress: "_StageProgress",
+        end: "_StepEnd",
+        timeout: Seconds | None = None,
+    ) -> None:
         engine, job = self.journal.tools.engine, self.journal.job
         meter: ProgressMeter = engine.meter() if implements(engine, Copier) else SilentMeter()
         errors: list[bytes] = []
@@ -333,7 +345,7 @@ class StepExecutor:
 
         joined = step.copies and pipeline.counts < len(pipeline.stages) - 1
         result = self.writer.stream(
-            pipeline, stop=self.journal.tools.stop, stall_after=_patience(step, job.pipe.stall_after),
+            pipeline, stop=self.journal.tools.stop, stall_after=_patience(step, job.pipe.stall_after), timeout=timeout,
             on_output=printed if step.copies and not joined else None, on_bytes=passed if joined else None,
             on_errors=said,
         )  # fmt: skip
@@ -344,6 +356,12 @@ class StepExecutor:
         left_out = None
         if not result.well:
             failed = pipeline_failure(pipeline, result, self.writer.ssh_options)
+            if result.stopped is StopReason.TIMED_OUT:
+                raise Stalled(
+                    f"{step.action}: took longer than {timeout or 0:g} s while the source was held still, so it was ended",
+                    evidence=failed.evidence,
+                    hint="see why it is slow; `timeout` in [hooks] of the job file is how long the source may be held still",
+                )
             if step.copies and implements(engine, PartialCopier):
                 left_out = engine.left_out(failed, b"".join(errors).splitlines(), job)
             if left_out is None:
@@ -352,6 +370,11 @@ class StepExecutor:
             self.left_out.append(left_out)
         if step.accounts:
             self.meters.append(meter)
+
+
+def _is_held_still(journal: RunRecorder) -> bool:
+    """Return True when the job has hooks around the instant of a snapshot."""
+    return bool(journal.job.hooks.of("snapshot-before") or journal.job.hooks.of("snapshot-after"))
 
 
 def _patience(step: Step, stall_after: Seconds) -> Seconds:

@@ -109,7 +109,12 @@ yearly = 2
 recursive = false
 autosnap = true
 autoprune = true
+needs-hook = true
 use = "/etc/sanoid"
+
+[hooks]
+snapshot-before = "/bin/still"
+snapshot-after = "/bin/still"
 """,
     "jobs/photos.toml": """\
 # each key once

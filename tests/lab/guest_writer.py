@@ -50,6 +50,7 @@ class GuestWriter(Writer):
         *,
         stop: StopRequest | None = None,
         stall_after: Seconds | None = None,
+        timeout: Seconds | None = None,
         on_output: Callable[[bytes], None] | None = None,
         on_tick: Callable[[], None] | None = None,
         on_bytes: Callable[[int], None] | None = None,
@@ -58,7 +59,7 @@ class GuestWriter(Writer):
         manners: TerminationPolicy = GENTLE,
         most_kept: int = MOST_KEPT,
     ) -> PipelineResult:
-        del stop, stall_after, on_output, on_tick, on_bytes, on_errors, on_start, manners, most_kept
+        del stop, stall_after, timeout, on_output, on_tick, on_bytes, on_errors, on_start, manners, most_kept
         return self._run(pipeline)
 
     def one(self, *stages: Command) -> PipelineResult:

@@ -57,7 +57,7 @@ def take_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
     command = commands.take_command(world.root, text, place, due=expected, use=snapshots.use)
     action = f"take {' and '.join(due)} snapshots of {world.root}" if due else f"take the snapshots of {snapshots.use}"
     why = _why_due(world, due) if due else "sanoid knows by its own rules what is due"
-    return (_step(action, why, command, place, None if snapshots.use else text),)
+    return (_step(action, why, command, place, None if snapshots.use else text, freezes=True),)
 
 
 def prune_source_steps(job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
@@ -188,8 +188,9 @@ def _why_due(world: SanoidSurvey, due: tuple[str, ...]) -> str:
     return "; ".join(told)
 
 
-def _step(action: str, why: str, command: Command, place: str, text: str | None) -> Step:
+def _step(action: str, why: str, command: Command, place: str, text: str | None, *, freezes: bool = False) -> Step:
     """Return one call of sanoid; locally its configuration is written first, for a host it is part of the command."""
     here = text is not None and command.host is None
     needs = ((f"{place}/sanoid.conf", (text or "").encode()),) if here else ()
-    return Step(action=action, why=why, worker="main", work=Pipeline(stages=(command,)), expected=None, needs=needs)
+    work = Pipeline(stages=(command,))
+    return Step(action=action, why=why, worker="main", work=work, expected=None, needs=needs, freezes=freezes)

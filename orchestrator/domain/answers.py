@@ -36,13 +36,18 @@ def understand(program: str, command: Command, said: bytes, parse: Callable[[byt
 
 def unreadable(program: str, command: Command, said: bytes | None, error: Exception) -> UnreadableAnswer:
     """Build the error for an answer that its parser does not understand. `said` None: it is too long to show."""
+    from orchestrator.domain.command_line import evidence_line
+
     where = f" on {command.host}" if command.host else ""
     begins = printable_word((said or b"")[: 4 * _SHOWN].decode("utf-8", "surrogateescape"))[:_SHOWN]
     return UnreadableAnswer(
         f"what {program}{where} answered cannot be read: {_reason(error)}"
         + (f'; it begins with "{begins}"' if begins else "; it said nothing" if said is not None else ""),
         evidence=Evidence(
-            lines=(str(command),), exits=(0,), last_output=("",), host=str(command.host) if command.host else None
+            lines=(evidence_line(command),),
+            exits=(0,),
+            last_output=("",),
+            host=str(command.host) if command.host else None,
         ),
         hint=(
             f"`ssh {command.host.name} true` must print nothing: mend the login scripts there; else "

@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import UNSAFE_WORD
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Pipeline
@@ -86,6 +87,19 @@ def pipeline_line(pipeline: Pipeline, ssh_options: tuple[str, ...] = ()) -> str:
     tail = f" >> {quoted(pipeline.keeps)}" if pipeline.keeps else ""
     first, *rest = (command_line(stage, ssh_options) for stage in pipeline.stages)
     return " | ".join((first + head, *rest)) + tail
+
+
+def evidence_line(command: Command, ssh_options: tuple[str, ...] = ()) -> str:
+    """Return one command as a failure shows it: whole, but for a script, of which the text explains nothing.
+
+    A script at a host is shown after the ssh that reaches it: pasted up to the colon, it tries the login.
+    """
+    if not is_script(command):
+        return command_line(command, ssh_options)
+    if command.host is None:
+        return _brief(command)
+    login = ssh_argv(command, ssh_options)[:-1]
+    return " ".join(map(quoted, login)) + ": " + _brief(replace(command, host=None))
 
 
 _WIDEST = 200 - len("     runs: ")  # a plan prints this before it

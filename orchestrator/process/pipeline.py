@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from enum import StrEnum
 
-from orchestrator.domain.command_line import command_line, ssh_argv
+from orchestrator.domain.command_line import evidence_line, ssh_argv
 from orchestrator.domain.errors import Evidence, OrchestratorError, RetryClass
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import make_printable
@@ -86,7 +86,7 @@ def pipeline_failure(pipeline: Pipeline, result: PipelineResult, ssh_options: tu
     hosts = [stage.host for stage in pipeline.stages]
     blamed = hosts[result.culprit] if result.culprit is not None else next((host for host in hosts if host), None)
     evidence = Evidence(
-        lines=tuple(command_line(stage, ssh_options) for stage in pipeline.stages),
+        lines=tuple(evidence_line(stage, ssh_options) for stage in pipeline.stages),
         exits=result.exits,
         last_output=result.last_output,
         host=str(blamed) if blamed else None,

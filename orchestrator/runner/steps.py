@@ -28,7 +28,7 @@ from orchestrator.domain.errors import (
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import ManifestRecording, Pipeline, Plan, Step, TreeVerification
-from orchestrator.domain.run_values import step_commands
+from orchestrator.domain.run_values import brief_commands
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopier, SilentMeter
 from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries, StageResults, implements
@@ -47,7 +47,7 @@ PASSING_ERRORS = (BaseGone, Stalled, StreamBroken, TokenStale, Unexplained)
 
 def local_file_error(error: OSError, step: Step) -> OutsideError:
     """Return the error for a file of ours that could not be written or read, as for a failed program."""
-    evidence = Evidence(lines=step_commands(step), exits=(None,), last_output=(str(error),))
+    evidence = Evidence(lines=brief_commands(step), exits=(None,), last_output=(str(error),))
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         why = f"the target, or the state directory, has no space left for the manifest ({error.strerror})"
         return TargetFull(why, evidence=evidence, hint="free space there; the next run continues from what is there")

@@ -126,6 +126,24 @@ def test_a_filesystem_of_whole_seconds_and_near_times(house: House, tmp_path: Pa
         assert " ro," in subprocess.run(["sh", "-c", look], check=True, capture_output=True, text=True).stdout
 
 
+def test_a_filesystem_that_shut_itself_after_an_error(house: House, tmp_path: Path) -> None:
+    """As a failing disk does it. The run names its script, and not the text of it; and `check --system` sees it, too."""
+    house.write("file", "content")
+    with loop_filesystem(tmp_path, "mkfs.ext4", "-q", "-e", "remount-ro") as mounted:
+        house.target = mounted / "copies"
+        assert house.run(house.job()).outcome == "done"
+        house.write("other", "content")
+        loop = Path(os.path.realpath(f"/dev/block/{os.major(mounted.stat().st_dev)}:{os.minor(mounted.stat().st_dev)}"))
+        Path("/sys/fs/ext4", loop.name, "trigger_fs_error").write_text("1")
+        ran = house.run()
+        assert (ran.outcome, "mounted read-only" in ran["why"]) == ("failed", True), ran
+        assert max(map(len, ran["evidence"])) < 1000, ran["evidence"]
+        checked = house.call("check", "--system")
+        texts = [each["text"] for each in checked.value["jobs"][0]["advice"] if each["hinders"]]
+        assert texts, checked
+        assert texts[0].startswith("nothing can be written: it is mounted read-only; "), texts
+
+
 def test_a_file_with_more_names_than_the_target_allows(house: House, tmp_path: Path) -> None:
     """ext4: 65,000 names for one file, in all points together; the hint's own key lets the copy be made."""
     first = house.write("many/0", "content")
@@ -189,7 +207,7 @@ def test_a_check_of_the_system_names_programs_that_are_not_gnus(house: House, tm
         assert f"missing, or not GNU's (BusyBox?): {program}" in str(ran.value), ran
         ran = house.run()
         assert "not GNU's" in ran["why"], ran
-        assert f"-F {server.folder}/client" in str(ran["evidence"]), "the line works as it stands"
+        assert f"-F {server.folder}/client" in str(ran["evidence"]), "up to the script the line works as it stands"
         assert not house.target.exists()
     finally:
         server.stop()

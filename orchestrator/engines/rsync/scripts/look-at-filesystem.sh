@@ -6,4 +6,8 @@ place=$1
 while [ ! -d "$place/" ] && [ -n "$place" ]; do place=${place%/*}; done
 id -u
 findmnt -n -o FSTYPE -T "${place:-/}" 2> /dev/null || stat -f -c %T "${place:-/}"
-[ -w "${place:-/}" ] || echo ro
+# A filesystem with an error may be shut against writing without being mounted so: then only its options tell.
+case ,$(findmnt -n -o OPTIONS -T "${place:-/}" 2> /dev/null), in
+  *,emergency_ro,* | *,shutdown,*) echo ro ;;
+  *) [ -w "${place:-/}" ] || echo ro ;;
+esac

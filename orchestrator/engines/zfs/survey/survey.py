@@ -6,6 +6,7 @@ from threading import Thread
 from typing import TypeVar
 
 from orchestrator.domain.answers import understand
+from orchestrator.domain.command_line import evidence_line
 from orchestrator.domain.errors import BaseGone, Evidence, OrchestratorError, OutsideError, Stopped
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -214,7 +215,7 @@ def _judge(look: SideListing, root: Location, command: Command, result: Pipeline
 
 def _evidence(command: Command, result: PipelineResult) -> Evidence:
     host = str(command.host) if command.host else None
-    return Evidence(lines=(str(command),), exits=result.exits, last_output=result.last_output, host=host)
+    return Evidence(lines=(evidence_line(command),), exits=result.exits, last_output=result.last_output, host=host)
 
 
 def run_read_command(reader: Reader, command: Command, *, patience: Seconds = PATIENCE) -> PipelineResult:

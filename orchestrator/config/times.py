@@ -38,6 +38,15 @@ def parse_cron(text: str) -> str:
     return "cron " + " ".join(fields)
 
 
+def cron_values(text: str) -> tuple[set[int], set[int], set[int], set[int], set[int]]:
+    """Return the numbers of minutes, hours, days, months and weekdays (Sunday is 0 or 7). Raises: ValueError."""
+    parse_cron(text)
+    minute, hour, day, month, weekday = (
+        _cron_field(field, *rule) for field, rule in zip(text.split(), _FIELDS, strict=True)
+    )
+    return minute, hour, day, month, weekday
+
+
 def _cron_field(text: str, name: str, least: int, most: int, names: dict[str, int]) -> set[int]:
     found: set[int] = set()
     for item in text.lower().split(","):

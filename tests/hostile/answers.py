@@ -26,7 +26,7 @@ from orchestrator.cli import main
 from orchestrator.config.decode import parse_toml_file
 from orchestrator.config.kit_review import review_kit
 from orchestrator.config.machine import parse_machine_config
-from orchestrator.config.migrate import import_all
+from orchestrator.config.migrate.syncoid_jobs import SyncoidSettings, import_syncoid, scripts_called
 from orchestrator.config.parse_job import parse_job, parse_places
 from orchestrator.config.sets import parse_sets
 from orchestrator.disks import detect, filesystem, marker, smart
@@ -303,12 +303,20 @@ def text_of(parse: Callable[[str], object]) -> Callable[[bytes], object]:
     return lambda said: parse(said.decode("utf-8", "surrogateescape"))
 
 
+ENGINES = compose.EngineSections()
+
+
 def migrated(said: bytes) -> object:
-    """The files that `import-syncoid` is given: a person may name any."""
-    text = said.decode("utf-8", "replace")
+    """The files that `import syncoid` is given: a person may name any."""
+    text = said.decode("utf-8", "surrogateescape")
+    given = SyncoidSettings(
+        crontabs=[("crontab", text)], units=[("a.service", text), ("a.timer", text)], scripts=[("a.sh", text)],
+        called={"/a.sh": text},
+    )  # fmt: skip
+    scripts_called(given)
     with contextlib.suppress(ValueError):  # which the command tells as wrong usage
-        import_all([("crontab", text)], ("sanoid.conf", text))
-    return import_all([("crontab", text)], None)
+        import_syncoid(replace(given, conf=("sanoid.conf", text)), ENGINES)
+    return import_syncoid(given, ENGINES)
 
 
 def configured(said: bytes) -> object:
@@ -445,6 +453,14 @@ ATTRIBUTES = (
     b"# file: a\\040b\nuser.colour=0x626c7565\nsystem.posix_acl_access=0x02\n\n# file: c\nsecurity.capability=0x01\n\n"
 )
 SPACE = b"free\t1024\navailable\t99\nvault/copies/photos@a\t7\t1700000000\t5\n"
+UNIT = (
+    b"[Service]\nEnvironment=A=b\nExecStart=-/usr/bin/syncoid -r tank/a \\\n  vault/a\nExecStartPost=/bin/sh -c 'curl https://hc-ping.com/1'\n"
+    b"Nice=3\n[Timer]\nOnCalendar=Mon..Fri *-*-01 0/2:30:00\nOnUnitActiveSec=1h 5min\n"
+)
+SCRIPT = (
+    b'#!/bin/sh\nset -e\nS=tank\nfor d in a b; do\nsyncoid --skip-parent $S/$d "vault/$d" || { mail -s x root; exit 1; }\ndone\ncat <<E\nx\nE\n'
+    b"0 1 * * * if syncoid a/b c/d; then wget https://x/$?; else :; fi # x\n1 2 * * * /a.sh $(x `y` ${z:-1})\nf() { nice -n 3 ssh h syncoid a b; }\n"
+)
 CRONTAB = (
     b"MAILTO=me\n*/15 * * * * root syncoid --recursive --sshport=22 tank/a root@nas:vault/a && syncoid tank/b vault/b | logger -t x\n"
     b"@daily sanoid --cron\n[tank/a]\n use_template = x\n[template_x]\n hourly = 3\n"
@@ -486,7 +502,7 @@ TARGETS += (
     Target("lease", lease._parse, (b'{"purpose": "restore", "since": "2026-03-04T05:06:07+00:00", "pid": 7}',)),
     Target("key", lambda said: authentication_key._parse(said, "key"), (b'{"format": 1, "key": "00ff", "made": "2026-03-04T05:06:07+00:00"}',)),
     Target("units", text_of(lambda said: parse_units(said, lambda _: "")), (UNITS,)),
-    Target("crontab", migrated, (CRONTAB,)),
+    Target("crontab", migrated, (CRONTAB, UNIT, SCRIPT)),
     Target("job file", configured, (JOB_FILE,)),
     Target("kit's files", reviewed, (JOB_FILE,)),
     Target("zfs failure", lambda said: ZFS.explain(trees.failed(printable_text(said))), (ZFS_FAILURE,)),

@@ -1,117 +1,84 @@
-"""Crontab lines as values: time and commands; in a user's own form, and in the form of /etc/cron.d with a user."""
+"""Crontab lines as values: time, user, and the command; in a user's own form, and in the form of /etc/cron.d with a user."""
 
 import re
-import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from orchestrator.config.times import parse_cron
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.config.migrate.time_span import parse_when
+from orchestrator.domain.fast_dataclass import dataclass, field
 
-_SPECIAL = {
-    "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
-    "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
-}  # fmt: skip
-_SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\s*=")
-_SEPARATORS = ("&&", "||", ";", "|", "&", "(", ")", "\n")
-_UNKNOWN = re.compile(r"\$(?=[A-Za-z0-9_{(@*#?!$-])|`")
-# Quoted characters are replaced by placeholders while the line is split into words.
-_LITERAL = re.compile(r"'[^']*'|\\[$`]")
-_ASIDE = str.maketrans("$`", "\ue000\ue001")
-_BACK = str.maketrans("\ue000\ue001", "$`")
+_SETTING = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
+_FIELD = re.compile(r"[-0-9A-Za-z*,/~]+")
+_USER = re.compile(r"[a-z_][a-z0-9_-]*")
+# A first word that is no user: what people begin a line of their own with.
+_BEGINS = frozenset(
+    "sudo doas nice ionice chrt flock timeout env ssh sh bash dash exec time nohup setsid chronic cronic systemd-cat systemd-inhibit "
+    "curl wget test command cd echo sleep mail logger if for while set export zfs zpool syncoid sanoid rsnapshot borgmatic "
+    "btrbk zrepl pgrep pidof run-parts true".split()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrontabCall:
-    """One program that a line of a crontab calls.
-
-    `line`: its number; `schedule`: five fields, None for another form; `before`: the text before the program; `waits`: it runs
-    only after the command before it in the line has ended well.
+class ScheduledCommand:
+    """A command and when it is called. `where`: its file and line, as "crontab:3"; `schedule`: five fields, None for another form,
+    which `when` shows; `every`: a span between two calls; `mailto`: who gets its output.
     """
 
-    line: int
-    when: str
-    schedule: str | None
-    before: tuple[str, ...]
-    words: tuple[str, ...]
-    waits: bool = False
+    where: str
+    command: str
+    when: str = ""
+    schedule: str | None = None
+    every: str | None = None
+    user: str = ""
+    mailto: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def parse_calls(text: str, program: str) -> Iterator[CrontabCall | tuple[int, str]]:
-    """Yield each call of a program; or (line, why) for a line that names it and cannot be read."""
-    for number, line in enumerate(text.splitlines(), start=1):
+def parse_crontab(file: str, text: str) -> Iterator[ScheduledCommand | tuple[int, str]]:
+    """Yield each command of a crontab; or (line, why) for a line that is none."""
+    variables: dict[str, str] = {}
+    for number, line in enumerate(text.split("\n"), start=1):
         bare = line.strip()
-        if not re.search(rf"(?:^|[\s/]){program}(?=\s|$)", bare) or bare.startswith("#") or _SETTING.match(bare):
+        if not bare or bare.startswith("#"):
+            continue
+        if setting := _SETTING.fullmatch(bare):
+            variables = variables | {setting[1]: _unquoted(setting[2])}
             continue
         when, command = _when(bare)
         if not when:
             yield number, "is no line of a crontab"
             continue
-        yield from _calls(number, when, _unescaped(command), program)
+        user, command = _user(file, command)
+        yield ScheduledCommand(
+            where=f"{file}:{number}", command=_unescaped(command), when=when, schedule=parse_when(when),
+            user=user, mailto=variables.get("MAILTO", ""), variables=variables,
+        )  # fmt: skip
+
+
+def _unquoted(value: str) -> str:
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+    return value[1:-1] if quoted else value
 
 
 def _when(line: str) -> tuple[str, str]:
     """Split the time from the rest of a line; ("", "") for a line without a time."""
     if line.startswith("@"):
-        when, _, rest = line.partition(" ")
-        return when, rest
+        when, *rest = line.split(None, 1)
+        return when, (rest or [""])[0]
     fields = line.split(None, 5)
-    if len(fields) < 6 or not all(re.fullmatch(r"[-0-9A-Za-z*,/]+", field) for field in fields[:5]):
+    if len(fields) < 6 or not all(_FIELD.fullmatch(each) for each in fields[:5]):
         return "", ""
     return " ".join(fields[:5]), fields[5]
 
 
-def parse_when(when: str) -> str | None:
-    """Return five fields that a job file accepts; None when there are none."""
-    fields = _SPECIAL.get(when, when)
-    try:
-        return parse_cron(fields).removeprefix("cron ")
-    except ValueError:
-        return None
+def _user(file: str, command: str) -> tuple[str, str]:
+    """Split the user from a command of the system's own crontabs; ("", command) elsewhere."""
+    first, *rest = command.split(None, 1) or [""]
+    system = file.startswith(("/etc/cron", "/etc/anacron"))
+    if rest and _USER.fullmatch(first) and (system or first not in _BEGINS):
+        return first, rest[0]
+    return "", command
 
 
 def _unescaped(command: str) -> str:
     r"""Return the command as cron gives it to the shell: a bare % begins its input, and \% is a literal %."""
     return re.split(r"(?<!\\)%", command)[0].replace("\\%", "%")
-
-
-def _calls(number: int, when: str, command: str, program: str) -> Iterator[CrontabCall | tuple[int, str]]:
-    try:
-        aside = _LITERAL.sub(lambda match: match[0].translate(_ASIDE), command)
-        lexer = shlex.shlex(aside, posix=True, punctuation_chars=";&|()<>")
-        lexer.whitespace_split = True
-        lexer.commenters = "#"
-        words = list(lexer)
-    except ValueError as error:
-        yield number, f"cannot be read as a shell would ({error})"
-        return
-    for waits, part in _parts(words):
-        names = [word.rpartition("/")[2] for word in part]
-        if program not in names:
-            continue
-        at = names.index(program)
-        if unknown := next((word for word in part[at:] if _UNKNOWN.search(word)), None):
-            yield number, f"only its shell knows what {unknown.translate(_BACK)} is"
-            continue
-        words_behind = tuple(word.translate(_BACK) for word in part[at + 1 :])
-        yield CrontabCall(
-            line=number, when=when, schedule=parse_when(when), before=tuple(part[:at]), words=words_behind, waits=waits
-        )  # fmt: skip
-
-
-def _parts(words: list[str]) -> Iterator[tuple[bool, list[str]]]:
-    """Yield the simple commands of a line, without redirections, and whether each needs the one before to succeed."""
-    part: list[str] = []
-    waits = skip = False
-    for word in words:
-        if word in _SEPARATORS:
-            yield waits, part
-            part, waits = [], word == "&&"
-        elif set(word) <= set("<>&"):
-            if part and part[-1].isdigit():
-                part.pop()
-            skip = True
-        elif skip:
-            skip = False
-        else:
-            part.append(word)
-    yield waits, part

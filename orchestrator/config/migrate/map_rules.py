@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 
-from orchestrator.config.migrate.crontab import CrontabCall
 from orchestrator.config.migrate.job_text import JobText, Value
-from orchestrator.config.migrate.result import ImportBuilder
+from orchestrator.config.migrate.result import ImportBuilder, Lost
 from orchestrator.config.migrate.sanoid_conf import INTERVALS, SanoidPolicy
 from orchestrator.config.migrate.syncoid import SyncoidCall
+from orchestrator.domain.place import Location
 
 _QUARTERS = ("*", "*/15", "*/10", "*/5", "0,15,30,45")
 _OFTEN = {"frequently": "*/15 * * * *", "hourly": "0 * * * *"}
 _DAILY = "0 0 * * *"
 
 
-def source_rules(work: ImportBuilder, told: SyncoidCall, call: CrontabCall) -> SanoidPolicy | None:
+def source_rules(work: ImportBuilder, told: SyncoidCall, schedule: str | None) -> SanoidPolicy | None:
     """Return the rules for a replication's own source that can become its [snapshots]; None when there are none."""
     policy = None if told.source.host else work.policies.get(told.source.path)
     if policy is None or policy.unlike or policy.inside or not policy.autosnap or not policy.kinds:
@@ -21,7 +21,7 @@ def source_rules(work: ImportBuilder, told: SyncoidCall, call: CrontabCall) -> S
     if work.clash(policy.dataset):
         return None
     excepted = any(each.inside == policy.dataset for each in work.policies.values())
-    if excepted or policy.below != told.has("recursive") or not _often_enough(policy.kinds[0], call.schedule):
+    if excepted or policy.below != told.has("recursive") or not _often_enough(policy.kinds[0], schedule):
         return None
     return policy
 
@@ -61,15 +61,17 @@ def import_policy(work: ImportBuilder, policy: SanoidPolicy) -> None:
     if policy.dataset in work.used:
         return
     if not policy.kinds or not (policy.autosnap or policy.autoprune):
-        work.say(where, f"is not carried over: sanoid takes and removes no snapshots of {policy.dataset} by it")
+        work.say(where, f"became nothing: sanoid takes and removes no snapshots of {policy.dataset} by it")
         return
     if other := work.clash(policy.dataset):
         work.say(
             where,
-            f"is not carried over: the job {other} has rules around it; leave [{policy.dataset}] to sanoid itself",
+            Lost(
+                f"is not carried over: the job {other} has rules around it; leave [{policy.dataset}] to sanoid itself"
+            ),
         )
         return
-    name = work.name(policy.dataset, "-snapshots")
+    name = work.name(Location(path=policy.dataset), "-snapshots")
     work.ruled[policy.dataset] = name
     head: dict[str, Value] = {
         "engine": "sanoid", "source": policy.dataset, "schedule": _OFTEN.get(policy.kinds[0], _DAILY),
@@ -79,7 +81,7 @@ def import_policy(work: ImportBuilder, policy: SanoidPolicy) -> None:
     sections: dict[str, Mapping[str, Value]] = {"": head, "snapshots": snapshots_section(policy)}
     if left:
         sections["sanoid"] = {"exclude": left}
-    notes = [f"{key} is not carried over: no equivalent in poolferry" for key in policy.unlike]
+    notes: list[str] = [Lost(f"{key} is not carried over: no equivalent in poolferry") for key in policy.unlike]
     notes += [f"what lies below {dataset} is left out with it" for dataset in inside]
     work.add(where, JobText(name=name, origin=where, sections=sections), notes)
 

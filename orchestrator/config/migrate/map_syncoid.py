@@ -4,44 +4,47 @@ import re
 from collections.abc import Iterator
 
 from orchestrator.config.migrate.job_text import Value
+from orchestrator.config.migrate.result import Lost
 from orchestrator.config.migrate.syncoid import SyncoidCall, parse_pattern, parse_special
 from orchestrator.domain.units import parse_size
 
 Keys = dict[str, dict[str, Value]]
 Notes = list[str]
 
-# Options without a counterpart, and why. Options that only change syncoid's output or checks are not mentioned.
-_DIFFERENT = {
-    "skip-parent": "poolferry copies the source itself too, not only what lies below it",
+# Options without a counterpart, and why; those to whose place another way of poolferry comes; and those that change only what
+# syncoid prints or asks first.
+_LOST = {
     "force-delete": "poolferry never destroys a copy that does not fit: `poolferry run JOB --aside` renames it away",
     "delete-target-snapshots": "what goes on the target is for [keep] there; snapshots that only the copy has stay until then",
     "insecure-direct-connection": 'poolferry goes through ssh; [pipe] transport = "mbuffer" is its own open connection',
-    "no-resume": "poolferry always continues where a cut transfer stopped",
     "no-clone-handling": "poolferry sends clones as clones wherever their origin is copied too",
+}
+_OTHERWISE = {
+    "no-resume": "poolferry always continues where a cut transfer stopped",
     "create-bookmark": "poolferry makes its own bookmark for each target before each send",
     "keep-sync-snap": "poolferry takes no snapshot of its own, so there is none to keep",
     "preserve-recordsize": "all properties are sent; [zfs] protect names those that must not change the copy",
+    "preserve-properties": "all properties are sent; [zfs] protect names those that must not change the copy",
     "use-hold": "poolferry holds only what a cut transfer needs; let go of syncoid's own: `zfs release -r syncoid_… SNAPSHOT`",
+    "identifier": "poolferry keeps a bookmark for each target by itself",
+    "compress": "blocks are sent as they lie compressed in the pool, and not compressed again",
+    "pv-options": "poolferry shows its own progress",
 }
-# Why it may be needed: syncoid leaves copies mounted, and the mountpoint of a child alone changes its parent. Why only as a
-# comment: syncoid destroys by default, but here the owner must consent explicitly.
-_ROLLBACK = (
-    'may-destroy = ["rollback"] stands in the file as a comment: syncoid throws away without asking what was changed on a copy; '
-    "if the first run refuses such a copy and nothing there is worth keeping, take the # away for that one run"
-)
-_COMMENTED = "# may-destroy"
+MAY_DESTROY = "# may-destroy"
+"""The consent to roll back, as a comment. Why it may be needed: syncoid leaves copies mounted, and the mountpoint of a child alone
+changes its parent. Why only as a comment: syncoid destroys by default, but here the owner must consent explicitly."""
 _SEND_DEFAULTS = set("Lcep")
 
 
 def map_options(told: SyncoidCall) -> tuple[Keys, Notes]:
     """Return the keys by section, and a note for each option that is converted differently or not at all."""
     keys: Keys = {"zfs": {"recursive": told.has("recursive")}, "pipe": {}}
-    notes = [f"--{name} is not carried over: {why}" for name, why in _DIFFERENT.items() if told.has(name)]
+    notes: Notes = [Lost(f"--{name} is not carried over: {why}") for name, why in _LOST.items() if told.has(name)]
+    notes += [f"--{name} is not needed: {why}" for name, why in _OTHERWISE.items() if told.has(name)]
     if told.has("no-stream"):
         keys["zfs"]["catch-up"] = "newest"
     if not told.has("no-rollback"):
-        keys["zfs"][_COMMENTED] = ("rollback",)
-        notes.append(_ROLLBACK)
+        keys["zfs"][MAY_DESTROY] = ("rollback",)
     for carry in (_excludes, _snapshot_names, _special, _rate, _ssh, _sudo):
         notes += carry(told, keys)
     return keys, notes
@@ -56,7 +59,7 @@ def _excludes(told: SyncoidCall, keys: Keys) -> Iterator[str]:
             patterns = _below(told.source.path, regex)
             found += patterns
             if not patterns:
-                yield f"--{option}={regex} is not carried over: write [zfs] exclude with * for any part of a name"
+                yield Lost(f"--{option}={regex} is not carried over: write [zfs] exclude with * for any part of a name")
             elif regex.endswith("$"):
                 yield f"--{option}={regex}: [zfs] exclude leaves out what lies below it too"
     if found:
@@ -84,7 +87,7 @@ def _snapshot_names(told: SyncoidCall, keys: Keys) -> Iterator[str]:
             keys["zfs"][key] = found
         for regex, pattern in patterns:
             if pattern is None:
-                yield f"--{option}={regex} is not carried over: write [zfs] {key} with * for any part of a name"
+                yield Lost(f"--{option}={regex} is not carried over: write [zfs] {key} with * for any part of a name")
 
 
 def _special(told: SyncoidCall, keys: Keys) -> Iterator[str]:
@@ -94,22 +97,24 @@ def _special(told: SyncoidCall, keys: Keys) -> Iterator[str]:
             keys["zfs"]["raw"] = "yes"
         for letter in letters:
             if letter not in _SEND_DEFAULTS | {"w"}:
-                yield f"zfs send -{letter} is not carried over: poolferry chooses how to send, dataset by dataset"
+                yield Lost(f"zfs send -{letter} is not carried over: poolferry chooses how to send, dataset by dataset")
     protected: list[str] = []
     for text in told.of("recvoptions"):
         for letter, value in parse_special(text):
             if letter == "x" and value:
                 protected.append(value)
             elif letter == "o" and value:
-                yield f"zfs receive -o {value} is not carried over: `zfs set {value} COPY`, and [zfs] protect keeps it so"
+                yield Lost(
+                    f"zfs receive -o {value} is not carried over: `zfs set {value} COPY`, and [zfs] protect keeps it so"
+                )
             elif letter not in "us":
-                yield f"zfs receive -{letter} is not carried over: poolferry never forces a copy"
+                yield Lost(f"zfs receive -{letter} is not carried over: poolferry never forces a copy")
     if protected:
         keys["zfs"]["protect"] = tuple(dict.fromkeys(protected))
 
 
 def _rate(told: SyncoidCall, keys: Keys) -> Iterator[str]:
-    limits = (*told.of("source-bwlimit"), *told.of("target-bwlimit"))
+    limits = (*told.of("source-bwlimit"), *told.of("target-bwlimit"), *told.of("bwlimit"))
     yield from _size(limits, "rate-limit", keys, "bwlimit")
     yield from _size(told.of("mbuffer-size"), "buffer", keys, "mbuffer-size")
 
@@ -120,7 +125,7 @@ def _size(texts: tuple[str, ...], key: str, keys: Keys, option: str) -> Iterator
         try:
             sizes.append((parse_size(text.upper()), text.upper()))
         except ValueError:
-            yield f"{option} {text} is not carried over: [pipe] {key} takes a size such as 20M"
+            yield Lost(f"{option} {text} is not carried over: [pipe] {key} takes a size such as 20M")
     if sizes:
         keys["pipe"][key] = min(sizes)[1]
 
@@ -132,7 +137,7 @@ def _ssh(told: SyncoidCall, keys: Keys) -> Iterator[str]:
         keys["pipe"]["ssh-options"] = tuple(words)
     port = next(iter(told.of("sshport")), "")
     if port and not re.fullmatch(r"[0-9]{1,5}", port):
-        yield f"--sshport {port} is not carried over: it is no number"
+        yield Lost(f"--sshport {port} is not carried over: it is no number")
 
 
 def _sudo(told: SyncoidCall, keys: Keys) -> Iterator[str]:

@@ -18,7 +18,7 @@ _FLAGS = (
     "keep-sync-snap preserve-recordsize delete-target-snapshots preserve-properties help version"
 ).split()
 _VALUED = (
-    "compress sendoptions recvoptions source-bwlimit target-bwlimit sshconfig sshkey sshport sshcipher sshoption exclude "
+    "compress sendoptions recvoptions bwlimit source-bwlimit target-bwlimit sshconfig sshkey sshport sshcipher sshoption exclude "
     "identifier pv-options mbuffer-size insecure-direct-connection exclude-datasets include-snaps exclude-snaps"
 ).split()
 _SHORT = {"r": "recursive", "c": "sshcipher", "o": "sshoption"}

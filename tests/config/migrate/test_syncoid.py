@@ -4,6 +4,7 @@ import pytest
 
 from orchestrator.config.migrate.job_text import Value
 from orchestrator.config.migrate.map_syncoid import map_options
+from orchestrator.config.migrate.result import Lost
 from orchestrator.config.migrate.syncoid import SyncoidCall, parse_pattern, parse_special, parse_syncoid
 from orchestrator.domain.place import Host, Location
 
@@ -90,6 +91,7 @@ def test_special_options() -> None:
         ("--include-snaps=^autosnap", "zfs", "snapshots", ("autosnap*",)),
         ("--exclude-snaps=hourly$", "zfs", "skip-snapshots", ("*hourly",)),
         ("--source-bwlimit=10m|--target-bwlimit=2m", "pipe", "rate-limit", "2M"),
+        ("--bwlimit=5m", "pipe", "rate-limit", "5M"),
         ("--mbuffer-size=256M", "pipe", "buffer", "256M"),
         ("--sshkey=/k|--sshconfig=/f|-o|A=B", "pipe", "ssh-options", ("-F", "/f", "-i", "/k", "-o", "A=B")),
     ],
@@ -108,8 +110,6 @@ def test_what_becomes_a_key(options: str, section: str, key: str, value: Value) 
         ("-r|--exclude=a$", "below it too"),
         ("--force-delete", "--aside"),
         ("--delete-target-snapshots", "[keep]"),
-        ("--use-hold", "zfs release"),
-        ("--skip-parent", "--skip-parent"),
         ("--sendoptions=R", "zfs send -R"),
         ("--recvoptions=F", "zfs receive -F"),
         ("--recvoptions=o compression=lz4", "compression=lz4"),
@@ -122,13 +122,30 @@ def test_what_does_not_is_told(options: str, word: str) -> None:
     _, notes = carried(options)
     assert len(notes) == 1
     assert word in notes[0]
+    assert isinstance(notes[0], Lost) is (options != "-r|--exclude=a$")
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ("--use-hold", "zfs release"),
+        ("--identifier=a", "bookmark"),
+        ("--compress=lzo", "compressed"),
+        ("--keep-sync-snap", "takes no snapshot"),
+        ("--create-bookmark", "its own bookmark"),
+    ],
+)
+def test_what_is_not_needed_is_told_and_not_lost(options: str, word: str) -> None:
+    (note,) = carried(options)[1]
+    assert word in note
+    assert not isinstance(note, Lost)
 
 
 def test_the_consent_to_roll_back_is_only_proposed() -> None:
     keys, notes = map_options(parsed("tank/photos|backup/photos"))
     assert keys["zfs"]["# may-destroy"] == ("rollback",)
     assert "may-destroy" not in keys["zfs"]
-    assert "take the # away" in notes[0]
+    assert notes == []
     assert "# may-destroy" not in carried("")[0]["zfs"]
 
 

@@ -1,0 +1,140 @@
+"""Job files made from the settings of other programs: reads what is named, and writes all of it or nothing."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from orchestrator.app.settings import WrongRequest
+from orchestrator.config.migrate.result import ImportedLine, ImportResult
+from orchestrator.domain.fast_dataclass import dataclass, replace
+
+SANOID_CONF = "/etc/sanoid/sanoid.conf"
+_LARGEST = 4 << 20  # of a file that somebody wrote by hand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobImport:
+    """Result of an import. `existing`: files that are there already, for which nothing was written; `following`: what remains to do."""
+
+    folder: str
+    written: tuple[str, ...]
+    existing: tuple[str, ...]
+    following: tuple[str, ...]
+    lines: tuple[ImportedLine, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Return True when jobs were written and nothing was lost."""
+        return bool(self.written) and not any(line.lost for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncoidFiles:
+    """The files that an import of syncoid reads; "-" is standard input."""
+
+    conf: str | None = None
+    crontabs: Sequence[str] = ()
+    units: Sequence[str] = ()
+    scripts: Sequence[str] = ()
+
+
+def import_syncoid_jobs(files: SyncoidFiles, to: str, *, stdin: Callable[[], str]) -> JobImport:
+    """Write job files for the calls of syncoid and the rules of sanoid.conf into a folder.
+
+    Raises: WrongRequest when there is nothing to read, or a file cannot be understood.
+    """
+    from orchestrator import compose
+    from orchestrator.config.migrate.syncoid_jobs import SyncoidSettings, import_syncoid, scripts_called
+
+    conf = files.conf or (SANOID_CONF if os.path.exists(SANOID_CONF) else None)
+    if conf is None and not (files.crontabs or files.units or files.scripts):
+        raise WrongRequest(
+            f"nothing to read: use --crontab, --unit, --script or --sanoid-conf (there is no {SANOID_CONF})"
+        )
+    given = SyncoidSettings(
+        crontabs=[(_shown(path), read_settings(path, stdin)) for path in files.crontabs],
+        units=[(path, read_settings(path, stdin)) for path in files.units],
+        conf=(conf, read_settings(conf, stdin)) if conf else None,
+    )
+    try:
+        called = {path: text for path in scripts_called(given) if (text := _script(path)) is not None}
+        alone = {path: read_settings(path, stdin) for path in files.scripts}
+        given = replace(
+            given,
+            called={path: text for path, text in called.items() if "syncoid" in text}
+            | {path: text for path, text in alone.items() if path in called},
+            scripts=[(path, text) for path, text in alone.items() if path not in called],
+            passed_over=frozenset(called),
+        )
+        found = import_syncoid(given, compose.EngineSections())
+    except ValueError as error:
+        raise WrongRequest(str(error)) from None
+    return write_import(found, to)
+
+
+def _shown(path: str) -> str:
+    return "crontab" if path == "-" else path
+
+
+def _script(path: str) -> str | None:
+    """Return the text of a script that a crontab calls; None where it is not here, or is no text."""
+    try:
+        if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST:
+            return None
+        with open(path, "rb") as file:
+            text = file.read()
+    except OSError:
+        return None
+    return None if b"\0" in text[:4096] else text.decode("utf-8", "surrogateescape")
+
+
+def read_settings(path: str, stdin: Callable[[], str]) -> str:
+    """Return the text of a file that somebody named. Raises: WrongRequest."""
+    if path == "-":
+        return stdin()
+    try:
+        if os.path.getsize(path) > _LARGEST:
+            raise WrongRequest(f"{path}: is larger than {_LARGEST >> 20} MiB: no settings of a person")
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError as error:
+        raise WrongRequest(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def write_import(found: ImportResult, to: str) -> JobImport:
+    """Write all files of an import into a folder, or none where one of them, or another job, is there already."""
+    folder = os.path.abspath(to)
+    existing = _existing(folder, found.files)
+    written = () if existing else _write_new(folder, found.files, found.private)
+    following = (*found.then, f"poolferry check --config {folder}") if written else ()
+    return JobImport(folder=folder, written=written, existing=existing, following=following, lines=found.told)
+
+
+def _existing(folder: str, files: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what is in the way: our files, and jobs of others, whose places would not fit ours."""
+    if not files:
+        return ()
+    jobs = os.path.join(folder, "jobs")
+    held = os.listdir(jobs) if os.path.isdir(jobs) else []
+    others = [os.path.join(jobs, name) for name in sorted(held) if name.endswith(".toml")]
+    ours = [os.path.join(folder, name) for name in files]
+    return tuple(dict.fromkeys((*others, *(path for path in ours if os.path.lexists(path)))))
+
+
+def _write_new(folder: str, files: Mapping[str, str], private: frozenset[str]) -> tuple[str, ...]:
+    """Write the files; where one cannot be written, take back those before it."""
+    written: list[str] = []
+    try:
+        for name, text in files.items():
+            path = os.path.join(folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            mode = 0o600 if name in private else 0o666
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+                written.append(path)
+                file.write(text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        for path in written:
+            os.unlink(path)
+        raise WrongRequest(
+            f"{error.filename or folder}: cannot be written: {error.strerror}; nothing was written"
+        ) from None
+    return tuple(written)

@@ -1,0 +1,94 @@
+"""Calls of a program among the commands of crontabs, units and scripts, and the commands around them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from orchestrator.config.migrate.crontab import ScheduledCommand
+from orchestrator.config.migrate.shell import ShellCommand, parse_commands
+from orchestrator.config.migrate.wrappers import program_of, unwrap
+from orchestrator.domain.fast_dataclass import dataclass, replace
+
+_SHELLS = ("sh", "bash", "dash", "source", ".")
+_DEEPEST = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramCall:
+    """One command of a schedule, without the programs before it. `where`: its file and line; `line`: the line of the schedule."""
+
+    where: str
+    command: ShellCommand
+    scheduled: ScheduledCommand
+    notes: tuple[str, ...] = ()
+    host: str = ""
+
+    @property
+    def program(self) -> str:
+        """Return the name of the program."""
+        return program_of(self.command.words)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the arguments of the program."""
+        return self.command.words[1:]
+
+
+def find_calls(scheduled: ScheduledCommand, scripts: Mapping[str, str]) -> tuple[ProgramCall, ...]:
+    """Return all commands of a schedule; a script that it calls is replaced by its own. Raises: ValueError."""
+    file, _, number = scheduled.where.rpartition(":")
+    commands = parse_commands(scheduled.command, scheduled.variables, int(number))
+    return tuple(_unwrapped(commands, scheduled, file, scripts, 0))
+
+
+def _unwrapped(
+    commands: Sequence[ShellCommand], scheduled: ScheduledCommand, file: str, scripts: Mapping[str, str], depth: int
+) -> Iterator[ProgramCall]:
+    for command in commands:
+        bare = unwrap(command.words)
+        script = next((word for word in _files(bare.words) if word in scripts), None) if depth < _DEEPEST else None
+        where = f"{file}:{command.line}"
+        if script is not None and not bare.host:
+            found = parse_commands(scripts[script], scheduled.variables)
+            yield from _unwrapped(_behind(command, found), scheduled, script, scripts, depth + 1)
+        elif bare.text and depth < _DEEPEST:
+            found = parse_commands(bare.text, {} if bare.host else scheduled.variables, command.line)
+            for call in _unwrapped(_behind(command, found), scheduled, file, scripts, depth + 1):
+                yield replace(call, where=where, notes=(*bare.notes, *call.notes), host=bare.host or call.host)
+        else:
+            plain = replace(command, words=bare.words)
+            yield ProgramCall(where=where, command=plain, scheduled=scheduled, notes=bare.notes, host=bare.host)
+
+
+def _behind(command: ShellCommand, found: Sequence[ShellCommand]) -> list[ShellCommand]:
+    """Return commands in the place of the one that calls them."""
+    return [
+        replace(each, joined=each.joined if at else command.joined, inside=command.inside or each.inside)
+        for at, each in enumerate(found)
+    ]
+
+
+def _files(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the word that may be a script: the program, or what a shell is given."""
+    if program_of(words) in _SHELLS:
+        return tuple(word for word in words[1:] if not word.startswith("-"))[:1]
+    return words[:1]
+
+
+def called_files(scheduled: ScheduledCommand) -> tuple[str, ...]:
+    """Return the files that a schedule calls by their whole path; none where it cannot be read."""
+    try:
+        commands = parse_commands(scheduled.command, scheduled.variables, 1)
+    except ValueError:
+        return ()
+    bare = (unwrap(command.words) for command in commands)
+    return tuple(word for each in bare if not each.host for word in _files(each.words) if word.startswith("/"))
+
+
+def why_not(call: ProgramCall) -> str | None:
+    """Return why a call becomes no job: it runs elsewhere, only sometimes, or on words that only its shell knows."""
+    if call.host:
+        return f"it runs on {call.host}, through ssh: install poolferry there, and import it there"
+    if call.command.inside:
+        return f'it stands in a "{call.command.inside}" of its script, so only the script knows when it runs'
+    if call.command.unknown:
+        return f"only its shell knows what {call.command.unknown} is"
+    return None

@@ -21,7 +21,6 @@ from orchestrator.cli.terminal.screen import Terminal
             "from a systemd service and its timer",
         ),
     ),
-    section="set-up",
     short_help="Write job files for syncoid and sanoid.",
 )
 @click.option(

@@ -81,8 +81,7 @@ class CliCommand(click.Command):
 class CliGroup(click.Group):
     """Commands in the folder of `package`, each in the file of its name, imported when it is called or listed.
 
-    A Python keyword gets an underscore at the end of the file's name, and a dash becomes an underscore: `try_`,
-    `import_syncoid`.
+    A Python keyword gets an underscore at the end of the file's name, and a dash becomes an underscore: `try_`.
     """
 
     def __init__(

@@ -11,10 +11,17 @@ from orchestrator.cli.terminal.options import SECTIONS, CliGroup, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 NAME = "poolferry"
+_OLDER = {"import-syncoid": ("import", "syncoid")}  # an older spelling in somebody's notes still works
 
 
 class Root(CliGroup):
     """All commands; help shows them by sections, in the order of their use."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the first word, also in an older spelling."""
+        return super().resolve_command(ctx, [*_OLDER.get(args[0], args[:1]), *args[1:]])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, section by section."""

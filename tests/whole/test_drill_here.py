@@ -1,6 +1,7 @@
 """Drills of copies on this machine: what comes back is compared, damage is loud, and nothing stays behind."""
 
 import os
+import re
 import shutil
 import signal
 import stat
@@ -101,6 +102,11 @@ def test_damage_on_the_way_is_told_from_damage_of_the_copy(house: House, tmp_pat
     (point,) = house.call("points", "photos")["points"]
     assert point["sound"] is not False
     assert standing(house)[0] == "failing"
+    spoiling.unlink()  # the machine's memory is replaced
+    (again,) = re.findall(r"`poolferry ([^`]*)`", drilled["hint"])
+    repeated = house.call(*again.split())
+    assert (repeated.code, repeated.outcome, repeated["drill"]["seed"]) == (0, "done", drilled["drill"]["seed"])
+    assert standing(house)[0] == "up"
 
 
 def test_a_drill_can_fail(house: House) -> None:

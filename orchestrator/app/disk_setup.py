@@ -100,7 +100,12 @@ def _require_free(known: "Configuration", rotation: str, name: str) -> None:
     taken = [*(place.name for place in known.places), *(each.name for each in known.sets)]
     taken += [disk.name for each in known.sets for disk in each.disks]
     if name in taken:
-        raise WrongRequest(f"the name {name} is taken")
+        from orchestrator.planners.identify_disk import next_disk_name
+
+        raise WrongRequest(
+            f"the name {name} is taken: history, copies and kits speak of what has it, so none is used twice; free is, for example: "
+            f"--name {next_disk_name(name, taken)}"
+        )
     if not JOB_NAME.fullmatch(name):
         raise WrongRequest(f"{name} is no name for a disk: letters, digits, dots, - and _")
 

@@ -72,7 +72,7 @@ def _erasable(enroll_request: EnrollmentRequest, device: BlockDevice) -> Refusal
             f'"{enroll_request.erase}" is not the {what} of {device.called}, which holds {held}',
             "look at the disk's own label",
         )
-    hint = f"to keep what is on it: --adopt; to erase it all: --erase with the disk's {what}"
+    hint = f"the same command with --adopt keeps what is on it; with --erase and the disk's {what} it erases all of it"
     return _no(f"{device.called} is not blank: it holds {held}", hint)
 
 
@@ -89,7 +89,7 @@ def refuse_changed_device(device: BlockDevice, again: BlockDevice | None, held: 
     if held is None:
         return _no(f"{device.called} cannot be read", "another port, another cable, or another disk")
     if device.blank and held:
-        hint = "somebody has just put something on it; to erase it all: --erase with the disk's serial"
+        hint = "somebody has just put something on it; the same command with --erase and the disk's serial erases all of it"
         return _no(f"{device.called} is not blank any more: it holds {', '.join(held)}", hint)
     return None
 

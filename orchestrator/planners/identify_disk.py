@@ -5,8 +5,9 @@ has its own sentence (the facts and their meaning) and hint. Nothing is written 
 """
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from enum import StrEnum
+from itertools import count
 
 from orchestrator.domain.authentication import AuthenticationKey, Authenticity, judge_marker
 from orchestrator.domain.device import BlockDevice
@@ -212,7 +213,8 @@ def _stranger(
     if was is not None:
         how = "is blank now" if device.blank else f"holds {_content(device)} now"
         says = f"{device.called} looks like disk {was.name}, but {how}; nothing was written to it"
-        hint = f"where that is right: poolferry disks lost {was.name}; then {_enroll(device, {was.set})}; else {UNPLUG}"
+        again = _enroll(device, {was.set}, name=next_disk_name(was.name, remembered))
+        hint = f"where that is right: poolferry disks lost {was.name}; then {again}; else {UNPLUG}"
         return _describe_device(DeviceState.REFORMATTED, device, None, says, hint)
     if device.blank:
         says = f"unknown disk {device.called}: it is blank, and nothing was written to it"
@@ -228,9 +230,16 @@ def _stranger(
     return _describe_device(DeviceState.FOREIGN, device, None, says, hint)
 
 
-def _enroll(device: BlockDevice, sets: set[str]) -> str:
+def _enroll(device: BlockDevice, sets: set[str], *, name: str = "NAME") -> str:
     """Return the command that enrolls a device. NAME is the person's choice, and so is the set where there are several."""
-    return f"poolferry disks enroll {device.path} --set {next(iter(sets)) if len(sets) == 1 else 'SET'} --name NAME"
+    return f"poolferry disks enroll {device.path} --set {next(iter(sets)) if len(sets) == 1 else 'SET'} --name {name}"
+
+
+def next_disk_name(name: str, taken: Container[str]) -> str:
+    """Return a free name after a disk's former one, such as red-2: that one stays with the old disk's history."""
+    stem, dash, number = name.rpartition("-")
+    stem, last = (stem, int(number)) if dash and stem and number.isascii() and number.isdecimal() else (name, 1)
+    return next(each for each in (f"{stem}-{last + more}" for more in count(1)) if each not in taken)
 
 
 def _content(device: BlockDevice) -> str:

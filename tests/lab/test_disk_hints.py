@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.lab.usb_disks import datasets
+from tests.lab.usb_disks import datasets, trees
 from tests.lab.virtual import VirtualMachine
 
 pytestmark = [pytest.mark.long, pytest.mark.virtual, pytest.mark.timeout(900)]
@@ -34,3 +34,22 @@ def test_a_pool_that_another_machine_did_not_let_go_is_taken_over_by_its_hint(ma
     master.sh(by_hand)
     assert master.poolferry(*again.split()).code == 0
     assert drawer.scan()["red"]["ending"] == "done"
+
+
+def test_a_disk_that_was_formatted_elsewhere_is_given_up_and_enrolled_anew_by_its_hint(master: VirtualMachine) -> None:
+    """And by its former name, which a tired person types."""
+    drawer = trees(master)
+    drawer.has_one_copy()
+    drawer.replug(drawer.red)
+    device = drawer.red.device
+    master.sh(f"wipefs -a {device} && mkfs.ext4 -q -F {device}; udevadm settle")
+    (seen,) = drawer.ferry("disks", "scan")["others"]
+    lost, enroll = re.findall(r"poolferry (disks lost red); then poolferry (disks enroll .*?);", seen["hint"])[0]
+    assert master.poolferry(*lost.split()).code == 0
+    refused = master.poolferry(*enroll.replace("red-2", "red").split())
+    assert (refused.code, "for example: --name red-2" in refused.complaint) == (2, True), refused.complaint
+    refused = master.poolferry(*enroll.split())
+    assert (refused.code, "--erase and the disk's serial" in refused.text) == (3, True), refused
+    assert master.poolferry(*enroll.split(), "--erase", "red").code == 0
+    drawer.replug(drawer.red)
+    assert drawer.scan()["red-2"]["ending"] == "done"

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from orchestrator.domain.authentication import AuthenticationKey
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.rotation import DiskMarker, DiskRecord, DiskState
-from orchestrator.planners.identify_disk import DeviceState, IdentifiedDevice, identify_devices, verify_identity
+from orchestrator.planners.identify_disk import (
+    DeviceState,
+    IdentifiedDevice,
+    identify_devices,
+    next_disk_name,
+    verify_identity,
+)
 from tests.planners.rotation_world import BLUE_UUID, KEY, NOW, OWNER, RED_UUID, device, disk, known, marker, tagged
 
 
@@ -230,3 +236,10 @@ def test_at_most_one_device_is_taken_for_a_disk(devices: list[BlockDevice]) -> N
         assert each.device.uuid == RED_UUID
         assert not each.device.read_only
         assert not each.device.at
+
+
+def test_a_name_after_a_former_one_is_free() -> None:
+    assert next_disk_name("red", {"red"}) == "red-2"
+    assert next_disk_name("red", {"red", "red-2", "red-3"}) == "red-4"
+    assert next_disk_name("red-2", {"red", "red-2"}) == "red-3"
+    assert next_disk_name("-7", {"-7"}) == "-7-2"

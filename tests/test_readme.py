@@ -92,6 +92,14 @@ def test_every_command_that_a_page_names_exists_with_its_options(page: Path) -> 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_every_row_stands_in_a_table(page: Path) -> None:
+    """An empty line ends a table, and rows after it are shown as plain text."""
+    fenced = re.sub(r"(?ms)^```.*?^```$", "", page.read_text())
+    heads = re.findall(r"(?m)(?<!\|)\n(\|.*)\n(.*)", f"\n{fenced}")
+    assert [head for head, rule in heads if not re.fullmatch(r"\|( ?:?-+:? \|)+", rule)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]*)#?[^)]*\)", page.read_text()):
         assert (page.parent / target).exists(), target

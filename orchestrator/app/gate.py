@@ -5,42 +5,64 @@ import os
 import re
 import shlex
 import stat
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.gate import GateRefusal, parse_gate_folder
+from orchestrator.domain.gate import BUSY, Gate, GateRefusal
 from orchestrator.domain.names import JOB_NAME, show_name
+from orchestrator.domain.plan import Command
+from orchestrator.domain.units import show_size
 from orchestrator.trees.beneath import Folder, Untrusted
+
+if TYPE_CHECKING:
+    from orchestrator.gate.receive import Reception
 
 USUAL_KEYS = "~/.ssh/authorized_keys"
 # Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT; a key with options of its own would not get those of the gate.
 _KEY = re.compile(r"((?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[a-z0-9@.-]+) ([A-Za-z0-9+/]{40,20000}={0,2})(?: ([ -~]{0,200}))?")
 
 
-def answer_request(settings: Settings, name: str, line: str, asker: str) -> NoReturn:
-    """Become the command that answers the request that came through the gate.
+def answer_request(settings: Settings, name: str, line: str, asker: str) -> int:
+    """Become the command that answers the request that came through the gate, or feed it and return its exit status.
 
     Raises: GateRefusal for a request that is not admitted, DeclarationError for a gate that is not declared.
     """
     import syslog
 
-    from orchestrator.gate.read_only import admit_reading
+    from orchestrator.gate.admit import admit
     from orchestrator.gate.request import parse_request
-    from orchestrator.process.confine import ConfinementUnavailable, become
 
     gate = compose.read_gate(settings.where, name)
     syslog.openlog("poolferry-gate", syslog.LOG_PID, syslog.LOG_AUTH)
     try:
         request = parse_request(line)
-        command = admit_reading(request, gate)
+        right, answer = admit(request, gate)
+        _take_place(settings, name, gate.connections)
+        syslog.syslog(syslog.LOG_INFO, f"{name}: {show_name(asker)}: {request}")
+        if not isinstance(answer, Command):
+            return _receive(gate, answer)
     except GateRefusal as refusal:
         syslog.syslog(syslog.LOG_WARNING, f"{name}: refused to {show_name(asker)}: {refusal.why}")
         raise
-    syslog.syslog(syslog.LOG_INFO, f"{name}: {show_name(asker)}: {request}")
+    return _read(gate, answer) if right == "reads" else _ask_zfs(answer)
+
+
+def _ask_zfs(command: Command) -> NoReturn:
+    """Become a command that asks zfs. Raises: OSError."""
+    from orchestrator.process.confine import become_for_datasets
+
+    become_for_datasets(command)
+
+
+def _read(gate: Gate, command: Command) -> NoReturn:
+    """Become a command that only reads in the gate's folder. Raises: GateRefusal."""
+    from orchestrator.process.confine import ConfinementUnavailable, become
+
     try:
         with _folder(gate.reads) as folder:
             become(command, folder=folder)
@@ -48,6 +70,49 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> NoRe
         raise GateRefusal(f"this machine cannot shut it into one folder: {error.strerror}") from error
     except Untrusted as error:
         raise GateRefusal(f"{show_name(gate.reads)} {error.strerror}") from error
+
+
+def _take_place(settings: Settings, name: str, most: int) -> None:
+    """Take one of the gate's places until this process and all that it becomes have ended. Raises: GateRefusal."""
+    state = settings.where.state
+    os.makedirs(state, mode=0o700, exist_ok=True)
+    places = os.open(f"{state}/gate-{name}.places", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    os.set_inheritable(places, True)
+    for place in range(most):
+        try:
+            fcntl.fcntl(places, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0))
+        except BlockingIOError:
+            continue
+        return
+    raise GateRefusal(f"{BUSY}{most} requests of this key are being answered, and no more are at once")
+
+
+def _receive(gate: Gate, asked: "Reception") -> int:
+    """Receive a stream as the gate lets it; return the receiver's exit status. Raises: GateRefusal."""
+    from orchestrator.gate.receive import used_command
+    from orchestrator.gate.stream_head import missing_bytes, parse_head
+    from orchestrator.process.confine import confine_to_datasets
+    from orchestrator.process.relay import TooMuchInput, answer_of, feed, read_head
+
+    if gate.at_most is not None:
+        _require_room(gate.receives, gate.at_most, answer_of(used_command(gate.receives)))
+    try:
+        head = read_head(missing_bytes)
+        command = asked.command(parse_head(head))
+        confine_to_datasets()  # and from here on nothing can be imported
+        return feed(command, head, at_most=gate.at_most)
+    except EOFError:
+        raise GateRefusal("the stream ended before it began") from None
+    except TooMuchInput:
+        raise GateRefusal(f"the stream is longer than at-most allows: {show_size(gate.at_most)}") from None
+
+
+def _require_room(dataset: str, most: int, used: str | None) -> None:
+    """Raises: GateRefusal where as much is used already as may be."""
+    if used is None or not used.strip().isdigit():
+        raise GateRefusal(f"it cannot be seen how much is used in {dataset}")
+    if int(used) >= most:
+        raise GateRefusal(f"{dataset} uses {show_size(int(used))}, and at-most allows {show_size(most)}")
 
 
 @contextmanager
@@ -69,6 +134,9 @@ class GateSetup:
     name: str
     keys: str = USUAL_KEYS
     reads: str = ""
+    sends: str = ""
+    receives: str = ""
+    at_most: str = ""
     key: str = ""
     remove: bool = False
 
@@ -86,27 +154,44 @@ def install_gate(settings: Settings, request: GateSetup) -> tuple[str, ...]:
         raise WrongRequest(
             f"{show_name(request.name)} is no name of a gate, expected letters, digits, '.', '_' and '-'"
         )
-    try:
-        folder = parse_gate_folder(request.reads)
-    except ValueError as error:
-        raise WrongRequest(f"{show_name(request.reads)} does not fit, expected {error}") from None
+    text = _gate_text(request)
     key = _parse_key(request.key)
     file = gate_file(settings.where.config, request.name)
     os.makedirs(os.path.dirname(file), mode=0o755, exist_ok=True)
     with _alone(os.path.dirname(file)):
         kept = _other_keys(request)
         _refuse_twice(key, kept, request.keys_file)
-        _install(settings, request, folder, key, kept)
+        _install(settings, request, text, key, kept)
     return file, request.keys_file
 
 
-def _install(settings: Settings, request: GateSetup, folder: str, key: str, kept: list[str]) -> None:
+def _gate_text(request: GateSetup) -> str:
+    """Return the text of the gate's file. Raises: WrongRequest."""
+    from orchestrator.domain.gate import parse_gate_dataset, parse_gate_folder
+    from orchestrator.domain.units import parse_size
+
+    lines = [f"# What the key of another machine may do here, through `poolferry gate {request.name}`."]
+    for name, text, parse in (
+        ("reads", request.reads, parse_gate_folder), ("sends", request.sends, parse_gate_dataset),
+        ("receives", request.receives, parse_gate_dataset), ("at-most", request.at_most, parse_size),
+    ):  # fmt: skip
+        if text:
+            try:
+                parse(text)
+            except ValueError as error:
+                raise WrongRequest(f"{show_name(text)} does not fit, expected {error}") from None
+            lines.append(f"{name} = {_toml(text)}")
+    if request.at_most and not request.receives:
+        raise WrongRequest("--at-most limits what comes in, so it goes with --receives")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _install(settings: Settings, request: GateSetup, text: str, key: str, kept: list[str]) -> None:
     from orchestrator.app.systemd_state import program_here
     from orchestrator.config.gates import gate_file
 
     program = shlex.join((program_here(), "gate", request.name, *_directories(settings)))
     options = f'command="{program.replace(chr(92), chr(92) * 2).replace(chr(34), chr(92) + chr(34))}",restrict'
-    text = f"# What the key of another machine may do here, through `poolferry gate {request.name}`.\nreads = {_toml(folder)}\n"
     os.makedirs(os.path.dirname(request.keys_file), mode=0o700, exist_ok=True)
     _write(gate_file(settings.where.config, request.name), text, mode=0o644)
     _write_keys(request.keys_file, [*kept, f"{options} {key}"])

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 
-from orchestrator.config.decode import decode_section, parse_toml_file
+from orchestrator.config.decode import TomlFile, decode_section, parse_toml_file
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.gate import Gate
 from orchestrator.domain.names import JOB_NAME, show_name
@@ -56,8 +56,19 @@ def _read(path: str, mistakes: list[ConfigMistake]) -> Gate | None:
         mistakes.append(held)
         return None
     gate = decode_section(held, Gate, held.table, (), lambda _: "")
+    _judge(held, gate)
     mistakes += [*held.mistakes, *writable_by_others((path,))]
     return gate
+
+
+def _judge(held: TomlFile, gate: Gate | None) -> None:
+    """Record a gate that lets nothing through, and a limit of what it does not let in."""
+    if gate is None or held.mistakes:
+        return
+    if not gate.rights:
+        held.say((), "says not what the key may do", 'one of reads = "…", sends = "…" and receives = "…"')
+    elif gate.at_most is not None and not gate.receives:
+        held.say(("at-most",), "limits nothing", 'receives = "…", or no at-most')
 
 
 def _mistake(file: str, what: str, expected: str) -> ConfigMistake:

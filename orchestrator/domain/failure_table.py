@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterable
 
-from orchestrator.domain.errors import HostUnreachable, OutsideError, PermissionDenied
+from orchestrator.domain.errors import HostUnreachable, OutsideError, PermissionDenied, TargetFull
 from orchestrator.domain.fast_dataclass import dataclass
 
 
@@ -101,6 +101,21 @@ GATE = says(
     PermissionDenied, "the gate of our key does not let it do this",
     "`journalctl -t poolferry-gate` there says what was asked; where the poolferry there is older than this one, upgrade it",
 )  # fmt: skip
+GATE_BUSY = says(
+    r"poolferry gate \S+: refused: busy: ",
+    HostUnreachable, "the gate of our key answers as many requests as it may at once",
+    "the next attempt asks again; if nothing else is under way, `connections` in the gate's file there is too small",
+)  # fmt: skip
+GATE_FULL = says(
+    r"poolferry gate \S+: refused: .* at-most allows",
+    TargetFull, "the gate of our key lets no more in",
+    "what is used there, or `at-most` in the gate's file there, is for the owner of that machine to change",
+)  # fmt: skip
+GATE_APPEND_ONLY = says(
+    r"poolferry gate \S+: refused: append-only: ",
+    PermissionDenied, "our key can only add to its copies there, and this could change or remove one",
+    "what has to be changed or removed there, its owner does on that machine itself: jobs/guarantees.md, \"Keys that only add\"",
+)  # fmt: skip
 RRSYNC = says(
     r"rrsync error: ",
     PermissionDenied, "our key goes through rrsync there, which lets it run rsync and nothing else",
@@ -119,5 +134,6 @@ SSH_ENDED = ends(
     (255,), HostUnreachable, "the connection to the host broke off or could not be made",
     "check the network, and `ssh HOST true` by hand",
 )  # fmt: skip
-LOGIN = (GATE, RRSYNC, CHANGED_KEY, HOST_KEY, LOGIN_REFUSED)
+GATES = (GATE_BUSY, GATE_FULL, GATE_APPEND_ONLY, GATE)
+LOGIN = (*GATES, RRSYNC, CHANGED_KEY, HOST_KEY, LOGIN_REFUSED)
 NETWORK = (UNRESOLVED, UNANSWERED)

@@ -5,7 +5,10 @@ import re
 from orchestrator.domain.errors import OrchestratorError, RetryClass
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import config_key
+from orchestrator.domain.units import Bytes, parse_size
 
+_DATASET = r"[A-Za-z][A-Za-z0-9_.: /-]*"  # as zfs allows, and no %, which names what is hidden
+_LONGEST = 200  # bytes, of the 255 of a whole name
 _PLAIN = r"/[A-Za-z0-9/_.,+@%=:-]+"
 
 
@@ -20,14 +23,40 @@ def parse_gate_folder(text: str) -> str:
     return text
 
 
+def parse_gate_dataset(text: str) -> str:
+    """Parse the name of a dataset. Raises: ValueError."""
+    parts = text.split("/")
+    if not re.fullmatch(_DATASET, text) or {"", ".", ".."} & set(parts) or len(text) > _LONGEST:
+        raise ValueError('a dataset such as "vault/in/laptop", of letters, digits, blanks and _.:-/ alone')
+    return text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """A gate: the key that goes through it can do what is declared here, and nothing else."""
 
     reads: str = config_key(
         "the folder that the other side copies from; it can read what is below it, and change nothing",
-        parse=parse_gate_folder, example='"/srv/photos"',
+        default="", parse=parse_gate_folder, example='"/srv/photos"',
     )  # fmt: skip
+    sends: str = config_key(
+        "the dataset that the other side copies from; it can read it and all below it, and write only poolferry's own bookmarks and holds",
+        default="", parse=parse_gate_dataset, example='"tank"',
+    )  # fmt: skip
+    receives: str = config_key(
+        "the dataset below which the other side adds to its copies; it can change and remove none of them",
+        default="", parse=parse_gate_dataset, example='"vault/in/laptop"',
+    )  # fmt: skip
+    at_most: Bytes | None = config_key(
+        "how much may lie below `receives`: where more is used nothing is received, and no stream brings more",
+        default=None, parse=parse_size, example='"2T"',
+    )  # fmt: skip
+    connections: int = config_key("how many requests are answered at once", default=100, least=1)
+
+    @property
+    def rights(self) -> tuple[str, ...]:
+        """Return what the key may do, as the names of the keys that say so."""
+        return tuple(name for name in ("reads", "sends", "receives") if getattr(self, name))
 
 
 class GateRefusal(OrchestratorError):
@@ -37,4 +66,6 @@ class GateRefusal(OrchestratorError):
 
 
 PRINTED = "poolferry gate "  # begins each refusal, by which the other side knows it
+BUSY = "busy: "  # begins the reason of a refusal that another time is not given
+APPEND_ONLY = "append-only: "  # and of one because it could harm a copy
 REFUSED = 126  # exit status; as of shells: "cannot execute"

@@ -17,6 +17,7 @@ from orchestrator.process.pipeline import SYSTEM_PATH, is_missing
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 _VERSION_FLAG, _BENEATH = 1, 1
 _NO_NEW_PRIVS = 38
+_IOCTL = 1 << 15
 _EXECUTE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 2, 1 << 3
 _READ = _READ_FILE | _READ_DIR
 _WRITE_FILE = 1 << 1
@@ -26,6 +27,9 @@ _FILES = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
 _NETWORK, _SCOPES = {4: 0b11}, {6: 0b11}
 _PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
 _SYSTEM = ("/etc/ld.so.cache", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/localtime", "/etc/alternatives")
+# What zfs, zpool and the scripts that ask them look at; of these, only the door to the kernel's part is more than read.
+_ZFS_DOOR = "/dev/zfs"
+_OF_DATASETS = ("/proc", "/sys", "/etc/zfs", "/etc/hostid", "/etc/mtab", "/dev/disk")
 
 
 class ConfinementUnavailable(OSError):
@@ -56,8 +60,28 @@ def become(command: Command, *, folder: int | None) -> NoReturn:
     os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606 - no shell is wanted
 
 
-def confine(readable: Iterable[int]) -> None:
-    """Shut this process into reading these open folders, and the programs of the system. Raises: ConfinementUnavailable · OSError."""
+def become_for_datasets(command: Command) -> NoReturn:
+    """Shut this process into asking zfs, where the kernel can, and become the command. Raises: OSError."""
+    variables = {"PATH": ":".join(SYSTEM_PATH), "LC_ALL": "C.UTF-8"}
+    confine_to_datasets()
+    os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606 - no shell is wanted
+
+
+def confine_to_datasets() -> None:
+    """Shut this process into asking zfs, and reading the programs of the system, where the kernel can. Raises: OSError.
+
+    Why not refused elsewhere: what zfs may do is held by the words that it gets, of which none is a path.
+    """
+    os.chdir("/")
+    with suppress(ConfinementUnavailable):
+        confine((), datasets=True)
+
+
+def confine(readable: Iterable[int], *, datasets: bool = False) -> None:
+    """Shut this process into reading these open folders, and the programs of the system. Raises: ConfinementUnavailable · OSError.
+
+    `datasets`: and into what zfs needs.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)
     if version < 1:
@@ -74,6 +98,10 @@ def confine(readable: Iterable[int]) -> None:
         for path in _SYSTEM:
             _allow(libc, rules, path, _READ)
         _allow(libc, rules, "/dev/null", _READ_FILE | _WRITE_FILE)
+        if datasets:
+            for path in _OF_DATASETS:
+                _allow(libc, rules, path, _READ)
+            _allow(libc, rules, _ZFS_DOOR, _READ_FILE | _WRITE_FILE | (_IOCTL & handled))
         _checked(libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0))
         _checked(libc.syscall(_RESTRICT_SELF, rules, 0))
     finally:
@@ -90,7 +118,7 @@ def _allow(libc: ctypes.CDLL, rules: int, path: str, rights: int) -> None:
         at = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
             single = not stat.S_ISDIR(os.fstat(at).st_mode)
-            _add(libc, rules, at, rights & (_EXECUTE | _READ_FILE | _WRITE_FILE) if single else rights)
+            _add(libc, rules, at, rights & (_EXECUTE | _READ_FILE | _WRITE_FILE | _IOCTL) if single else rights)
         finally:
             os.close(at)
 

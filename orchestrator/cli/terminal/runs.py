@@ -146,14 +146,14 @@ def parse_gate_call(words: Sequence[str]) -> tuple[Terminal, str] | None:
 
 
 def answer_and_show(terminal: Terminal, name: str) -> int:
-    """Answer a request that came through a gate; return the exit code of a refusal, else never."""
+    """Answer a request that came through a gate; return the exit code of a refusal or of a receive, else never."""
     from orchestrator.app.gate import answer_request
     from orchestrator.domain.gate import REFUSED, GateRefusal
     from orchestrator.views.gate import refusal_line
 
     asker = os.environ.get("SSH_CONNECTION", "").partition(" ")[0] or "a person here"
     try:
-        answer_request(terminal, name, os.environ.get("SSH_ORIGINAL_COMMAND", ""), asker)
+        return answer_request(terminal, name, os.environ.get("SSH_ORIGINAL_COMMAND", ""), asker)
     except GateRefusal as refusal:
         terminal.say(refusal_line(name, refusal.why))
         return REFUSED

@@ -1,13 +1,18 @@
 """Advice lines of `check --system` for a zfs job: programs, versions, pools, both datasets, permissions."""
 
+import re
 from collections.abc import Sequence
 
-from orchestrator.domain.errors import OrchestratorError, ProgramMissing
+from orchestrator.domain.errors import OrchestratorError, OutsideError, ProgramMissing
+from orchestrator.domain.gate import PRINTED
 from orchestrator.domain.job import Job
+from orchestrator.domain.names import printable_word
 from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.zfs.commands import commands
+from orchestrator.engines.zfs.commands.commands import CommandHost
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan import transport
 from orchestrator.engines.zfs.survey import parse
@@ -145,9 +150,52 @@ def _rights(look: SideListing, root: Location, reader: Reader, *, target: bool) 
     if target and may.resumable in ("disabled", "-"):
         text = f"a transfer that is cut starts from the beginning: zpool set feature@extensible_dataset=enabled {pool}"
         found.append(SystemCheckResult(good=False, subject=f"pool {pool} {_at(root)}", text=text, hinders=False))
+    found += _key(look, root, may, reader, target=target)
     if not look.root:
         found.append(_sudo(root, reader) if look.sudo else _delegated(may, root, RECEIVING if target else SENDING))
     return found
+
+
+def try_destroy_command(root: Location) -> Command:
+    """Build the command that would destroy a snapshot, of a name that none has, and only says what it would do (-n)."""
+    words = ("destroy", "-n", f"{root.path}@poolferry-tries-its-key")
+    return commands.zfs_command(*words, effect=Effect.READS, where=CommandHost(host=root.host))
+
+
+def _key(
+    look: SideListing, root: Location, may: DelegatedRights, reader: Reader, *, target: bool
+) -> tuple[SystemCheckResult, ...]:
+    """Return a line for what our key may do there to the copies, or to the source: tried."""
+    if root.host is None:
+        return ()
+    subject = f"key at {root.host}"
+    try:
+        run_read_command(reader, try_destroy_command(root))
+    except OutsideError as error:
+        gate = re.search(rf"{PRINTED}(\S+): refused: ", " ".join(error.evidence.last_output))
+        if gate:
+            name = printable_word(gate[1])
+            text = (
+                f"append-only: tried to destroy, and the gate {name} refused"
+                if target
+                else f"goes through the gate {name}: tried to destroy, and was refused"
+            )
+            return (SystemCheckResult(good=True, subject=subject, text=text),)
+    except OrchestratorError:
+        return ()
+    text = _what_else(look, may, target=target)
+    return (SystemCheckResult(good=True, subject=subject, text=text),) if text else ()
+
+
+def _what_else(look: SideListing, may: DelegatedRights, *, target: bool) -> str:
+    """Return what a key may do that goes through no gate."""
+    what = "its own copies" if target else "the source"
+    gate = f"; `poolferry setup gate` there lets it only {'add to them' if target else 'read what is copied'}"
+    if look.root or look.sudo or "destroy" in may.rights:
+        return f"this key can destroy {what}{gate}"
+    if target and "receive" in may.rights:
+        return f"this key can destroy newer snapshots of its own copies by `zfs receive -F`{gate}"
+    return ""
 
 
 def _sudo(root: Location, reader: Reader) -> SystemCheckResult:

@@ -470,14 +470,17 @@ def bookmark_commands(marks: tuple[tuple[str, str, str], ...], side: SideSurvey)
     """
     if side.programs:
         pool = side.root.path.partition("/")[0]
-        program = scripts.printing_function("channel_program", scripts.script(_ROOM, "bookmarks.lua"))
         for batch in batch_arguments(marks):
-            yield script_command(
-                "bookmarks.sh", pool, *batch, effect=Effect.WRITES, where=command_host(side), before=program
-            )
+            yield channel_bookmarks_command(pool, batch, command_host(side))
     else:
         for batch in batch_arguments(marks):
             yield script_command("bookmarks-one-by-one.sh", *batch, effect=Effect.WRITES, where=command_host(side))
+
+
+def channel_bookmarks_command(pool: str, marks: tuple[str, ...], where: CommandHost) -> Command:
+    """Build the command that creates bookmarks by a channel program: of each dataset, @snapshot and bookmark."""
+    program = scripts.printing_function("channel_program", scripts.script(_ROOM, "bookmarks.lua"))
+    return script_command("bookmarks.sh", pool, *marks, effect=Effect.WRITES, where=where, before=program)
 
 
 def destroy_bookmark_commands(bookmarks: tuple[str, ...], side: SideSurvey) -> Iterator[Command]:

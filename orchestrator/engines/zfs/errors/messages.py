@@ -15,7 +15,7 @@ from orchestrator.domain.errors import (
     TargetFull,
     TokenStale,
 )
-from orchestrator.domain.failure_table import LOGIN, NETWORK, ends, says
+from orchestrator.domain.failure_table import GATES, LOGIN, NETWORK, ends, says
 
 GOES_ON = "what arrived is kept, and the next attempt continues from it"
 LOOKS_AGAIN = "the next attempt will plan again and retry"
@@ -251,4 +251,16 @@ _CUTS = (
     ),
     ends((129, 130, 141, 143), StreamBroken, "the stream was ended in the middle", GOES_ON),
 )  # fmt: skip
-ERROR_RULES = (*_TOKENS, *_BASES, *_ENCRYPTION, *_SPACE, *_POOLS, *_RIGHTS, *_OPEN, *NETWORK, *_SURPRISES, *_CUTS)
+ERROR_RULES = (
+    *GATES,
+    *_TOKENS,
+    *_BASES,
+    *_ENCRYPTION,
+    *_SPACE,
+    *_POOLS,
+    *_RIGHTS,
+    *_OPEN,
+    *NETWORK,
+    *_SURPRISES,
+    *_CUTS,
+)

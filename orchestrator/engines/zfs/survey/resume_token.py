@@ -5,10 +5,12 @@ import zlib
 from collections.abc import Iterator, Mapping
 
 from orchestrator.engines.zfs.model import ResumeToken, SendFlags
+from orchestrator.engines.zfs.survey.packed_list import pair_names
 
 _VERSION = 1
 _HEAD = 4 + 4 + 4  # encoding and byte order, version, flags
 _BOOLEAN, _UINT64, _STRING = 1, 8, 9
+_LONGEST = 64 << 10  # bytes unpacked; a token has names and numbers
 
 
 def parse_token(text: str) -> ResumeToken | None:
@@ -18,14 +20,29 @@ def parse_token(text: str) -> ResumeToken | None:
     the fletcher-4 sum and the length in hexadecimal, then a packed list of pairs, compressed.
     """
     try:
-        version, checksum, length, payload = text.split("-")
-        packed = bytes.fromhex(payload)
-        if int(version) != _VERSION or int(checksum, 16) != _fletcher(packed):
-            return None
-        plain = zlib.decompress(packed)
-        return _token(text, unpack(plain)) if len(plain) == int(length, 16) else None
+        plain = _plain(text)
+        return None if plain is None else _token(text, unpack(plain))
     except (ValueError, KeyError, TypeError, zlib.error, struct.error):
         return None
+
+
+def token_names(text: str) -> tuple[str, ...]:
+    """Return the names of all pairs in a resume token that `parse_token` reads, of every kind and as often as they are there.
+
+    Raises: ValueError for a list that zfs might read otherwise than we do.
+    """
+    plain = _plain(text) or b""
+    return pair_names(plain)
+
+
+def _plain(text: str) -> bytes | None:
+    """Return the packed list of a token; None for a damaged one. Raises: ValueError, zlib.error for no token at all."""
+    version, checksum, length, payload = text.split("-")
+    packed, long = bytes.fromhex(payload), int(length, 16)
+    if int(version) != _VERSION or int(checksum, 16) != _fletcher(packed) or long > _LONGEST:
+        return None
+    plain = zlib.decompressobj().decompress(packed, _LONGEST)
+    return plain if len(plain) == long else None
 
 
 def _token(text: str, pairs: Mapping[str, int | str | bool]) -> ResumeToken:

@@ -1,0 +1,83 @@
+"""A relay: a program that is fed from our own input, of which the head was read and judged before, and no more than it may have."""
+
+import os
+import select
+import subprocess
+from collections.abc import Callable
+
+from orchestrator.domain.plan import Command
+from orchestrator.process.pipeline import SYSTEM_PATH, WIDE
+
+_INPUT = 0
+
+
+class TooMuchInput(Exception):
+    """An input that is longer than it may be; the program has ended, and what it kept of it is its own matter."""
+
+
+def read_head(missing: Callable[[bytes], int]) -> bytes:
+    """Return the head of our input. `missing`: how many more bytes are needed after these. Raises: EOFError for an end before."""
+    head = b""
+    while needed := missing(head):
+        read = os.read(_INPUT, needed)
+        if not read:
+            raise EOFError
+        head += read
+    return head
+
+
+def answer_of(command: Command) -> str | None:
+    """Return what a short command prints; None for a bad end, of which its own words have gone to our errors."""
+    ended = subprocess.run(
+        command.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=_variables(), check=False
+    )
+    return None if ended.returncode else ended.stdout.decode("utf-8", "replace")
+
+
+def feed(command: Command, head: bytes, *, at_most: int | None) -> int:
+    """Run a command with a head and then our own input; return its exit status, as a shell tells it. Raises: TooMuchInput."""
+    process = subprocess.Popen(command.argv, stdin=subprocess.PIPE, env=_variables(), bufsize=0)
+    sink = process.stdin
+    if sink is None:
+        raise AssertionError("asked for a pipe")
+    try:
+        _write(sink.fileno(), head)
+        whole = _pump(sink.fileno(), process.pid, None if at_most is None else at_most - len(head))
+    except BrokenPipeError:
+        whole = True  # it has ended, and says why itself
+    sink.close()
+    status = process.wait()
+    if not whole:
+        raise TooMuchInput
+    return status if status >= 0 else 128 - status
+
+
+def _write(sink: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(sink, view) :]
+
+
+def _pump(sink: int, program: int, left: int | None) -> bool:
+    """Pass our input on until it ends, or the program does; return False for an input that is longer than it may be."""
+    poll, child = select.poll(), os.pidfd_open(program)
+    poll.register(_INPUT, select.POLLIN)
+    poll.register(sink, 0)
+    poll.register(child, select.POLLIN)
+    try:
+        while True:
+            ready = {descriptor for descriptor, _ in poll.poll()}
+            if sink in ready or child in ready:
+                return True
+            if left is not None and left <= 0:
+                return not os.read(_INPUT, 1)
+            moved = os.splice(_INPUT, sink, WIDE if left is None else min(WIDE, left), flags=os.SPLICE_F_MOVE)
+            if not moved:
+                return True
+            left = None if left is None else left - moved
+    finally:
+        os.close(child)
+
+
+def _variables() -> dict[str, str]:
+    return {"PATH": ":".join(SYSTEM_PATH), "LC_ALL": "C.UTF-8"}

@@ -16,7 +16,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.gate import BUSY, Gate, GateRefusal
 from orchestrator.domain.names import JOB_NAME, show_name
 from orchestrator.domain.plan import Command
-from orchestrator.domain.units import show_size
+from orchestrator.domain.units import show_count, show_size
 from orchestrator.trees.beneath import Folder, Untrusted
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _take_place(settings: Settings, name: str, most: int) -> None:
         except BlockingIOError:
             continue
         return
-    raise GateRefusal(f"{BUSY}{most} requests of this key are being answered, and no more are at once")
+    raise GateRefusal(f"{BUSY}{show_count(most, 'request')} of this key may be answered at once")
 
 
 def _receive(gate: Gate, asked: "Reception") -> int:

@@ -114,7 +114,7 @@ GATE_FULL = says(
 GATE_APPEND_ONLY = says(
     r"poolferry gate \S+: refused: append-only: ",
     PermissionDenied, "our key can only add to its copies there, and this could change or remove one",
-    "what has to be changed or removed there, its owner does on that machine itself: jobs/guarantees.md, \"Keys that only add\"",
+    "what has to be changed or removed there, its owner does on that machine itself: jobs/guarantees.md, \"Keys for datasets\"",
 )  # fmt: skip
 RRSYNC = says(
     r"rrsync error: ",

@@ -198,7 +198,12 @@ def test_set_up_and_taking_away(house: House, sshd: Sshd) -> None:
             ("vault", "--reads", "/srv", "--key", "ssh-ed25519 " + "A" * 68 + "\nssh-ed25519 " + "B" * 68),
             "no public key",
         ),
-        (("vault",), "--reads DIR and --key KEY are needed"),
+        (("vault", "--receives", "vault/../x"), "expected a dataset"),
+        (("vault", "--receives", "vault@a"), "expected a dataset"),
+        (("vault", "--sends", "/srv"), "expected a dataset"),
+        (("vault", "--receives", "vault/in", "--at-most", "much"), "expected a size"),
+        (("vault", "--reads", "/srv", "--at-most", "1T"), "it goes with --receives"),
+        (("vault",), "--reads DIR, --sends or --receives DATASET, and --key KEY are needed"),
     ],
 )
 def test_a_wrong_set_up_writes_nothing(house: House, words: tuple[str, ...], said: str) -> None:
@@ -218,6 +223,9 @@ def test_mistakes_of_a_gate_are_told_and_close_it(house: House, sshd: Sshd) -> N
         ("", "the file is empty"),
         ('reads = "srv"', "does not fit"),
         ('reads = "/srv"\nwrites = 1', "unknown key"),
+        ("connections = 3", "says not what the key may do"),
+        ('reads = "/srv"\nat-most = "1T"', "limits nothing"),
+        ('sends = "tank@a"', "does not fit"),
     ):
         file.write_text(text)
         assert said in house.call("check").errors
@@ -229,6 +237,23 @@ def test_mistakes_of_a_gate_are_told_and_close_it(house: House, sshd: Sshd) -> N
     assert ask(sshd, "sync", "-f", str(house.source)).returncode == 2
     file.unlink()
     assert b"there is no such gate" in ask(sshd, "sync", "-f", str(house.source)).stderr
+
+
+def test_no_more_requests_are_answered_at_once_than_may_be(house: House, sshd: Sshd) -> None:
+    house.write("file", "content")
+    gate(house, sshd)
+    (file,) = house.folder.rglob("vault.toml")
+    file.write_text(file.read_text() + "connections = 1\n")
+    client = ("ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port), f"{sshd.user}@127.0.0.1")
+    server = ("rsync", "--server", "--sender", "-re.LsfxCIvu", ".", f"{house.source}/")
+    with subprocess.Popen([*client, *server], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as waits:
+        assert waits.stdin
+        assert waits.stdout
+        assert waits.stdout.read(1)  # rsync's greeting: it has come through
+        busy = ask(sshd, "sync", "-f", str(house.source))
+        assert (busy.returncode, b"refused: busy: 1 request" in busy.stderr) == (126, True), busy
+        waits.stdin.close()
+    assert ask(sshd, "sync", "-f", str(house.source)).returncode == 0
 
 
 def test_a_folder_that_a_user_makes_a_link_leads_the_gate_nowhere(house: House, sshd: Sshd, elsewhere: Path) -> None:

@@ -4,36 +4,114 @@ import shlex
 
 import pytest
 
+from tests.engines.zfs.survey.token_maker import packed, token
 from tests.lab.common import Ended, Machine
-from tests.lab.cuts import COPY, PATIENCE, SOURCE, Chain, Copying, answer, ours
+from tests.lab.cuts import SOURCE, Chain, Copying, ours, pace
 from tests.lab.laboratory import Pair
 from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
 KEYS = "/root/.ssh/authorized_keys"
+SHARED = ("ssh", "-oControlMaster=auto", "-oControlPath=/run/%C", "-oControlPersist=600")
+CHAIN = Chain(a=8, b=1, c=1)
+LITTLE = Chain(a=1, b=1, c=1)
+INTO = ("receive", "-s", "-u", "-x", "poolferry:receive")
 
 
 def let_through(machine: Machine, name: str, *words: str) -> None:
     """Let the key of the other machine through a gate of that name, and do nothing else."""
-    machine.sh(
-        f"cp {KEYS} /root/key && rm {KEYS} && poolferry setup gate {name} {shlex.join(words)} --key \"$(cut -d ' ' -f 1-3 /root/key)\""
-    )
-    # The program of the working tree is no file of that name.
-    print(machine.sh(f"cat {KEYS}").text)
+    key = "\"$(cut -d ' ' -f 1-3 /root/key)\""
+    machine.sh(f"mv {KEYS} /root/key && poolferry setup gate {name} {shlex.join(words)} --key {key}")
 
 
-def ask(machine: Machine, other: str, *words: str, given: str = "") -> Ended:
-    return machine.sh(["ssh", other, shlex.join(words)], check=False, given=given)
+def ask(machine: Machine, other: str, script: str, *values: str, stream: str = "") -> Ended:
+    """Return the answer to a hostile request: a script of ours by its name, with these arguments, fed with a stream."""
+    words = shlex.join((*SHARED, other, shlex.join(("sh", "-c", "id", script, *values))))
+    return machine.sh(f"{stream} | {words}" if stream else words, check=False)
 
 
-def test_push(pair: Pair) -> None:
-    copying = Copying(*pair, chain=Chain(a=8, b=1, c=1))
-    pair.backup.sh("ls -l /root/.ssh; cat /root/.ssh/authorized_keys; which poolferry; head -5 $(which poolferry)")
+def killed_and_resumed(copying: Copying) -> None:
+    run = copying.begin()
+    copying.wait_for(0.4)
+    copying.wait_for_token()
+    run.kill(9)
+    wait_until(lambda: not ours(copying.at), 30, pause=0.3)
+    told = copying.run()
+    assert (told["outcome"], told["resumed"]) == ("done", True), told
+    assert copying.moved(1, 2) < 1.6
+    copying.require_equal()
+    copying.require_nothing_left()
+    assert copying.run()["outcome"] == "nothing-to-do"
+
+
+def test_a_push_that_is_killed_goes_on_through_a_gate(pair: Pair) -> None:
+    copying = Copying(*pair, chain=CHAIN, rate=pace(pair))
     let_through(pair.backup, "laptop", "--receives", "vault")
-    print(copying.at.poolferry("run", "photos").out.decode())
-    print(
-        pair.backup.sh(
-            "journalctl -t poolferry-gate --no-pager | tail -50; zfs list -rt all vault; zfs get all vault/photos | grep -v default"
-        ).text
-    )
-    assert 0
+    killed_and_resumed(copying)
+
+
+def test_a_pull_that_is_killed_goes_on_through_a_gate(pair: Pair) -> None:
+    """And the key reads nothing else, and writes no mark but poolferry's."""
+    copying = Copying(*pair, chain=CHAIN, rate=pace(pair), pulls=True)
+    source, other = copying.sender, copying.sender.name
+    source.sh("zfs create tank/secret && echo secret > /tank/secret/file && zfs snapshot tank/secret@s")
+    let_through(source, "vault", "--sends", SOURCE)
+    killed_and_resumed(copying)
+    before = source.sh("zfs list -Hp -r -t all -o name,guid,userrefs tank").text
+    guid = int(source.sh("zfs get -Hpo value guid tank/secret@s").text)
+    stolen = token(packed({"object": 1, "offset": 0, "bytes": 0, "toguid": guid, "toname": f"{SOURCE}@a"}))
+    for script, *values in (
+        ("zfs.sh", "send", "-PLce", "tank/secret@s"), ("zfs.sh", "send", "-P", "-t", stolen),
+        ("zfs.sh", "destroy", f"{SOURCE}@a"), ("hold.sh", "mine", f"{SOURCE}@a"), ("newest.sh", "tank/secret"),
+        ("bookmarks-one-by-one.sh", SOURCE, "@a", "mine"), ("destroy-bookmarks.sh", f"{SOURCE}@a"),
+    ):  # fmt: skip
+        answer = ask(copying.at, other, script, *values)
+        assert (answer.code != 0, answer.out) == (True, b""), (script, values, answer)
+    assert source.sh("zfs list -Hp -r -t all -o name,guid,userrefs tank").text == before
+    checked = copying.at.poolferry("check", "--system").out.decode()
+    assert "goes through the gate vault: tried to destroy, and was refused" in checked, checked
+
+
+@pytest.mark.flavours("trixie", "bookworm")
+def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
+    master, backup = pair
+    copying = Copying(*pair, chain=LITTLE)
+    at, mine = "vault/in/laptop", "vault/in/laptop/photos"
+    backup.sh(f"zfs create -p -o mountpoint=none {at} && zfs create vault/in/other && zfs snapshot vault/in/other@s")
+    master.write(f"{master.config}/targets.toml", f'[place.vault]\ndataset = "ssh://root@backup/{at}"\n')
+    plain = master.poolferry("check", "--system").out.decode()
+    assert "this key can destroy its own copies" in plain, plain
+    let_through(backup, "laptop", "--receives", at, "--at-most", "100M")
+    assert copying.run()["outcome"] == "done"
+    checked = master.poolferry("check", "--system").out.decode()
+    assert "append-only: tried to destroy, and the gate laptop refused" in checked, checked
+
+    def copies() -> str:
+        return backup.sh("zfs list -Hp -r -t all -o name,guid,userrefs vault; zfs get -Hpr all vault | grep local").text
+
+    before = copies()
+    whole, tree = f"zfs send -p {SOURCE}@c", f"zfs send -R {SOURCE}@c"
+    for stream, script, *values in (
+        ("", "zfs.sh", "destroy", f"{mine}@a"), ("", "zfs.sh", "destroy", "-r", mine), ("", "zfs.sh", "rollback", "-r", f"{mine}@a"),
+        ("", "zfs.sh", "rename", mine, f"{at}/gone"), ("", "zfs.sh", "set", "readonly=off", mine), ("", "zfs.sh", "promote", mine),
+        ("", "zfs.sh", "receive", "-A", "vault/in/other"), ("", "abort-receive.sh", "vault/in/other"),
+        ("", "release.sh", "poolferry_0123456789abcdef", f"{mine}@a"), ("", "destroy-bookmarks.sh", f"{mine}#a"),
+        (whole, "zfs.sh", "receive", "-s", "-u", "-F", "-x", "poolferry:receive", mine), (whole, "zfs.sh", "receive", "-F", mine),
+        (whole, "zfs.sh", *INTO, "vault/in/other/x"), (whole, "zfs.sh", *INTO, at), (whole, "zfs.sh", *INTO, mine),
+        (whole, "zfs.sh", *INTO, "-o", "mountpoint=/etc", f"{at}/x"), (tree, "zfs.sh", *INTO, f"{at}/x"),
+        ("(echo no stream)", "zfs.sh", *INTO, f"{at}/x"), ("head -c 2000 /dev/zero", "receive.sh", "9999999k", "1", *INTO, f"{at}/x"),
+    ):  # fmt: skip
+        answer = ask(master, "backup", script, *values, stream=stream)
+        assert (answer.code != 0, answer.out) == (True, b""), (script, values, answer)
+    assert copies() == before
+    master.sh(f"zfs set mountpoint=/etc sharenfs=on canmount=on reservation=10M {SOURCE} 2>/dev/null || :")
+    taken = ask(master, "backup", "zfs.sh", *INTO, f"{at}/x", stream=whole)
+    assert taken.code == 0, taken
+    told = dict(line.split("\t") for line in backup.sh(f"zfs get -Ho property,value all {at}/x").lines)
+    assert {name: told[name] for name in ("canmount", "readonly", "mountpoint", "sharenfs", "reservation", "mounted")} == {
+        "canmount": "noauto", "readonly": "on", "mountpoint": "none", "sharenfs": "off", "reservation": "none", "mounted": "no",
+    }  # fmt: skip
+    backup.sh("sed -i 's/100M/1M/' /etc/poolferry/gates/laptop.toml")
+    master.sh(f"zfs snapshot {SOURCE}@d")
+    full = copying.run()
+    assert (full["outcome"], "lets no more in" in full["why"]) == ("failed", True), full

@@ -45,3 +45,30 @@ def test_a_host_that_does_not_answer_lacks_nothing() -> None:
     gone = scripted_result(exits=(255,), words="ssh: connect to host backup port 22: Connection refused")
     target = found("mbuffer", here=scripted_result(), there=gone)[f"target {Location(path=COPY.path, host=HOST)}"]
     assert target.text.startswith("the host did not answer")
+
+
+WELL = LOOK.replace(b"SUSPENDED", b"ONLINE") + b"=above\nvault\t100\toff\n=datasets\n=absent\n=end\n"
+
+
+@pytest.mark.parametrize(
+    ("user", "rights", "said", "tells"),
+    [
+        (0, "", "cannot open 'x': dataset does not exist", "this key can destroy its own copies; `poolferry setup gate` there"),
+        (0, "", "poolferry gate laptop: refused: append-only: x", "append-only: tried to destroy, and the gate laptop refused"),
+        (7, "destroy,receive", "could not find any snapshots", "this key can destroy its own copies"),
+        (7, "receive", "could not find any snapshots", "by `zfs receive -F`"),
+        (7, "receive:append,create", "could not find any snapshots", ""),
+    ],
+)  # fmt: skip
+def test_what_a_key_may_do_to_the_copies_is_tried(user: int, rights: str, said: str, tells: str) -> None:
+    delegated = f"=user ferry\n=groups ferry\n=readonly off\n=resumable active\n=at vault\n\tuser ferry {rights}\n"
+    script = [
+        (lambda pipeline: "destroy" in pipeline.stages[0].argv, scripted_result(exits=(1,), words=said)),
+        (lambda pipeline: "rights.sh" in pipeline.stages[0].argv, scripted_result(delegated.encode())),
+        (lambda _: True, scripted_result(WELL.replace(b"=here 0", b"=here %d" % user))),
+    ]
+    advice = {
+        each.subject: each.text for each in check_system(job(source=SOURCE, place=HOST), ScriptedExecutor(script))
+    }
+    assert tells in advice.get(f"key at {HOST}", ""), advice
+    assert (f"key at {HOST}" in advice) == bool(tells)

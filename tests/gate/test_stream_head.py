@@ -1,0 +1,82 @@
+"""The head of a zfs stream: one dataset passes, of each kind; a tree of them, and what is no stream, does not."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from orchestrator.domain.gate import GateRefusal
+from orchestrator.engines.zfs.model import DatasetType
+from orchestrator.gate.stream_head import StreamHead, missing_bytes, parse_head
+from tests.engines.zfs.survey.token_maker import packed, xdr
+
+SINGLE = xdr({"tosnap": "a", "not_recursive": True})
+
+
+def begin(
+    *,
+    header: int = 1,
+    kind: int = 2,
+    flags: int = 0,
+    name: str = "tank/p@a",
+    payload: int = 0,
+    magic: int = 0x2F5BACBAC,
+) -> bytes:
+    head = struct.pack("<IIQQQIIQQ", 0, payload, magic, header | 0x1234 << 2, 1, kind, flags, 7, 0)
+    return head + name.encode().ljust(256, b"\0")
+
+
+def end() -> bytes:
+    return struct.pack("<I", 5).ljust(312, b"\0")
+
+
+def compound(listed: bytes = SINGLE, *, inner: bytes | None = None) -> bytes:
+    return begin(header=2, kind=0, payload=len(listed)) + listed + end() + (inner or begin())
+
+
+@pytest.mark.parametrize(("kind", "found"), [(2, DatasetType.FILESYSTEM), (3, DatasetType.VOLUME)])
+@pytest.mark.parametrize("flags", [0, 1, 4, 5])
+def test_a_stream_of_one_dataset(kind: int, found: DatasetType, flags: int) -> None:
+    for whole in (begin(kind=kind, flags=flags), compound(inner=begin(kind=kind, flags=flags))):
+        needed = 0
+        while more := missing_bytes(whole[:needed]):
+            needed += more
+        assert needed == len(whole)
+        assert parse_head(whole[:needed]) == StreamHead(kind=found, clone=bool(flags & 1))
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        begin(magic=1), begin(kind=1), begin(kind=9), begin(header=0), begin(header=3), begin(header=2, payload=1 << 30), b"\1" * 312, b"\0" * 312,
+        compound(xdr({"tosnap": "a"})), compound(packed({"not_recursive": True})), begin(kind=0),
+        compound(b"\1\1\0\0" + b"\xff" * 40), compound(b""), compound(inner=begin(name="tank/p/child@a")), compound(inner=begin(header=2)),
+        compound(inner=end()), begin(header=2, payload=len(SINGLE)) + SINGLE + begin() + begin(),
+    ],
+)  # fmt: skip
+def test_another_is_refused(whole: bytes) -> None:
+    with pytest.raises(GateRefusal):
+        head_of(whole)
+
+
+def head_of(whole: bytes) -> StreamHead:
+    assert not missing_bytes(whole)
+    return parse_head(whole)
+
+
+def test_a_flag_within_another_list_or_twice_is_none() -> None:
+    flag = SINGLE[12:-8][-36:]
+    for listed in (SINGLE[:-8] + flag + SINGLE[-8:], xdr({"x": "not_recursive"})):
+        with pytest.raises(GateRefusal):
+            parse_head(compound(listed))
+
+
+@given(st.binary(min_size=312, max_size=2000))
+def test_no_bytes_make_it_fail(data: bytes) -> None:
+    for whole in (data, begin(header=2, payload=len(data)) + data + end() + begin()):
+        try:
+            if not missing_bytes(whole):
+                parse_head(whole)
+        except GateRefusal:
+            continue

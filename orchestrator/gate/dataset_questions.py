@@ -79,9 +79,7 @@ def rights(values: Values, root: str) -> Command:
 
 
 def compression(words: Values, root: str) -> Command:
-    """Return the look at which datasets compress."""
-    if not words:
-        raise UnknownQuestion
+    """Return the look at which datasets compress; there are words. Raises: GateRefusal, UnknownQuestion."""
     built = commands.compression_command(Location(path=dataset_below(words[-1], root, itself=True)))
     if built.argv[1:] != words:
         raise UnknownQuestion

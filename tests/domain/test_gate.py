@@ -1,8 +1,8 @@
-"""The folder of a gate is one plain absolute path."""
+"""The folder of a gate is one plain absolute path, and its dataset one plain name."""
 
 import pytest
 
-from orchestrator.domain.gate import parse_gate_folder
+from orchestrator.domain.gate import Gate, parse_gate_dataset, parse_gate_folder
 
 
 @pytest.mark.parametrize("path", ["/srv", "/srv/photos", "/srv/a-b_c,d", "/srv/..a/.b"])
@@ -16,3 +16,21 @@ def test_a_plain_path(path: str) -> None:
 def test_another_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="an absolute path"):
         parse_gate_folder(path)
+
+
+@pytest.mark.parametrize("name", ["tank", "tank/a b", "vault/in/laptop_1:2.3-4", "vault/..a"])
+def test_a_plain_dataset(name: str) -> None:
+    assert parse_gate_dataset(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/tank", "tank/", "tank//a", "tank/..", "tank/./a", "tank@a", "tank#a", "tank/%recv", "-tank", "1tank", "tank/é", "t" * 201]
+)  # fmt: skip
+def test_another_dataset_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="a dataset such as"):
+        parse_gate_dataset(name)
+
+
+def test_the_rights_of_a_gate() -> None:
+    assert Gate().rights == ()
+    assert Gate(reads="/srv", receives="tank").rights == ("reads", "receives")

@@ -12,7 +12,7 @@ from orchestrator.domain.gate import Gate, GateRefusal
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.model import DatasetType
 from orchestrator.gate.admit import admit
-from orchestrator.gate.receive import Reception
+from orchestrator.gate.receive import Reception, used_command
 from orchestrator.gate.request import parse_request
 from orchestrator.gate.stream_head import StreamHead
 from tests.gate.zfs_requests import pushed, receive_commands
@@ -76,6 +76,10 @@ def test_a_volume_gets_nothing_that_only_filesystems_have() -> None:
     words = " ".join(answer.command(StreamHead(kind=DatasetType.VOLUME, clone=False)).argv[4:])
     assert not re.search("canmount|mountpoint|share|quota", words), words
     assert "-o readonly=on" in words
+
+
+def test_what_is_used_is_asked_of_the_gates_dataset() -> None:
+    assert used_command(ROOT).argv == ("zfs", "get", "-Hp", "-o", "value", "used", ROOT)
 
 
 def test_a_clone_starts_from_a_snapshot_that_is_named() -> None:

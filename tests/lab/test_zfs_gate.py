@@ -104,7 +104,8 @@ def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
         answer = ask(master, "backup", script, *values, stream=stream)
         assert (answer.code != 0, answer.out) == (True, b""), (script, values, answer)
     assert copies() == before
-    master.sh(f"zfs set mountpoint=/etc sharenfs=on canmount=on reservation=10M {SOURCE} 2>/dev/null || :")
+    master.sh(f"zfs set -u mountpoint=/srv/other {SOURCE} 2>/dev/null || zfs set mountpoint=/srv/other {SOURCE}")
+    master.sh(f"zfs set sharenfs=on {SOURCE}; zfs set reservation=10M {SOURCE}")
     taken = ask(master, "backup", "zfs.sh", *INTO, f"{at}/x", stream=whole)
     assert taken.code == 0, taken
     told = dict(line.split("\t") for line in backup.sh(f"zfs get -Ho property,value all {at}/x").lines)

@@ -15,7 +15,7 @@ from orchestrator.domain.errors import (
     TargetFull,
     TokenStale,
 )
-from orchestrator.domain.failure_table import GATES, LOGIN, NETWORK, ends, says
+from orchestrator.domain.failure_table import GATES, NETWORK, PLAIN_LOGIN, ends, says
 
 GOES_ON = "what arrived is kept, and the next attempt continues from it"
 LOOKS_AGAIN = "the next attempt will plan again and retry"
@@ -149,7 +149,7 @@ _POOLS = (
     ),
 )  # fmt: skip
 _RIGHTS = (
-    *LOGIN,
+    *PLAIN_LOGIN,
     says(
         r"sudo: .*(password|terminal|askpass|not allowed)|may not run sudo|is not in the sudoers",
         PermissionDenied, "sudo does not let this user run zfs without a password",

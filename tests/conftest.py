@@ -69,6 +69,9 @@ SLOW = (
     "verify/test_build",
     "verify/test_read",
     "verify/test_workers",
+    "web/test_browser",
+    "web/test_pages",
+    "web/test_server",
     "whole/",
 )
 

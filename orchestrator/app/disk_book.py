@@ -43,6 +43,15 @@ def list_sets(settings: Settings, names: Sequence[str], now: datetime) -> "tuple
     return found
 
 
+def recorded_sets(settings: Settings, now: datetime) -> "tuple[SetReport, ...]":
+    """Return the state of all sets without a look at what else is plugged in: that starts programs, and needs devices."""
+    from orchestrator.app.disk_report import report_sets
+
+    known = settings.configuration()
+    with settings.views() as views:
+        return report_sets(known.sets, known.jobs, views, now, state=settings.where.state)
+
+
 def expect_disks(settings: Settings, now: datetime) -> tuple[SetStatus, ...]:
     """Return which disk each set requests."""
     known = settings.configuration()

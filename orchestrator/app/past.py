@@ -56,6 +56,24 @@ def list_runs(settings: Settings, job: str | None, limit: int) -> "tuple[RunReco
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPage:
+    """A part of the list of all runs, newest first. `older`: where the next part begins; None: there are no older runs."""
+
+    runs: "tuple[RunRecord, ...]"
+    older: int | None
+
+
+def page_runs(settings: Settings, job: str | None, before: int | None, size: int) -> RunPage:
+    """Return the runs below a number, or the newest ones. Raises: HistoryError · DeclarationError as `list_runs`."""
+    if before is None:
+        found = list_runs(settings, job, size + 1)
+    else:
+        with settings.views() as views:
+            found = tuple(map(_as_it_ended, views.runs_before(before, job, size + 1)))
+    return RunPage(runs=found[:size], older=found[size - 1].id if len(found) > size else None)
+
+
 def _as_it_ended(run: "RunRecord") -> "RunRecord":
     """Return a run whose process is gone as one that was interrupted, though no later run has recorded that yet."""
     from orchestrator.domain.run import Outcome
@@ -87,6 +105,29 @@ class RunGlance:
     said: "tuple[EventRecord, ...]"
     step: str
     progress: "RunProgress | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLook:
+    """All of one run at one moment. `step`: the one that goes on; `progress`: its bytes, where it wrote some."""
+
+    story: Story
+    step: str
+    progress: "RunProgress | None"
+
+
+def look_at_run(settings: Settings, run: str) -> RunLook:
+    """Return one run, and how far it is while it goes on. Raises: WrongRequest, HistoryError."""
+    from orchestrator.runner.progress_note import read_progress
+
+    found = show_run(settings, run)
+    if found.story.run.outcome is not None:
+        return RunLook(story=found, step="", progress=None)
+    steps = [step for attempt in found.story.attempts for step in attempt.steps]
+    at_work = next((step.action for step in reversed(steps) if step.ended_at is None), "")
+    return RunLook(
+        story=found, step=at_work, progress=read_progress(settings.where.state, found.story.run.id)
+    )  # fmt: skip
 
 
 def follow_run(settings: Settings, run: str) -> "Iterator[RunGlance]":

@@ -164,6 +164,12 @@ SELECT * FROM runs ORDER BY id DESC LIMIT :limit;
 -- name: runs_of_job
 SELECT * FROM runs WHERE job = :job ORDER BY id DESC LIMIT :limit;
 
+-- name: runs_before
+SELECT * FROM runs WHERE id < :before ORDER BY id DESC LIMIT :limit;
+
+-- name: runs_of_job_before
+SELECT * FROM runs WHERE job = :job AND id < :before ORDER BY id DESC LIMIT :limit;
+
 -- name: run
 SELECT * FROM runs WHERE id = :run;
 

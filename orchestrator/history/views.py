@@ -106,6 +106,12 @@ class HistoryReader:
             return self._database.values("runs", _run, limit=limit)
         return self._database.values("runs_of_job", _run, job=job, limit=limit)
 
+    def runs_before(self, before: int, job: str | None, limit: int) -> tuple[RunRecord, ...]:
+        """Return the newest runs with a smaller number first, of one job or of all: the next page of a list."""
+        if job is None:
+            return self._database.values("runs_before", _run, before=before, limit=limit)
+        return self._database.values("runs_of_job_before", _run, before=before, job=job, limit=limit)
+
     def run(self, run: int) -> RunDetails | None:
         """Return one run with all that is known of it; None when no run has that number."""
         with self._database.glance():

@@ -1,0 +1,113 @@
+"""`poolferry web`: the status page."""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+if TYPE_CHECKING:
+    import socket
+
+    from orchestrator.web.pages import Pages
+
+_SOCKET = "/run/poolferry/web.sock"
+_DEMO = "127.0.0.1:9743"
+
+
+@click.command(
+    "web",
+    cls=CliCommand,
+    examples=(
+        ("web --demo", "look at it, with made-up years of history"),
+        ("web", f"serve it on {_SOCKET}; then, elsewhere: ssh -L 9743:{_SOCKET} HOST, and open http://localhost:9743"),
+        ("web --listen 127.0.0.1:9743", "serve it on this machine alone; opened by the link that is printed"),
+    ),
+    section="every day",
+    short_help="The status page, for a browser.",
+)
+@click.option("--socket", "path", metavar="PATH", help=f"the socket's file, for its owner and group ({_SOCKET})")
+@click.option(
+    "--listen", metavar="ADDRESS", help="an address of this machine in place of a socket, such as 127.0.0.1:9743"
+)
+@click.option(
+    "--host", "names", multiple=True, metavar="NAME", help="a name under which a reverse proxy serves it (repeatable)"
+)
+@click.option("--demo", is_flag=True, help="show made-up years of history; nothing of yours is read")
+@pass_terminal
+def web(terminal: Terminal, *, path: str | None, listen: str | None, names: Sequence[str], demo: bool) -> int:
+    """Serve the status page until Ctrl-C: promises, runs, disks and pools, live; it only reads.
+
+    Without --listen a socket is served, which systemd passes or which is made; who may open it may look. A TCP address is for
+    who has the link that is printed once.
+    """
+    if path and listen:
+        raise click.UsageError("--socket and --listen exclude each other")
+    from orchestrator.web.libraries import require_libraries
+
+    require_libraries()
+    from orchestrator.app.cached_settings import CachedSettings
+    from orchestrator.web.pages import Pages
+
+    if not demo:
+        return _serve(
+            terminal, Pages(CachedSettings(config=terminal.config, state=terminal.state)), path, listen, names
+        )
+    from orchestrator.app.demo import demonstration
+
+    terminal.say("making up two years of history …")
+    with demonstration() as settings:
+        return _serve(terminal, Pages(settings, demo=True), path, listen or (None if path else _DEMO), names)
+
+
+def _serve(terminal: Terminal, pages: "Pages", path: str | None, listen: str | None, names: Sequence[str]) -> int:
+    from orchestrator.web.guard import EntryKey
+    from orchestrator.web.server import serve
+    from orchestrator.web.site import Site
+
+    key = EntryKey() if listen else None
+    with _listen(terminal, path, listen) as (listening, where):
+        if key:
+            terminal.say(f"open http://{where}/enter?key={key.link} (good once); Ctrl-C ends it")
+        elif where:
+            terminal.say(f"serving {where}; on the machine with the browser: ssh -L 9743:{where} {os.uname().nodename}")
+            terminal.say("then open http://localhost:9743; Ctrl-C ends it")
+        serve(Site(pages, names=tuple(names), key=key), listening)
+    return 0
+
+
+@contextlib.contextmanager
+def _listen(terminal: Terminal, path: str | None, listen: str | None) -> "Iterator[tuple[socket.socket, str]]":
+    """Yield the socket, and its address, or its file where that is ours: it goes afterwards. Raises: OrchestratorError."""
+    from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.web import server
+
+    passed = None if path or listen else server.passed_socket()
+    where = "" if passed or listen else path or _usual_socket(terminal)
+    try:
+        listening = passed or (server.open_tcp_socket(listen) if listen else server.open_unix_socket(where))
+    except OSError as error:
+        other = "--listen 127.0.0.1:9744 takes another address" if listen else "--socket PATH takes another file"
+        raise OrchestratorError(f"cannot listen on {listen or where}: {error.strerror or error}", hint=other) from error
+    try:
+        with listening:
+            yield listening, server.tcp_address(listening) if listen else where
+    finally:
+        if where:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(where)
+
+
+def _usual_socket(terminal: Terminal) -> str:
+    """Return the path of the socket where none is named; its folder is made."""
+    where = _SOCKET if os.geteuid() == 0 else os.path.join(terminal.where.state, "web.sock")
+    with contextlib.suppress(OSError):
+        os.makedirs(os.path.dirname(where), mode=0o755 if where == _SOCKET else 0o700, exist_ok=True)
+    return where
+
+
+COMMAND = web

@@ -1,0 +1,102 @@
+"""Rotation sets as cards: which disk to bring, and each disk with the age of its copies against its limit."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.rotation import DiskState
+from orchestrator.domain.units import show_duration, show_size
+from orchestrator.views.disks import DiskRow, SetReport
+from orchestrator.views.format import format_ago, format_brief
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskCard:
+    """One disk. `kind`: "good", "bad" or "calm"; `share`: the age of its copy as a part of its limit; None: no limit or no copy."""
+
+    name: str
+    note: str
+    content: str
+    size: str
+    where: str
+    copy: str
+    share: float | None
+    limit: str
+    visit: str
+    safe: bool
+    kind: str
+    wanted: bool
+    complaints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetCards:
+    """A set with its disks. `now`: a visit that goes on, or the disk that may be taken out; empty: neither."""
+
+    name: str
+    jobs: tuple[str, ...]
+    request: str
+    why: str
+    limits: str
+    complaints: tuple[str, ...]
+    disks: tuple[DiskCard, ...]
+    visiting: str
+    removable: str
+
+
+def disk_cards(sets: Sequence[SetReport], now: datetime) -> tuple[SetCards, ...]:
+    """Return all sets."""
+    return tuple(_set(each, now) for each in sets)
+
+
+def _set(report: SetReport, now: datetime) -> SetCards:
+    rotation, health = report.rotation, report.standing.health
+    limits = [
+        f"some disk within {show_duration(rotation.fresh_within)}" if rotation.fresh_within else "",
+        f"each disk within {show_duration(rotation.each_within)}" if rotation.each_within else "",
+    ]
+    told = (health.late, health.all_here, *health.sleeping, *report.left)
+    here = next((row for row in report.disks if _goes_on(row)), None)
+    return SetCards(
+        name=rotation.name, jobs=report.jobs, request=report.standing.request, why=report.standing.disk_request.why,
+        limits=", ".join(filter(None, limits)), complaints=tuple(each for each in told if each),
+        disks=tuple(_disk(report, row, now) for row in report.disks), visiting=here.member.disk.called if here else "",
+        removable=_removable(report, now),
+    )  # fmt: skip
+
+
+def _goes_on(row: DiskRow) -> bool:
+    return row.last is not None and row.last.released is None and row.member.place == "attached"
+
+
+def _removable(report: SetReport, now: datetime) -> str:
+    """Return the disk that was let go a short while ago, and may be taken out; a visit before is no news."""
+    for row in report.disks:
+        last = row.last
+        if (
+            last
+            and last.safe
+            and last.released
+            and (now - last.released).total_seconds() < 86400
+            and row.member.place == "here"
+        ):
+            return row.member.disk.called
+    return ""
+
+
+def _disk(report: SetReport, row: DiskRow, now: datetime) -> DiskCard:
+    member, rotation, health = row.member, report.rotation, report.standing.health
+    disk, last, limit = member.disk, row.last, rotation.each_within
+    complaints = tuple(filter(None, (health.overdue.get(disk.name, ""), health.ailing.get(disk.name, ""))))
+    age = (now - member.filled).total_seconds() if member.filled else None
+    active = member.standing is DiskState.ACTIVE
+    requested = report.standing.disk_request.disk
+    return DiskCard(
+        name=disk.name, note=disk.note, content=disk.content, size=show_size(row.known.size) if row.known else "",
+        where=(member.place or "unknown") if active else member.standing.value,
+        copy=format_ago(member.filled, now=now) if member.filled else "", limit=show_duration(limit) if limit else "",
+        share=max(age, 0) / limit if age is not None and limit and active else None,
+        visit=f"{format_brief(last.arrived, now=now)}: {last.outcome}" if last else "never",
+        safe=bool(last and last.safe), kind="bad" if complaints else "good" if active and member.filled else "calm",
+        wanted=requested is not None and requested.name == disk.name, complaints=complaints,
+    )  # fmt: skip

@@ -1,0 +1,61 @@
+"""Watched pools, as their runs found them: fill over time, the day on which a pool would be full, and advice."""
+
+import re
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.history.values import RunRecord
+from orchestrator.views.status import JobStatus
+
+_FILL = re.compile(r"\b(\d{1,3})% full\b")  # as a run of the engine pool says it of a sound pool
+_SCAN = re.compile(r"% full; (.+)")
+_ENOUGH_DAYS = 14  # a trend of fewer days is none
+_FAR = 365 * 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedPool:
+    """One pool. `fill`: its used share by day, oldest first; `full`: the day on which it would be full, by the trend of these.
+
+    `scan`: its newest scrub or resilver, as text; `advice`: of the newest run.
+    """
+
+    status: JobStatus
+    fill: tuple[tuple[date, float], ...]
+    full: date | None
+    scan: str
+    advice: tuple[str, ...]
+
+
+def watched_pool(status: JobStatus, runs: Sequence[RunRecord]) -> WatchedPool:
+    """Return what the runs of a job, newest first, found of its pool."""
+    fill = {each.begun_at.astimezone().date(): share for each in reversed(runs) if (share := _share(each)) is not None}
+    ended = next((each for each in runs if each.outcome is not None), None)
+    scan = next((found[1] for each in runs if (found := _SCAN.search(each.why or ""))), "")
+    days = tuple(sorted(fill.items()))
+    return WatchedPool(
+        status=status, fill=days, full=day_when_full(days), scan=scan, advice=ended.warnings if ended else ()
+    )
+
+
+def _share(run: RunRecord) -> float | None:
+    found = _FILL.search(run.why or "")
+    return int(found[1]) / 100 if found else None
+
+
+def day_when_full(fill: Sequence[tuple[date, float]]) -> date | None:
+    """Return the day on which the line through the newest 90 days reaches all of a pool; None: it does not grow, or not soon."""
+    recent = [each for each in fill if each[0] > fill[-1][0] - timedelta(days=90)]
+    if len(recent) < 2 or (recent[-1][0] - recent[0][0]).days < _ENOUGH_DAYS:
+        return None
+    xs = [(day - recent[0][0]).days for day, _ in recent]
+    ys = [share for _, share in recent]
+    middle_x, middle_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    slope = sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys, strict=True)) / sum(
+        (x - middle_x) ** 2 for x in xs
+    )
+    if slope <= 0:
+        return None
+    days = (1 - middle_y) / slope - (xs[-1] - middle_x)
+    return recent[-1][0] + timedelta(days=round(max(days, 0))) if days < _FAR else None

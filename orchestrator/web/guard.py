@@ -1,0 +1,148 @@
+"""The guard before each page: who asks, under which name, from which page; and what a browser may do with the answer."""
+
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+
+from orchestrator.domain.fast_dataclass import dataclass
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+AsgiProgram = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+COOKIE = "poolferry"
+ENTRY = "/enter"
+LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
+_LONGEST_REQUEST = 8192  # of path and query
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+)
+_READS = ("GET", "HEAD")
+
+
+class EntryKey:
+    """The secret of one link: good for one entry, then a cookie with another secret stands for it."""
+
+    def __init__(self) -> None:
+        self.link = secrets.token_urlsafe(24)
+        self._cookie = secrets.token_urlsafe(32)
+        self._used = False
+
+    def enter(self, key: str) -> str | None:
+        """Return the cookie for the link's key; None when it is another one, or was used."""
+        if self._used or not secrets.compare_digest(key.encode(), self.link.encode()):
+            return None
+        self._used = True
+        return self._cookie
+
+    def admits(self, cookie: str) -> bool:
+        """Return True for the cookie that an entry gave."""
+        return self._used and secrets.compare_digest(cookie.encode(), self._cookie.encode())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardRefusal:
+    """A request that is not answered: its status, and why, for the page."""
+
+    status: int
+    why: str
+
+
+class RequestGuard:
+    """The guard around the pages. `names`: host names under which they may be asked for; `key`: None where the socket itself is the guard.
+
+    Why the names: a foreign page can point its own name to this address, and would then read what is asked for under it.
+    """
+
+    def __init__(
+        self, program: AsgiProgram, *, names: tuple[str, ...], key: EntryKey | None, refuse: Callable[[GuardRefusal], bytes]
+    ) -> None:  # fmt: skip
+        self._program, self._key, self._refuse = program, key, refuse
+        self._names = frozenset(name.lower() for name in (*LOCAL_NAMES, *names))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        found = self._judge(scope)
+
+        async def send_with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message.get("headers", ()), *_headers(message)]}
+            await send(message)
+
+        if found is None:
+            await self._program(scope, receive, send_with_headers)
+            return
+        body = self._refuse(found)
+        kind = (b"content-type", b"text/html; charset=utf-8")
+        length = (b"content-length", str(len(body)).encode())
+        await send_with_headers({"type": "http.response.start", "status": found.status, "headers": [kind, length]})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
+
+    def _judge(self, scope: Scope) -> GuardRefusal | None:
+        """Return why a request is refused; None: it is not."""
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _LONGEST_REQUEST:
+            return GuardRefusal(status=414, why="this address is too long")
+        host = _header(scope, b"host")
+        if _name(host) not in self._names:
+            return GuardRefusal(
+                status=421, why=f"this page is not served under the name {host[:100] or '(none)'}; `poolferry web --host NAME` adds one"
+            )  # fmt: skip
+        if self._key is not None and not self._is_open(scope) and not self._key.admits(_cookie(scope)):
+            return GuardRefusal(
+                status=403, why="open the link that `poolferry web` printed; it is good once, and this browser then has a cookie"
+            )  # fmt: skip
+        if scope["method"] not in _READS and not _same_origin(scope, host):
+            return GuardRefusal(status=403, why="this request did not come from a page of ours")
+        return None
+
+    def _is_open(self, scope: Scope) -> bool:
+        return bool(scope["path"] == ENTRY or scope["path"].startswith("/static/"))
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    found = [value for key, value in scope["headers"] if key == name]
+    return bytes(found[0]).decode("latin-1") if len(found) == 1 else ""
+
+
+def _name(host: str) -> str:
+    """Return the name of a host without its port."""
+    name, colon, port = host.lower().rpartition(":")
+    return name if colon and port.isdigit() and port.isascii() else host.lower()
+
+
+def _cookie(scope: Scope) -> str:
+    try:
+        found = SimpleCookie(_header(scope, b"cookie")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+def _same_origin(scope: Scope, host: str) -> bool:
+    """Return True when a page of ours sent the request; a browser always says so."""
+    origin = _header(scope, b"origin")
+    return (
+        origin in (f"http://{host}", f"https://{host}")
+        if origin
+        else _header(scope, b"sec-fetch-site") == "same-origin"
+    )
+
+
+def _headers(message: MutableMapping[str, Any]) -> tuple[tuple[bytes, bytes], ...]:
+    """Return the headers of each answer; a page is kept by nobody."""
+    given = {key for key, _ in message.get("headers", ())}
+    return (*HEADERS, *(() if b"cache-control" in given else ((b"cache-control", b"no-store"),)))

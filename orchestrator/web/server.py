@@ -1,0 +1,112 @@
+"""The server: a socket from systemd, one of our own, or a TCP address on request; until it is told to end."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import socket
+import stat
+from collections.abc import Iterator
+
+import uvicorn
+
+from orchestrator.app.settings import WrongRequest
+from orchestrator.web.site import Site
+
+_BACKLOG = 512  # who looks at many pages again after a restart comes at once
+_FIRST_PASSED = 3  # source: sd_listen_fds(3)
+
+
+def passed_socket() -> socket.socket | None:
+    """Return the socket that systemd opened for this process; None: it opened none. Raises: WrongRequest for several."""
+    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+        return None
+    if os.environ.get("LISTEN_FDS") != "1":
+        raise WrongRequest("systemd passed more than one socket; poolferry-web.socket has one ListenStream=")
+    return socket.socket(fileno=_FIRST_PASSED)
+
+
+def open_unix_socket(path: str) -> socket.socket:
+    """Listen on a socket file for its owner and group. Raises: OSError where somebody listens, or something else lies there."""
+    if os.path.lexists(path):
+        _remove_stale(path)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o117)  # not chmod afterwards: the name may be another's by then
+    try:
+        listening.bind(path)
+    except BaseException:
+        listening.close()
+        raise
+    finally:
+        os.umask(before)
+    listening.listen(_BACKLOG)
+    return listening
+
+
+def _remove_stale(path: str) -> None:
+    if not stat.S_ISSOCK(os.lstat(path).st_mode):
+        raise OSError(errno.EEXIST, "something lies there that is no socket", path)
+    with contextlib.suppress(FileNotFoundError, ConnectionRefusedError), socket.socket(socket.AF_UNIX) as probe:
+        probe.connect(path)
+        raise OSError(errno.EADDRINUSE, "somebody listens there already", path)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def open_tcp_socket(address: str) -> socket.socket:
+    """Listen on an address of this machine alone. Raises: WrongRequest for another one · OSError."""
+    host, _, port = address.rpartition(":")
+    name = host.strip("[]")
+    if name not in ("127.0.0.1", "::1", "localhost") or not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise WrongRequest(
+            f"--listen {address!r}: expected an address of this machine alone, such as 127.0.0.1:9743; "
+            "for another machine: ssh -L 9743:/run/poolferry/web.sock HOST, or a reverse proxy on the socket"
+        )
+    listening = socket.socket(socket.AF_INET6 if ":" in name else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((name, int(port)))
+    except BaseException:
+        listening.close()
+        raise
+    listening.listen(_BACKLOG)
+    return listening
+
+
+def tcp_address(listening: socket.socket) -> str:
+    """Return the address of a socket, as a link names it."""
+    host, port = listening.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    """A server that hears signals as we do: its own way would end the process before our socket is removed."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone; `serve` hears them."""
+        yield
+
+    def install_signal_handlers(self) -> None:
+        """Do the same; older versions of the library call this."""
+
+
+def serve(site: Site, listening: socket.socket) -> None:
+    """Answer until SIGTERM or Ctrl-C."""
+    config = uvicorn.Config(
+        site.program, http="h11", ws="none", lifespan="off", log_config=None, log_level="critical", access_log=False, server_header=False,
+        date_header=True, proxy_headers=False, timeout_keep_alive=30, backlog=_BACKLOG,
+    )  # fmt: skip
+    asyncio.run(_answer(_Server(config), site, listening))
+
+
+async def _answer(server: _Server, site: Site, listening: socket.socket) -> None:
+    def end() -> None:
+        site.streams.end()
+        server.should_exit = True
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+    await server.serve(sockets=[listening])

@@ -1,0 +1,114 @@
+"""The routes: addresses to pages, errors to pages, and the guard around all."""
+
+from collections.abc import Callable
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from orchestrator import compose
+from orchestrator.app.settings import WrongRequest
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.web.guard import COOKIE, ENTRY, EntryKey, GuardRefusal, RequestGuard
+from orchestrator.web.live import LiveStreams
+from orchestrator.web.pages import NoSuchPage, Pages, is_number, parse_year
+from orchestrator.web.templates import ASSETS, read_asset
+
+_KEPT = "public, max-age=31536000, immutable"
+
+
+class Site:
+    """The whole site as one ASGI program. `streams`: those that are open, to be ended with the server."""
+
+    def __init__(self, pages: Pages, *, names: tuple[str, ...] = (), key: EntryKey | None = None) -> None:
+        self._pages, self._key = pages, key
+        self.streams = LiveStreams(pages.part)
+        inner = Starlette(routes=self._routes(), exception_handlers=self._failures())
+        inner.router.redirect_slashes = False  # //evil.example/ would lead there
+        self.program = RequestGuard(inner, names=names, key=key, refuse=self._refused)
+
+    def _routes(self) -> list[Route]:
+        pages = self._pages
+        return [
+            Route("/", _page(lambda _: pages.promises())),
+            Route("/jobs/{name}", _page(self._job)),
+            Route("/runs", _page(self._runs)),
+            Route("/runs/{number}", _page(self._run)),
+            Route("/disks", _page(lambda _: pages.disks())),
+            Route("/pools", _page(lambda _: pages.pools())),
+            Route("/live/{topic:path}", self._live),
+            Route("/static/{name}", _asset),
+            Route("/favicon.ico", lambda _: RedirectResponse("/static/icon.svg", 301)),
+            Route(ENTRY, self._enter),
+        ]
+
+    def _job(self, request: Request) -> str:
+        year = parse_year(request.query_params.get("year", ""), compose.now().astimezone().date())
+        return self._pages.job(request.path_params["name"], year)
+
+    def _runs(self, request: Request) -> str:
+        before = request.query_params.get("before", "")
+        return self._pages.runs(request.query_params.get("job") or None, int(before) if is_number(before) else None)
+
+    def _run(self, request: Request) -> str:
+        number = request.path_params["number"]
+        if not is_number(number):
+            raise NoSuchPage("a run has a number")
+        return self._pages.run(int(number))
+
+    async def _live(self, request: Request) -> Response:
+        from starlette.concurrency import run_in_threadpool
+
+        topic = request.path_params["topic"]
+        if self.streams.full:
+            return Response("too many pages are open; close some\n", 503, {"Retry-After": "60"}, "text/plain")
+        await run_in_threadpool(
+            self._pages.part, topic
+        )  # an address that names nothing is said before the stream begins
+        return StreamingResponse(self.streams.stream(topic), media_type="text/event-stream")
+
+    def _enter(self, request: Request) -> Response:
+        cookie = self._key.enter(request.query_params.get("key", "")) if self._key else None
+        if cookie is None:
+            why = "this link is not valid, or it was used already; start `poolferry web` again for another one"
+            return HTMLResponse(self._pages.failure(403, why), 403)
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", path="/")
+        return answer
+
+    def _failures(self) -> dict[int | type[Exception], Callable[..., Response]]:
+        pages = self._pages
+
+        def missing(_: Request, error: Exception) -> Response:
+            why = str(error) if isinstance(error, NoSuchPage) else "there is no such page"
+            return HTMLResponse(pages.failure(404, why), 404)
+
+        def unreadable(_: Request, error: Exception) -> Response:
+            why, hint = (error.why, error.hint) if isinstance(error, OrchestratorError) else (str(error), "")
+            return HTMLResponse(pages.failure(503, why, hint), 503)
+
+        def only_read(_: Request, __: Exception) -> Response:
+            why = "these pages only read; each says what to type in place of a button"
+            return HTMLResponse(pages.failure(405, why), 405)
+
+        return {404: missing, 405: only_read, NoSuchPage: missing, OrchestratorError: unreadable, WrongRequest: missing}
+
+    def _refused(self, refusal: GuardRefusal) -> bytes:
+        return self._pages.failure(refusal.status, refusal.why).encode()
+
+
+def _page(make: Callable[[Request], str]) -> Callable[[Request], Response]:
+    """Return the answer with a page; it is made in a thread."""
+
+    def answer(request: Request) -> Response:
+        return HTMLResponse(make(request))
+
+    return answer
+
+
+def _asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        raise NoSuchPage("there is no such file")
+    return Response(read_asset(name), media_type=ASSETS[name], headers={"Cache-Control": _KEPT})

@@ -1,0 +1,77 @@
+"""Sites to ask, in the test's own process and as a process of their own."""
+
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from starlette.testclient import TestClient
+
+from orchestrator.app.cached_settings import CachedSettings
+from orchestrator.web.guard import EntryKey
+from orchestrator.web.pages import Pages
+from orchestrator.web.site import Site
+from tests.ferry import COMMAND, Ferry
+
+HOST = "http://localhost:9743"
+ODD = "<script>alert(1)</script>\u202egnp.exe\n&\"'" + b"caf\xe9".decode("utf-8", "surrogateescape")
+
+
+def settings_of(ferry: Ferry) -> CachedSettings:
+    """Return the settings of a configuration."""
+    return CachedSettings(config=str(ferry.config), state=str(ferry.state))
+
+
+def client(settings: CachedSettings, *, key: EntryKey | None = None, names: tuple[str, ...] = ()) -> TestClient:
+    """Return who asks a site under one of its names."""
+    site = Site(Pages(settings), key=key, names=names)
+    return TestClient(site.program, base_url=HOST, follow_redirects=False)
+
+
+@contextmanager
+def serving(ferry: Ferry, *arguments: str) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
+    """A real `poolferry web`, and what it said first; it is ended with the block."""
+    child = subprocess.Popen(
+        [*COMMAND, "web", *arguments], env=ferry.variables(), cwd=ferry.root, stderr=subprocess.PIPE
+    )
+    assert child.stderr is not None
+    try:
+        said = child.stderr.readline().decode()
+        if "making up" in said:
+            said = child.stderr.readline().decode()
+        yield child, said
+    finally:
+        if child.poll() is None:
+            child.terminate()
+        child.wait(20)
+        child.stderr.close()
+
+
+def link_in(said: str) -> str:
+    """Return the link that `poolferry web --listen` printed."""
+    found = re.search(r"http://\S+/enter\?key=\S+", said)
+    assert found, said
+    return found[0]
+
+
+def ask(path: Path, target: str, *, host: str = "localhost:9743") -> socket.socket:
+    """Send one request to a socket's file; return the connection."""
+    asked = socket.socket(socket.AF_UNIX)
+    asked.settimeout(20)
+    asked.connect(os.fspath(path))
+    with suppress(BrokenPipeError):  # what is too long is not even read to its end
+        asked.sendall(f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    return asked
+
+
+def read_until(asked: socket.socket, mark: bytes) -> bytes:
+    """Return what was answered, up to a mark in it."""
+    told = b""
+    while mark not in told:
+        piece = asked.recv(1 << 16)
+        assert piece, told[-500:]
+        told += piece
+    return told

@@ -1,0 +1,162 @@
+"""The pages in a real Chromium: they open, a keyboard reaches all, axe-core finds nothing grave, and a real run is seen live."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.cli.test_watch import SLOW
+from tests.ferry import COMMAND, Ferry
+from tests.web.sites import link_in, serving
+
+RUN = "the newest run of the mail"
+CHROMIUM = "/usr/bin/chromium"
+PAGES = ("/", "/jobs/music", "/jobs/archive", "/runs", RUN, "/disks", "/pools", "/nothing")
+GRAVE = ("critical", "serious")
+REACHED = "document.activeElement === document.body ? '' : document.activeElement.outerHTML"
+REACHABLE = """[...document.querySelectorAll('a[href], button, summary, select, input, [tabindex="0"]')]
+    .filter((each) => each.checkVisibility()).map((each) => each.outerHTML)"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def demo(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, BrowserContext]]:
+    """The demonstration, entered: its address, and the context that has the cookie."""
+    ferry = Ferry(tmp_path_factory.mktemp("demo"))
+    with serving(ferry, "--demo", "--listen", "127.0.0.1:0") as (_, said):
+        context = browser.new_context(bypass_csp=True, viewport={"width": 1280, "height": 900})
+        page = context.new_page()
+        page.goto(link_in(said))
+        expect(page.get_by_role("heading", level=1)).to_have_text("2 of 11 jobs need you")
+        page.close()
+        yield link_in(said).partition("/enter")[0], context
+        context.close()
+
+
+def open_page(context: BrowserContext, address: str) -> Page:
+    """Open a page that must say nothing to the console."""
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    if address.endswith(RUN):
+        page.goto(address.replace(RUN, "/runs?job=mail"))
+        page.get_by_role("cell").get_by_role("link").first.click()
+    else:
+        page.goto(address)
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    assert [line for line in said if "404 (Not Found)" not in line] == []
+    return page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_each_page_opens_is_accessible_and_fits(demo: tuple[str, BrowserContext], scheme: str) -> None:
+    address, context = demo
+    for path in PAGES if scheme == "light" else ("/", "/jobs/music", RUN, "/disks"):
+        page = open_page(context, address + path)
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        found = Axe().run(page).response["violations"]
+        grave = [(each["id"], [node["html"] for node in each["nodes"]]) for each in found if each["impact"] in GRAVE]
+        assert grave == [], path
+        for width in (360, 1280, 2560):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+        page.close()
+
+
+def test_a_keyboard_reaches_all_and_skips_to_the_page(demo: tuple[str, BrowserContext]) -> None:
+    address, context = demo
+    for path in ("/jobs/music", RUN, "/disks"):
+        page = open_page(context, address + path)
+        expect(page.get_by_role("button").or_(page.get_by_role("link")).first).to_be_attached()
+        wanted, reached = page.evaluate(REACHABLE), []
+        for _ in range(len(wanted) + 2):
+            page.keyboard.press("Tab")
+            reached.append(page.evaluate(REACHED))
+        assert set(wanted) <= set(reached), path
+        page.reload()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+        page.close()
+
+
+def test_without_scripts_the_pages_say_the_same(browser: Browser, demo: tuple[str, BrowserContext]) -> None:
+    address, entered = demo
+    context = browser.new_context(java_script_enabled=False)
+    context.add_cookies(entered.cookies())  # type: ignore[arg-type]
+    page = context.new_page()
+    page.goto(f"{address}/")
+    expect(page.get_by_role("heading", name="Running now")).to_be_visible()
+    page.get_by_role("link", name="music").first.click()
+    page.get_by_text("as a table").click()
+    expect(page.get_by_role("cell", name="damaged, or without a manifest")).to_be_visible()
+    page.goto(f"{address}/runs")
+    page.get_by_label("Job").select_option("mail")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Runs of mail")
+    page.get_by_role("link", name="Older").click()
+    expect(page.get_by_role("link", name="Newest")).to_be_visible()
+    context.close()
+
+
+def test_a_real_run_is_seen_from_its_begin_to_its_end(browser: Browser, ferry: Ferry) -> None:
+    source = ferry.job(more=SLOW)
+    (source / "big").write_bytes(os.urandom(2_400_000))
+    context = browser.new_context()
+    with serving(ferry, "--listen", "127.0.0.1:0") as (_, said):
+        page = context.new_page()
+        page.goto(link_in(said))
+        expect(page.get_by_role("heading", level=1)).to_have_text("Nothing is copied yet")
+        expect(page.get_by_role("status")).to_have_text("live")
+        run = subprocess.Popen(
+            [*COMMAND, "run", "photos"], env=ferry.variables(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            expect(page.get_by_role("heading", name="Running now")).to_be_visible(timeout=20_000)
+            other = context.new_page()
+            other.goto(page.url + "runs/1")
+            expect(other.locator("#progress")).to_contain_text("iB/s", timeout=20_000)
+            expect(other.locator(".chip").first).to_have_text("done", timeout=30_000)
+            expect(other.get_by_role("status")).to_have_text("ended")
+            expect(other.get_by_text("You may close this page")).not_to_be_visible()
+            expect(page.get_by_role("heading", name="Running now")).not_to_be_visible()
+            expect(page.get_by_role("heading", level=1)).to_have_text("All promises are kept")
+        finally:
+            assert run.wait(30) == 0
+    context.close()
+
+
+def test_a_run_that_is_cut_is_seen_as_cut(browser: Browser, ferry: Ferry, tmp_path: Path) -> None:
+    source = ferry.job(more=SLOW)
+    (source / "big").write_bytes(os.urandom(4_000_000))
+    context = browser.new_context()
+    with serving(ferry, "--listen", "127.0.0.1:0") as (_, said):
+        page = context.new_page()
+        page.goto(link_in(said))
+        run = subprocess.Popen(
+            [*COMMAND, "run", "photos"],
+            env=ferry.variables(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        page.get_by_role("region", name="Running now").get_by_role("link").click(timeout=20_000)
+        expect(page.locator("#progress")).to_contain_text("iB", timeout=20_000)
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        expect(page.locator(".chip").first).to_have_text("interrupted")
+        expect(page.get_by_text("its process is gone")).to_be_visible()
+    context.close()

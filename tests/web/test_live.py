@@ -1,0 +1,68 @@
+"""Live parts: made once for all who look, only when somebody looks, and sent when they changed."""
+
+import asyncio
+from contextlib import aclosing
+
+from orchestrator.web import live
+from orchestrator.web.live import MOST_STREAMS, LivePart, LiveStreams
+
+
+def test_one_part_is_made_for_all_and_none_when_nobody_looks() -> None:
+    made: list[str] = []
+
+    def make(topic: str) -> LivePart:
+        made.append(topic)
+        return LivePart(html=f"part {len(made)}")
+
+    async def look() -> None:
+        streams = LiveStreams(make)
+        looking = [streams.stream("disks") for _ in range(MOST_STREAMS)]
+        for each in looking:
+            await anext(each)  # the pause before it is opened again
+        shown = await asyncio.gather(*(anext(each) for each in looking))
+        assert set(shown) == {b'event: show\ndata: "part 1"\n\n'}
+        assert made == ["disks"]
+        full = [streams.full]
+        for each in looking:
+            await each.aclose()
+        assert [*full, streams.full] == [True, False]
+        assert await anext(streams.stream("disks"))
+
+    asyncio.run(look())
+
+
+def test_a_part_is_sent_when_it_changed_and_the_last_one_ends_the_stream() -> None:
+    parts = iter(("a", "a", "b", "b", "c"))
+
+    def make(_: str) -> LivePart:
+        html = next(parts)
+        return LivePart(html=html, over=html == "c")
+
+    async def look() -> list[bytes]:
+        async with aclosing(LiveStreams(make).stream("runs/1")) as stream:
+            return [piece async for piece in stream]
+
+    live_pause, live._PAUSE = live._PAUSE, 0.01
+    try:
+        told = asyncio.run(look())
+    finally:
+        live._PAUSE = live_pause
+    assert told == [
+        b"retry: 3000\n\n",
+        *(b'event: show\ndata: "%c"\n\n' % each for each in b"abc"),
+        b"event: over\ndata: \n\n",
+    ]
+
+
+def test_the_end_of_the_server_ends_all_streams() -> None:
+    async def look() -> list[bytes]:
+        streams = LiveStreams(lambda _: LivePart(html="same"))
+        told = []
+        async with aclosing(streams.stream("promises")) as stream:
+            async for piece in stream:
+                told.append(piece)
+                if len(told) == 2:
+                    streams.end()
+        return told
+
+    assert len(asyncio.run(look())) == 2

@@ -1,0 +1,205 @@
+"""The pages, by what they say: the same as the command line, of a first day, of years, and of the worst names."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from orchestrator import compose
+from orchestrator.app.cached_settings import CachedSettings
+from orchestrator.app.demo import write_demonstration
+from orchestrator.domain.run import Outcome
+from orchestrator.history.store import open_history
+from orchestrator.web.pages import Pages
+from tests.ferry import Ferry
+from tests.history.records import begin, report
+from tests.web.sites import ODD, client, settings_of
+
+
+@pytest.fixture(scope="module")
+def years(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
+    folder = tmp_path_factory.mktemp("years")
+    settings = CachedSettings(config=f"{folder}/etc", state=f"{folder}/state")
+    write_demonstration(settings, compose.now())
+    return client(settings)
+
+
+def text_of(page: str) -> str:
+    """What a page says, without its marks."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+def test_what_is_wrong_comes_first_with_the_command_that_helps(years: TestClient) -> None:
+    page = years.get("/").text
+    told = text_of(page)
+    assert "2 of 11 jobs need you" in told
+    assert page.index('id="problems"') < page.index('id="sources"')
+    assert "poolferry run music" in told
+    assert re.search(r"the newest verified copy is [34] d", told)
+    first = re.findall(r'<a href="/jobs/([^"]+)"', page[page.index('id="sources"') :])
+    assert first[:2] == ["music", "mail"]
+    assert sorted(set(first)) == sorted(
+        "archive cameras databases documents home mail music photos pool-tank pool-vault www".split()
+    )
+
+
+def test_no_page_of_years_says_anything_else_than_a_page(years: TestClient) -> None:
+    links = {"/"}
+    seen: set[str] = set()
+    while found := sorted(links - seen)[:1]:
+        told = years.get(found[0])
+        seen.add(found[0])
+        assert told.status_code == 200, found
+        if "html" in told.headers["content-type"]:
+            assert "None" not in text_of(told.text), found
+            links |= set(map(unescape, re.findall(r'href="(/[^"#]*)"', told.text)))
+        runs = [each for each in links if each.startswith("/runs/")]
+        links -= set(runs[25:]) - seen
+    assert {"/", "/runs", "/disks", "/pools", "/jobs/photos", "/runs?job=mail"} <= seen
+
+
+def test_runs_come_fifty_a_page_and_all_once(years: TestClient) -> None:
+    address, numbers = "/runs?job=archive", list[int]()
+    for _ in range(3):
+        page = years.get(address).text
+        found = [int(each) for each in re.findall(r'<td data-label="Run"><a href="/runs/(\d+)"', page)]
+        assert len(found) <= 50
+        numbers += found
+        older = re.search(r'href="(/runs\?before=[^"]+)" rel="next"', page)
+        if older is None:
+            break
+        address = unescape(older[1])
+    assert len(numbers) == 75
+    assert numbers == sorted(set(numbers), reverse=True)
+
+
+def test_a_calendar_has_a_table_behind_it(years: TestClient) -> None:
+    page = years.get("/jobs/music").text
+    assert page.count('class="cell cell-damaged"') == 1 + 2, "the cell, one in the table, one in the legend"
+    assert "1 point, damaged, or without a manifest" in page
+    cells = re.findall(r"<title>\w+ (\d{4}-\d\d-\d\d): 1 point", page)
+    days = re.findall(r'<td class="mono nowrap">(\d{4}-\d\d-\d\d)T', page)
+    assert sorted(cells) == sorted(days)
+    before = years.get(f"/jobs/music?year={compose.now().year - 1}").text
+    assert str(compose.now().year - 1) in re.findall(r'aria-current="page">(\w+)<', before)
+
+
+def test_a_run_shows_its_stages_and_their_commands(years: TestClient) -> None:
+    page = years.get("/runs?job=mail").text
+    number = re.findall(r'<a href="/runs/(\d+)"', page)[0]
+    told = text_of(years.get(f"/runs/{number}").text)
+    assert "No route to host" in told
+    assert "rsync -aHAX" in told
+    assert "poolferry run mail" in told
+
+
+def test_disks_and_pools(years: TestClient) -> None:
+    disks = text_of(years.get("/disks").text)
+    assert "Please plug in disk blue" in disks
+    assert "no whole copy on disk blue for 41 d" in disks
+    pools = text_of(years.get("/pools").text)
+    assert "the last scrub ended 3 d 2 h ago" in pools
+    assert re.search(r"7[789]% full full about \w+ 20\d\d", pools)
+
+
+def test_the_first_day(ferry: Ferry) -> None:
+    ferry.job()
+    site = client(settings_of(ferry))
+    assert "Nothing is copied yet" in text_of(site.get("/").text)
+    assert "There is no run yet" in text_of(site.get("/runs").text)
+    assert "No rotation set" in text_of(site.get("/disks").text)
+    assert "No pool is watched" in text_of(site.get("/pools").text)
+    assert "It has not run yet." in text_of(site.get("/jobs/photos").text)
+
+
+def test_a_mistake_in_a_file_is_said_with_its_line_and_the_pages_live_on(ferry: Ferry) -> None:
+    ferry.job()
+    settings = settings_of(ferry)
+    site = client(settings)
+    assert site.get("/").status_code == 200
+    file = ferry.config / "jobs" / "photos.toml"
+    good = file.read_text()
+    file.write_text(good + 'colour = "red"\n')
+    told = site.get("/")
+    assert told.status_code == 503
+    assert f"{file}:4" in text_of(told.text)
+    file.write_text(good)
+    assert site.get("/").status_code == 200
+
+
+def test_a_history_that_cannot_be_read_is_said(ferry: Ferry) -> None:
+    ferry.job()
+    ferry.state.mkdir()
+    (ferry.state / "history.sqlite").write_bytes(b"no database" * 100)
+    told = client(settings_of(ferry)).get("/")
+    assert told.status_code == 503
+    assert "history.sqlite" in text_of(told.text)
+
+
+def test_names_come_out_as_text(ferry: Ferry) -> None:
+    ferry.job()
+    now = datetime.now(UTC)
+    with open_history(str(ferry.state / "history.sqlite")) as history:
+        run = begin(history, now=now - timedelta(hours=1), source=f"/srv/{ODD}", target=str(ferry.target()), why=ODD)
+        history.attempt_begun(run, 1, now)
+        history.planned(run, 1, '{"summary": "<script>", "stages": [[{"action": "<script>"}], 7, [null]]}')
+        step = history.step_begun(run, 1, 1, action=ODD, why=ODD, worker=ODD, commands=(ODD,), expected=1, now=now)
+        history.step_ended(step, now=now, moved=1, confirmed=False, exits=(1,), last_output=(ODD,), error=ODD)
+        history.said(run, now, "warning", ODD)
+        history.hook_called(run, "after", (ODD,), 1, 0.1, ODD, now)
+        failed = report(run, outcome=Outcome.FAILED, why=ODD, hint=ODD, warnings=(ODD,), evidence=(ODD,), points=(ODD,))
+        history.ended(run, failed, now)
+    site = client(settings_of(ferry))
+    for page in ("/", "/runs", f"/runs/{run}", "/jobs/photos", "/runs?job=photos"):
+        told = site.get(page)
+        assert told.status_code == 200, page
+        sent = told.content.decode()  # valid, whatever the names hold
+        assert "<script>alert" not in sent
+        assert "\u202e" not in sent
+        assert "&lt;script&gt;alert" in sent, (page, text_of(sent))
+        assert "\\u202e" in sent
+        assert "caf\\xe9" in sent, page
+    part = Pages(settings_of(ferry)).part(f"runs/{run}")
+    assert part.over
+    assert "<script>alert" not in part.html
+
+
+def test_a_job_that_was_removed_keeps_its_runs(ferry: Ferry) -> None:
+    ferry.job()
+    with open_history(str(ferry.state / "history.sqlite")) as history:
+        run = begin(history, "gone")
+        history.ended(run, report(run, "gone"), datetime.now(UTC))
+    site = client(settings_of(ferry))
+    assert "copied 3 files" in text_of(site.get("/runs?job=gone").text)
+    assert site.get(f"/runs/{run}").status_code == 200
+    assert site.get("/jobs/gone").status_code == 404
+
+
+def test_three_hundred_sources_are_answered_soon(tmp_path: Path) -> None:
+    """Within the time that the front page may take; the best of a few, as other work on the machine is none of ours."""
+    ferry = Ferry(tmp_path)
+    places = "".join(f'[place.p{n}]\npath = "/backup/{n}"\n' for n in range(300))
+    (ferry.config / "targets.toml").write_text(places)
+    for n in range(300):
+        text = f'engine = "rsync"\nsource = "/srv/{n}"\ntarget = "p{n}"\ndaily = "02:30"\nlate-after = "26h"\n'
+        (ferry.config / "jobs" / f"j{n}.toml").write_text(text)
+    now = datetime.now(UTC)
+    with open_history(str(ferry.state / "history.sqlite")) as history, history.together():
+        for n in range(300):
+            for ago in range(20, 0, -1):
+                at = now - timedelta(days=ago)
+                run = begin(history, f"j{n}", now=at)
+                history.ended(run, report(run, f"j{n}"), at)
+            history.point_made(f"j{n}", f"p{n}", "2026-11-24T023000Z", run, entries=1, bytes=1, taken=at, now=at)
+            history.point_verified(f"j{n}", f"p{n}", "2026-11-24T023000Z", run, at)
+    site = client(settings_of(ferry))
+    assert site.get("/").status_code == 200
+    took = []
+    for _ in range(4):
+        before = compose.monotonic()
+        site.get("/")
+        took.append(compose.monotonic() - before)
+    assert min(took) < 0.6, took

@@ -1,0 +1,152 @@
+"""The server as a process: its socket, one that systemd passes, many open streams, and its end."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator import compose
+from orchestrator.history.store import open_history
+from tests.ferry import COMMAND, Ferry
+from tests.history.records import begin, report
+from tests.web.sites import ask, link_in, read_until, serving
+
+STREAMS = 200
+
+
+@pytest.fixture
+def path(ferry: Ferry) -> Path:
+    ferry.job()
+    return ferry.root / "web.sock"
+
+
+def test_a_socket_is_for_its_owner_and_group_and_goes_with_the_server(ferry: Ferry, path: Path) -> None:
+    with serving(ferry, "--socket", str(path)) as (child, said):
+        assert f"ssh -L 9743:{path}" in said
+        seen = path.stat()
+        assert stat.S_ISSOCK(seen.st_mode)
+        assert stat.S_IMODE(seen.st_mode) == 0o660
+        with ask(path, "/") as asked:
+            assert b"HTTP/1.1 200" in read_until(asked, b"Nothing is copied yet")
+        with ask(path, "/", host="evil.example") as asked:
+            assert b"HTTP/1.1 421" in read_until(asked, b"</html>")
+        with ask(path, "/?" + "a" * 1_000_000) as asked:  # it does not even read all of it
+            assert b"HTTP/1.1 200" not in asked.recv(1 << 16)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(10) == 0
+    assert not path.exists()
+
+
+def test_two_hundred_who_look_cost_little_and_hold_nobody_up(ferry: Ferry, path: Path) -> None:
+    who = compose.process_identity()
+    with (
+        open_history(str(ferry.state / "history.sqlite")) as history,
+        serving(ferry, "--socket", str(path)) as (child, _),
+    ):
+        run = begin(history, now=compose.now(), pid=who.pid, process_started=who.started, boot=who.boot)
+        looking = [ask(path, f"/live/runs/{run}") for _ in range(STREAMS)]
+        for each in looking:
+            assert b"text/event-stream" in read_until(each, b"event: show")
+        with ask(path, "/runs") as asked:
+            read_until(asked, b"running")
+        history.ended(run, report(run, why="carried over"), compose.now())
+        for each in looking:
+            assert b"carried over" in read_until(each, b"event: over")
+            each.close()
+        spent = sum(int(field) / os.sysconf("SC_CLK_TCK") for field in _fields(child.pid)[13:15])
+        assert spent < 8, "one part is made for all of them"
+
+
+def test_open_streams_do_not_hold_up_the_end(ferry: Ferry, path: Path) -> None:
+    with serving(ferry, "--socket", str(path)) as (child, _), ask(path, "/live/promises") as asked:
+        read_until(asked, b"event: show")
+        child.send_signal(signal.SIGTERM)
+        begun = time.monotonic()
+        assert child.wait(15) == 0
+        assert time.monotonic() - begun < 10
+
+
+def _fields(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().split()
+
+
+def test_a_socket_that_somebody_serves_is_left_alone(ferry: Ferry, path: Path) -> None:
+    with serving(ferry, "--socket", str(path)):
+        second = ferry.run("web", "--socket", str(path))
+        assert second.code == 1
+        assert "somebody listens there already" in second.err
+        with ask(path, "/") as asked:
+            read_until(asked, b"</html>")
+    path.write_text("a file of the owner's")
+    assert ferry.run("web", "--socket", str(path)).code == 1
+    assert path.read_text() == "a file of the owner's"
+
+
+def test_a_socket_whose_server_was_killed_is_taken(ferry: Ferry, path: Path) -> None:
+    with serving(ferry, "--socket", str(path)) as (child, _):
+        child.kill()
+        child.wait()
+        assert path.exists()
+        with serving(ferry, "--socket", str(path)), ask(path, "/") as asked:
+            read_until(asked, b"</html>")
+
+
+def test_systemd_passes_a_socket(ferry: Ferry, path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as passed:
+        passed.bind(str(path))
+        passed.listen()
+        script = f'exec 3<&{passed.fileno()}; exec env LISTEN_FDS=1 LISTEN_PID=$$ "$@"'
+        child = subprocess.Popen(
+            ["bash", "-c", script, "bash", *COMMAND, "web"],
+            env=ferry.variables(),
+            pass_fds=[passed.fileno()],
+            stderr=subprocess.PIPE,
+        )
+        try:
+            with ask(path, "/") as asked:
+                read_until(asked, b"Nothing is copied yet")
+        finally:
+            child.terminate()
+            _, said = child.communicate(timeout=20)
+    assert child.returncode == 0
+    assert said == b""
+    assert path.exists(), "it is systemd's"
+
+
+@pytest.mark.parametrize(
+    "address", ["0.0.0.0:9743", "[::]:9743", "192.0.2.1:80", "9743", "127.0.0.1:x", "127.0.0.1:99999", "example.org:80"]
+)
+def test_no_address_of_the_network_is_served(ferry: Ferry, address: str) -> None:
+    ferry.job()
+    told = ferry.run("web", "--listen", address)
+    assert told.code == 2
+    assert "this machine alone" in told.err
+
+
+def test_tcp_is_entered_by_the_link_alone(ferry: Ferry) -> None:
+    ferry.job()
+    with serving(ferry, "--listen", "127.0.0.1:0") as (_, said):
+        link = link_in(said)
+        place, _, path = link.removeprefix("http://").partition("/")
+        host, _, port = place.partition(":")
+        answers = []
+        for target in ("/", f"/{path}", f"/{path}"):
+            with socket.create_connection((host, int(port)), 10) as asked:
+                asked.sendall(f"GET {target} HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n".encode())
+                answers.append(read_until(asked, b"\r\n\r\n").split()[1])
+    assert answers == [b"403", b"303", b"403"]
+
+
+def test_without_its_libraries_it_says_what_installs_them(ferry: Ferry) -> None:
+    ferry.job()
+    hidden = ferry.root / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text("import sys\nsys.modules['starlette'] = None\n")
+    told = ferry.run("web", PYTHONPATH=f"{hidden}:{Path(__file__).parents[2]}")
+    assert told.code == 1
+    assert 'pip install "poolferry[web]"' in told.err

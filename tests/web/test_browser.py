@@ -10,11 +10,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from tests.cli.test_watch import SLOW
 from tests.ferry import COMMAND, Ferry
 from tests.web.sites import link_in, serving
 
 RUN = "the newest run of the mail"
+SLOW = '[pipe]\nrate-limit = "400K"\n[retry]\nattempts = 1\n'
 CHROMIUM = "/usr/bin/chromium"
 PAGES = ("/", "/jobs/music", "/jobs/archive", "/runs", RUN, "/disks", "/pools", "/nothing")
 GRAVE = ("critical", "serious")

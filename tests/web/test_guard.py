@@ -1,4 +1,4 @@
-"""Who may ask, under which name, from where; and what no address reaches."""
+"""Requests that get a page: who may ask, under which name, from where; and what no address reaches."""
 
 import asyncio
 import re

@@ -28,7 +28,7 @@ def years(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
 
 
 def text_of(page: str) -> str:
-    """What a page says, without its marks."""
+    """The words of a page, without its marks."""
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 

@@ -45,6 +45,7 @@ def check_all_jobs(
     _judge_sets(drafts, sets)
     _judge_rules(drafts)
     _judge_after(drafts, names)
+    _judge_identities(drafts, names)
     return found
 
 
@@ -104,7 +105,7 @@ def _rotating(draft: JobDraft, rotation: "RotationSet | None") -> Place | None:
             wanted = "disks with pools" if datasets else "disks with ext4, xfs or btrfs"
             draft.toml_file.say(("target",), what, f"{wanted}, which is what the engine {draft.engine.name} copies to")
             return None
-    return set_place(rotation, draft.name, datasets=datasets)
+    return set_place(rotation, draft.keys.get("known_as") or draft.name, datasets=datasets)
 
 
 def _judge_sets(drafts: Sequence[JobDraft], sets: Sets) -> None:
@@ -164,6 +165,17 @@ def _judge_options(draft: JobDraft, source: Location, place: Place) -> None:
         for key, what, wanted in engine.rules(snapshots, source, None if engine.stays else place.location):
             draft.toml_file.say(tuple(key.split(".")), what, wanted)
     _judge_snapshot_hooks(draft)
+
+
+def _judge_identities(drafts: Sequence[JobDraft], names: Iterable[str]) -> None:
+    """Check that copies can tell the jobs apart: no job has the name by which the copies of another one know it."""
+    known = {draft.name: identity for draft in drafts if (identity := draft.keys.get("known_as"))}
+    users = {name: name for name in names if name not in known} if known else {}
+    for draft in drafts:
+        identity = known.get(draft.name)
+        if identity and users.setdefault(identity, draft.name) != draft.name:
+            told = f'the copies of job "{users[identity]}" are known by that name'
+            draft.toml_file.say(("known-as",), told, "a name of its own for each job")
 
 
 def _judge_snapshot_hooks(draft: JobDraft) -> None:

@@ -22,6 +22,7 @@ from orchestrator.domain.job import (
     parse_clock,
     parse_window,
 )
+from orchestrator.domain.names import JOB_NAME
 from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.units import Seconds
 
@@ -89,6 +90,13 @@ class Configuration:
         return "one of " + ", ".join(names) + (f"; did you mean {near[0]}?" if near else "")
 
 
+def parse_job_name(text: str) -> str:
+    """Return the text, if it may name a job. Raises: ValueError."""
+    if not JOB_NAME.fullmatch(text):
+        raise ValueError("a name of letters, digits, dots, - and _, the first a letter or a digit")
+    return text
+
+
 def parse_any_location(text: str) -> Location:
     """Parse like `parse_location`, with our own message for a host that urllib refuses. Raises: ValueError."""
     if "://" not in text:
@@ -152,6 +160,10 @@ class JobKeys:
     priority: int = config_key(
         "which of several jobs that are due begins first: the higher number", default=0, example="10"
     )
+    known_as: str | None = config_key(
+        "the name by which its copies know it, when it has another now; `poolferry rename` writes it", default=None,
+        parse=parse_job_name, example="photos",
+    )  # fmt: skip
 
 
 SCHEDULE_KEYS = ("schedule", "every", "daily", "on")

@@ -284,6 +284,7 @@ def complete_job(draft: JobDraft, engine: EngineSection, place: Place) -> Job:
         window=keys.get("window"),
         min_interval=keys.get("min_interval"),
         priority=keys.get("priority", 0),
+        known_as=keys.get("known_as"),
         **sections,
     )
 

@@ -299,6 +299,7 @@ class Job:
     window: TimeWindow | None = None
     min_interval: Seconds | None = None
     priority: int = 0
+    known_as: str | None = None
     keep: KeepRules = field(default_factory=KeepRules)
     snapshots: SnapshotRules | None = None
     verify: VerifyRules = field(default_factory=VerifyRules)
@@ -307,6 +308,11 @@ class Job:
     retry: RetryRules = field(default_factory=RetryRules)
     drill: DrillRules = field(default_factory=DrillRules)
     hooks: JobHooks = field(default_factory=JobHooks)
+
+    @property
+    def identity(self) -> str:
+        """Return the name under which copies know the job: its first one. `poolferry rename` changes only the other."""
+        return self.known_as or self.name
 
     @property
     def copies(self) -> bool:

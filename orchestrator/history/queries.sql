@@ -505,3 +505,54 @@ WHERE job = :job AND place = :place AND kind = :kind AND (:point IS NULL OR poin
 -- name: mend_point
 UPDATE points SET sound = iif(whole_at IS NULL, NULL, 1)
 WHERE job = :job AND place = :place AND name = :name AND sound = 0;
+
+-- Renames ---------------------------------------------------------------------------------------------------------
+
+-- name: knows_job
+SELECT job FROM runs WHERE job = :job UNION ALL SELECT job FROM points WHERE job = :job
+UNION ALL SELECT job FROM memory WHERE job = :job UNION ALL SELECT job FROM problems WHERE job = :job;
+
+-- name: rename_in_runs
+UPDATE runs SET job = :now WHERE job = :before;
+
+-- name: rename_in_points
+UPDATE points SET job = :now WHERE job = :before;
+
+-- name: rename_in_memory
+UPDATE memory SET job = :now WHERE job = :before;
+
+-- name: rename_in_owed
+UPDATE OR REPLACE owed SET job = :now WHERE job = :before;
+
+-- name: rename_in_anchors
+UPDATE OR REPLACE anchors SET job = :now WHERE job = :before;
+
+-- name: rename_in_pauses
+UPDATE OR REPLACE pauses SET job = :now WHERE job = :before;
+
+-- name: rename_in_told
+UPDATE OR REPLACE told SET job = :now WHERE job = :before;
+
+-- name: rename_in_kits
+UPDATE kits SET job = :now WHERE job = :before;
+
+-- name: rename_in_drills
+UPDATE drills SET job = :now WHERE job = :before;
+
+-- name: rename_in_problems
+UPDATE problems SET job = :now WHERE job = :before;
+
+-- name: rename_in_messages
+UPDATE messages SET about = :now WHERE about = :before;
+
+-- name: renamed_visits
+SELECT id, jobs FROM visits WHERE instr(jobs, :quoted);
+
+-- name: rename_in_visit
+UPDATE visits SET jobs = :jobs WHERE id = :visit;
+
+-- name: renamed_rebuilds
+SELECT id, kits FROM rebuilds WHERE ended_at IS NULL;
+
+-- name: rename_in_rebuild
+UPDATE rebuilds SET kits = :kits WHERE id = :rebuild;

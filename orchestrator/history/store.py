@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from orchestrator.history.notification_queue import NotificationQueue
     from orchestrator.history.problems import ProblemHistory
     from orchestrator.history.rebuilds import RebuildHistory
+    from orchestrator.history.renames import JobRenames
     from orchestrator.history.views import HistoryReader
 
 _Value = TypeVar("_Value")
@@ -106,6 +107,13 @@ class History:
         from orchestrator.history.rebuilds import RebuildHistory
 
         return RebuildHistory(self._database)
+
+    @property
+    def renames(self) -> "JobRenames":
+        """Return the renames of jobs on this same connection."""
+        from orchestrator.history.renames import JobRenames
+
+        return JobRenames(self._database)
 
     @property
     def drills(self) -> "DrillHistory":

@@ -1,4 +1,6 @@
-"""The reason for a busy lock: the run that took it goes on, or programs still run after their run has ended."""
+"""The reason for a busy lock: the run that took it goes on, or programs still run after their run has ended; or a cut rename."""
+
+import json
 
 from orchestrator.domain.errors import NotNow
 from orchestrator.process.holders import find_file_holders
@@ -28,3 +30,19 @@ def _taker(path: str) -> int | None:
             return int(file.read(20) or b"x")
     except (OSError, ValueError):
         return None
+
+
+def refuse_half_renamed(record: str, job: str) -> None:
+    """Refuse a run of a job whose rename was cut: half of what is known of it has the other name. Raises: NotNow."""
+    try:
+        with open(record, encoding="utf-8") as file:
+            told = json.load(file)
+        before, now = str(told["before"]), str(told["now"])
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise NotNow(
+            f"a rename of a job was cut, and its record cannot be read: {error}", hint=f"rm {record}"
+        ) from None
+    if job in (before, now):
+        raise NotNow(f"the rename of {before} to {now} was cut", hint=f"`poolferry rename {before} {now}` finishes it")

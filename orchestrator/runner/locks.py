@@ -23,6 +23,10 @@ def lock_job(job: Job, state: str, *, wait: Callable[[float], bool], patience: f
 
     Raises: NotNow when another run holds one for longer than `patience` seconds.
     """
+    if os.path.exists(rename_record(state)):
+        from orchestrator.runner.lock_holders import refuse_half_renamed
+
+        refuse_half_renamed(rename_record(state), job.name)
     with contextlib.ExitStack() as held:
         folder = f"{state}/locks"
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -38,6 +42,22 @@ def lock_job(job: Job, state: str, *, wait: Callable[[float], bool], patience: f
         # A program that hangs on a disk which was pulled out keeps that disk's lock, but not the job's: the job can use other
         # disks of the set meanwhile.
         yield all_held[1:] if job.target.disk else all_held
+
+
+def rename_record(state: str) -> str:
+    """Return the path of the record of a rename of a job: while it is there, the rename is not finished."""
+    return f"{state}/locks/rename"  # no job has this file for a lock: theirs begin with job-
+
+
+@contextlib.contextmanager
+def lock_names(names: tuple[str, ...], state: str) -> Iterator[None]:
+    """Hold the locks of these jobs' names, whatever their places. Raises: NotNow when a run of one goes on."""
+    with contextlib.ExitStack() as held:
+        os.makedirs(f"{state}/locks", mode=0o700, exist_ok=True)
+        for name in names:
+            path, busy = f"{state}/locks/job-{name}", f"a run of {name} is going on"
+            _hold(held, path, os.O_RDWR | os.O_CREAT, lambda _: False, 0.0, busy)
+        yield
 
 
 @contextlib.contextmanager

@@ -144,7 +144,7 @@ class _ManifestBuilder:
         work, job = self._work, self._journal.job
         seen = source.comparison if source else None
         header = ManifestHeader(
-            job=job.name, source=str(job.source), point=work.point, digest=work.digest, created=self._journal.now,
+            job=job.identity, source=str(job.source), point=work.point, digest=work.digest, created=self._journal.now,
             attributes=seen is not None and seen.attributes,
         )  # fmt: skip
         unread = sorted({name for each in self._left_out for name, _ in each.unreadable}, key=lambda name: name + b"//")
@@ -376,7 +376,9 @@ def judge(point: RestorePoint, manifest: str, journal: RunRecorder) -> ManifestJ
     here = journal.job.target.name != FOUND  # a tag is never required on points of other machines
     if expected is None and here and key is not None and made is not None and made >= key.made and not tag.key:
         expected = key.id  # the history was lost, but the key was kept
-    return judge_manifest(tag, job=journal.job.name, point=point.name, key=key.id if key else None, expected=expected)
+    return judge_manifest(
+        tag, job=journal.job.identity, point=point.name, key=key.id if key else None, expected=expected
+    )
 
 
 def require_authentic(point: RestorePoint, manifest: str, journal: RunRecorder, writer: Writer, notes: str) -> None:

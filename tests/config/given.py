@@ -81,6 +81,7 @@ target = "mail"
 every = "15m"
 window = "22:00-06:00"
 priority = 5
+known-as = "letters"
 """,
     "jobs/disk.toml": """\
 engine = "tree"

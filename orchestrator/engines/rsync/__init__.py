@@ -78,7 +78,7 @@ class RsyncEngine:
         return forecast_files(job, request, reader)
 
     def surveyed_points(self, job: Job, world: RsyncSurvey) -> tuple[RestorePoint, ...] | None:
-        return world.points if world.target.owner == job.name and options_of(job).points else None
+        return world.points if world.target.owner == job.identity and options_of(job).points else None
 
     def ground(self, world: RsyncSurvey) -> tuple[str, bool]:
         return str(world.source.device), world.source.mounted

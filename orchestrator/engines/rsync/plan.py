@@ -84,7 +84,7 @@ def prepare_target(job: Job, *folders: str) -> Stage:
     """Return the stage that makes the target ours, once old receivers have ended. `folders`: ours, below its root."""
     patience = int(job.pipe.stall_after) + 30
     inside = tuple(folder.removeprefix(f"{OURS}/") for folder in folders)
-    command = script_commands.prepare_command(job.target.location, job.name, inside, patience=patience)
+    command = script_commands.prepare_command(job.target.location, job.identity, inside, patience=patience)
     return (
         _small(
             "prepare the target", "the marker says whose it is; no receiver of an earlier run may be alive", command
@@ -414,7 +414,7 @@ def plan(job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
 def _equal(job: Job, world: RsyncSurvey) -> bool:
     """Return True when the target has a complete copy equal to the source, as far as a survey can see."""
     changes, target, options = world.changes, world.target, options_of(job)
-    if changes is None or world.unread or target.owner != job.name or target.damaged:
+    if changes is None or world.unread or target.owner != job.identity or target.damaged:
         return False
     if options.points:
         return bool(world.points) and changes.none

@@ -1,7 +1,7 @@
 """The states of source and target that forbid every copy of a job."""
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.names import show_name
+from orchestrator.domain.names import JOB_NAME, show_name
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import RunRequest
@@ -56,13 +56,20 @@ def _refuse_target(job: Job, world: RsyncSurvey) -> Refusal | None:
             evidence=tuple(map(show_name, target.swapped)),
             hint="find out who put it there; it is neither followed nor removed",
         )
-    if target.owner is not None and target.owner != job.name:
+    if target.owner is not None and target.owner != job.identity:
         return Refusal(
             why=f"the target {place.location} belongs to the job {show_name(target.owner)}",
             evidence=(f"{MARKER} says so",),
-            hint="give each job a place of its own in targets.toml",
+            hint=f"give each job a place of its own in targets.toml{_by_hand(job, target.owner)}",
         )
     return None
+
+
+def _by_hand(job: Job, owner: str) -> str:
+    """Return what helps when a job's file was renamed without `poolferry rename`."""
+    if not JOB_NAME.fullmatch(owner):
+        return ""
+    return f'; or, if the file of that job was renamed by hand: write known-as = "{owner}" before the first section of {job.file}'
 
 
 def _refuse_unmarked(job: Job, world: RsyncSurvey, request: RunRequest) -> Refusal | None:

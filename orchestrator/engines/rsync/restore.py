@@ -43,7 +43,7 @@ def survey_restore(job: Job, wanted: RestoreRequest, reader: Reader) -> Destinat
         seen = look(wanted.to / _text(wanted.path.rpartition(b"/")[2]))
     if kind == "file":
         room = look(script_commands.file_folder(seen.to)) if seen.kind == "absent" else seen
-        goes_on = room.unfinished == (job.name, wanted.point.name)
+        goes_on = room.unfinished == (job.identity, wanted.point.name)
         return replace(seen, half=_survey_half_file(wanted, room.to, run)) if goes_on else seen
     if seen.unfinished and kind == "folder":
         seen = replace(seen, half=survey_half_copied(seen.to, _below(wanted), run, own=True))
@@ -221,7 +221,7 @@ def _copy(what: str, to: Location, why: str, work: Pipeline) -> Step:
 
 def _marker(job: Job, wanted: RestoreRequest, filled: tuple[bytes, ...]) -> str:
     """Return the text of the marker that stays in a folder until its restore has ended."""
-    told = {"format": 1, "job": job.name, "point": wanted.point.name, "path": show_name(wanted.path)}
+    told = {"format": 1, "job": job.identity, "point": wanted.point.name, "path": show_name(wanted.path)}
     return json.dumps({**told, "filling": list(map(_text, filled))} if filled else told)
 
 

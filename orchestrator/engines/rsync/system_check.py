@@ -163,7 +163,7 @@ def _target(job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
             subject=subject,
             text=_NEW[0] if seen.parent else "is not there, and neither is the folder above it",
         )
-    if seen.owner not in (None, job.name):
+    if seen.owner not in (None, job.identity):
         return SystemCheckResult(good=False, subject=subject, text=f"belongs to the job {seen.owner}")
     return SystemCheckResult(
         good=True,

@@ -219,7 +219,7 @@ def _decide_for(
         return rooms
     beginning = decide_destination(
         _destination_state(seen),
-        job=job.name,
+        job=job.identity,
         point=point.name,
         destination=seen.to.path,
         aside=restore_request.aside,

@@ -83,6 +83,10 @@ REFUSALS: list[tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], st
     ("another job's", job(), world(replace(USED, owner="ma\nil")), ASKED,
      "the target /backup/photos belongs to the job ma\\nil", (".poolferry/target.json says so",),
      "give each job a place of its own in targets.toml"),
+    ("a job renamed by hand", job(), world(replace(USED, owner="old")), ASKED,
+     "the target /backup/photos belongs to the job old", (".poolferry/target.json says so",),
+     ("give each job a place of its own in targets.toml; or, if the file of that job was renamed by hand: write "
+     f'known-as = "old" before the first section of {job().file}')),
     ("unmounted", job(), world(EMPTY, FIRST), LOST,
      "the target /backup/photos held copies of this job and now shows no sign of them: is its disk mounted?",
      ("no .poolferry/target.json there",),

@@ -69,7 +69,9 @@ def store_pipeline(job: Job, archive: str) -> Pipeline:
     copy = job.target.location
     dataset = f"{copy.path.rpartition('/')[0] or copy.path}/{DATASET}"
     sudo, host = options_of(job).sudo, copy.host
-    command = commands.namespace_command("store-kit.sh", dataset, job.name, effect=Effect.WRITES, host=host, sudo=sudo)
+    command = commands.namespace_command(
+        "store-kit.sh", dataset, job.identity, effect=Effect.WRITES, host=host, sudo=sudo
+    )
     return Pipeline(stages=(command,), reads=archive)
 
 

@@ -1,0 +1,35 @@
+"""Another name of a job in the history: all that is recorded of it goes on under the new one."""
+
+import json
+
+from orchestrator.history.database import Database, decode_list, encode_list
+
+_STATEMENTS = (
+    "rename_in_runs", "rename_in_points", "rename_in_memory", "rename_in_owed", "rename_in_anchors", "rename_in_pauses",
+    "rename_in_told", "rename_in_kits", "rename_in_drills", "rename_in_problems", "rename_in_messages",
+)  # fmt: skip
+
+
+class JobRenames:
+    """Renames of jobs. Every method raises HistoryError."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def knows(self, job: str) -> bool:
+        """Return True when something is recorded of a job of this name."""
+        return self._database.first("knows_job", job=job) is not None
+
+    def rename(self, before: str, now: str) -> None:
+        """Record all of a job under its new name, in one transaction; again it changes nothing."""
+        with self._database.together():
+            for statement in _STATEMENTS:
+                self._database.change(statement, before=before, now=now)
+            for row in self._database.rows("renamed_visits", quoted=json.dumps(before)):
+                jobs = [now if name == before else name for name in decode_list(row["jobs"])]
+                self._database.change("rename_in_visit", visit=row["id"], jobs=encode_list(jobs))
+            for row in self._database.rows("renamed_rebuilds"):
+                kits = json.loads(row["kits"])
+                if before in kits:
+                    kits[now] = kits.pop(before)
+                    self._database.change("rename_in_rebuild", rebuild=row["id"], kits=json.dumps(kits))

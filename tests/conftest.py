@@ -42,7 +42,7 @@ SLOW = (
     "cli/test_restore",
     "cli/test_usage",
     "app/test_notify_queue",
-    "cli/test_import_syncoid",
+    "cli/test_import",
     "cli/test_kit",
     "cli/test_manual",
     "app/test_disk_status",

@@ -43,7 +43,7 @@ MAY_IMPORT = {
 DOORS = {
     "process": "subprocess pty multiprocessing os.system os.popen os.exec os.spawn os.posix_spawn os.fork",
     "history": "sqlite3",
-    "config": "tomllib",
+    "config": "tomllib yaml",
     "schedule": "apscheduler cronsim",
     "notices": "apprise smtplib urllib.request",
     "cli": "click rich",

@@ -71,6 +71,59 @@ def import_syncoid_jobs(files: SyncoidFiles, to: str, *, stdin: Callable[[], str
     return write_import(found, to)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsFiles:
+    """The files of another program, and what says when it is called; "-" is standard input."""
+
+    files: Sequence[str]
+    crontabs: Sequence[str] = ()
+    units: Sequence[str] = ()
+
+
+def import_settings(
+    program: str,
+    files: SettingsFiles,
+    to: str,
+    *,
+    stdin: Callable[[], str],
+    target: str | None = None,
+    live: bool = False,
+) -> JobImport:
+    """Write job files for the settings of rsnapshot, btrbk, zrepl or borgmatic. `target`: for borgmatic; `live`: for btrbk.
+
+    Raises: WrongRequest for a file that cannot be understood.
+    """
+    from orchestrator import compose
+    from orchestrator.config.migrate.program_calls import ImportedSettings
+
+    def read(paths: Sequence[str]) -> list[tuple[str, str]]:
+        return [(_shown(path), read_settings(path, stdin)) for path in paths]
+
+    given = ImportedSettings(files=read(files.files), crontabs=read(files.crontabs), units=read(files.units))
+    engines = compose.EngineSections()
+    try:
+        match program:
+            case "rsnapshot":
+                from orchestrator.config.migrate.rsnapshot import import_rsnapshot
+
+                found = import_rsnapshot(given, engines)
+            case "btrbk":
+                from orchestrator.config.migrate.btrbk import import_btrbk
+
+                found = import_btrbk(given, engines, live=live)
+            case "zrepl":
+                from orchestrator.config.migrate.zrepl import import_zrepl
+
+                found = import_zrepl(given, engines)
+            case _:
+                from orchestrator.config.migrate.borgmatic import import_borgmatic
+
+                found = import_borgmatic(given, engines, target)
+    except ValueError as error:
+        raise WrongRequest(str(error)) from None
+    return write_import(found, to)
+
+
 def _shown(path: str) -> str:
     return "crontab" if path == "-" else path
 

@@ -26,7 +26,12 @@ from orchestrator.cli import main
 from orchestrator.config.decode import parse_toml_file
 from orchestrator.config.kit_review import review_kit
 from orchestrator.config.machine import parse_machine_config
+from orchestrator.config.migrate.borgmatic import import_borgmatic
+from orchestrator.config.migrate.btrbk import import_btrbk
+from orchestrator.config.migrate.program_calls import ImportedSettings
+from orchestrator.config.migrate.rsnapshot import import_rsnapshot
 from orchestrator.config.migrate.syncoid_jobs import SyncoidSettings, import_syncoid, scripts_called
+from orchestrator.config.migrate.zrepl import import_zrepl
 from orchestrator.config.parse_job import parse_job, parse_places
 from orchestrator.config.sets import parse_sets
 from orchestrator.disks import detect, filesystem, marker, smart
@@ -319,6 +324,27 @@ def migrated(said: bytes) -> object:
     return import_syncoid(given, ENGINES)
 
 
+def migrated_from(program: str) -> Callable[[bytes], object]:
+    """Return the reader of another program's file, which stands for its crontab and unit too."""
+
+    def read(said: bytes) -> object:
+        text = said.decode("utf-8", "surrogateescape")
+        given = ImportedSettings(files=[("a", text)], crontabs=[("cron", text)], units=[("a.service", text)])
+        with contextlib.suppress(ValueError):  # which the command tells as wrong usage
+            match program:
+                case "rsnapshot":
+                    return import_rsnapshot(given, ENGINES)
+                case "btrbk":
+                    return import_btrbk(given, ENGINES, live=True)
+                case "zrepl":
+                    return import_zrepl(given, ENGINES)
+                case _:
+                    return import_borgmatic(given, ENGINES, "/backup")
+        return None
+
+    return read
+
+
 def configured(said: bytes) -> object:
     """A job file and a machine's file as somebody writes them."""
     found = parse_toml_file("job.toml", said, least="engine")
@@ -461,6 +487,28 @@ SCRIPT = (
     b'#!/bin/sh\nset -e\nS=tank\nfor d in a b; do\nsyncoid --skip-parent $S/$d "vault/$d" || { mail -s x root; exit 1; }\ndone\ncat <<E\nx\nE\n'
     b"0 1 * * * if syncoid a/b c/d; then wget https://x/$?; else :; fi # x\n1 2 * * * /a.sh $(x `y` ${z:-1})\nf() { nice -n 3 ssh h syncoid a b; }\n"
 )
+RSNAPSHOT = (
+    b"snapshot_root\t/backup/\nretain\talpha\t6\nretain\tdaily\t7\nexclude\t/home/*/x\nssh_args\t-p 2\nrsync_long_args\t--delete --x\n"
+    b"rsync_short_args\t-ax\nbackup\t/home/\tlocal/\tone_fs=1,x\nbackup\troot@web:/var/\tweb/\nbackup\t/\tall/\n0 1 * * * root rsnapshot alpha\n"
+)
+BTRBK = (
+    b"target_preserve 20d 10w *m\nssh_identity /k\nvolume /mnt/p\n target send-receive /mnt/b\n subvolume home\n  target ssh://nas:22/mnt/b\n"
+    b"  target raw /x\nvolume ssh://a@b/c\n subvolume d # e\n0 1 * * * root btrbk run && wget https://x/$?\n"
+)
+ZREPL = (
+    b"jobs:\n- &j\n  type: push\n  connect: {type: local, listener_name: x, client_identity: me}\n  filesystems: {'a<': true, 'a/b<': false, 'a/b/c': true}\n"
+    b"  send: {encrypted: true, bandwidth_limit: {max: 2 MiB}}\n  snapshotting: {type: periodic, interval: 10m}\n  pruning:\n"
+    b"    keep_sender: [{type: grid, grid: 1x1h(keep=all) | 24x1h}, {type: last_n, count: 3}]\n    keep_receiver: [{type: grid, grid: 4x30d}]\n"
+    b"- {type: sink, serve: {type: local, listener_name: x}, root_fs: vault/z}\n"
+    b"- {type: pull, root_fs: p, interval: 1h, connect: {type: tls, address: 'n:1'}}\n"
+    b"- {type: source, serve: {type: tls}, filesystems: {'q<': true}}\n- {type: snap, filesystems: {'d<': true}, pruning: {keep: [{type: grid, grid: 7x1d}]}}\n"
+)
+BORGMATIC = (
+    b"location:\n  source_directories: [/home, /etc, '/x*']\n  repositories: [{path: /mnt/b/h.borg}, ssh://a/./b]\n"
+    b"  exclude_patterns: ['*.pyc', 'sh:/home/*/x', 're:x']\n"
+    b"retention: {keep_daily: 7, keep_within: 3H}\nupload_rate_limit: 100\nssh_command: ssh -i k\nhooks:\n  healthchecks: {ping_url: https://hc-ping.com/1}\n"
+    b"  ntfy: {topic: t}\n  apprise: {services: [{url: 'gotify://a'}]}\n"
+)
 CRONTAB = (
     b"MAILTO=me\n*/15 * * * * root syncoid --recursive --sshport=22 tank/a root@nas:vault/a && syncoid tank/b vault/b | logger -t x\n"
     b"@daily sanoid --cron\n[tank/a]\n use_template = x\n[template_x]\n hourly = 3\n"
@@ -503,6 +551,10 @@ TARGETS += (
     Target("key", lambda said: authentication_key._parse(said, "key"), (b'{"format": 1, "key": "00ff", "made": "2026-03-04T05:06:07+00:00"}',)),
     Target("units", text_of(lambda said: parse_units(said, lambda _: "")), (UNITS,)),
     Target("crontab", migrated, (CRONTAB, UNIT, SCRIPT)),
+    Target("rsnapshot", migrated_from("rsnapshot"), (RSNAPSHOT,)),
+    Target("btrbk", migrated_from("btrbk"), (BTRBK,)),
+    Target("zrepl", migrated_from("zrepl"), (ZREPL,)),
+    Target("borgmatic", migrated_from("borgmatic"), (BORGMATIC,)),
     Target("job file", configured, (JOB_FILE,)),
     Target("kit's files", reviewed, (JOB_FILE,)),
     Target("zfs failure", lambda said: ZFS.explain(trees.failed(printable_text(said))), (ZFS_FAILURE,)),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.imports import SETTINGS_FILE, TO, show_import
+from orchestrator.cli.terminal.imports import CRONTABS, SETTINGS_FILE, TO, UNITS, show_import
 from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
@@ -34,17 +34,8 @@ from orchestrator.cli.terminal.screen import Terminal
     "--script", "scripts", type=SETTINGS_FILE, metavar="FILE", multiple=True,
     help="a script with calls of syncoid; one that a crontab here calls by its path is read by itself",
 )  # fmt: skip
-@click.option(
-    "--unit", "units", type=SETTINGS_FILE, metavar="FILE", multiple=True, help="a .service or .timer of systemd"
-)
-@click.option(
-    "--crontab",
-    "crontabs",
-    type=SETTINGS_FILE,
-    metavar="FILE",
-    multiple=True,
-    help="a crontab, or a file of /etc/cron.d; - is stdin",
-)
+@UNITS
+@CRONTABS
 @TO
 @pass_terminal
 def syncoid(

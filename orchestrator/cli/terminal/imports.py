@@ -14,6 +14,16 @@ TO = click.option(
 )
 
 
+CRONTABS = click.option(
+    "--crontab", "crontabs", type=SETTINGS_FILE, metavar="FILE", multiple=True,
+    help="a crontab, or a file of /etc/cron.d; - is stdin",
+)  # fmt: skip
+UNITS = click.option(
+    "--unit", "units", type=SETTINGS_FILE, metavar="FILE", multiple=True, help="a .service or .timer of systemd"
+)
+FILES = click.argument("files", type=SETTINGS_FILE, metavar="FILE...", nargs=-1, required=True)
+
+
 def show_import(terminal: "Terminal", made: "JobImport") -> int:
     """Show what each line became, and at the end what is not carried over; return the exit code."""
     lines = [f"{each.where}: {each.text}" for each in made.lines if not each.lost]

@@ -113,20 +113,19 @@ class ImportBuilder:
         """Return a free name for a job about this dataset or folder: its last part; for another copy of it with its place `to`; else
         with the parts above it, or numbered.
         """
-        parts = [make_name(part) for part in source.path.strip("/").split("/")]
+        parts = [make_name(part) for part in (source.path.strip("/") or "root").split("/")]
         taken = [job.name for job in self.jobs]
         again = any(job.sections[""]["source"] == str(source) for job in self.jobs)
         longer = ["-".join(parts[-number:])[:90] + more for number in range(1, min(len(parts), 4) + 1)]
         names = [longer[0], *([f"{parts[-1][:40]}-to-{to}"[:95]] if again and to else []), *longer]
         return next((name for name in names if name not in taken), "") or unique_name(longer[0], taken)
 
-    def place(self, parent: Location) -> str:
-        """Return the name of this dataset's or folder's place; add the place if it is new."""
+    def place(self, parent: Location, called: str = "") -> str:
+        """Return the name of this dataset's or folder's place; add the place if it is new, `called` so where that is free."""
         known = next((name for name, location in self.places.items() if location == parent), None)
         if known is None:
-            known = unique_name(
-                make_name(f"{parent.host.name}-{parent.path}" if parent.host else parent.path), self.places
-            )
+            usual = make_name(f"{parent.host.name}-{parent.path}" if parent.host else parent.path)
+            known = unique_name(called or usual, self.places)
             self.places[known] = parent
         return known
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from orchestrator import compose
 from orchestrator.app.settings import WrongRequest
@@ -18,6 +19,7 @@ SHIPPED = "/usr/bin/poolferry"
 DAEMON_UNITS = ("poolferry.service", "poolferry-run@.service", "poolferry-disk@.service")
 TIMER_UNITS = ("poolferry-due.service", "poolferry-due.timer", "poolferry-run@.service", "poolferry-disk@.service")
 ALL_UNITS = tuple(dict.fromkeys((*DAEMON_UNITS, *TIMER_UNITS)))
+WEB_UNITS = ("poolferry-web.service", "poolferry-web.socket")
 RULES_FILE = "90-poolferry.rules"  # udev's: it calls poolferry-disk@ when a disk is plugged in
 _STATE = re.compile(r"(?m)^StateDirectory(?:Mode)?=.*\n")
 SERVICE, TIMER = "poolferry.service", "poolferry-due.timer"
@@ -166,17 +168,21 @@ def _bad(text: str) -> SystemCheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemdSetup:
-    """Request for units. `timer`: instead of the daemon; `remove`: remove all of them."""
+    """Request for units. `timer`: instead of the daemon; `remove`: remove all of them; `web`: those of the status page alone."""
 
     into: str = UNITS_AT
     rules_into: str = RULES_AT
     timer: bool = False
     remove: bool = False
+    web: bool = False
 
 
 def unit_files(where: compose.Directories, request: SystemdSetup) -> tuple[dict[str, str], dict[str, str]]:
     """Return the units by name, and udev's rules, as this installation writes them. Raises: WrongRequest."""
     shipped = compose.shipped_units()
+    if request.web:
+        units = {name: shipped[name] for name in WEB_UNITS}
+        return unit_texts(units, program=program_here(), config=where.config, state=where.state), {}
     chosen = ALL_UNITS if request.remove else TIMER_UNITS if request.timer else DAEMON_UNITS
     units = {name: shipped[name] for name in chosen}
     texts = unit_texts(units, program=program_here(), config=where.config, state=where.state)
@@ -259,7 +265,10 @@ def _remove(into: str, texts: Iterable[str]) -> Sequence[str]:
 
 def unit_texts(shipped: Mapping[str, str], *, program: str, config: str, state: str) -> dict[str, str]:
     """Render the text of each unit by its name. `program`: the absolute path of the command."""
-    return {name: _unit(text, program, config, state) for name, text in shipped.items()}
+    return {
+        name: (_web_unit if name in WEB_UNITS else _unit)(text, program, config, state)
+        for name, text in shipped.items()
+    }
 
 
 def _unit(text: str, program: str, config: str, state: str) -> str:
@@ -271,6 +280,28 @@ def _unit(text: str, program: str, config: str, state: str) -> str:
         told.append(f'Environment="POOLFERRY_STATE={_escaped(state)}"')
         text = _STATE.sub("", text)
     return text.replace("[Service]\n", "\n".join(["[Service]", *told, ""]), 1)
+
+
+def _web_unit(text: str, program: str, config: str, state: str) -> str:
+    """Render a unit that sees only a part of all files: it must see this program, its modules, and these directories."""
+    text = text.replace(f"={SHIPPED} ", f"={quote_path(program)} ")
+    for usual, here in zip(USUAL_FOLDERS, (config, state), strict=True):
+        word = re.compile(rf"(?<=[ =])(-?(?:POOLFERRY_[A-Z]+=)?){re.escape(usual)}(/\S*)?(?=\s)")
+        text = word.sub(partial(_word_with_path, here), text)
+    hidden = [path for path in dict.fromkeys(_program_folders(program)) if not path.startswith(("/usr/", "/lib/"))]
+    seen = "".join(f'BindReadOnlyPaths="{_escaped(path)}"\n' for path in hidden)
+    return text.replace("InaccessiblePaths=", f"{seen}InaccessiblePaths=", 1) if seen else text
+
+
+def _word_with_path(path: str, found: re.Match[str]) -> str:
+    word = _escaped(f"{found[1]}{path}{found[2] or ''}")
+    return f'"{word}"' if re.search(r"[\s'\"]", word) else word
+
+
+def _program_folders(program: str) -> tuple[str, ...]:
+    """Return the folders of the command, of its Python and of our modules."""
+    modules = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return (os.path.dirname(os.path.realpath(program)), sys.prefix, sys.base_prefix, modules)
 
 
 def quote_path(path: str) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from orchestrator.web.pages import Pages
 
-_SOCKET = "/run/poolferry/web.sock"
+_SOCKET = "/run/poolferry-web.sock"  # not in /run/poolferry, which goes with the daemon
 _DEMO = "127.0.0.1:9743"
 
 
@@ -103,11 +103,11 @@ def _listen(terminal: Terminal, path: str | None, listen: str | None) -> "Iterat
 
 
 def _usual_socket(terminal: Terminal) -> str:
-    """Return the path of the socket where none is named; its folder is made."""
-    where = _SOCKET if os.geteuid() == 0 else os.path.join(terminal.where.state, "web.sock")
-    with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(where), mode=0o755 if where == _SOCKET else 0o700, exist_ok=True)
-    return where
+    """Return the path of the socket where none is named."""
+    if os.geteuid() == 0:
+        return _SOCKET
+    os.makedirs(terminal.where.state, mode=0o700, exist_ok=True)
+    return os.path.join(terminal.where.state, "web.sock")
 
 
 COMMAND = web

@@ -12,6 +12,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 MOST_STREAMS = 256
 _PAUSE = 1.0  # seconds between two looks
+_LONGEST_PAUSE = 5.0  # where a look takes long, most of the time is left to the run itself
 _SIGN_OF_LIFE = 15.0  # seconds; a proxy ends what is silent for long
 
 
@@ -73,7 +74,7 @@ class LiveStreams:
                 if compose.monotonic() - spoken > _SIGN_OF_LIFE:
                     spoken = compose.monotonic()
                     yield b": here\n\n"
-                await _wait(ended, max(_PAUSE, 10 * topic.took))
+                await _wait(ended, max(_PAUSE, min(10 * topic.took, _LONGEST_PAUSE)))
         finally:
             self._open -= 1
             topic.looking -= 1

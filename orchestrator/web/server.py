@@ -61,7 +61,7 @@ def open_tcp_socket(address: str) -> socket.socket:
     if name not in ("127.0.0.1", "::1", "localhost") or not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise WrongRequest(
             f"--listen {address!r}: expected an address of this machine alone, such as 127.0.0.1:9743; "
-            "for another machine: ssh -L 9743:/run/poolferry/web.sock HOST, or a reverse proxy on the socket"
+            "for another machine: ssh -L 9743:/run/poolferry-web.sock HOST, or a reverse proxy on the socket"
         )
     listening = socket.socket(socket.AF_INET6 if ":" in name else socket.AF_INET, socket.SOCK_STREAM)
     try:

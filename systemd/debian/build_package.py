@@ -161,6 +161,7 @@ def add_units(root: Path) -> None:
     """Copy the units of systemd, which call /usr/bin/poolferry already, and udev's rule."""
     for pattern, folder in (
         ("*.service", "systemd/system"),
+        ("*.socket", "systemd/system"),
         ("*.timer", "systemd/system"),
         ("*.rules", "udev/rules.d"),
     ):

@@ -1,5 +1,6 @@
 """`setup systemd`: units that name this program and these directories, written, shown, taken away."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from orchestrator.app.systemd_state import (
     RULES_FILE,
     SHIPPED,
     TIMER_UNITS,
+    WEB_UNITS,
     unit_texts,
 )
 from tests.ferry import Ferry
@@ -25,7 +27,7 @@ def units(
 
 
 def test_all_units_are_shipped_and_named() -> None:
-    assert set(compose.shipped_units()) == {*ALL_UNITS, RULES_FILE}
+    assert set(compose.shipped_units()) == {*ALL_UNITS, *WEB_UNITS, RULES_FILE}
     assert set(ALL_UNITS) == {*DAEMON_UNITS, *TIMER_UNITS}
 
 
@@ -37,6 +39,7 @@ def test_the_units_call_the_program_that_installs_them() -> None:
         'ExecStart="/opt/pool ferry/bin/poolferry" disks scan --identity %i',
         'ExecStart="/opt/pool ferry/bin/poolferry" run %i',
         'ExecStart="/opt/pool ferry/bin/poolferry" run --due',
+        'ExecStart="/opt/pool ferry/bin/poolferry" web',
     ]
     assert not any(SHIPPED in text for text in texts.values())
 
@@ -95,3 +98,35 @@ def test_written_and_taken_away(ferry: Ferry, tmp_path: Path) -> None:
 def test_shown_without_being_written(ferry: Ferry, tmp_path: Path) -> None:
     assert "# poolferry.service" in ferry.run("setup", "systemd", "--print", "--into", str(tmp_path / "no")).out
     assert not (tmp_path / "no").exists()
+
+
+def test_the_page_sees_its_program_and_its_directories_and_little_else() -> None:
+    texts = units(config="/srv/my etc", state="/srv/100%")
+    text = texts["poolferry-web.service"]
+    lines = text.splitlines()
+    assert 'Environment="POOLFERRY_CONFIG=/srv/my etc"' in lines
+    assert "Environment=POOLFERRY_STATE=/srv/100%%" in lines
+    assert 'BindReadOnlyPaths="/srv/my etc" /srv/100%%' in lines
+    assert "InaccessiblePaths=-/srv/100%%/authentication.key" in lines
+    assert 'BindReadOnlyPaths="/opt/p/bin"' in lines
+    assert f'BindReadOnlyPaths="{sys.prefix}"' in lines
+    assert "/var/lib/poolferry" not in text
+    assert "/etc/poolferry" not in text
+
+
+def test_the_sandbox_of_the_page_is_as_tight_as_promised(tmp_path: Path) -> None:
+    unit = tmp_path / "poolferry-web.service"
+    unit.write_text(units()["poolferry-web.service"])
+    argv = ["systemd-analyze", "security", "--offline=true", "--threshold=15", "--no-pager", str(unit)]
+    told = subprocess.run(argv, capture_output=True, text=True)
+    assert told.returncode == 0, told.stdout[-300:] + told.stderr
+
+
+def test_the_units_of_the_page_are_written_and_taken_away(ferry: Ferry, tmp_path: Path) -> None:
+    into = tmp_path / "units"
+    said = ferry.run("setup", "web", "--into", str(into))
+    assert "systemctl enable --now poolferry-web.socket" in said.out
+    assert {path.name for path in into.iterdir()} == set(WEB_UNITS)
+    assert f"ExecStart={Path(sys.executable).with_name('poolferry')} web\n" in (into / WEB_UNITS[0]).read_text()
+    assert ferry.run("setup", "web", "--into", str(into), "--remove").code == 0
+    assert not list(into.iterdir())

@@ -150,3 +150,36 @@ def test_without_its_libraries_it_says_what_installs_them(ferry: Ferry) -> None:
     told = ferry.run("web", PYTHONPATH=f"{hidden}:{Path(__file__).parents[2]}")
     assert told.code == 1
     assert 'pip install "poolferry[web]"' in told.err
+
+
+@pytest.mark.root
+def test_another_user_with_the_right_to_read_shows_what_is_roots_and_cannot_write(ferry: Ferry, path: Path) -> None:
+    """As the unit has it: history and configuration stay 0700 and 0600."""
+    who = compose.process_identity()
+    with open_history(str(ferry.state / "history.sqlite")) as history:
+        begin(history, now=compose.now(), pid=who.pid, process_started=who.started, boot=who.boot)
+    before = (ferry.state / "history.sqlite").read_bytes()
+    assert stat.S_IMODE(ferry.state.stat().st_mode) == 0o700
+    nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+dac_read_search --ambient-caps=-all,+dac_read_search"
+    with socket.socket(socket.AF_UNIX) as passed:
+        passed.bind(str(path))
+        passed.listen()
+        script = f'exec 3<&{passed.fileno()}; exec env LISTEN_FDS=1 LISTEN_PID=$$ {nobody} --bounding-set=-all,+dac_read_search "$@"'
+        child = subprocess.Popen(
+            ["bash", "-c", script, "bash", *COMMAND, "web"],
+            env=ferry.variables(),
+            pass_fds=[passed.fileno()],
+            stderr=subprocess.PIPE,
+        )
+        try:
+            with ask(path, "/") as asked:
+                read_until(asked, b"Running now")
+            with ask(path, "/runs/1") as asked:
+                read_until(asked, b"You may close this page")
+            status = Path(f"/proc/{child.pid}/status").read_text()
+        finally:
+            child.terminate()
+            child.communicate(timeout=20)
+    assert "Uid:\t65534\t65534\t65534\t65534" in status
+    assert "CapEff:\t0000000000000004" in status
+    assert (ferry.state / "history.sqlite").read_bytes() == before

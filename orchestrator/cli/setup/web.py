@@ -1,0 +1,49 @@
+"""`poolferry setup web`: install the units of the status page."""
+
+import click
+
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+
+@click.command(
+    "web",
+    cls=CliCommand,
+    examples=(
+        ("setup web", "install the socket and the service of the status page"),
+        ("setup web --print", "show them, and write nothing"),
+    ),
+    short_help="Install the status page's units.",
+)
+@click.option("--into", default="/etc/systemd/system", show_default=True, metavar="DIR", help="where the units go")
+@click.option("--print", "show", is_flag=True, help="print the units; write nothing")
+@click.option("--remove", is_flag=True, help="take the units away again")
+@pass_terminal
+def web(terminal: Terminal, *, into: str, show: bool, remove: bool) -> int:
+    """Install a socket for the status page, and the service that it begins: a user of its own, which only reads.
+
+    Nothing is enabled or started.
+    """
+    from orchestrator.app.systemd_state import SystemdSetup, install_units, unit_files
+
+    request = SystemdSetup(into=into, remove=remove, web=True)
+    if show:
+        texts, _ = unit_files(terminal.where, request)
+        lines = [line for name, text in texts.items() for line in (f"# {name}", *text.split("\n"))]
+        terminal.answer({"units": texts}, lines)
+        return 0
+    if not remove:
+        from orchestrator.web.libraries import require_libraries
+
+        require_libraries()
+    written, gone = install_units(terminal.where, request)
+    following = [] if remove else ["systemctl enable --now poolferry-web.socket"]
+    value = {"into": into, "written": list(written), "removed": list(gone), "next": following}
+    told = [f"removed {path}" for path in gone] + [f"wrote {path}" for path in written] or [
+        "there is nothing to remove"
+    ]
+    terminal.answer(value, [*told, *(["", "Then type:", *(f"  {line}" for line in following)] if following else [])])
+    return 0
+
+
+COMMAND = web

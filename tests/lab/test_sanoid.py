@@ -218,3 +218,35 @@ def test_a_chain_that_syncoid_began_goes_on(master: Machine) -> None:
     assert second.get("outcome") == "done", second
     assert second["moved_bytes"] < 3 << 20, second
     assert newest(master, "vault/replica") == newest(master, "tank/photos")
+
+
+def test_hooks_stand_around_the_instant_and_a_renamed_job_continues_its_chain(master: Machine) -> None:
+    for pool in ("tank", "vault"):
+        master.pool(pool)
+    master.sh("zfs create -p tank/photos/a && zfs create vault/replicas && echo one > /tank/photos/one")
+    count = 'echo "$POOLFERRY_EVENT $(zfs list -H -t snapshot -o name -r tank | wc -l)" >> /root/heard'
+    master.write("/root/hear", f"#!/bin/sh\n{count}\n", mode=0o755)
+    job = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n[snapshots]\nhourly = 2\n'
+    hooks = '[hooks]\nsnapshot-before = "/root/hear"\nsnapshot-after = "/root/hear"\n'
+    master.job("photos", job + hooks, targets='[place.vault]\ndataset = "vault/replicas"\n')
+    first = master.poolferry("run", "photos", "--json").json
+    assert first["outcome"] == "done", first
+    assert master.read("/root/heard").decode().splitlines() == ["snapshot-before 0", "snapshot-after 2"]
+
+    known = target_ids(master)
+    assert len(known) == 1, known
+    master.sh(["poolferry", "rename", "photos", "pictures"])
+    master.sh("zfs snapshot -r tank/photos@more")
+    second = master.poolferry("run", "pictures", "--json").json
+    assert second["outcome"] == "done", second
+    sent = [step["action"] for step in second["steps"] if step["action"].startswith("send")]
+    assert len(sent) == 2, second
+    assert all("incremental" in action for action in sent), sent
+    assert master.read("/root/heard").decode().count("snapshot-before") == 1, "none was due"
+    assert target_ids(master) == known
+
+
+def target_ids(machine: Machine) -> set[str]:
+    """Return the ids of copies in the names of the bookmarks below tank."""
+    names = machine.sh("zfs list -H -t bookmark -o name -r tank").lines
+    return {name.partition("#")[2].rpartition("_")[0] for name in names}

@@ -10,24 +10,48 @@ from orchestrator.cli.terminal.screen import Terminal
     "init",
     cls=CliCommand,
     examples=(
-        ("init --source /srv/photos --target /backup/photos", "a first job for a folder"),
-        ("init --source /srv/photos --target ssh://nas/backup/photos", "to another machine, over ssh"),
+        ("init /srv/photos /home root@nas:/backup", "two folders to another machine, over ssh: each becomes a job"),
+        ("init tank/photos vault/replicas", "a dataset, with all below it, to another pool"),
+        ("init /home --disks offsite", "to removable disks that take turns"),
+        ("init --watch tank", "watch a pool and scrub it each month"),
+        ("init --source /srv/photos --target /backup/photos", "a first job for a folder, called home"),
     ),
     section="set-up",
     short_help="Write a commented starting configuration.",
 )
-@click.option("--source", metavar="PLACE", help="what to copy: a directory or ssh://user@host/directory")
-@click.option("--target", metavar="PLACE", help="where the copies go: a directory or ssh://user@host/directory")
+@click.argument("places", nargs=-1, metavar="[SOURCE... TARGET]")
+@click.option(
+    "--source", "sources", multiple=True, metavar="PLACE",
+    help="what to copy: a folder, a dataset, or either on a host: user@host:/folder, user@host:pool/data (repeatable)",
+)  # fmt: skip
+@click.option("--target", metavar="PLACE", help="where the copies go: a folder or a dataset, here or on a host")
+@click.option("--disks", metavar="SET", help="the copies go to removable disks, a rotation set of this name")
+@click.option("--watch", "pools", multiple=True, metavar="POOL", help="a pool to watch and scrub (repeatable)")
 @pass_terminal
-def init(terminal: Terminal, source: str | None, target: str | None) -> int:
-    """Write a commented starting configuration; what is there already stays as it is."""
-    from orchestrator.app.starter import write_starter
+def init(
+    terminal: Terminal,
+    *,
+    places: tuple[str, ...],
+    sources: tuple[str, ...],
+    target: str | None,
+    disks: str | None,
+    pools: tuple[str, ...],
+) -> int:
+    """Write a commented starting configuration; what is there already stays as it is.
 
-    made = write_starter(terminal, source, target)
+    Asks nothing, and says what it understood: what begins with a slash, or is here, is a folder; tank/photos is a dataset. Each SOURCE
+    becomes a job, and the last place is the target.
+    """
+    from orchestrator.app.starter import StarterRequest, write_starter
+
+    request = StarterRequest(places=places, sources=sources, target=target, disks=disks, pools=pools)
+    made = write_starter(terminal, request)
     value = {
-        "config": made.folder, "written": list(made.written), "existing": list(made.existing), "next": list(made.following),
+        "config": made.folder, "understood": list(made.understood), "written": list(made.written), "existing": list(made.existing),
+        "next": list(made.following),
     }  # fmt: skip
-    told = [f"wrote {path}" for path in made.written]
+    told = [*made.understood, *([""] if made.understood else [])]
+    told += [f"wrote {path}" for path in made.written]
     told += [f"is there already, left as it is: {path}" for path in made.existing]
     terminal.answer(value, [*told, "", "Look into the files, then type:", *(f"  {line}" for line in made.following)])
     return 0

@@ -1,25 +1,36 @@
 """The files that `poolferry init` writes: a commented configuration that loads without changes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote_from_bytes
 
-_TARGETS = """\
+from orchestrator.domain.fast_dataclass import dataclass
+
+FOLDER, DATASET, POOL = "folder", "dataset", "pool"
+
+_HEAD = """\
 # The places that copies go to. A job names one of them as its target; each place belongs to one job.
 # "poolferry check" lists every mistake in these files, with file and line.
-
-[place.home-copies]
+"""
+_FOLDER_PLACE = """
+[place.{place}]
 # A directory that holds the copies and nothing else, best on another disk. On another machine:
 # path = "ssh://backup@nas.lan/srv/copies/home"
-path = {target}
+path = {at}
 """
-_JOB = """\
-# One job: what is copied, how, and where to. The name of this file is the name of the job: "poolferry run home".
-# Every key that is not a remark is in force; a remark that begins with "# name =" is a choice, mostly the default.
-
-engine = "rsync"
-source = {source}             # what to copy: a directory, or "ssh://user@host/directory"
-target = "home-copies"        # where to: a [place.NAME] of targets.toml
-
+_DATASET_PLACE = """
+[place.{place}]
+# A dataset of another pool: the copy of tank/photos lies below it, as …/photos. On another machine:
+# dataset = "ssh://root@nas.lan/vault/replicas"
+dataset = {at}
+"""
+_SET = """
+[set.{place}]
+# Removable disks, of which any one satisfies a job. A blank disk becomes a member, and its [disk.NAME] is written here, by:
+# poolferry disks enroll /dev/disk/by-id/usb-… --set {place} --name red
+fresh-within = "7d"           # some disk holds a copy not older than this
+each-within = "30d"           # and each of them one not older than this
+"""
+_TIMES = """\
 # When to run, in local time: one of these. Without any, the job runs when you call it.
 schedule = "30 2 * * *"       # five fields as cron reads them: each night at 02:30
 # daily = "02:30"             # the same
@@ -27,7 +38,58 @@ schedule = "30 2 * * *"       # five fields as cron reads them: each night at 02
 # on = "attach"               # when the target is plugged in
 
 late-after = "26h"            # "poolferry status" says late when the newest verified copy is older
-# after = ["another-job"]     # only when these have ended well
+"""
+_PLUGGED_IN = """\
+on = "attach"                 # run when a disk of the set is plugged in; jobs/disks.md describes such a visit
+late-after = "8d"             # "poolferry status" says late when the newest verified copy is older
+"""
+_DATASETS = """\
+# One job: what is copied, how, and where to. The name of this file is the name of the job: "poolferry run {name}".
+# Every key that is not a remark is in force; a remark that begins with "# name =" is a choice, mostly the default.
+
+engine = "zfs"
+source = {source}             # the dataset, with all below it; on another machine "ssh://user@host/pool/data"
+target = "{place}"        # where to: a {what} of targets.toml; the copy lies there as …/{copy}
+
+{times}
+[zfs]
+{zfs_name}# exclude = ["*/cache"]       # datasets below the source, with all below them
+# recursive = true
+
+[snapshots]                   # sanoid takes and prunes them on the source; without this section only what is there is sent
+hourly = 24
+daily = 14
+monthly = 2
+
+[keep]                        # snapshots of the copy that stay; without any of these keys all do
+daily = 30
+weekly = 8
+monthly = 12
+
+[verify]                      # read both sides and compare them
+every = "30d"
+"""
+_WATCH = """\
+# Watches a pool and scrubs it each month; copies nothing. "poolferry run {name}" looks at once.
+
+engine = "pool"
+source = {source}
+every = "15m"
+late-after = "2h"
+
+[pool]
+scrub-every = "30d"           # without it, only watch
+# capacity-warn = "80%"
+"""
+_JOB = """\
+# One job: what is copied, how, and where to. The name of this file is the name of the job: "poolferry run {name}".
+# Every key that is not a remark is in force; a remark that begins with "# name =" is a choice, mostly the default.
+
+engine = "rsync"
+source = {source}             # what to copy: a directory, or "ssh://user@host/directory"
+target = "{place}"        # where to: a {what} of targets.toml
+
+{times}# after = ["another-job"]     # only when these have ended well
 # stop-at = "06:30"           # stop then; the next run goes on from there
 
 [rsync]
@@ -54,7 +116,7 @@ max-deleted = "30%"
 # ssh-options = ["-i", "/root/.ssh/backup"]
 
 [hooks]                       # executables to call; hooks/README.md tells more
-# failed = ["/usr/local/bin/tell-me", "the copy of home failed"]
+# failed = ["/usr/local/bin/tell-me", "the copy of {name} failed"]
 """
 _HOOKS = """\
 # Hooks
@@ -71,13 +133,50 @@ environment, and with the same as one JSON object on its standard input. Exit 0 
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StarterJob:
+    """One job to be. `kind`: a folder, a dataset, or a pool to watch; `place`: its target's name; `at`: where that lies; with `disks`
+    it is a rotation set, which lies nowhere.
+    """
+
+    name: str
+    kind: str
+    source: str
+    place: str = ""
+    at: str = ""
+    disks: bool = False
+
+
 def starter_files(source: str, target: str) -> Mapping[str, str]:
-    """Return the text of each file by its path in the configuration's directory, for a first job."""
-    return {
-        "targets.toml": _TARGETS.replace("{target}", quote_location(target)),
-        "jobs/home.toml": _JOB.replace("{source}", quote_location(source)),
-        "hooks/README.md": _HOOKS,
-    }
+    """Return the text of each file by its path in the configuration's directory, for a first job of a folder."""
+    return starter_job_files([StarterJob(name="home", kind=FOLDER, source=source, place="home-copies", at=target)])
+
+
+def starter_job_files(jobs: Sequence[StarterJob]) -> Mapping[str, str]:
+    """Return the text of each file by its path in the configuration's directory."""
+    places = {job.place: _place(job) for job in jobs if job.place}
+    files = {"targets.toml": _HEAD + "".join(places.values())} if places else {}
+    files |= {f"jobs/{job.name}.toml": _job(job) for job in jobs}
+    return files | {"hooks/README.md": _HOOKS}
+
+
+def _place(job: StarterJob) -> str:
+    form = _SET if job.disks else _DATASET_PLACE if job.kind == DATASET else _FOLDER_PLACE
+    return form.replace("{place}", job.place).replace("{at}", quote_location(job.at))
+
+
+def _job(job: StarterJob) -> str:
+    form = {FOLDER: _JOB, DATASET: _DATASETS, POOL: _WATCH}[job.kind]
+    last = job.source.rstrip("/").rpartition("/")[2]
+    own = "" if last == job.name or job.kind != DATASET else f'name = "{job.name}"\n'
+    values = {
+        "{name}": job.name, "{place}": job.place, "{what}": "[set.NAME]" if job.disks else "[place.NAME]", "{zfs_name}": own,
+        "{copy}": job.name if own else last, "{times}": _PLUGGED_IN if job.disks else _TIMES,
+        "{source}": quote_location(job.source),
+    }  # fmt: skip
+    for sign, value in values.items():
+        form = form.replace(sign, value)
+    return form
 
 
 def quote_location(location: str) -> str:

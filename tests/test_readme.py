@@ -15,6 +15,7 @@ import pytest
 
 from tests.tour import (
     CHECKOUT,
+    OTHER_PROGRAMS,
     README,
     TOUR,
     clean_environment,
@@ -45,7 +46,11 @@ def checkout() -> Iterator[Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("page", "place"), [(README, "/tmp/first"), (TOUR, "/tmp/tour")], ids=["README", "tour"])
+@pytest.mark.parametrize(
+    ("page", "place"),
+    [(README, "/tmp/first"), (TOUR, "/tmp/tour"), (OTHER_PROGRAMS, "/tmp/move")],
+    ids=["README", "tour", "other-programs"],
+)
 def test_what_a_page_shows_is_what_comes(checkout: Path, page: Path, place: str) -> None:
     text = page.read_text()
     blocks = console_blocks(page, "$")

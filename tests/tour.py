@@ -14,6 +14,7 @@ from orchestrator.cli.terminal.root import root
 CHECKOUT = Path(__file__).parent.parent
 README = CHECKOUT / "README.md"
 TOUR = CHECKOUT / "jobs/tour.md"
+OTHER_PROGRAMS = CHECKOUT / "jobs/other-programs.md"
 DATASETS = CHECKOUT / "jobs/datasets.md"
 _TIME = re.compile(
     r"\b(?:today|yesterday|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)) \d\d:\d\d|\d{4}-\d\d-\d\dT\d{6}Z?|\d{4}-\d\d-\d\d(?: \d\d:\d\d)?"

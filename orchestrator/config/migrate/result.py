@@ -13,8 +13,6 @@ from orchestrator.domain.errors import ConfigMistake
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 
-_NO_PLACE = '# No job here copies anything yet.\n[place.copies]\ndataset = "vault/copies"\n'
-
 
 class Lost(str):
     """A message about something that is not carried over: it makes the import's exit code 1."""
@@ -149,7 +147,7 @@ class ImportBuilder:
         files = {f"jobs/{job.name}.toml": str(job) for job in self.jobs}
         used = {job.sections[""].get("target") for job in self.jobs}
         places = {name: where for name, where in self.places.items() if name in used}
-        return files | {"targets.toml": _targets(places)} if self.jobs else {}
+        return files | ({"targets.toml": _targets(places)} if places else {})
 
     def _refused(self, engines: Engines) -> dict[str, str]:
         """Return the jobs that `check` would refuse, and why."""
@@ -204,12 +202,12 @@ def _job_name(file: str) -> str:
 
 
 def _targets(places: Mapping[str, Location]) -> str:
-    """Return the text of targets.toml; it must name a place, even when no job copies."""
+    """Return the text of targets.toml."""
     tables = (
         f"[place.{_key(name)}]\n{'path' if where.path.startswith('/') else 'dataset'} = {to_toml(str(where))}\n"
         for name, where in places.items()
     )
-    return "\n".join(tables) or _NO_PLACE
+    return "\n".join(tables)
 
 
 def _key(name: str) -> str:

@@ -82,7 +82,7 @@ def import_zrepl(settings: ImportedSettings, engines: Engines) -> ImportResult:
             _import_job(work, job, jobs)
         except ValueError as error:
             work.say(job.where, Lost(f"is not carried over: {error}"))
-    return work.result(engines, _then() if work.jobs else ())
+    return work.result(engines, _then(work) if work.jobs else ())
 
 
 _LET_GO = (
@@ -91,12 +91,11 @@ _LET_GO = (
 )
 
 
-def _then() -> tuple[str, ...]:
-    return (
-        "the first run of each job continues from the newest snapshot that both sides hold: nothing is sent again",
-        "systemctl disable --now zrepl, on both sides, otherwise zrepl and poolferry both replicate and prune",
-        _LET_GO,
-    )
+def _then(work: ImportBuilder) -> tuple[str, ...]:
+    chains = "the first run of each job continues from the newest snapshot that both sides hold: nothing is sent again"
+    sent = any("zfs" in job.sections for job in work.jobs)
+    off = "systemctl disable --now zrepl, on both sides, otherwise zrepl and poolferry both replicate and prune"
+    return (*([chains] if sent else []), off, _LET_GO)
 
 
 def _tell_global(work: ImportBuilder, file: str, root: YamlValue) -> None:

@@ -96,4 +96,4 @@ def memory_and_patience(values: Values) -> tuple[str, str]:
     raise UnknownQuestion
 
 
-_MOST_MEMORY, _MOST_PATIENCE = 1 << 20, 86400  # kilobytes, seconds
+_MOST_MEMORY, _MOST_PATIENCE = 64 << 10, 86400  # kilobytes, as much as a job has by itself; seconds

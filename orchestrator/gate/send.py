@@ -119,6 +119,14 @@ def _holds(script: str) -> questions.Answer:
     return answer
 
 
+def _properties(values: Values, root: str) -> Command:
+    match values:
+        case (name,):
+            dataset_below(name, root, itself=True)
+            return commands.script_command("list-properties.sh", name, effect=Effect.READS, where=HERE)
+    raise UnknownQuestion
+
+
 def _kit(values: Values, root: str) -> Command:
     from orchestrator.engines.zfs.recovery.kit import kit_command
 
@@ -148,6 +156,7 @@ _ANSWERS: dict[str, questions.Answer] = {
     "points.sh": questions.points,
     "rights.sh": questions.rights,
     "look-for-kit.sh": _kit,
+    "list-properties.sh": _properties,
     "zfs.sh": _zfs,
     "send.sh": _send,
     "send-sizes.sh": _sizes,

@@ -73,18 +73,19 @@ def refresh_kit(journal: RunRecorder, writer: Writer) -> None:
         record_kit_sent(journal)
     except PermissionDenied as error:
         journal.say(f"the recovery kit stays in history alone: {error.why}")
+        record_kit_sent(journal)  # tried again with the next one: a gate refuses it each time
     except (OrchestratorError, OSError) as error:
         journal.warn(f"the recovery kit could not be renewed: {error}")
 
 
 def is_fresh(journal: RunRecorder) -> bool:
-    """Return True when the job's place (in a rotation set: this disk) has a kit younger than a day."""
+    """Return True when the job's place (in a rotation set: this disk) got or refused a kit within a day."""
     sent = journal.tools.history.fact(journal.job.name, _key(journal), parse_instant)
     return sent is not None and journal.now - sent < OFTEN
 
 
 def record_kit_sent(journal: RunRecorder) -> None:
-    """Record that the place has a kit of this moment."""
+    """Record that the place has a kit of this moment, or would not take it."""
     journal.tools.history.remember(journal.job.name, _key(journal), journal.now.isoformat())
 
 

@@ -93,7 +93,7 @@ def test_memory_and_patience_are_bounded() -> None:
     words = ("receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/v")
     answer = admitted(sent("receive.sh", "999999999k", "1", *words))
     assert isinstance(answer, Reception)
-    assert answer.buffer == ("1048576k", "30")
+    assert answer.buffer == ("65536k", "30")
     for memory, patience in (
         ("1", "1"),
         ("-1k", "1"),

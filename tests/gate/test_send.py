@@ -124,7 +124,8 @@ def test_nothing_else_of_zfs_passes(words: str) -> None:
         ("send-sizes.sh", "-P", "", "", "other@a"), ("send-sizes.sh", "-P", "", "tank@a", "tank@b"),
         ("send-sizes.sh", "-P", "-t", LATER, "tank@a"), ("send-sizes.sh", "-R", "", "", "tank@a"), ("send-sizes.sh", "-P", "", ""),
         ("look-for-kit.sh", "tank", "other", "tank"), ("look-for-kit.sh", "tank", "tank", "/etc"), ("list-tree.sh", "tank@a", "sha256", "1"),
-        ("holds.sh", "tank"), ("store-kit.sh", "tank/x", "photos"), ("receive.sh", "2048k", "60", "receive", "tank/x"), ("abort-receive.sh", "tank/x"),
+        ("holds.sh", "tank"), ("list-properties.sh",), ("list-properties.sh", "other"),
+        ("store-kit.sh", "tank/x", "photos"), ("receive.sh", "2048k", "60", "receive", "tank/x"), ("abort-receive.sh", "tank/x"),
     ],
 )  # fmt: skip
 def test_no_mark_but_poolferrys_and_no_other_script(words: tuple[str, ...]) -> None:

@@ -13,6 +13,7 @@ from orchestrator.engines.zfs.plan.hold_names import (
     replication_target_id,
 )
 from orchestrator.engines.zfs.recovery.kit import kit_command
+from orchestrator.engines.zfs.restore.survey import properties_command
 from tests.engines.zfs.sides import LATER
 
 HOST = Host(user="root", name="nas", port=None)
@@ -119,6 +120,7 @@ def pulled(source: str) -> list[Command]:
         commands.send_sizes_command(streams, WHERE),
         commands.compression_command(root),
         kit_command(root),
+        properties_command(root),
         *commands.bookmark_commands(marks, side),
         *commands.bookmark_commands(marks, far_side(source, programs=False)),
         *commands.destroy_bookmark_commands((f"{source}#{cursor_bookmark_name(TARGET_ID, 9)}",), side),

@@ -6,7 +6,7 @@ import pytest
 
 from tests.engines.zfs.survey.token_maker import packed, token
 from tests.lab.common import Ended, Machine
-from tests.lab.cuts import SOURCE, Chain, Copying, ours, pace
+from tests.lab.cuts import PATIENCE, SOURCE, Chain, Copying, ours, pace
 from tests.lab.laboratory import Pair
 from tests.whole.house import wait_until
 
@@ -45,9 +45,15 @@ def killed_and_resumed(copying: Copying) -> None:
 
 
 def test_a_push_that_is_killed_goes_on_through_a_gate(pair: Pair) -> None:
+    """And comes back, where the gate lets the key fetch what it brought."""
     copying = Copying(*pair, chain=CHAIN, rate=pace(pair))
-    let_through(pair.backup, "laptop", "--receives", "vault")
+    let_through(pair.backup, "laptop", "--receives", "vault", "--sends", "vault")
     killed_and_resumed(copying)
+    pair.master.sh(f"sed -i /rate-limit/d {pair.master.config}/jobs/photos.toml")
+    told = pair.master.poolferry("restore", "run", "photos", "--to", "tank/back", "--json", seconds=PATIENCE).json
+    assert told["outcome"] == "done", told
+    assert copying.guids(pair.master, "tank/back") == copying.guids(pair.master, SOURCE)
+    assert pair.master.sh("cmp /tank/photos/c /tank/back/c", check=False).code == 0
 
 
 def test_a_pull_that_is_killed_goes_on_through_a_gate(pair: Pair) -> None:

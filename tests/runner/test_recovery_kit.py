@@ -37,6 +37,8 @@ class Making(ZfsEngine):
         self.kit = KIT
         self.requested = 0
         self.failure: OrchestratorError | None = None
+        self.refusal: OrchestratorError | None = None
+        self.stored = 0
 
     def survey_kit(self, job: Job, now: datetime, reader: Reader) -> KitContents:
         self.requested += 1
@@ -45,6 +47,9 @@ class Making(ZfsEngine):
         return self.kit
 
     def store_kit(self, job: Job, archive: str) -> Pipeline:
+        self.stored += 1
+        if self.refusal is not None:
+            raise self.refusal
         return replace(single_command("tar", "-x", "-C", str(self.folder), effect=Effect.WRITES), reads=archive)
 
 
@@ -136,3 +141,12 @@ def test_what_fails_is_a_warning_and_what_is_not_allowed_less(journal: RunRecord
     engine.failure = PermissionDenied("only root may", evidence=Evidence(lines=(), exits=(), last_output=(), host=None))
     refresh(journal)
     assert len(journal.warnings) == 1
+
+
+def test_a_place_that_takes_no_kit_is_asked_once_a_day(journal: RunRecorder) -> None:
+    engine: Any = journal.tools.engine
+    engine.refusal = PermissionDenied("a gate", evidence=Evidence(lines=(), exits=(), last_output=(), host=None))
+    for hours, stored in ((0, 1), (2, 1), (19, 2), (1, 2)):
+        later(journal, hours=hours)
+        assert refresh(journal).stored == stored
+    assert journal.warnings == []

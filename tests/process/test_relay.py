@@ -1,0 +1,63 @@
+"""A relay feeds a program from our input: all of it, no more than it may have, and as long as the program lives."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_PROGRAM = """
+import sys
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.process.relay import TooMuchInput, feed, read_head
+script, most, long = sys.argv[1:]
+command = Command(argv=("sh", "-c", script), effect=Effect.WRITES)
+try:
+    head = read_head(lambda data: int(long) - len(data))
+    sys.exit(feed(command, head, at_most=int(most) if most else None))
+except TooMuchInput:
+    sys.exit(99)
+except EOFError:
+    sys.exit(98)
+"""
+
+
+def relayed(script: str, given: bytes, *, most: str = "", head: int = 10) -> "subprocess.CompletedProcess[bytes]":
+    """Relay what is given to a script."""
+    words = [sys.executable, "-c", _PROGRAM, script, most, str(head)]
+    return subprocess.run(words, input=given, capture_output=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("size", [10, 11, 100_000, 5_000_000])
+def test_all_of_it_passes(size: int) -> None:
+    given = bytes(range(250)) * (size // 250) + b"x" * (size % 250)
+    ended = relayed("cat; exit 7", given)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, given, b"")
+
+
+@pytest.mark.parametrize(("most", "code"), [("3000000", 0), ("2999999", 99), ("10", 99)])
+def test_no_more_than_it_may_have(most: str, code: int, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    ended = relayed(f"cat > {kept}", b"y" * 3_000_000, most=most)
+    assert (ended.returncode, kept.stat().st_size) == (code, int(most)), ended
+
+
+def test_a_program_that_ends_early_ends_the_relay_though_the_input_goes_on() -> None:
+    words = [sys.executable, "-c", _PROGRAM, "head -c 5; echo why >&2; exit 3", "", "10"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as relay:
+        assert relay.stdin
+        assert relay.stdout
+        assert relay.stderr
+        relay.stdin.write(b"0123456789")
+        relay.stdin.flush()
+        assert relay.wait(30) == 3  # its input is still open
+        assert (relay.stdout.read(), relay.stderr.read()) == (b"01234", b"why\n")
+
+
+def test_a_program_that_is_killed_is_told_as_a_shell_tells_it() -> None:
+    assert relayed("kill -9 $$", b"0123456789").returncode == 137
+
+
+def test_an_input_that_ends_in_its_head_begins_nothing() -> None:
+    ended = relayed("echo begun", b"012")
+    assert (ended.returncode, ended.stdout) == (98, b"")

@@ -55,8 +55,10 @@ def rename_job(settings: Settings, before: str, now: str) -> RenameRecord:
             )
         _carry_out(begun)
         history.renames.rename(before, now)
+        ask_to_reload(
+            where.state
+        )  # a daemon forgets what it owes to jobs that are gone: not before they have the new name
         os.unlink(path)
-    ask_to_reload(where.state)
     return begun
 
 

@@ -20,7 +20,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import point_name
 from orchestrator.domain.run import RunReport
-from orchestrator.domain.source_identity import SOURCE_IDENTITY
+from orchestrator.domain.source_identity import OWED, SOURCE_IDENTITY
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Writer
@@ -137,6 +137,10 @@ def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> R
         take_snapshots(journal, writer, allowed)
         journal.snapshots_taken = True
     request = replace(_run_request(job, tools, allowed), again=journal.attempt > 1)
+    if request.remembered.get(OWED):
+        from orchestrator.runner.source_freeze import give_up_left
+
+        give_up_left(journal)
     with import_meanwhile("orchestrator.runner.execute", *tools.engine.later):
         world = tools.engine.survey(job, request, writer)
     from orchestrator.runner.execute import execute_decision

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
 from orchestrator.domain.job import Job
+from orchestrator.domain.source_identity import OWED
 from orchestrator.domain.units import Seconds
 from orchestrator.history.store import History
 from orchestrator.runner.hooks import call_hooks, call_line
 from orchestrator.runner.run_recorder import RunRecorder
 
-OWED = "snapshot-after is owed"  # a small fact of a job: when it was begun to hold the source still, by which run
 BEFORE, AFTER = "snapshot-before", "snapshot-after"
 
 
@@ -48,6 +48,18 @@ def release_left(journal: RunRecorder) -> None:
     journal.say(f"run {left[0]} was cut while its source was held still, since {left[1]}: {AFTER} is called first")
     if failed := _release(journal):
         raise _still_held(journal, failed)
+
+
+def give_up_left(journal: RunRecorder) -> None:
+    """Warn once of a source that a killed run may have left held still, where the job names no snapshot-after any more."""
+    left = _owed(journal.job, journal.tools.history)
+    if left is None:
+        return
+    journal.warn(
+        f"run {left[0]} was cut while its source was held still, since {left[1]}, and this job names no hook {AFTER} now: see whether "
+        "what its hook held is still held"
+    )
+    journal.tools.history.remember(journal.job.name, OWED, "")
 
 
 def owing_run(job: Job, history: History) -> int | None:

@@ -10,11 +10,12 @@ import pytest
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, Stopped
 from orchestrator.domain.job import JobHooks, SnapshotRules
+from orchestrator.domain.source_identity import OWED
 from orchestrator.domain.units import Seconds
 from orchestrator.history.store import History, open_history
 from orchestrator.process.executor import Writer
 from orchestrator.runner.run_recorder import RunRecorder
-from orchestrator.runner.source_freeze import OWED, hold_still, owing_run, release_left
+from orchestrator.runner.source_freeze import hold_still, owing_run, release_left
 from orchestrator.runner.steps import StepExecutor
 from tests.runner.journals import journal, small
 

@@ -65,6 +65,16 @@ def test_a_killed_run_is_followed_by_letting_go_first(snapshots: Snapshots) -> N
     assert "run 1 was cut while its source was held still" in ended.err
 
 
+def test_where_the_hook_is_gone_the_next_run_says_once_what_may_be_held(snapshots: Snapshots) -> None:
+    snapshots.job(before="kill -9 $PPID")
+    snapshots.ferry.run("run", "snaps", **snapshots.path)
+    job = snapshots.ferry.config / "jobs" / "snaps.toml"
+    job.write_text(job.read_text().partition("[hooks]")[0])
+    warned = [snapshots.ferry.run("run", "snaps", "--json", **snapshots.path).value["warnings"] for _ in range(2)]
+    assert "run 1 was cut while its source was held still" in warned[0][0]
+    assert warned[1] == []
+
+
 def test_the_daemon_lets_go_when_it_starts(snapshots: Snapshots) -> None:
     snapshots.job(before="kill -9 $PPID")
     snapshots.ferry.run("run", "snaps", **snapshots.path)

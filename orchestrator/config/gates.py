@@ -67,6 +67,8 @@ def _judge(held: TomlFile, gate: Gate | None) -> None:
         return
     if not gate.rights:
         held.say((), "says not what the key may do", 'one of reads = "…", sends = "…" and receives = "…"')
+    elif gate.pools and not gate.sends:
+        held.say(("pools",), "names pools to which nothing is copied", 'sends = "…", or no pools')
     elif gate.at_most is not None and not gate.receives:
         held.say(("at-most",), "limits nothing", 'receives = "…", or no at-most')
 

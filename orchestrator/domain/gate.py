@@ -31,6 +31,15 @@ def parse_gate_dataset(text: str) -> str:
     return text
 
 
+def parse_pool_id(text: str) -> str:
+    """Parse the guid of a pool as poolferry's bookmarks and holds have it. Raises: ValueError."""
+    if not re.fullmatch("[0-9a-f]{16}", text):
+        raise ValueError(
+            '16 hexadecimal digits such as "09f5e474ffec3f56", the first ones in the name of each bookmark for that pool'
+        )
+    return text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """A gate: the key that goes through it can do what is declared here, and nothing else."""
@@ -42,6 +51,10 @@ class Gate:
     sends: str = config_key(
         "the dataset that the other side copies from; it can read it and all below it, and write only poolferry's own bookmarks and holds",
         default="", parse=parse_gate_dataset, example='"tank"',
+    )  # fmt: skip
+    pools: tuple[str, ...] = config_key(
+        "the pools to which `sends` is copied: bookmarks and holds for other pools are left alone; without it, those for any may go",
+        default=(), parse=parse_pool_id, example='["09f5e474ffec3f56"]',
     )  # fmt: skip
     receives: str = config_key(
         "the dataset below which the other side adds to its copies; it can change and remove none of them",

@@ -35,7 +35,7 @@ def _rights(gate: Gate) -> "Iterator[tuple[str, Callable[[GateRequest], Command 
     if gate.sends:
         from orchestrator.gate.send import admit_sending
 
-        yield "sends", partial(admit_sending, root=gate.sends)
+        yield "sends", partial(admit_sending, root=gate.sends, pools=gate.pools)
     if gate.receives:
         from orchestrator.gate.receive import admit_receiving
 

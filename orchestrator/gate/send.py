@@ -9,7 +9,7 @@ from orchestrator.domain.gate import GateRefusal
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.plan.hold_names import parse_hold_tag
+from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark, parse_hold_bookmark, parse_hold_tag
 from orchestrator.gate import dataset_questions as questions
 from orchestrator.gate.dataset_names import (
     UnknownQuestion,
@@ -23,9 +23,32 @@ from orchestrator.gate.dataset_questions import HERE, Values
 from orchestrator.gate.request import GateRequest
 
 
-def admit_sending(request: GateRequest, root: str) -> Command:
-    """Return the command that answers the request of a key that copies from below the root. Raises: GateRefusal."""
-    return questions.answer_from(_ANSWERS, request, root)
+def admit_sending(request: GateRequest, root: str, pools: tuple[str, ...] = ()) -> Command:
+    """Return the command that answers the request of a key that copies from below the root. Raises: GateRefusal.
+
+    `pools`: those whose marks the key may write; none: any of poolferry's.
+    """
+    answer = questions.answer_from(_ANSWERS, request, root)
+    for mark in _marks_of(request) if pools else ():
+        found = parse_cursor_bookmark(mark) or parse_hold_bookmark(mark) or parse_hold_tag(mark)
+        if found is None or f"{found.pool:016x}" not in pools:
+            raise GateRefusal(f"{mark} is for copies on another pool than `pools` names")
+    return answer
+
+
+def _marks_of(request: GateRequest) -> tuple[str, ...]:
+    """Return the names of bookmarks and holds in an admitted request."""
+    values = request.values
+    match request.name:
+        case "bookmarks.sh":
+            return values[3::3]
+        case "bookmarks-one-by-one.sh":
+            return values[2::3]
+        case "destroy-bookmarks.sh":
+            return tuple(name.partition("#")[2] for name in values)
+        case "hold.sh" | "release.sh":
+            return values[:1]
+    return ()
 
 
 def _survey(values: Values, root: str) -> Command:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.domain.gate import Gate, parse_gate_dataset, parse_gate_folder
+from orchestrator.domain.gate import Gate, parse_gate_dataset, parse_gate_folder, parse_pool_id
 
 
 @pytest.mark.parametrize("path", ["/srv", "/srv/photos", "/srv/a-b_c,d", "/srv/..a/.b"])
@@ -29,6 +29,13 @@ def test_a_plain_dataset(name: str) -> None:
 def test_another_dataset_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="a dataset such as"):
         parse_gate_dataset(name)
+
+
+def test_the_guid_of_a_pool() -> None:
+    assert parse_pool_id("09f5e474ffec3f56") == "09f5e474ffec3f56"
+    for text in ("", "vault", "09F5E474FFEC3F56", "9f5e474ffec3f56", "718022312345678901"):
+        with pytest.raises(ValueError, match="16 hexadecimal"):
+            parse_pool_id(text)
 
 
 def test_the_rights_of_a_gate() -> None:

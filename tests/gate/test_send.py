@@ -133,6 +133,19 @@ def test_no_mark_but_poolferrys_and_no_other_script(words: tuple[str, ...]) -> N
         admitted(sent(*words))
 
 
+def test_marks_for_another_pool_are_left_alone_where_the_pools_are_named() -> None:
+    marking = [asked for asked in pulled("tank/photos") if asked.effect is Effect.WRITES]
+    assert {asked.argv[3] for asked in marking} == {
+        "bookmarks.sh", "bookmarks-one-by-one.sh", "destroy-bookmarks.sh", "hold.sh", "release.sh",
+    }  # fmt: skip
+    for asked in pulled("tank/photos"):
+        line = ssh_argv(asked)[-1]
+        admitted(line, Gate(sends="tank", pools=("0" * 16, "000000000000beef")))
+        if asked.effect is Effect.WRITES:
+            with pytest.raises(GateRefusal, match="another pool"):
+                admitted(line, Gate(sends="tank", pools=("0" * 16,)))
+
+
 def test_a_gate_of_several_rights_answers_by_each() -> None:
     gate = Gate(reads="/srv/photos", sends="tank", receives="vault/in")
     for words, right in (

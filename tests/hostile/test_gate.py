@@ -226,6 +226,8 @@ def test_mistakes_of_a_gate_are_told_and_close_it(house: House, sshd: Sshd) -> N
         ("connections = 3", "says not what the key may do"),
         ('reads = "/srv"\nat-most = "1T"', "limits nothing"),
         ('sends = "tank@a"', "does not fit"),
+        ('reads = "/srv"\npools = ["0123456789abcdef"]', "names pools to which nothing is copied"),
+        ('sends = "tank"\npools = ["vault"]', "does not fit"),
     ):
         file.write_text(text)
         assert said in house.call("check").errors

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 
@@ -66,14 +67,23 @@ def lock_destination(
 ) -> Iterator[tuple[int, ...]]:
     """Hold the lock of a restore's destination, as `lock_job` does: children of a killed restore may still write there.
 
+    What lies above it is held for others like this one, so that no restore of all of that goes on at the same time.
     Raises: NotNow.
     """
     from hashlib import sha256
+    from pathlib import PurePosixPath
 
     with contextlib.ExitStack() as held:
         os.makedirs(f"{state}/locks", mode=0o700, exist_ok=True)
-        name = f"{state}/locks/restore-{sha256(os.fsencode(str(to))).hexdigest()[:32]}"
-        yield (_hold(held, name, os.O_RDWR | os.O_CREAT, wait, patience, f"another restore to {to} is going on"),)
+        above = [str(each) for each in PurePosixPath(to.path).parents if str(each) not in ("/", ".")]
+        found = list[int]()
+        for path in (*reversed(above), to.path):
+            one, flags = replace(to, path=path), os.O_RDWR | os.O_CREAT
+            name = f"{state}/locks/restore-{sha256(os.fsencode(str(one))).hexdigest()[:32]}"
+            below = ", or below it," if path == to.path else ""
+            busy = f"another restore to {one}{below} is going on"
+            found.append(_hold(held, name, flags, wait, patience, busy, shared=path != to.path))
+        yield tuple(found)
 
 
 @contextlib.contextmanager
@@ -125,14 +135,21 @@ def is_visited(disk: "Disk", state: str, lock_folder: str = VISITS) -> bool:
 
 
 def _hold(
-    held: contextlib.ExitStack, name: str, flags: int, wait: Callable[[float], bool], patience: float, busy: str
+    held: contextlib.ExitStack,
+    name: str,
+    flags: int,
+    wait: Callable[[float], bool],
+    patience: float,
+    busy: str,
+    *,
+    shared: bool = False,
 ) -> int:
     descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     held.callback(os.close, descriptor)
     left = patience
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
             if flags & os.O_RDWR:  # the owner, for processes that find it busy
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, b"%d" % os.getpid(), 0)

@@ -15,7 +15,7 @@ from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import NotNow, RetryClass
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.runner.locks import lock_device, lock_job, lock_point, lock_visit, points_being_read
+from orchestrator.runner.locks import lock_destination, lock_device, lock_job, lock_point, lock_visit, points_being_read
 from tests.engines.rsync.builders import THERE, job
 from tests.planners.rotation_world import device, disk
 
@@ -191,3 +191,29 @@ def test_who_may_not_write_below_run_has_a_lock_of_his_own(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     with lock_visit(disk(), str(tmp_path / "state"), str(tmp_path / "file/room")):
         assert (tmp_path / "state/locks" / f"visit-{disk().identity}").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "busy"),
+    [
+        ("tank", "tank/data", "another restore to tank is going on"),
+        ("tank/data", "tank", "another restore to tank, or below it, is going on"),
+        ("/srv/a", "/srv/a", "another restore to /srv/a, or below it, is going on"),
+        ("tank/data", "tank/datasets", ""),
+        ("/srv/a/b", "/srv/a/c", ""),
+        ("/srv", "tank/srv", ""),
+    ],
+)
+def test_a_restore_waits_for_one_above_or_below_it(tmp_path: Path, first: str, second: str, busy: str) -> None:
+    def restoring(to: str) -> contextlib.AbstractContextManager[tuple[int, ...]]:
+        return lock_destination(Location(path=to), str(tmp_path), wait=never, patience=0)
+
+    with restoring(first):
+        if not busy:
+            with restoring(second):
+                return
+        with pytest.raises(NotNow) as caught, restoring(second):
+            pass
+        assert caught.value.why == busy
+    with restoring(second), contextlib.suppress(NotNow):
+        pass

@@ -1,11 +1,17 @@
 """Job files made from the settings of other programs: reads what is named, and writes all of it or nothing."""
 
 import os
+import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from orchestrator.app.settings import WrongRequest
 from orchestrator.config.migrate.result import ImportedLine, ImportResult
 from orchestrator.domain.fast_dataclass import dataclass, replace
+
+if TYPE_CHECKING:
+    from orchestrator.config.migrate.syncoid_jobs import SyncoidSettings
 
 SANOID_CONF = "/etc/sanoid/sanoid.conf"
 _LARGEST = 4 << 20  # of a file that somebody wrote by hand
@@ -43,7 +49,7 @@ def import_syncoid_jobs(files: SyncoidFiles, to: str, *, stdin: Callable[[], str
     Raises: WrongRequest when there is nothing to read, or a file cannot be understood.
     """
     from orchestrator import compose
-    from orchestrator.config.migrate.syncoid_jobs import SyncoidSettings, import_syncoid, scripts_called
+    from orchestrator.config.migrate.syncoid_jobs import SyncoidSettings, import_syncoid
 
     conf = files.conf or (SANOID_CONF if os.path.exists(SANOID_CONF) else None)
     if conf is None and not (files.crontabs or files.units or files.scripts):
@@ -56,19 +62,44 @@ def import_syncoid_jobs(files: SyncoidFiles, to: str, *, stdin: Callable[[], str
         conf=(conf, read_settings(conf, stdin)) if conf else None,
     )
     try:
-        called = {path: text for path in scripts_called(given) if (text := _script(path)) is not None}
-        alone = {path: read_settings(path, stdin) for path in files.scripts}
-        given = replace(
-            given,
-            called={path: text for path, text in called.items() if "syncoid" in text}
-            | {path: text for path, text in alone.items() if path in called},
-            scripts=[(path, text) for path, text in alone.items() if path not in called],
-            passed_over=frozenset(called),
-        )
+        given = _with_scripts(given, {path: read_settings(path, stdin) for path in files.scripts})
         found = import_syncoid(given, compose.EngineSections())
     except ValueError as error:
         raise WrongRequest(str(error)) from None
     return write_import(found, to)
+
+
+def _with_scripts(given: "SyncoidSettings", named: Mapping[str, str]) -> "SyncoidSettings":
+    """Return the settings with the scripts that crontabs and units call, also by way of others. `named`: those of --script: one of
+    them stands for a file of its name that is not here.
+    """
+    from orchestrator.config.migrate.syncoid_jobs import scripts_called
+
+    called: dict[str, str] = {}
+    passed_over: set[str] = set()
+    foreign: set[str] = set()
+    asked = scripts_called(given)
+    while asked:
+        for word in asked:
+            path = word if "/" in word else shutil.which(word) or word
+            own = next((name for name in named if os.path.abspath(name) == path), None)
+            if own is None and not os.path.exists(path):
+                own = next((name for name in named if os.path.basename(name) == os.path.basename(word)), None)
+            text = named[own] if own else _script(path)
+            passed_over |= {word} if text is not None or os.path.isfile(path) else set()
+            foreign |= {word} if text is None and _mentions_syncoid(path) else set()
+            called |= {word: text or ""}
+        inner = replace(given, crontabs=(), units=(), scripts=[(word, called[word]) for word in asked])
+        asked = tuple(word for word in scripts_called(inner) if word not in called)
+    relevant = {word for word, text in called.items() if "syncoid" in text}
+    while more := {
+        word for word, text in called.items() if word not in relevant and any(each in text for each in relevant)
+    }:
+        relevant |= more
+    used = {os.path.basename(word) for word in called}
+    alone = [(name, text) for name, text in named.items() if os.path.basename(name) not in used]
+    kept = {word: called[word] for word in relevant}
+    return replace(given, called=kept, passed_over=frozenset(passed_over), foreign=frozenset(foreign), scripts=alone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +160,7 @@ def _shown(path: str) -> str:
 
 
 def _script(path: str) -> str | None:
-    """Return the text of a script that a crontab calls; None where it is not here, or is no text."""
+    """Return the text of a shell's script that a crontab calls; None where it is not here, or is something else."""
     try:
         if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST:
             return None
@@ -137,7 +168,19 @@ def _script(path: str) -> str | None:
             text = file.read()
     except OSError:
         return None
-    return None if b"\0" in text[:4096] else text.decode("utf-8", "surrogateescape")
+    head = text[:200].split(b"\n")[0]
+    if b"\0" in text[:4096] or (head.startswith(b"#!") and not re.search(rb"\b(ba|da|a|k|z)?sh\b", head)):
+        return None
+    return text.decode("utf-8", "surrogateescape")
+
+
+def _mentions_syncoid(path: str) -> bool:
+    """Return True for a program in another language that may call syncoid."""
+    try:
+        with open(path, "rb") as file:
+            return b"syncoid" in file.read(_LARGEST)
+    except OSError:
+        return False
 
 
 def read_settings(path: str, stdin: Callable[[], str]) -> str:

@@ -74,13 +74,17 @@ def _files(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def called_files(scheduled: ScheduledCommand) -> tuple[str, ...]:
-    """Return the files that a schedule calls by their whole path; none where it cannot be read."""
+    """Return the programs that a schedule calls, and what a shell is given; none where it cannot be read.
+
+    Why not syncoid itself: it is a script too, and speaks of itself.
+    """
     try:
         commands = parse_commands(scheduled.command, scheduled.variables, 1)
     except ValueError:
         return ()
     bare = (unwrap(command.words) for command in commands)
-    return tuple(word for each in bare if not each.host for word in _files(each.words) if word.startswith("/"))
+    found = (word for each in bare if not each.host for word in _files(each.words))
+    return tuple(word for word in found if word.rpartition("/")[2] not in ("syncoid", "sanoid"))
 
 
 def why_not(call: ProgramCall) -> str | None:

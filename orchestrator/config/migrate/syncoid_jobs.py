@@ -26,7 +26,7 @@ from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.place import Location
 
 _NAMED = re.compile(r"(?:^|[\s/;&|('\"])(?:syncoid|sanoid)(?=[\s;&|)'\"]|$)", re.MULTILINE)
-_LIKELY = re.compile(r"(?i)(syncoid|sanoid|zfs|repli|backup|snap|sync)[^/]*$")
+_SCRIPT = re.compile(r".*/.*|.*\.(sh|bash|py|pl)")
 _LET_GO = (
     "the first run of each job continues from the newest snapshot that both sides hold, one of syncoid's own included: nothing "
     "is sent again. Once it has ended well a bookmark of poolferry's remembers what was sent, and syncoid's snapshots may go, on "
@@ -40,7 +40,7 @@ File = tuple[str, str]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncoidSettings:
     """All texts of an import. `conf`: the sanoid.conf; `units`: systemd's; `scripts`: those that no crontab calls.
-    `called`: those that one calls, by path; `passed_over`: what was read and calls no syncoid.
+    `called`: those that one calls, by path; `passed_over`: what is here; `foreign`: of that, programs in other languages that name syncoid.
     """
 
     crontabs: Sequence[File] = ()
@@ -49,10 +49,11 @@ class SyncoidSettings:
     scripts: Sequence[File] = ()
     called: Mapping[str, str] = field(default_factory=dict)
     passed_over: frozenset[str] = frozenset()
+    foreign: frozenset[str] = frozenset()
 
 
 def scripts_called(settings: SyncoidSettings) -> tuple[str, ...]:
-    """Return the files that crontabs and units call by their whole path: one of them may call syncoid."""
+    """Return the programs that crontabs and units call: one of them may be a script that calls syncoid."""
     found = (path for each, _ in _schedules(settings, None) for path in called_files(each))
     return tuple(dict.fromkeys(found))
 
@@ -120,7 +121,12 @@ def _import_schedule(work: ImportBuilder, scheduled: ScheduledCommand, settings:
 
 def _tell_unknown_scripts(work: ImportBuilder, scheduled: ScheduledCommand, settings: SyncoidSettings) -> None:
     for path in called_files(scheduled):
-        if path not in settings.passed_over and _LIKELY.search(path):
+        if path in settings.foreign:
+            text = (
+                f"calls {path}, which names syncoid and is no script of a shell: import its calls as lines of a crontab"
+            )
+            work.say(scheduled.where, Lost(text))
+        elif path not in settings.passed_over and _SCRIPT.fullmatch(path):
             work.say(scheduled.where, f"calls {path}, which was not read: if it calls syncoid, add --script {path}")
 
 

@@ -190,6 +190,37 @@ def test_a_script_that_a_crontab_calls_is_read(imports: SyncoidImport) -> None:
     assert imports.notices()["ping"] == {"kind": "ping", "of": "protected", "url": "@ping.secret"}
 
 
+def test_a_script_that_another_one_calls_is_read_too(imports: SyncoidImport) -> None:
+    inner = imports.file("inner.sh", "syncoid --no-sync-snap tank/a vault/a\n")
+    outer = imports.file("outer.sh", f"#!/bin/sh\nset -e\nsh {inner}\ncurl -s https://hc-ping.com/0f0e\n")
+    assert imports.run(f"0 4 * * * {outer}\n").complete
+    assert imports.has(imports.told, "inner.sh:1: became jobs/a.toml", "outer.sh:4: its ping")
+
+
+def test_a_script_from_another_machine_is_known_by_its_name(imports: SyncoidImport) -> None:
+    script = imports.file("nightly.sh", "syncoid --no-sync-snap tank/a vault/a\n")
+    crontab = (
+        "0 4 * * * /opt/nowhere/nightly.sh\n0 5 * * * /opt/nowhere/other.sh\n0 6 * * * certbot renew\n0 7 * * * my.sh\n"
+    )
+    imports.run(crontab, scripts=(script,))
+    assert imports.job("a")["schedule"] == "0 4 * * *"
+    unread = [line.partition(", which")[0] for line in imports.told if "was not read" in line]
+    assert unread == ["cron:2: calls /opt/nowhere/other.sh", "cron:4: calls my.sh"]
+
+
+def test_programs_that_are_no_scripts_of_a_shell_are_not_taken_for_such(imports: SyncoidImport) -> None:
+    (imports.root / "bin").mkdir()
+    syncoid = imports.file("bin/syncoid", "#!/usr/bin/perl\nmy $x = 'syncoid a b';\n")
+    python = imports.file("copy", "#!/usr/bin/env python3\nrun('syncoid')\n")
+    other = imports.file("other", "#!/usr/bin/env python3\nrun('true')\n")
+    crontab = f"0 4 * * * {syncoid} --no-sync-snap tank/a vault/a\n0 5 * * * {python}\n0 6 * * * {other}\n"
+    imports.run(crontab)
+    assert imports.told == ["cron:1: became jobs/a.toml"]
+    assert imports.lost == [
+        f"cron:2: calls {python}, which names syncoid and is no script of a shell: import its calls as lines of a crontab"
+    ]
+
+
 def test_a_script_alone_has_no_times(imports: SyncoidImport) -> None:
     imports.run("", scripts=(imports.file("replicate.sh", SCRIPT),))
     assert imports.has(imports.told, "by hand until they have a schedule")

@@ -119,6 +119,28 @@ class ManifestRecording:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TreeLinking:
+    """Work that links into a new, empty `tree` what `point` has and the source has still the same, so that the copy passes over it.
+
+    `differing`: paths that a comparison with the source named, or has not in the source: they, and what lies below, are left to the
+    copy. `joined`: those among them that share a file with another name of the source; all names of such a file are left to the copy.
+    """
+
+    tree: Location
+    point: RestorePoint
+    source: Location
+    differing: tuple[bytes, ...]
+    joined: tuple[bytes, ...]
+
+    effect = Effect.WRITES
+
+    def __str__(self) -> str:
+        return (
+            f"(poolferry) link from {self.point.tree} into {self.tree} all but {len(self.differing)} paths that differ"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TreeVerification:
     """Work that reads `tree` (the point itself, or a restored copy) and compares it with the point's manifest.
 
@@ -150,7 +172,7 @@ class Step:
     action: str
     why: str
     worker: str  # steps of one worker run in order, workers in parallel; they begin in the order of first mention
-    work: Pipeline | ManifestRecording | TreeVerification
+    work: Pipeline | ManifestRecording | TreeLinking | TreeVerification
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     confirmation: Confirmation | None = None
     makes: str | None = None  # the restore point that exists once this step is confirmed

@@ -84,6 +84,8 @@ def record_manifest(
     built, seen = build.draft()
     attributes = compare_attributes(seen, work, journal, writer, notes) if seen else {}
     if seen and work.review and seen.differences:
+        if not work.review.mirror:
+            _separate(work, seen, journal, writer)
         copy_again(seen, work.review, journal, writer)
         built, again = build.draft()
         if again is not None:
@@ -98,6 +100,16 @@ def record_manifest(
     if key is not None:
         note_use(key.id, _made_at(work.point, journal.now), journal)
     return ManifestCounts(entries=totals.entries, files=totals.files, bytes=totals.bytes)
+
+
+def _separate(work: ManifestRecording, seen: SourceComparison, journal: RunRecorder, writer: Writer) -> None:
+    """Remove links, pipes and devices that are to be copied again: rsync changes them in place, and a point may share them.
+
+    A file is made anew each time, and no folder is shared.
+    """
+    paths = [each.path for each in seen.differences if each.kind not in "df"]
+    for start in range(0, len(paths), MOST_AT_ONCE):
+        run_small(journal.tools.trees.forget(work.tree, tuple(paths[start : start + MOST_AT_ONCE])), journal, writer)
 
 
 class _ManifestBuilder:

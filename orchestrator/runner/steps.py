@@ -27,7 +27,7 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.names import show_name
-from orchestrator.domain.plan import ManifestRecording, Pipeline, Plan, Step, TreeVerification
+from orchestrator.domain.plan import ManifestRecording, Pipeline, Plan, Step, TreeLinking, TreeVerification
 from orchestrator.domain.run_values import brief_commands
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopier, SilentMeter
@@ -308,6 +308,10 @@ class StepExecutor:
                     self.recorded = record_manifest(
                         step.work, self.journal, self.writer, self.notes, self.left_out, began=self.began
                     )
+                case TreeLinking():
+                    from orchestrator.runner.link_tree import link_tree
+
+                    link_tree(step.work, self.journal)
                 case TreeVerification():
                     from orchestrator.runner.verify.read_files import require_sound, verify_tree
 

@@ -13,7 +13,7 @@ from orchestrator.domain.machine import MachineConfig, has_subscribers
 from orchestrator.domain.names import parse_name, parse_point_name, show_name
 from orchestrator.domain.notice import NtfyChannel
 from orchestrator.domain.place import Host, Location, parse_location
-from orchestrator.domain.plan import ManifestRecording, TreeVerification
+from orchestrator.domain.plan import ManifestRecording, TreeLinking, TreeVerification
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.schedule import parse_normal_schedule
@@ -96,6 +96,8 @@ def test_work_of_our_own_is_shown_as_a_line() -> None:
         str(TreeVerification(point=point, tree=TREE, workers=1))
         == "(poolferry) read /backup/tree against /backup/manifest.gz"
     )
+    linking = TreeLinking(tree=TREE, point=point, source=TREE, differing=(b"a", b"b"), joined=())
+    assert str(linking) == "(poolferry) link from /backup/tree into /backup/tree all but 2 paths that differ"
 
 
 def test_how_runs_end_well() -> None:

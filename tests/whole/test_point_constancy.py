@@ -2,11 +2,15 @@
 
 import os
 import random
+import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from orchestrator.trees.beneath import Folder
+from orchestrator.trees.linked_tree import LinkedTree
 from tests.whole.house import House, facts, wait_until
 from tests.whole.kills import MIB, half_copied, only_ours, strike
 
@@ -107,3 +111,71 @@ def test_what_a_cut_run_had_copied_with_several_names_is_not_sent_again(house: H
     assert (ran.outcome, ran["resumed"]) == ("done", True), ran
     assert ran["moved_bytes"] < 5 * MIB, "the first file was whole"
     assert facts(house.source) == facts(house.point())
+
+
+def test_a_run_that_is_killed_while_it_links_is_resumed_and_changes_no_point(house: House) -> None:
+    """The kill at a known moment: after the second folder."""
+    tree(house)
+    assert house.run(house.job()).outcome == "done"
+    before = {house.points()[-1]: facts(house.point())}
+    work = house.target / ".poolferry/work"
+    work.mkdir(mode=0o700)
+    asked = iter((False, False, True))
+    with Folder(str(house.point())) as old, Folder(str(work)) as new:
+        LinkedTree((), stops=lambda: next(asked, True)).make(old, new)
+    assert 0 < sum(1 for _ in work.rglob("*")) < sum(1 for _ in house.point().rglob("*"))
+    change_metadata(house.source, random.Random(1))
+    house.write("new", "new")
+    ran = house.run()
+    assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+    assert facts(house.source) == facts(house.point())
+    assert {name: facts(house.target / "points" / name) for name in before} == before
+    only_ours(house)
+
+
+def test_a_run_links_what_is_unchanged_and_copies_all_that_differs(house: House) -> None:
+    tree(house)
+    os.link(house.source / "small/3/3", house.source / "small/3/again")
+    assert house.run(house.job()).outcome == "done"
+    before = {house.points()[-1]: facts(house.point())}
+    change_metadata(house.source, random.Random(2))
+    for name in ("small/3/3", "small/4/4"):  # a third name of a file with two, and a second one of a file with one
+        os.link(house.source / name, house.source / f"small/{name[-1]}/more")
+    (house.source / "small/5/5").unlink()
+    (house.source / "small/5/5").mkdir()
+    house.write("small/5/5/inside", "inside")
+    house.write("zz-large", random.randbytes(MIB))
+    ran = house.run()
+    assert ran.outcome == "done", ran
+    assert any(step["action"].startswith("link unchanged entries from point") for step in ran["steps"]), ran
+    assert facts(house.source) == facts(house.point())
+    assert {name: facts(house.target / "points" / name) for name in before} == before
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("verify", "photos").code == 0
+
+
+def test_what_changes_between_the_look_and_the_copy_changes_no_point(house: House) -> None:
+    """At that very moment, by an rsync that changes metadata once it has looked."""
+    tree(house)
+    os.mkfifo(house.source / "pipe")
+    assert house.run(house.job()).outcome == "done"
+    before = {house.points()[-1]: facts(house.point())}
+    house.write("new", "new")
+    programs = house.folder / "programs"
+    programs.mkdir()
+    source, real = shlex.quote(str(house.source)), shutil.which("rsync")
+    (programs / "rsync").write_text(
+        "#!/bin/sh\n"
+        f'case " $* " in *" --dry-run "*) {real} "$@"; code=$?; cd {source} || exit; chmod 600 small/0/6 pipe;'
+        "chown -h 1005:1006 small/link pipe small/1/7; touch -h -d @7 small/link; exit $code ;; esac\n"
+        f'exec {real} "$@"\n'
+    )
+    (programs / "rsync").chmod(0o755)
+    path = house.environment["PATH"]
+    house.environment["PATH"] = f"{programs}:{path}"
+    ran = house.run()
+    house.environment["PATH"] = path
+    assert ran.outcome == "done", ran
+    assert facts(house.source) == facts(house.point())
+    assert {name: facts(house.target / "points" / name) for name in before} == before
+    assert house.run().outcome == "nothing-to-do"

@@ -65,21 +65,24 @@ def copy_command(
     parallel_copy: bool = False,
     tidy: bool = False,
     existing: bool = False,
+    linked: bool = False,
 ) -> Command:
     """Build the command that copies the source into our tree; unchanged files are linked to `base`, if any.
 
     `parallel_copy`: only the paths on its input, with everything below. `tidy`: also removes entries from the tree that the
-    source no longer has. `existing`: does so, and copies only what the tree has already.
+    source no longer has. `existing`: does so, and copies only what the tree has already. `linked`: does so, and passes over what the
+    tree has already, but for folders: it is linked to a point, of which nothing may be changed. Why without the folders' times: at
+    its end rsync gives them even to what it passed over, such as a file of the point that has just become a folder at the source.
     """
     options = options_of(job)
     argv = ["rsync", *([] if options.points else _mirrored(options)), *_what(options)]
     if parallel_copy:
         argv += ["--from0", "--files-from=-", "--recursive"]  # newline-separated lists lose names with newlines
         argv += ["--force"] if world.target.work else []  # a folder of the cut copy may be a file by now
-    argv += _tidying(options) if tidy or existing else []
-    argv += ["--existing"] if existing else []
-    # What the job has excluded since the cut is in the work tree, and else it would be published.
-    argv += ["--delete-excluded", f"--filter=P_{PARTIAL}"] if existing and options.excludes else []
+    argv += _tidying(options) if tidy or existing or linked else []
+    argv += ["--existing"] if existing else ["--ignore-existing", "--omit-dir-times"] if linked else []
+    # What the job has excluded since the cut, or since the point, is in the work tree, and else it would be published.
+    argv += ["--delete-excluded", f"--filter=P_{PARTIAL}"] if (existing or linked) and options.excludes else []
     # Without notes of what a cut copy wrote, nothing says whether its files are whole: their bytes are compared.
     argv += ["--checksum"] if existing and not world.noted and not options.checksum else []
     argv += [f"--link-dest={_base(base, led=world.target.led)}"] if base is not None else []
@@ -96,6 +99,14 @@ def copy_command(
     return _copy_into(
         job, argv, job.source, into, here=world.here, there=world.there, led=world.target.led, effect=effect
     )
+
+
+def folder_times_command(job: Job, into: Location, world: RsyncSurvey) -> Command:
+    """Build the command that copies folders alone, so that they get their times; another entry in place of one goes."""
+    options = options_of(job)
+    argv = ["rsync", *_what(options), "--include=*/", "--exclude=*"]
+    argv += _comparing(options, there=world.there, coarse=world.target.coarse)
+    return _copy_into(job, argv, job.source, into, here=world.here, there=world.there, led=world.target.led)
 
 
 def _base(base: RestorePoint, *, led: bool) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from orchestrator.domain.answers import too_much
 from orchestrator.domain.errors import (
+    BaseGone,
     HostUnreachable,
     NotNow,
     OrchestratorError,
@@ -101,6 +102,12 @@ _TABLE = (
         error=OutsideError,
         why="the folder above the target is not there",
         hint="mount it, or make the folder",
+    ),
+    FailureRow(
+        words=r'recv_generator: failed to stat "": Not a directory',
+        error=BaseGone,
+        why="a file became a folder at the source while it was copied",
+        hint=_GOES_ON,
     ),
     FailureRow(
         words=r"Not a directory",

@@ -21,6 +21,8 @@ CANNOT_CLOSE = "cannot-be-closed"  # a file in our folder: this filesystem store
 RESTORE_MARKER = ".poolferry-restoring.json"
 RESERVED = (PARTIAL, RESTORE_MARKER)  # never in a copy, at any path and of any type
 MOST_ALTERED = 50_000  # files with other metadata that are named; a later run mends what is beyond them
+MOST_DIFFERING = 100_000  # paths; with more of them a copy gains little by links made before
+MOST_JOINED = 10_000  # names of files with several names: each takes a look at the source
 LOCK = f"{OURS}/lock"
 BUSY = 75  # exit code of flock when the lock stays busy
 MARKER = f"{OURS}/target.json"
@@ -93,12 +95,24 @@ class TargetSurvey:
     swapped: tuple[str, ...] = ()  # names of ours with a link or another entry that is no folder
     root_owner: int = 0
     root_shared: bool = False  # other users than its owner may write into the root
+    by_root: bool = False  # root looked at it, and will write there
     led: bool = False  # another user may exchange a folder above the root, so no path of it is safe to write by
 
     @property
     def all_damaged(self) -> bool:
         """Return True when nothing of the newest point may be believed: its manifest is missing, damaged or forged."""
         return b"" in self.damaged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferingPaths:
+    """The paths in which source and newest copy differ, all of them; but of folders only those that one side lacks.
+
+    `joined`: those that share their file with another name of the source, and not in the copy, or not as it is there.
+    """
+
+    paths: tuple[bytes, ...]
+    joined: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +129,7 @@ class RsyncSurvey:
     parallel_copies: "ParallelCopies | Refusal | None" = None  # None: the job requests none
     noted: bool = True  # our notes say what an interrupted copy wrote
     reserved: tuple[bytes, ...] = ()  # paths of the source with a name of ours, if a listing found some
+    differing: DifferingPaths | None = None  # None: unknown, or too many to name
 
     @property
     def keeps_partials(self) -> bool:

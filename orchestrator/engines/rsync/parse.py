@@ -20,6 +20,8 @@ from orchestrator.engines.rsync.model import (
     CANNOT_CLOSE,
     MARKER,
     MOST_ALTERED,
+    MOST_DIFFERING,
+    MOST_JOINED,
     OURS,
     PARTIALS,
     RESERVED,
@@ -27,6 +29,7 @@ from orchestrator.engines.rsync.model import (
     TEMPORARY,
     WORK,
     CountsEqual,
+    DifferingPaths,
     RsyncProgram,
     SourceSurvey,
     TargetSurvey,
@@ -136,6 +139,8 @@ class DryRunReader:
         self.changed_names: list[bytes] = []
         self.altered: list[bytes] = []
         self.reserved: list[bytes] = []
+        self._differing: list[bytes] = []
+        self._joined: list[bytes] = []
         self.folders: dict[bytes, list[int]] = {}
         self._tail: deque[bytes] = deque(maxlen=_CLOSING)
         self._others = 0
@@ -155,6 +160,8 @@ class DryRunReader:
                 raise ValueError("lines without end that are none of a dry run")
             return
         item, size, name = line[3:].split(b"|", 2)
+        if item[1:2] != b"d" or item[2:3] == b"+" or item.startswith(b"*"):
+            self._note_differing(item, name)
         if item.startswith(b"*deleting"):
             self.deleted += 1
             self.files_gone += not name.endswith(b"/")
@@ -179,6 +186,19 @@ class DryRunReader:
             self.other += 1
             if item[1:2] in (b"f", b"S", b"D") and len(self.altered) < MOST_ALTERED:
                 self.altered.append(parse_name(name))
+
+    def _note_differing(self, item: bytes, name: bytes) -> None:
+        if len(self._differing) <= MOST_DIFFERING:
+            path = parse_name(name.removesuffix(b"/"))
+            self._differing.append(path)
+            if item.startswith(b"h"):
+                self._joined.append(path)
+
+    def differing(self) -> DifferingPaths | None:
+        """Return the paths that differ; None when they are too many."""
+        if len(self._differing) > MOST_DIFFERING or len(self._joined) > MOST_JOINED:
+            return None
+        return DifferingPaths(paths=tuple(self._differing), joined=tuple(self._joined))
 
     def _note_reserved(self, name: bytes) -> None:
         if len(self.reserved) < _EXAMPLES:
@@ -305,6 +325,7 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
         swapped=_swapped(names, ours - {"latest"}),
         root_owner=root_owner,
         root_shared=_writable(root_mode),
+        by_root=_users(seen)[:1] == (0,),
         led=_led(seen, trusted),
     )
 

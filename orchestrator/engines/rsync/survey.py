@@ -108,12 +108,14 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     parallel_copies: ParallelCopies | Refusal | None = None
     holes: bool | None = None
     reserved: tuple[bytes, ...] = ()
-    changes, unread = None, False
+    changes, unread, differing = None, False, None
     if source.directory and newest is not None:
-        changes, unread, reserved = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
+        look, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
+        changes, reserved, differing = look.changes(), tuple(look.reserved), look.differing()
     elif source.directory and options.excludes:  # only rsync itself knows which entries its patterns exclude
         nothing = Location(path=f"{request.notes}/empty")
-        changes, unread, reserved = _survey_changes(job, nothing, reader, there=there, coarse=False)
+        look, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
+        changes, reserved = look.changes(), tuple(look.reserved)
     if source.directory and (changes is None or (options.parallel > 1 and not changes.none)):
         listed, holes, listed_names = _survey_tree(job, reader)
         reserved = listed_names or reserved
@@ -123,7 +125,7 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
         changes = replace(changes, entries_before=None, files_before=None)
     return RsyncSurvey(
         here=here, there=there, source=source, target=target, changes=changes, unread=unread, parallel_copies=parallel_copies, holes=holes,
-        reserved=reserved, noted=not target.work or _are_notes_there(request.notes),
+        reserved=reserved, differing=differing, noted=not target.work or _are_notes_there(request.notes),
     )  # fmt: skip
 
 
@@ -285,8 +287,8 @@ def newest_copy(job: Job, target: TargetSurvey, *, mirror: bool) -> Location | N
 
 def _survey_changes(
     job: Job, newest: Location, reader: Reader, *, there: RsyncProgram | None, coarse: bool
-) -> tuple[Changes | None, bool, tuple[bytes, ...]]:
-    """Return the counts of an itemized dry run, whether some entries were unreadable, and names of ours in the source.
+) -> tuple[parse.DryRunReader, bool]:
+    """Return the reader of an itemized dry run, and whether some entries were unreadable.
 
     None of it ends the survey.
     """
@@ -303,8 +305,8 @@ def _survey_changes(
 
         if not is_partial(failed):
             raise explain(failed) from failed
-        return look.changes(), exit_code(failed) == EXIT_PARTIAL, tuple(look.reserved)
-    return look.changes(), False, tuple(look.reserved)
+        return look, exit_code(failed) == EXIT_PARTIAL
+    return look, False
 
 
 def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[bytes, ...]]":

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.point import FolderChanges
 from orchestrator.engines.rsync import parse
+from orchestrator.engines.rsync.model import MOST_DIFFERING, MOST_JOINED
 from orchestrator.engines.rsync.parse import (
     DryRunReader,
     RsyncStats,
@@ -279,3 +280,29 @@ def test_progress_is_read_from_whole_records_only(chunk: bytes, expected: int | 
 @given(st.integers(0, len(PROGRESS)), st.integers(0, len(PROGRESS)))
 def test_progress_cut_anywhere_never_tells_a_wrong_number(begin: int, end: int) -> None:
     assert parse_progress(PROGRESS[begin:end]) in (None, 328007680)
+
+
+def test_a_look_names_every_path_that_differs_but_no_folder_that_is_on_both_sides() -> None:
+    lines = [
+        b"pf:.d..t......|60|./", b"pf:.d...p.....|60|kept/", b"pf:cd+++++++++|60|new/", b"pf:>f+++++++++|2|new/file",
+        b"pf:>f.st......|2|kept/changed", b"pf:.f...p.....|2|mode", b"pf:.L...o.....|1|link", b"pf:*deleting  |0|gone/sub/",
+        b"pf:*deleting  |0|gone/", b"pf:cL+++++++++|1|was-folder", b"pf:hf         |2|joined", b"pf:hf+++++++++|2|line\\#012end",
+        b"pf:.S...p.....|0|pipe", b"pf:cD+++++++++|0|device",
+    ]  # fmt: skip
+    found = look(b"\n".join(lines)).differing()
+    assert found is not None
+    assert found.paths == (
+        b"new", b"new/file", b"kept/changed", b"mode", b"link", b"gone/sub", b"gone", b"was-folder", b"joined", b"line\nend",
+        b"pipe", b"device",
+    )  # fmt: skip
+    assert found.joined == (b"joined", b"line\nend")
+
+
+@pytest.mark.parametrize(("item", "most"), [(b">f.st......", MOST_DIFFERING), (b"hf         ", MOST_JOINED)])
+def test_a_look_names_none_where_too_many_differ(item: bytes, most: int) -> None:
+    reader = DryRunReader()
+    for number in range(most):
+        reader.feed(b"pf:%b|1|f%d" % (item, number))
+    assert reader.differing() is not None
+    reader.feed(b"pf:%b|1|one more" % item)
+    assert reader.differing() is None

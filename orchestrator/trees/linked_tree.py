@@ -1,0 +1,207 @@
+"""A second tree made of hard links to a first one, several folders at once, with descriptors alone.
+
+Why no program: `cp -al` names each entry by its path, links what was to be left out too, and stops at what cannot be linked.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable, Collection, Iterable
+from threading import Condition, Thread
+
+from orchestrator.trees.beneath import Folder, Untrusted
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_WORKERS = 3  # more gain nothing: links of one folder are made one after the other
+_DEEPEST = 100  # folders on a way that stay open, each twice for each worker: a process has 1024 descriptors
+# What cannot be linked is left to the caller: no more names for it, forbidden, gone, a mount, or of a kind without links.
+_UNLINKED = (errno.EMLINK, errno.EPERM, errno.EACCES, errno.ENOENT, errno.EXDEV, errno.EOPNOTSUPP)
+
+
+class _FolderPair:
+    """A folder and its new counterpart; both stay open until all below them is done, then the new one gets its metadata."""
+
+    def __init__(self, old: int, new: int, path: str, above: "_FolderPair | None") -> None:
+        self.old, self.new, self.path, self.above = old, new, path, above
+        self.depth: int = above.depth + 1 if above else 0
+        self.open = 1  # itself, and its folders that are not done
+
+
+class LinkedTree:
+    """A maker of links from one tree into another, which is empty.
+
+    `left_out`: paths below the root that are not linked, nor anything below them; a folder that lies too deep is left out too.
+    `stops`: is asked at each folder whether to end early.
+    """
+
+    def __init__(self, left_out: Collection[str], *, stops: Callable[[], bool] = lambda: False) -> None:
+        self._left_out, self._stops = left_out, stops
+        self._waiting: list[tuple[_FolderPair, str]] = []
+        self._change = Condition()
+        self._busy = 0
+        self._pairs: set[_FolderPair] = set()
+        self._errors: list[BaseException] = []
+        self.linked = 0
+
+    def make(self, old: Folder, new: Folder) -> None:
+        """Make the links. Raises: OSError, such as for a full disk; what was made until then stays."""
+        if os.listdir(new.fd):
+            raise Untrusted(errno.ENOTEMPTY, "is not empty, and should be new", os.readlink(f"/proc/self/fd/{new.fd}"))
+        root = self._pair(os.dup(old.fd), os.dup(new.fd), "", None)
+        try:
+            self._fill(root)
+            workers = [Thread(target=self._work) for _ in range(_WORKERS)] if self._waiting else []
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        finally:
+            for pair in tuple(self._pairs):  # the root, and after an early end what was not done
+                self._close(pair)
+        if self._errors:
+            raise self._errors[0]
+
+    def _work(self) -> None:
+        while (job := self._next()) is not None:
+            try:
+                self._enter(*job)
+            except BaseException as error:  # noqa: BLE001  # raised again by `make`
+                with self._change:
+                    self._errors.append(error)
+            finally:
+                with self._change:
+                    self._busy -= 1
+                    self._change.notify_all()
+
+    def _next(self) -> tuple[_FolderPair, str] | None:
+        """Return the next folder; None when all are done, or none should follow. The newest first: few stay open."""
+        with self._change:
+            while not self._waiting and self._busy and not self._errors:
+                self._change.wait()
+            if not self._waiting or self._errors or self._stops():
+                return None
+            self._busy += 1
+            return self._waiting.pop()
+
+    def _enter(self, above: _FolderPair, name: str) -> None:
+        old = os.open(name, _FOLDER, dir_fd=above.old)
+        try:
+            os.mkdir(name, 0o700, dir_fd=above.new)
+            new = os.open(name, _FOLDER, dir_fd=above.new)
+        except BaseException:
+            os.close(old)
+            raise
+        pair = self._pair(old, new, f"{above.path}{name}/", above)
+        self._fill(pair)
+        self._done(pair)
+
+    def _pair(self, old: int, new: int, path: str, above: _FolderPair | None) -> _FolderPair:
+        pair = _FolderPair(old, new, path, above)
+        with self._change:
+            self._pairs.add(pair)
+        return pair
+
+    def _close(self, pair: _FolderPair) -> None:
+        with self._change:
+            self._pairs.discard(pair)
+        os.close(pair.old)
+        os.close(pair.new)
+
+    def _fill(self, pair: _FolderPair) -> None:
+        linked, folders = 0, []
+        with os.scandir(pair.old) as entries:
+            for entry in entries:
+                name = entry.name
+                if pair.path + name in self._left_out:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(name)
+                else:
+                    linked += _link(name, pair)
+        if pair.depth >= _DEEPEST:
+            folders = []
+        with self._change:
+            self.linked += linked
+            pair.open += len(folders)
+            self._waiting += [(pair, name) for name in folders]
+            self._change.notify_all()
+
+    def _done(self, pair: _FolderPair) -> None:
+        """Count a folder as done, and close it once all below it is done; then perhaps the one above it."""
+        each: _FolderPair | None = pair
+        while each is not None and each.above is not None:
+            with self._change:
+                each.open -= 1
+                if each.open:
+                    return
+            _copy_metadata(each.old, each.new)
+            self._close(each)
+            each = each.above
+
+
+def _link(name: str, pair: _FolderPair) -> int:
+    """Link one entry, a symlink itself; return how many were linked."""
+    try:
+        os.link(name, name, src_dir_fd=pair.old, dst_dir_fd=pair.new, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _UNLINKED:
+            raise
+        return 0
+    return 1
+
+
+def _copy_metadata(old: int, new: int) -> None:
+    """Give a new folder owner, mode, attributes and time of the old one, as far as this user may: the copy sets them anyway."""
+    seen = os.fstat(old)
+    with contextlib.suppress(OSError):
+        os.fchown(new, seen.st_uid, seen.st_gid)
+    for name in _attribute_names(old):
+        with contextlib.suppress(OSError):
+            os.setxattr(new, name, os.getxattr(old, name))
+    with contextlib.suppress(OSError):
+        os.fchmod(new, stat.S_IMODE(seen.st_mode))
+        os.utime(new, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+
+
+def _attribute_names(fd: int) -> list[str]:
+    try:
+        return os.listxattr(fd)
+    except OSError:
+        return []
+
+
+def find_names_of(source: Folder, paths: Iterable[str]) -> set[str]:
+    """Return all names below `source` of the files at these paths, themselves included. Raises: OSError."""
+    wanted = {(seen.st_dev, seen.st_ino) for path in paths if (seen := _status(source, path)) is not None}
+    found: set[str] = set()
+    waiting = [""] if wanted else []
+    while waiting:
+        path = waiting.pop()
+        try:
+            folder = source.enter(path)
+        except OSError:  # it is gone, or no folder any more; what cannot be read is in no copy
+            continue
+        with folder, os.scandir(folder.fd) as entries:
+            for entry in entries:
+                below = f"{path}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(below + "/")
+                elif _is_one_of(entry, wanted):
+                    found.add(below)
+    return found
+
+
+def _status(source: Folder, path: str) -> os.stat_result | None:
+    try:
+        return source.status(path)
+    except OSError:
+        return None
+
+
+def _is_one_of(entry: "os.DirEntry[str]", wanted: set[tuple[int, int]]) -> bool:
+    try:
+        seen = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return seen.st_nlink > 1 and (seen.st_dev, seen.st_ino) in wanted

@@ -1,0 +1,156 @@
+"""A copy over a tree that is linked to a point: whatever the source did meanwhile, nothing of the point changes."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.errors import BaseGone
+from orchestrator.domain.place import Location
+from orchestrator.engines.rsync import commands
+from orchestrator.engines.rsync.errors import explain
+from orchestrator.trees.beneath import Folder
+from orchestrator.trees.linked_tree import LinkedTree
+from tests.engines.rsync.builders import failed, job, point, world
+from tests.whole.house import facts
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root's copies are linked before")
+FILES = ("same", "content", "mode", "owner", "time", "gone", "folder", "excluded/file", "d/inside", "e/deep/inside")
+
+
+def nothing() -> None:
+    """Nothing happens."""
+
+
+class Target:
+    """A source, its point, and a new work tree."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source, self.old, self.work = folder / "source", folder / "points/old", folder / ".poolferry/work"
+        for name in FILES:
+            (self.source / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.source / name).write_text(name)
+        (self.source / "link").symlink_to("nowhere")
+        os.mkfifo(self.source / "pipe")
+        self.old.mkdir(parents=True)
+        self.work.mkdir(parents=True)
+        subprocess.run(["rsync", "-aHAX", "--modify-window=-1", f"{self.source}/", f"{self.old}/"], check=True)
+
+    def link(self, *left_out: str) -> None:
+        with Folder(str(self.old)) as old, Folder(str(self.work)) as new:
+            LinkedTree(left_out).make(old, new)
+
+    def copy(self, *excludes: str, between: Callable[[], None] = nothing) -> None:
+        """Both commands of the copy, and what happens between them."""
+        told = job(excludes=excludes, source=Location(path=str(self.source)))
+        base, work = replace(point(), tree=Location(path=str(self.old))), Location(path=str(self.work))
+        copied = commands.copy_command(told, work, world(), base=base, linked=True)
+        subprocess.run(copied.argv, check=True, capture_output=True, text=True)
+        between()
+        subprocess.run(commands.folder_times_command(told, work, world()).argv, check=True, capture_output=True)
+
+    def become_folder(self) -> None:
+        (self.source / "folder").unlink()
+        (self.source / "folder").mkdir(mode=0o700)
+        os.utime(self.source / "folder", ns=(7, 7))
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Target:
+    return Target(tmp_path)
+
+
+def change_metadata(source: Path) -> None:
+    (source / "mode").chmod(0o600)
+    os.utime(source / "time", ns=(1, 2))
+    os.utime(source / "link", ns=(1, 2), follow_symlinks=False)
+    (source / "pipe").chmod(0o644)
+    for name in ("owner", "link", "pipe"):
+        os.chown(source / name, 1234, 1234, follow_symlinks=False)
+
+
+def test_what_changed_after_the_look_changes_no_point(target: Target) -> None:
+    target.link()
+    before, source = facts(target.old), target.source
+    change_metadata(source)
+    (source / "content").write_text("quite another")
+    (source / "gone").unlink()
+    (source / "gone").symlink_to("elsewhere")
+    (source / "d").chmod(0o700)
+    os.link(source / "same", source / "second")
+    target.copy(between=lambda: change_metadata(source))
+    assert facts(target.old) == before
+    assert (target.work / "second").read_text() == "same"
+    assert facts(target.work)[b"/d"] == facts(source)[b"/d"]
+
+
+def test_what_has_gone_after_the_look_goes_from_the_copy_alone(target: Target) -> None:
+    target.link()
+    before = facts(target.old)
+    for name in ("gone", "e/deep/inside"):
+        (target.source / name).unlink()
+    (target.source / "e/deep").rmdir()
+    target.copy()
+    assert facts(target.old) == before
+    assert facts(target.work) == facts(target.source)
+
+
+def test_a_file_that_became_a_filled_folder_lets_the_run_look_again(target: Target) -> None:
+    target.link()
+    before = facts(target.old)
+    target.become_folder()
+    (target.source / "folder/file").write_text("inside")
+    with pytest.raises(subprocess.CalledProcessError) as ended:
+        target.copy()
+    assert isinstance(explain(failed(ended.value.stderr)), BaseGone)
+    assert facts(target.old) == before
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_file_that_became_a_folder_changes_no_point(target: Target, *, later: bool) -> None:
+    target.link()
+    before = facts(target.old)
+    if not later:
+        target.become_folder()
+    target.copy(between=target.become_folder if later else nothing)
+    assert facts(target.old) == before
+    assert facts(target.work) == facts(target.source)
+
+
+def test_what_was_left_out_becomes_as_at_the_source(target: Target) -> None:
+    source, before = target.source, facts(target.old)
+    change_metadata(source)
+    (source / "content").write_text("quite another")
+    (source / "gone").unlink()
+    os.link(source / "same", source / "second")
+    (source / "new/er").mkdir(parents=True)
+    target.link("content", "mode", "gone", "same", "second", "time", "link", "pipe", "owner")
+    target.copy()
+    assert facts(target.work) == facts(source)
+    assert facts(target.old) == before
+
+
+def test_what_is_excluded_since_the_point_is_not_in_the_copy(target: Target) -> None:
+    target.link()
+    target.copy("/excluded", "*.none")
+    assert not (target.work / "excluded").exists()
+    assert (target.work / "d/inside").exists()
+    assert (target.old / "excluded/file").exists()
+
+
+def test_a_folder_that_became_a_file_after_the_look_is_wholly_old(target: Target) -> None:
+    target.link()
+    before = facts(target.old)
+    (target.source / "e/deep/inside").unlink()
+    (target.source / "e/deep").rmdir()
+    (target.source / "e").rmdir()
+    (target.source / "e").write_text("a file")
+    target.copy()
+    now = facts(target.work)
+    assert facts(target.old) == before
+    assert [now[name] for name in (b"/e", b"/e/deep", b"/e/deep/inside")] == [
+        before[name] for name in (b"/e", b"/e/deep", b"/e/deep/inside")
+    ]

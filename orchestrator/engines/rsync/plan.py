@@ -223,7 +223,7 @@ def _linked(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | N
         return ()
     if differing is None or world.unread or world.changes is None or _parallel_copies(world):
         return ()
-    if not target.by_root or target.work or target.damaged or target.led or target.open or target.owner != job.name:
+    if not target.by_root or target.work or target.damaged or target.led or target.open or target.owner != job.identity:
         return ()
     linking = TreeLinking(
         tree=work, point=base, source=job.source, differing=differing.paths, joined=differing.joined

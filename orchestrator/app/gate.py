@@ -74,9 +74,12 @@ def _read(gate: Gate, command: Command) -> NoReturn:
 
 def _take_place(settings: Settings, name: str, most: int) -> None:
     """Take one of the gate's places until this process and all that it becomes have ended. Raises: GateRefusal."""
-    state = settings.where.state
-    os.makedirs(state, mode=0o700, exist_ok=True)
-    places = os.open(f"{state}/gate-{name}.places", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    file = f"{settings.where.state}/gate-{name}.places"
+    try:
+        os.makedirs(settings.where.state, mode=0o700, exist_ok=True)
+        places = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise GateRefusal(f"it cannot count its requests in {show_name(file)}: {error.strerror}") from error
     os.set_inheritable(places, True)
     for place in range(most):
         try:
@@ -276,9 +279,10 @@ def _refuse_twice(key: str, lines: list[str], path: str) -> None:
 
 
 def _directories(settings: Settings) -> tuple[str, ...]:
-    """Return the option that names the configuration, where it is not the usual one."""
-    usual = compose.find_directories(None, None, {}, root=os.geteuid() == 0).config
-    return () if settings.where.config == usual else ("--config", settings.where.config)
+    """Return the options that name the directories which are not the usual ones."""
+    usual, where = compose.find_directories(None, None, {}, root=os.geteuid() == 0), settings.where
+    config = () if where.config == usual.config else ("--config", where.config)
+    return config if where.state == usual.state else (*config, "--state", where.state)
 
 
 def _toml(text: str) -> str:

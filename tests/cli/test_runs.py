@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from orchestrator.cli.terminal import root, runs
 from orchestrator.cli.terminal.errors import WrongUsage
-from orchestrator.cli.terminal.runs import parse_plain_run, parse_plain_scan
+from orchestrator.cli.terminal.runs import parse_gate_call, parse_plain_run, parse_plain_scan
 from orchestrator.cli.terminal.screen import Terminal
 
 HERE = str(Path(__file__))
@@ -108,3 +108,27 @@ def test_the_line_of_udev_is_read_as_the_library_reads_it(identity: str, monkeyp
 )  # fmt: skip
 def test_other_scans_are_left_to_the_library(words: list[str]) -> None:
     assert parse_plain_scan(words) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("gate laptop", (None, None)), ("gate laptop --config /c", ("/c", None)), ("gate laptop --state /s", (None, "/s")),
+        ("gate laptop --config /c --state /s", ("/c", "/s")), ("gate laptop --state /s --config /c", ("/c", "/s")),
+    ],
+)  # fmt: skip
+def test_the_line_by_which_sshd_calls_a_gate(line: str, expected: tuple[str | None, str | None]) -> None:
+    parsed = parse_gate_call(line.split())
+    assert parsed is not None
+    assert (parsed[1], (parsed[0].config, parsed[0].state)) == ("laptop", expected)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (), ("gate",), ("gate", "--help"), ("gate", "laptop", "--config"), ("gate", "laptop", "--config", ""), ("gate", "laptop", "more"),
+        ("gate", "laptop", "--config", "/a", "--config", "/b"), ("gate", "laptop", "--json", "x"), ("run", "laptop"),
+    ],
+)  # fmt: skip
+def test_other_lines_about_gates_are_left_to_the_library(words: tuple[str, ...]) -> None:
+    assert parse_gate_call(words) is None

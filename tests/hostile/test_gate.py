@@ -255,6 +255,7 @@ def test_no_more_requests_are_answered_at_once_than_may_be(house: House, sshd: S
         busy = ask(sshd, "sync", "-f", str(house.source))
         assert (busy.returncode, b"refused: busy: 1 request" in busy.stderr) == (126, True), busy
         waits.stdin.close()
+    assert list(house.folder.rglob("gate-vault.places")), "counted elsewhere than in the state directory"
     assert ask(sshd, "sync", "-f", str(house.source)).returncode == 0
 
 

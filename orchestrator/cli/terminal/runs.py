@@ -130,19 +130,17 @@ def parse_plain_scan(words: Sequence[str]) -> str | None:
 
 
 def parse_gate_call(words: Sequence[str]) -> tuple[Terminal, str] | None:
-    """Parse `poolferry gate NAME`, which sshd calls for each request of a key, with --config or without; else None."""
-    if (
-        words[:1] != ["gate"]
-        or len(words) not in (2, 4)
-        or words[1].startswith("-")
-        or "_POOLFERRY_COMPLETE" in os.environ
-    ):
+    """Parse `poolferry gate NAME`, which sshd calls for each request of a key, with its directories or without; else None."""
+    name, options = words[1:2], words[2:]
+    if words[:1] != ["gate"] or not name or name[0].startswith("-") or "_POOLFERRY_COMPLETE" in os.environ:
         return None
-    if len(words) == 4 and (words[2] != "--config" or not words[3]):
+    given = dict(zip(options[::2], options[1::2], strict=False))
+    if 2 * len(given) != len(options) or not given.keys() <= _FOLDERS.keys() or not all(given.values()):
         return None
     terminal = Terminal()
-    terminal.config = words[3] if len(words) == 4 else None
-    return terminal, words[1]
+    for option, folder in given.items():
+        setattr(terminal, _FOLDERS[option], folder)
+    return terminal, name[0]
 
 
 def answer_and_show(terminal: Terminal, name: str) -> int:

@@ -160,7 +160,7 @@ def _recipients(call: ProgramCall) -> tuple[str, ...]:
 def _rest(call: ProgramCall) -> str:
     """Return what to say about a command that is neither a ping nor a mail; "" where nothing is lost."""
     program = call.program
-    if program in _QUIET or (program in _GUARDS and not call.command.inside):
+    if program in ("", *_QUIET) or (program in _GUARDS and not call.command.inside):
         return ""
     if program in _OUTPUT:
         return f"what {program} does with its output is not needed: `poolferry history` and `poolferry show` have it"

@@ -214,7 +214,7 @@ def _import_backup(
             rsync["one-file-system"] = option == "one_fs=1"
         else:
             notes.append(Lost(f"its option {option} is not carried over: no equivalent in poolferry"))
-    excludes = _excludes(patterns, source, root)
+    excludes = _excludes(patterns, source)
     if excludes:
         rsync["excludes"] = excludes
     below = line.words[2].strip("/")
@@ -243,7 +243,7 @@ def _source(text: str) -> Location:
     return parse_any_location(url or text)
 
 
-def _excludes(patterns: Sequence[str], source: Location, root: str) -> tuple[str, ...]:
+def _excludes(patterns: Sequence[str], source: Location) -> tuple[str, ...]:
     """Return the patterns below a source. Why: rsnapshot calls rsync with --relative, so a pattern with "/" before it begins at the
     root of the machine there, and at the source here.
     """
@@ -254,6 +254,4 @@ def _excludes(patterns: Sequence[str], source: Location, root: str) -> tuple[str
             found.append(other.removeprefix("/") if other.startswith("//") else other)
         elif other.startswith(f"{top}/") and len(other) > len(top) + 1:
             found.append(other[len(top) :])
-    if source.host is None and f"{root}/".startswith(f"{source.path.rstrip('/')}/") and source.path != root:
-        found.append(root[len(source.path.rstrip("/")) :] + "/")
     return tuple(found)

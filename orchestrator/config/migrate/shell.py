@@ -85,7 +85,7 @@ class _ShellReader:
         while True:
             token = self._token()
             plain = token.kind == "word" and not words and not token.quoted
-            if token.kind == "function":
+            if token.kind == "function" or (plain and token.text == "function" and self._token().kind != "end"):
                 yield from self._function()
             elif plain and token.text == end:
                 break

@@ -246,6 +246,16 @@ def _timing(scheduled: ScheduledCommand) -> Iterator[str]:
         yield f"runs as the user {scheduled.user}: poolferry's jobs run as whoever calls poolferry"
 
 
+def _take_away(file: str, lines: Sequence[str]) -> str:
+    """Return what ends the calls of a file: a crontab's lines, a script's calls, or a unit's timer."""
+    both = "otherwise syncoid and poolferry both replicate"
+    if file.endswith(".service"):
+        name = file.rpartition("/")[2].removesuffix(".service")
+        return f"systemctl disable --now {name}.timer, {both}"
+    where = f" (line {', '.join(dict.fromkeys(lines))})" if lines != ["1"] else ""
+    return f"take what became a job out of {file}{where}, {both}"
+
+
 def _then(work: ImportBuilder, made: Mapping[str, Sequence[str]], conf: str | None) -> tuple[str, ...]:
     """List the remaining manual work, in order."""
     found = [_LET_GO] if made else []
@@ -254,11 +264,7 @@ def _then(work: ImportBuilder, made: Mapping[str, Sequence[str]], conf: str | No
             'may-destroy = ["rollback"] stands in the files as a comment: syncoid throws away without asking what was changed on a '
             "copy; if the first run refuses such a copy and nothing there is worth keeping, take the # away for that one run"
         )
-    for file, lines in made.items():
-        numbered = ", ".join(dict.fromkeys(lines))
-        found.append(
-            f"take what became a job out of {file} (line {numbered}), otherwise syncoid and poolferry both replicate"
-        )
+    found += [_take_away(file, lines) for file, lines in made.items()]
     if made and not work.channels:
         found.append(
             "nobody is notified when a job fails or is late: write a [notice.NAME] in poolferry.toml (jobs/README.md shows each kind)"

@@ -64,7 +64,11 @@ def test_what_runs_in_some_cases_only() -> None:
         ("a", "", "", True), ("b", "&&", "then", False), ("c", "&&", "then", False), ("d", "||", "else", False), ("e", ";", "", False),
     ]  # fmt: skip
     assert [each.inside for each in parsed("while read x; do a; done; case $x in y) b;; esac")][1] == "while"
-    assert parsed("f() {\n a b\n}\nf")[0].inside == "function"
+    for head in ("f() {", "f ()\n{", "function f {", "function f() {"):
+        assert [(each.words, each.inside) for each in parsed(f"{head}\n a b\n}}\nf")] == [
+            (("a", "b"), "function"),
+            (("f",), ""),
+        ]
     assert parsed("a || { b; c; }")[2].joined == "||"
 
 

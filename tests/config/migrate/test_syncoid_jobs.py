@@ -173,6 +173,7 @@ for dataset in mail www; do
   syncoid $OPTIONS \\
     "$SRC/$dataset" "root@offsite:vault/$dataset"
 done
+exec >> /var/log/syncoid.log 2>&1
 curl -s https://hc-ping.com/0f0e/$?
 """
 
@@ -241,7 +242,7 @@ OnFailure=mail@%n.service
 
 def test_a_service_and_its_timer(imports: SyncoidImport) -> None:
     timer = "[Timer]\nOnCalendar=Mon..Fri 02:30\nRandomizedDelaySec=1h\nPersistent=true\n"
-    imports.run("", units=(imports.file("syncoid.service", SERVICE), imports.file("syncoid.timer", timer)))
+    made = imports.run("", units=(imports.file("syncoid.service", SERVICE), imports.file("syncoid.timer", timer)))
     assert imports.job("a") == {
         "engine": "zfs", "source": "tank/a", "target": "vault", "schedule": "30 2 * * mon-fri", "late-after": "74h",
         "zfs": {"recursive": False},
@@ -255,6 +256,7 @@ def test_a_service_and_its_timer(imports: SyncoidImport) -> None:
     )
     assert len(imports.lost) == 3
     assert (imports.folder / "ping-a.secret").exists()
+    assert any(line.startswith("systemctl disable --now syncoid.timer") for line in made.following)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,14 @@ import random
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.cached_settings import CachedSettings
+from orchestrator.app.point_index import PointIndex
+from orchestrator.app.settings import Settings
 from orchestrator.domain.drill import DrillResult
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.fast_dataclass import dataclass
@@ -23,6 +25,8 @@ from orchestrator.domain.names import point_name
 from orchestrator.domain.point import Finding, Verdict, VerificationResult
 from orchestrator.domain.rotation import DiskRecord, DiskState
 from orchestrator.domain.run import Outcome, RunReport, RunType
+from orchestrator.verify.entry import ManifestEntry
+from orchestrator.verify.manifest import ManifestHeader, write_manifest
 
 if TYPE_CHECKING:
     from orchestrator.history.store import History
@@ -109,6 +113,44 @@ def demonstration() -> Iterator[CachedSettings]:
         finally:
             ended.set()
             carrier.join()
+
+
+_FOLDERS = ("2019", "2022", "2024", "2025", "2026", "albums", "raw", "scans")
+_KINDS = (("jpg", 4), ("jpg", 5), ("raw", 28), ("mov", 300), ("txt", 0))
+
+
+def index_made_up(settings: Settings) -> PointIndex:
+    """Return the contents of every made-up point: some thousand files, the same in each."""
+    path = f"{settings.where.state}/made-up.manifest.gz"
+    if not os.path.exists(path):
+        chance = random.Random(1)  # noqa: S311
+        header = ManifestHeader(
+            job="photos",
+            source="/srv/photos",
+            point="made-up",
+            digest="xxh128",
+            created=datetime(2026, 1, 1, tzinfo=UTC),
+        )
+        write_manifest(path, header, sorted(_made_up_entries(chance), key=lambda entry: entry.path + b"//"))
+    return PointIndex(path)
+
+
+def _made_up_entries(chance: random.Random) -> Iterator[ManifestEntry]:
+    at = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 10**9
+    folder = ManifestEntry(b"", "d", 0, at, 0o755, 1000, 1000, 2, 1)
+    yield folder
+    for name in _FOLDERS:
+        yield folder._replace(path=name.encode())
+        for month in range(1, 13):
+            yield folder._replace(path=f"{name}/{month:02}".encode())
+            for number in range(chance.randint(4, 60)):
+                kind, size = chance.choice(_KINDS)
+                path = f"{name}/{month:02}/dsc-{month:02}{number:04}.{kind}".encode()
+                digest = f"xxh128:{chance.getrandbits(128):032x}"
+                yield ManifestEntry(
+                    path, "f", int(size * _MIB * chance.uniform(0.7, 1.4)) + 900, at - chance.randrange(10**17), 0o644, 1000, 1000, 1,
+                    number, b"", digest,
+                )  # fmt: skip
 
 
 def write_demonstration(settings: CachedSettings, now: datetime) -> None:

@@ -134,6 +134,10 @@ class PointReader:
             raise self._no_such_path((chosen,), below)
         return FolderContents(point=_named(chosen), path=below, entries=_folder(manifest, below, recursive=recursive))
 
+    def manifest(self, point: str) -> str:
+        """Return the path of a point's manifest, here, until the points are closed. Raises: OrchestratorError."""
+        return self._manifest(self._choose(point))
+
     def find(self, pattern: str) -> VersionSearchResult:
         """Return every path that fits a pattern, with its versions in all points. Raises: OrchestratorError."""
         fits, collector = _matcher(os.fsencode(pattern)), VersionCollector()
@@ -289,15 +293,15 @@ def _folder(manifest: str, path: bytes, *, recursive: bool) -> Iterator[PointEnt
     for name, row in read_rows(manifest):
         if name.startswith(front) and name:
             if recursive or b"/" not in name[len(front) :]:
-                yield _entry(row_entry(manifest, row))
+                yield manifest_entry(row_entry(manifest, row))
         elif name == path and name and row[1] != b"d":
-            yield _entry(row_entry(manifest, row))
+            yield manifest_entry(row_entry(manifest, row))
 
 
 def _matching(manifest: str, fits: Callable[[bytes], bool]) -> Iterator[PointEntry]:
     for name, row in read_rows(manifest):
         if name and fits(name):
-            yield _entry(row_entry(manifest, row))
+            yield manifest_entry(row_entry(manifest, row))
 
 
 def _matcher(pattern: bytes) -> Callable[[bytes], bool]:
@@ -315,14 +319,16 @@ def _differences(before: str, after: str, path: bytes) -> Iterator[EntryChange]:
     one, other = next(left, None), next(right, None)
     while one is not None or other is not None:
         if other is None or (one is not None and one[0] < other[0]):
-            yield EntryChange(before=_entry(row_entry(before, one[1])) if one else None, after=None)
+            yield EntryChange(before=manifest_entry(row_entry(before, one[1])) if one else None, after=None)
             one = next(left, None)
         elif one is None or other[0] < one[0]:
-            yield EntryChange(before=None, after=_entry(row_entry(after, other[1])))
+            yield EntryChange(before=None, after=manifest_entry(row_entry(after, other[1])))
             other = next(right, None)
         else:
             if one[1][:7] != other[1][:7] or one[1][9:] != other[1][9:]:  # without links and inode
-                change = EntryChange(before=_entry(row_entry(before, one[1])), after=_entry(row_entry(after, other[1])))
+                change = EntryChange(
+                    before=manifest_entry(row_entry(before, one[1])), after=manifest_entry(row_entry(after, other[1]))
+                )
                 if changed_parts(change):
                     yield change
             one, other = next(left, None), next(right, None)
@@ -332,7 +338,8 @@ def _rows_below(manifest: str, path: bytes) -> Iterator[tuple[bytes, list[bytes]
     return ((name + b"//", row) for name, row in read_rows(manifest) if not path or _is_inside(name, path))
 
 
-def _entry(found: ManifestEntry) -> PointEntry:
+def manifest_entry(found: ManifestEntry) -> PointEntry:
+    """Return a line of a manifest as an entry of its point."""
     return PointEntry(
         path=found.path, kind=ENTRY_TYPE_NAMES[found.kind], size=found.size, mtime_ns=found.mtime_ns, mode=found.mode,
         uid=found.uid, gid=found.gid, target=found.target, digest=found.digest if ":" in found.digest else "",

@@ -30,7 +30,7 @@ def entry_lines(entries: Iterable[PointEntry], below: bytes) -> Iterator[str]:
     front = len(below) + 1 if below else 0
     for each in entries:
         name = each.path[front:] if each.path != below else each.path
-        yield f"{_mode(each)}  {_size(each):>10}  {_time(each)}  {_shown(each, name)}"
+        yield f"{entry_mode(each)}  {_size(each):>10}  {entry_time(each)}  {_shown(each, name)}"
 
 
 def entry_value(entry: PointEntry) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def version_lines(files: Iterable[FileVersions]) -> Iterator[str]:
     for each in files:
         yield _shown(each.versions[-1].entry, each.path)
         for version in each.versions:
-            yield f"  {_size(version.entry):>10}  {_time(version.entry)}  {_range(version)}"
+            yield f"  {_size(version.entry):>10}  {entry_time(version.entry)}  {_range(version)}"
 
 
 def _range(version: VersionRange) -> str:
@@ -106,7 +106,7 @@ def _parts(before: PointEntry, after: PointEntry, change: EntryChange) -> Iterat
         "size": f"was {_size(before)}",
         "contents": "contents",
         "target": f"pointed to {show_name(before.target)}",
-        "time": f"was of {_time(before)}",
+        "time": f"was of {entry_time(before)}",
         "mode": f"mode {before.mode:04o} to {after.mode:04o}",
         "owner": f"owner {before.uid}:{before.gid} to {after.uid}:{after.gid}",
         "attributes": "access list or attributes",
@@ -169,7 +169,8 @@ def point_words(point: ContentPoint) -> str:
     return f"{point.name} on disk {point.disk}" if point.disk else point.name
 
 
-def _mode(entry: PointEntry) -> str:
+def entry_mode(entry: PointEntry) -> str:
+    """Return type and mode as ls -l shows them."""
     return stat.filemode(_TYPE_BITS.get(entry.kind, 0) | entry.mode)
 
 
@@ -184,7 +185,8 @@ def _instant(entry: PointEntry) -> datetime | None:
         return None
 
 
-def _time(entry: PointEntry) -> str:
+def entry_time(entry: PointEntry) -> str:
+    """Return the time of an entry for people, as wide as any other."""
     instant = _instant(entry)
     try:
         return "unknown time".ljust(19) if instant is None else f"{instant.astimezone():%Y-%m-%d %H:%M:%S}"

@@ -3,17 +3,34 @@
 from collections.abc import Callable, Mapping
 from datetime import date
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME
 from orchestrator.web.live import LivePart
 from orchestrator.web.templates import Templates
 
+if TYPE_CHECKING:
+    from orchestrator.app.point_index import PointIndex, PointIndexCache
+
 PAGE_SIZE = 50
 _CHART_RUNS, _SHOWN_RUNS = 60, 10
 _MOST_STEPS = 400
+_FOLDER_SIZE, _MOST_FOUND = 500, 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRequest:
+    """A question for a folder of a point. `sought`: a part of names; `ticked`: paths to bring back; `first`: of a large folder."""
+
+    job: str
+    point: str
+    path: bytes
+    sought: str
+    ticked: tuple[bytes, ...]
+    first: int
 
 
 class NoSuchPage(Exception):
@@ -82,6 +99,57 @@ class Pages:
     def _require_job(self, name: str) -> None:
         if not JOB_NAME.fullmatch(name) or name not in [job.name for job in self._settings.configuration().jobs]:
             raise NoSuchPage("there is no job of this name")
+
+    @cached_property
+    def _indexes(self) -> "PointIndexCache":
+        from orchestrator.app.point_index import PointIndexCache, index_point
+
+        if self._demo:
+            from orchestrator.app.demo import index_made_up
+
+            return PointIndexCache(lambda *_: index_made_up(self._settings))
+        return PointIndexCache(lambda job, point: index_point(self._settings, job, point))
+
+    def points(self, request: PointRequest) -> str:
+        """Return a folder of a restore point, or what a search found in it; and how to bring back what was ticked."""
+        from orchestrator.domain.command_line import quoted
+        from orchestrator.views.point_page import crumbs, entry_rows, restore_commands
+
+        job, point = request.job, request.point
+        self._require_job(job)
+        known = self._point_names(job)
+        if point not in known:
+            raise NoSuchPage(f"history knows no such point of {job}")
+        index, sought = self._open_index(job, point), request.sought.strip()
+        page = index.folder(request.path, request.first, _FOLDER_SIZE)
+        if page is None:
+            raise NoSuchPage(f"there is no such folder in point {point} of {job}")
+        entries = index.find(sought, _MOST_FOUND) if sought else page.entries
+        return self._render(
+            "points.html", job=job, point=point, crumbs=crumbs(job, point, request.path), sought=sought, total=page.total,
+            first=request.first, size=_FOLDER_SIZE, entries=index.entries, most=_MOST_FOUND,
+            rows=entry_rows(job, point, entries, request.ticked),
+            commands=restore_commands(self._repeat, job, point, request.ticked),
+            find_command=self._repeat(f"find {job} {quoted(f'*{sought}*')}"),
+        )  # fmt: skip
+
+    def _point_names(self, job: str) -> tuple[str, ...]:
+        from orchestrator.app.past import list_points
+
+        return tuple(
+            sorted({each.name for each in list_points(self._settings, (job,), look=False).known[job]}, reverse=True)
+        )
+
+    def _open_index(self, job: str, point: str) -> "PointIndex":
+        from orchestrator.domain.errors import OrchestratorError
+
+        try:
+            return self._indexes.get(job, point)
+        except OSError as error:
+            raise OrchestratorError(
+                f"the manifest of point {point} of {job} cannot be read from here: {error.strerror or error}",
+                hint=f"`{self._repeat(f'ls {job} --point {point}')}` lists it, as root",
+            ) from error
 
     def runs(self, job: str | None, before: int | None) -> str:
         """Return one page of the list of runs."""

@@ -10,9 +10,10 @@ from starlette.routing import Route
 from orchestrator import compose
 from orchestrator.app.settings import WrongRequest
 from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.names import parse_name
 from orchestrator.web.guard import COOKIE, ENTRY, EntryKey, GuardRefusal, RequestGuard
 from orchestrator.web.live import LiveStreams
-from orchestrator.web.pages import NoSuchPage, Pages, is_number, parse_year
+from orchestrator.web.pages import NoSuchPage, Pages, PointRequest, is_number, parse_year
 from orchestrator.web.templates import ASSETS, read_asset
 
 _KEPT = "public, max-age=31536000, immutable"
@@ -35,6 +36,8 @@ class Site:
             Route("/jobs/{name}", _page(self._job)),
             Route("/runs", _page(self._runs)),
             Route("/runs/{number}", _page(self._run)),
+            Route("/points/{job}/{point}", _page(self._points)),
+            Route("/points/{job}/{point}/{path:path}", _page(self._points)),
             Route("/disks", _page(lambda _: pages.disks())),
             Route("/pools", _page(lambda _: pages.pools())),
             Route("/live/{topic:path}", self._live),
@@ -56,6 +59,16 @@ class Site:
         if not is_number(number):
             raise NoSuchPage("a run has a number")
         return self._pages.run(int(number))
+
+    def _points(self, request: Request) -> str:
+        asked, named = request.query_params, request.path_params
+        first = asked.get("first", "")
+        return self._pages.points(
+            PointRequest(
+                job=named["job"], point=named["point"], path=_path(named.get("path", "")), sought=asked.get("q", "")[:200],
+                ticked=tuple(dict.fromkeys(map(_path, asked.getlist("take")))), first=int(first) if is_number(first) else 0,
+            )
+        )  # fmt: skip
 
     async def _live(self, request: Request) -> Response:
         from starlette.concurrency import run_in_threadpool
@@ -105,6 +118,17 @@ def _page(make: Callable[[Request], str]) -> Callable[[Request], Response]:
         return HTMLResponse(make(request))
 
     return answer
+
+
+def _path(text: str) -> bytes:
+    """Return a path below a point as an address names it. Raises: NoSuchPage for what names none."""
+    try:
+        path = parse_name(text)
+    except (ValueError, OverflowError):
+        raise NoSuchPage("there is no such path") from None
+    if any(part in (b"", b".", b"..") for part in path.split(b"/")) and path:
+        raise NoSuchPage("there is no such path")
+    return path
 
 
 def _asset(request: Request) -> Response:

@@ -25,9 +25,11 @@ def settings_of(ferry: Ferry) -> CachedSettings:
     return CachedSettings(config=str(ferry.config), state=str(ferry.state))
 
 
-def client(settings: CachedSettings, *, key: EntryKey | None = None, names: tuple[str, ...] = ()) -> TestClient:
+def client(
+    settings: CachedSettings, *, key: EntryKey | None = None, names: tuple[str, ...] = (), demo: bool = False
+) -> TestClient:
     """Return who asks a site under one of its names."""
-    site = Site(Pages(settings), key=key, names=names)
+    site = Site(Pages(settings, demo=demo), key=key, names=names)
     return TestClient(site.program, base_url=HOST, follow_redirects=False)
 
 

@@ -15,8 +15,9 @@ from tests.web.sites import link_in, serving
 
 RUN = "the newest run of the mail"
 SLOW = '[pipe]\nrate-limit = "400K"\n[retry]\nattempts = 1\n'
+POINT = "the newest point of the photos"
 CHROMIUM = "/usr/bin/chromium"
-PAGES = ("/", "/jobs/music", "/jobs/archive", "/runs", RUN, "/disks", "/pools", "/nothing")
+PAGES = ("/", "/jobs/music", "/jobs/archive", "/runs", RUN, POINT, "/disks", "/pools", "/nothing")
 GRAVE = ("critical", "serious")
 REACHED = "document.activeElement === document.body ? '' : document.activeElement.outerHTML"
 REACHABLE = """[...document.querySelectorAll('a[href], button, summary, select, input, [tabindex="0"]')]
@@ -54,6 +55,11 @@ def open_page(context: BrowserContext, address: str) -> Page:
     if address.endswith(RUN):
         page.goto(address.replace(RUN, "/runs?job=mail"))
         page.get_by_role("cell").get_by_role("link").first.click()
+    elif address.endswith(POINT):
+        page.goto(address.replace(POINT, "/jobs/photos"))
+        page.get_by_role("link", name="look into the newest").click()
+        page.get_by_role("checkbox").first.check()
+        page.get_by_role("button", name="Show how").click()
     else:
         page.goto(address)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -64,7 +70,7 @@ def open_page(context: BrowserContext, address: str) -> Page:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_each_page_opens_is_accessible_and_fits(demo: tuple[str, BrowserContext], scheme: str) -> None:
     address, context = demo
-    for path in PAGES if scheme == "light" else ("/", "/jobs/music", RUN, "/disks"):
+    for path in PAGES if scheme == "light" else ("/", "/jobs/music", RUN, POINT):
         page = open_page(context, address + path)
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
         found = Axe().run(page).response["violations"]
@@ -78,7 +84,7 @@ def test_each_page_opens_is_accessible_and_fits(demo: tuple[str, BrowserContext]
 
 def test_a_keyboard_reaches_all_and_skips_to_the_page(demo: tuple[str, BrowserContext]) -> None:
     address, context = demo
-    for path in ("/jobs/music", RUN, "/disks"):
+    for path in ("/jobs/music", RUN, POINT):
         page = open_page(context, address + path)
         expect(page.get_by_role("button").or_(page.get_by_role("link")).first).to_be_attached()
         wanted, reached = page.evaluate(REACHABLE), []

@@ -1,0 +1,84 @@
+"""The folders of a restore point as a page: entries to tick, and the exact commands that bring the ticked ones back."""
+
+from collections.abc import Callable, Sequence
+from urllib.parse import quote
+
+from orchestrator.domain.command_line import quoted
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import show_name
+from orchestrator.domain.point_contents import PointEntry
+from orchestrator.domain.units import show_size
+from orchestrator.views.point_contents import entry_mode, entry_time
+
+ASIDE = "/var/tmp/restored"  # noqa: S108 - a place to type over, in which nothing of a user's is replaced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryRow:
+    """One entry. `address`: of a folder's own page; `value`: its whole path in a lossless form."""
+
+    name: str
+    folder: bool
+    kind: str
+    size: str
+    time: str
+    mode: str
+    address: str
+    value: str
+    below: str
+    below_address: str
+    ticked: bool
+    lost: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crumb:
+    """A folder above, and the address of its page."""
+
+    name: str
+    address: str
+
+
+def point_address(job: str, point: str, path: bytes = b"") -> str:
+    """Return the address of a folder of a point."""
+    return "/".join(
+        ["/points", quote(job, safe=""), quote(point, safe=""), *([quote(show_name(path))] if path else [])]
+    )
+
+
+def entry_rows(job: str, point: str, entries: Sequence[PointEntry], ticked: Sequence[bytes]) -> tuple[EntryRow, ...]:
+    """Return entries as rows."""
+    return tuple(_row(job, point, each, each.path in ticked) for each in entries)
+
+
+def _row(job: str, point: str, entry: PointEntry, ticked: bool) -> EntryRow:
+    above, _, name = entry.path.rpartition(b"/")
+    folder = entry.kind == "directory"
+    target = f" → {show_name(entry.target)}" if entry.kind == "symlink" else ""
+    return EntryRow(
+        name=f"{show_name(name)}{target}", folder=folder, kind=entry.kind, size=show_size(entry.size) if entry.kind == "file" else "",
+        time=entry_time(entry).strip(), mode=entry_mode(entry), address=point_address(job, point, entry.path) if folder else "",
+        value=show_name(entry.path), below=show_name(above), below_address=point_address(job, point, above), ticked=ticked,
+        lost=entry.kind == "file" and not entry.digest,
+    )  # fmt: skip
+
+
+def crumbs(job: str, point: str, path: bytes) -> tuple[Crumb, ...]:
+    """Return the folders from the point itself down to a path."""
+    parts = path.split(b"/") if path else []
+    below = [
+        Crumb(name=show_name(part), address=point_address(job, point, b"/".join(parts[: at + 1])))
+        for at, part in enumerate(parts)
+    ]
+    return (Crumb(name=point, address=point_address(job, point)), *below)
+
+
+def restore_commands(
+    repeat: Callable[[str], str], job: str, point: str, paths: Sequence[bytes]
+) -> tuple[str, ...]:  # fmt: skip
+    """Return the commands that bring paths back to a place aside. `repeat`: adds the directories of this configuration."""
+    return tuple(_restore(repeat, job, point, path.decode("utf-8", "surrogateescape")) for path in paths)
+
+
+def _restore(repeat: Callable[[str], str], job: str, point: str, path: str) -> str:
+    return repeat(f"restore run {job} --point {point} --path={quoted(path)} --to {quoted(f'{ASIDE}/{path}')}")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from orchestrator.config.starter_files import quote_location
 from orchestrator.domain.fast_dataclass import dataclass, field
+from orchestrator.domain.names import show_name
 
 Value = str | bool | int | tuple[str, ...]
 
@@ -17,7 +18,7 @@ class JobText:
     sections: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        head = f"# From {self.origin}\n"
+        head = f"# From {show_name(self.origin)}\n"
         parts = [(f"\n[{name}]\n" if name else "\n") + _keys(keys) for name, keys in self.sections.items() if keys]
         return head + "".join(parts)
 

@@ -151,6 +151,12 @@ def test_what_becomes_no_job_says_why(imports: SyncoidImport) -> None:
     assert [path.name for path in (imports.folder / "jobs").iterdir()] == ["a.toml"]
 
 
+def test_a_file_with_a_line_end_in_its_name_writes_no_line_into_a_job(imports: SyncoidImport) -> None:
+    made = imports.run("", scripts=(imports.file('a\nsource = "b".sh', "syncoid --no-sync-snap tank/a vault/a\n"),))
+    assert len(made.written) == 2
+    assert imports.job("a")["source"] == "tank/a"
+
+
 def test_the_second_try_of_a_line_is_not_needed(imports: SyncoidImport) -> None:
     assert imports.run("0 1 * * * syncoid --no-sync-snap a/b c/d || syncoid --no-sync-snap a/b c/d\n").complete
     assert imports.has(imports.told, "a run tries again by itself")

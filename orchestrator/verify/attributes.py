@@ -44,7 +44,7 @@ def _digest(text: bytes) -> str:
 def read_attributes(entry: int | bytes) -> str:
     """Return the text for an open file, or for a path whose last part is not followed. Raises: OSError."""
     follow = isinstance(entry, int)
-    names = os.listxattr(entry, follow_symlinks=follow)
+    names = os.listxattr(entry) if follow else os.listxattr(entry, follow_symlinks=False)
     if not names:
         return NO_ATTRIBUTES
     wanted = (os.fsencode(name) for name in names)

@@ -91,15 +91,14 @@ class EntryChecker:
         if not stat.S_ISREG(before.st_mode):
             return EntryVerdict(EDITED, differences(entry, as_entry(entry.path, before))[0], self._none())
         expected = entry[10].removeprefix(UNKNOWN)
-        makers = self._makers_for(expected)
+        algorithm, _, wanted = expected.partition(":")
+        makers = self._makers[algorithm] if algorithm in self._makers else self._makers_for(algorithm)
         if makers is None:
-            return EntryVerdict(
-                UNPROVED, f"nothing here can make the digest {expected.partition(':')[0]}", self._none()
-            )
+            return EntryVerdict(UNPROVED, f"nothing here can make the digest {algorithm}", self._none())
         if before.st_nlink > 1 and (made := self._seen.get((before.st_ino, expected))) is not None:
             return self._sound(entry, fd, before, made)
         digests = self._reader.digest(fd, before.st_size, makers)
-        if expected and expected.partition(":")[2] != digests[0]:
+        if expected and wanted != digests[0]:
             return self._accuse(entry, fd, before, digests)
         made = f"{self._task.algorithm}:{digests[-1]}" if self._task.mode != "check" else ""
         if self._task.mode != "check" and not _same(before, os.fstat(fd)):
@@ -131,7 +130,7 @@ class EntryChecker:
         expected = entry.digest.removeprefix(UNKNOWN)
         algorithm, _, wanted = expected.partition(":")
         kept = expected if self._task.mode == "fill" else ""
-        second = self._reader.again(fd, self._makers_for(expected) or ())
+        second = self._reader.again(fd, self._makers_for(algorithm) or ())
         after = os.fstat(fd)
         if not _same(before, after):
             return EntryVerdict(EDITED, "changed while it was read", self._none())
@@ -188,9 +187,8 @@ class EntryChecker:
         """Return the placeholder for a digest where there can be none."""
         return UNREAD if self._task.mode == "fill" else ""
 
-    def _makers_for(self, expected: str) -> Makers | None:
+    def _makers_for(self, algorithm: str) -> Makers | None:
         """Return the hashes to make: first the manifest's, last the requested one. None: the manifest's is unknown."""
-        algorithm = expected.partition(":")[0]
         if algorithm not in self._makers:
             names = [algorithm] if self._task.mode == "check" else [algorithm, self._task.algorithm]
             try:

@@ -19,6 +19,7 @@ _FLAGS = (
     os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 )  # do not wait when a pipe is in place of a file
 _DEEPEST = 200  # folders above an entry that may stay open: a process has 1024 descriptors
+_NO_ENTRIES = (b"", b"..")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -30,11 +31,11 @@ class Hash(Protocol):
     def hexdigest(self) -> str: ...
 
 
-Makers = tuple[Callable[[], Hash], ...]
+Makers = tuple[Callable[..., Hash], ...]
 
 
-def hash_maker(algorithm: str) -> Callable[[], Hash]:
-    """Return a maker of hashes of one algorithm. Raises: ValueError when it is unknown here."""
+def hash_maker(algorithm: str) -> Callable[..., Hash]:
+    """Return a maker of hashes of one algorithm, empty or with the first bytes. Raises: ValueError when it is unknown here."""
     if algorithm == "xxh128":
         import xxhash
 
@@ -46,7 +47,7 @@ def hash_maker(algorithm: str) -> Callable[[], Hash]:
     if algorithm in ("sha256", "sha1", "md5"):
         import hashlib
 
-        return lambda: hashlib.new(algorithm, usedforsecurity=False)
+        return lambda data=b"": hashlib.new(algorithm, data, usedforsecurity=False)
     raise ValueError(f"no such digest here: {algorithm}")
 
 
@@ -66,6 +67,7 @@ class OpenTree:
         self._root = os.open(real if whole else os.path.dirname(real), _FOLDER)
         self._way: list[tuple[bytes, int]] = []
         self._deep = -1
+        self._last: tuple[bytes, int] | None = None  # the folder of the entry before, and its descriptor
         self._noatime = os.O_NOATIME
 
     def __enter__(self) -> "OpenTree":
@@ -104,6 +106,16 @@ class OpenTree:
     def _place(self, path: bytes) -> tuple[bytes, int]:
         """Return the entry's last name and the descriptor of its folder. Raises: OSError, also for a path to the outside."""
         above, _, name = path.rpartition(b"/")
+        last = self._last
+        if last is not None and last[0] == above and name not in _NO_ENTRIES and path[:1] != b"/":
+            return name, last[1]
+        self._last = None
+        name, folder = self._enter(path, above, name)
+        self._last = (above, folder)
+        return name, folder
+
+    def _enter(self, path: bytes, above: bytes, name: bytes) -> tuple[bytes, int]:
+        """Open the folders above an entry that are not open yet."""
         parts = above.split(b"/") if above else []
         if name == b".." or b".." in parts or path.startswith(b"/"):
             raise OSError(errno.EXDEV, "leads outside of the tree", path)
@@ -144,6 +156,7 @@ class FileHasher:
     def __init__(self, told: Callable[[int], None], *, drop: bool = True) -> None:
         self._buffer = bytearray(BUFFER)
         self._view = memoryview(self._buffer)
+        self._into = (self._view,)
         self._told = told
         self._drop = drop
 
@@ -153,14 +166,11 @@ class FileHasher:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         if size >= BUFFER:
             return self._long(fd, makers)
-        hashes = [make() for make in makers]
-        got = os.readv(fd, (self._view,))
+        count = got = os.readv(fd, self._into)
         part = self._view[:got]
-        for one in hashes:
-            one.update(part)
-        count = got
+        hashes = [make(part) for make in makers]
         while count != size and got:  # shorter or longer than the inode's size a moment ago
-            got = os.readv(fd, (self._view,))
+            got = os.readv(fd, self._into)
             for one in hashes:
                 one.update(self._view[:got])
             count += got

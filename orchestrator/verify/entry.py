@@ -136,7 +136,9 @@ def parse_line(line: bytes) -> ManifestEntry:
         raise ValueError(f"not a line of a manifest: {line[:200]!r}")
     if b"\\" in path:
         path = unescape(path)
-    told, _, attributes = digest.decode("ascii").partition("+")
+    told, attributes = digest.decode("ascii"), UNRECORDED
+    if "+" in told:
+        told, _, attributes = told.partition("+")
     # Most paths have none of these and need no further search.
     if (b"/." in path or b"//" in path or path[:1] in _AT_AN_END or path[-1:] == b"/") and leads_astray(path):
         raise ValueError(f"a path that leads elsewhere: {path[:200]!r}")

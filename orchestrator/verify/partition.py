@@ -33,10 +33,13 @@ def worker_share(
             owner = loads.index(min(loads))
             filled = names = 0
         names += 1
+        if owner == worker:
+            entry = parse_line(line)
+            filled += _PER_FILE + entry[2] if entry[1] == "f" else _PER_NAME
+            block.append((number, _seen_from(prefix, entry) if prefix else entry))
+            continue
         _, kind, size, _ = line.split(b"\t", 3)
         filled += _PER_FILE + int(size) if kind == b"f" else _PER_NAME
-        if owner == worker:
-            block.append((number, _seen_from(prefix, parse_line(line)) if prefix else parse_line(line)))
     if block:
         yield sorted(block, key=_inode)
 

@@ -38,15 +38,16 @@ class WorkerReport:
 
     def add(self, number: int, entry: ManifestEntry, judgement: EntryVerdict) -> None:
         """Record one judged entry."""
+        verdict, _, digest = judgement
         self.entries += 1
-        self.files += entry.kind == "f"
-        if judgement.digest:
+        self.files += entry[1] == "f"
+        if digest:
             self.digests += 1
-            self._held.append(b"D\t%d\t%b\t%b\0" % (number, judgement.digest.encode(), entry.path))
-        if judgement.verdict:
+            self._held.append(b"D\t%d\t%b\t%b\0" % (number, digest.encode(), entry.path))
+        if verdict:
             self.findings += 1
             detail = judgement.detail.replace("\t", " ").encode("utf-8", "surrogateescape")
-            self._held.append(b"F\t%b\t%b\t%b\0" % (judgement.verdict.encode(), detail, entry.path))
+            self._held.append(b"F\t%b\t%b\t%b\0" % (verdict.encode(), detail, entry.path))
             self._flush()
         if self.entries - self._told_entries >= _REPORT_ENTRIES:
             self._progress()

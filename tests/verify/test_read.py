@@ -328,6 +328,26 @@ def test_no_path_leads_outside_of_the_tree(tmp_path: Path, path: bytes) -> None:
             look(path)
 
 
+def test_entries_of_one_folder_after_another_are_told_apart(tmp_path: Path) -> None:
+    root = make_tree(tmp_path / "tree", {"one": b"1", "d/one": b"22", "d/e/one": b"333", "d-e/one": b"4444"})
+    with OpenTree(os.fsencode(root)) as tree:
+        order = (b"d/one", b"d/one", b"d/e/one", b"one", b"d/e/one", b"d-e/one", b"d/one")
+        assert [tree.stat(path).st_size for path in order] == [2, 2, 3, 1, 3, 4, 2]
+        for before, path in (
+            (b"d/one", b"d/.."),
+            (b"d/one", b"../one"),
+            (b"one", b"/one"),
+            (b"one", b".."),
+            (b"d/one", b"d/../one"),
+        ):
+            tree.stat(before)
+            with pytest.raises(OSError, match="outside"):
+                tree.stat(path)
+        assert tree.stat(b"d/one").st_size == 2
+        assert tree.stat(b"one").st_size == 1
+        assert tree.stat(b"").st_ino == root.stat().st_ino
+
+
 def test_a_tree_deeper_than_descriptors_go_is_read(tmp_path: Path) -> None:
     at = os.open(tmp_path, os.O_RDONLY)
     for _ in range(1500):

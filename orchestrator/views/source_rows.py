@@ -12,7 +12,7 @@ from orchestrator.domain.units import show_count, show_duration
 from orchestrator.planners.drill import estimate_whole
 from orchestrator.planners.health import JobState
 from orchestrator.views.drills import newest_drill, newest_drill_line
-from orchestrator.views.format import format_ago, format_brief
+from orchestrator.views.format import format_ago, format_brief, shorten
 from orchestrator.views.run_progress import pace_words
 from orchestrator.views.status import JobStatus, NextRuns, Overview, needs_attention
 
@@ -62,6 +62,7 @@ class SourceRow:
     newest: str | None
     last: str
     last_run: int | None
+    blamed: str
     drill: str
     drill_well: bool | None
     whole_restore: str
@@ -101,13 +102,19 @@ def source_row(found: JobStatus, coming: NextRuns, now: datetime) -> SourceRow:
         share=max(age, 0) / limit if age is not None and limit else None,
         points=found.points.number, newest=found.points.newest,
         last=f"{last.outcome} {format_brief(last.ended_at, now=now)}" if last else "never",
-        last_run=last.id if last else None,
+        last_run=last.id if last else None, blamed=_blamed(found),
         drill=newest_drill_line(job.drill, found.drills, now).removeprefix("last drill: "),
         drill_well=drilled.drilled.outcome is Outcome.DONE if drilled else None,
         whole_restore=show_duration(whole) if whole is not None else "",
         next=coming.jobs[job.name].words, why=found.health.why, advice=_advice(found), running=_running(found, now),
         copies=job.copies,
     )  # fmt: skip
+
+
+def _blamed(found: JobStatus) -> str:
+    """Return what the run said that is to blame, where the state itself does not say it."""
+    why = found.blamed.why or "" if found.blamed and needs_attention(found) else ""
+    return "" if why in found.health.why else shorten(why, 200)
 
 
 def hint_command(hint: str, job: str) -> str:

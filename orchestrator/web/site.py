@@ -105,7 +105,18 @@ class Site:
             why = "these pages only read; each says what to type in place of a button"
             return HTMLResponse(pages.failure(405, why), 405)
 
-        return {404: missing, 405: only_read, NoSuchPage: missing, OrchestratorError: unreadable, WrongRequest: missing}
+        def broken(_: Request, error: Exception) -> Response:
+            why = f"this is a mistake in poolferry: {type(error).__name__}; the command line shows the same values"
+            return HTMLResponse(pages.failure(500, why), 500)
+
+        return {
+            500: broken,
+            404: missing,
+            405: only_read,
+            NoSuchPage: missing,
+            OrchestratorError: unreadable,
+            WrongRequest: missing,
+        }
 
     def _refused(self, refusal: GuardRefusal) -> bytes:
         return self._pages.failure(refusal.status, refusal.why).encode()

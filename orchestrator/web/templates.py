@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from orchestrator import __version__, compose
 from orchestrator.domain.names import make_printable
@@ -35,7 +35,7 @@ class Templates:
         self._environment.filters |= {
             "size": show_size, "duration": show_duration, "count": show_count, "iso": format_iso,
             "ago": lambda instant, now: format_ago(instant, now=now), "clock": lambda instant, now: format_clock(instant, now=now),
-            "brief": lambda instant, now: format_brief(instant, now=now), "exact": _exact,
+            "brief": lambda instant, now: format_brief(instant, now=now), "exact": _exact, "ticks": _ticks,
         }  # fmt: skip
         self._environment.globals |= {
             "share_bar": _svg(charts.share_bar), "heat_map": _svg(charts.heat_map), "legend_cell": _svg(charts.legend_cell),
@@ -50,6 +50,14 @@ class Templates:
 
 def _exact(instant: datetime | None) -> str:
     return "" if instant is None else f"{instant.astimezone():%Y-%m-%d %H:%M:%S}"
+
+
+def _ticks(text: str) -> Markup:
+    """Return a sentence of ours in which commands stand in backquotes, with these set as commands."""
+    parts = [escape(make_printable(part)) for part in text.split("`")]
+    if len(parts) % 2 == 0:  # a backquote that is no pair's
+        return escape(make_printable(text))
+    return Markup("").join(Markup("<code>%s</code>") % part if at % 2 else part for at, part in enumerate(parts))
 
 
 def _svg(draw: Any) -> Any:

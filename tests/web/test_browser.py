@@ -95,7 +95,7 @@ def test_a_keyboard_reaches_all_and_skips_to_the_page(demo: tuple[str, BrowserCo
         page.reload()
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
-        assert page.evaluate("document.activeElement.id") == "main"
+        expect(page.locator("#main")).to_be_focused()
         page.close()
 
 

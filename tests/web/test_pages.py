@@ -16,7 +16,7 @@ from orchestrator.history.store import open_history
 from orchestrator.web.pages import Pages
 from tests.ferry import Ferry
 from tests.history.records import begin, report
-from tests.web.sites import ODD, client, settings_of
+from tests.web.sites import HOST, ODD, client, settings_of
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,7 @@ def test_what_is_wrong_comes_first_with_the_command_that_helps(years: TestClient
     assert "2 of 11 jobs need you" in told
     assert page.index('id="problems"') < page.index('id="sources"')
     assert "poolferry run music" in told
+    assert "No route to host" in told, "what the run said that is to blame"
     assert re.search(r"the newest verified copy is [34] d", told)
     first = re.findall(r'<a href="/jobs/([^"]+)"', page[page.index('id="sources"') :])
     assert first[:2] == ["music", "mail"]
@@ -108,7 +109,9 @@ def test_disks_and_pools(years: TestClient) -> None:
 def test_the_first_day(ferry: Ferry) -> None:
     ferry.job()
     site = client(settings_of(ferry))
-    assert "Nothing is copied yet" in text_of(site.get("/").text)
+    page = site.get("/").text
+    assert "Nothing is copied yet" in text_of(page)
+    assert f"run photos --config {ferry.config}" in text_of(page), "the command that makes the first point"
     assert "There is no run yet" in text_of(site.get("/runs").text)
     assert "No rotation set" in text_of(site.get("/disks").text)
     assert "No pool is watched" in text_of(site.get("/pools").text)
@@ -203,3 +206,18 @@ def test_three_hundred_sources_are_answered_soon(tmp_path: Path) -> None:
         site.get("/")
         took.append(compose.monotonic() - before)
     assert min(took) < 0.6, took
+
+
+def test_a_mistake_of_ours_is_a_page_too(ferry: Ferry, monkeypatch: pytest.MonkeyPatch) -> None:
+    ferry.job()
+
+    def broken(_: Pages) -> str:
+        raise ValueError("/a/path/of/ours")
+
+    monkeypatch.setattr(Pages, "promises", broken)
+    program = client(settings_of(ferry)).app
+    told = TestClient(program, base_url=HOST, raise_server_exceptions=False).get("/")
+    assert told.status_code == 500
+    assert "this is a mistake in poolferry: ValueError" in text_of(told.text)
+    assert "/a/path" not in told.text
+    assert told.headers["x-frame-options"] == "DENY"

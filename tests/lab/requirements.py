@@ -18,15 +18,17 @@ from tests.lab.common import CHECKOUT, LabError
 
 # Wheels for any Linux with a C library not newer than Debian 12's.
 _PLATFORMS = tuple(f"manylinux_2_{minor}_x86_64" for minor in (36, 35, 34, 31, 28, 27, 24, 17, 12, 5))
+# What runs and the daemon may use; pages and importers are tested outside of machines.
+_EXTRAS = ("metrics", "notices")
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def runtime_requirements() -> str:
-    """The part of requirements.lock that runs need, extras and all, in the lock's own order."""
+    """The part of requirements.lock that runs need, with the extras of these tests, in the lock's own order."""
     locked = _locked((CHECKOUT / "requirements.lock").read_text())
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     wanted: set[str] = set()
-    extras = project["optional-dependencies"].values()
+    extras = [project["optional-dependencies"][extra] for extra in _EXTRAS]
     ask = [_name(text) for text in (*project["dependencies"], *itertools.chain(*extras))]
     while ask:
         name = ask.pop()

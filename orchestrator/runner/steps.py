@@ -14,6 +14,7 @@ from orchestrator.domain.errors import (
     BaseGone,
     Evidence,
     HostUnreachable,
+    LookAgain,
     OrchestratorError,
     OutsideError,
     PermissionDenied,
@@ -24,6 +25,7 @@ from orchestrator.domain.errors import (
     TargetFull,
     TokenStale,
     Unexplained,
+    VerificationFailed,
 )
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.names import show_name
@@ -181,6 +183,7 @@ class StepExecutor:
         self.left_out = list[SkippedEntries]()
         self.meters = list[ProgressMeter]()
         self.recorded: ManifestCounts | None = None
+        self._linked = False  # a tree was linked before its copy
         self._progress: _StageProgress | None = None
 
     def count(self, plan: Plan) -> None:
@@ -214,10 +217,22 @@ class StepExecutor:
             together=self.journal.tools.history.together,
         )  # fmt: skip
         lanes.run(stage, self.parallel)
-        self._confirm(ended)
+        try:
+            self._confirm(ended)
+        except VerificationFailed as error:
+            raise self._perhaps_again(error) from error
         errors = [how.error for how in ended if how.error is not None]
         if errors:
-            raise gravest_error(errors)
+            raise self._perhaps_again(gravest_error(errors))
+
+    def _perhaps_again(self, error: OrchestratorError) -> OrchestratorError:
+        """Return the error, or after a copy over a linked tree a request to look again: then nothing is linked before.
+
+        Why: a folder that becomes a file at the source in these moments, or a file a folder, stands in such a copy's way alone.
+        """
+        if not self._linked or type(error) not in (OutsideError, Unexplained, VerificationFailed):
+            return error
+        return LookAgain(f"the source changed in the middle of the copy: {error.why}", hint=error.hint)
 
     def _begin(self, step: Step) -> int:
         row = self.journal.step_begun(step)
@@ -311,6 +326,7 @@ class StepExecutor:
                 case TreeLinking():
                     from orchestrator.runner.link_tree import link_tree
 
+                    self._linked = True
                     link_tree(step.work, self.journal)
                 case TreeVerification():
                     from orchestrator.runner.verify.read_files import require_sound, verify_tree

@@ -179,3 +179,26 @@ def test_what_changes_between_the_look_and_the_copy_changes_no_point(house: Hous
     assert facts(house.source) == facts(house.point())
     assert {name: facts(house.target / "points" / name) for name in before} == before
     assert house.run().outcome == "nothing-to-do"
+
+
+def test_a_folder_that_becomes_a_file_at_the_copy_lets_the_same_run_copy_without_links_made_before(
+    house: House,
+) -> None:
+    tree(house)
+    assert house.run(house.job()).outcome == "done"
+    before = {house.points()[-1]: facts(house.point())}
+    house.write("new", "new")
+    programs = house.folder / "programs"
+    programs.mkdir()
+    source, real = shlex.quote(str(house.source)), shutil.which("rsync")
+    (programs / "rsync").write_text(
+        "#!/bin/sh\n"
+        f'case " $* " in *" --ignore-existing "*) cd {source} && rm -r small/5 && echo file > small/5 || exit ;; esac\n'
+        f'exec {real} "$@"\n'
+    )
+    (programs / "rsync").chmod(0o755)
+    house.environment["PATH"] = f"{programs}:{house.environment['PATH']}"
+    ran = house.run()
+    assert (ran.outcome, ran["attempts"]) == ("done", 2), ran
+    assert facts(house.source) == facts(house.point())
+    assert {name: facts(house.target / "points" / name) for name in before} == before

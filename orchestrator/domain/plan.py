@@ -124,6 +124,7 @@ class TreeLinking:
 
     `differing`: paths that a comparison with the source named, or has not in the source: they, and what lies below, are left to the
     copy. `joined`: those among them that share a file with another name of the source; all names of such a file are left to the copy.
+    `reserved`: names that no copy holds, in any folder.
     """
 
     tree: Location
@@ -131,6 +132,7 @@ class TreeLinking:
     source: Location
     differing: tuple[bytes, ...]
     joined: tuple[bytes, ...]
+    reserved: tuple[str, ...] = ()
 
     effect = Effect.WRITES
 

@@ -1,5 +1,6 @@
 """The links of a new point to the one before it, made before the copy."""
 
+import errno
 import os
 
 from orchestrator.domain.errors import LookAgain, Stopped
@@ -17,11 +18,15 @@ def link_tree(work: TreeLinking, journal: RunRecorder) -> None:
         if work.joined:
             with Folder.at_place(work.source.path) as source:
                 left_out |= find_names_of(source, map(os.fsdecode, work.joined))
-        tree = LinkedTree(left_out, stops=lambda: stop.reason is not None)
+        tree = LinkedTree(left_out, reserved=work.reserved, stops=lambda: stop.reason is not None)
         with Folder.at_place(work.point.tree.path) as old, Folder.at_place(work.tree.path) as new:
             tree.make(old, new)
     except Untrusted as error:
         # What is there now is no new work tree: another survey sees it, and the copy goes on without this step.
         raise LookAgain(f"nothing more is linked from point {work.point.name}: {error}") from error
+    except OSError as error:
+        if error.errno != errno.EMLINK:
+            raise
+        raise LookAgain(f"a file of point {work.point.name} can have no more names on this filesystem") from error
     if stop.reason is not None:
         raise Stopped(stop.reason)

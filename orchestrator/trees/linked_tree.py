@@ -15,8 +15,9 @@ from orchestrator.trees.beneath import Folder, Untrusted
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WORKERS = 3  # more gain nothing: links of one folder are made one after the other
 _DEEPEST = 100  # folders on a way that stay open, each twice for each worker: a process has 1024 descriptors
-# What cannot be linked is left to the caller: no more names for it, forbidden, gone, a mount, or of a kind without links.
-_UNLINKED = (errno.EMLINK, errno.EPERM, errno.EACCES, errno.ENOENT, errno.EXDEV, errno.EOPNOTSUPP)
+# What cannot be linked is left to the caller: forbidden, gone, a mount, or of a kind without links. Where a file can have no more
+# names, none of its names may be linked, so that they stay names of one file: that ends it.
+_UNLINKED = (errno.EPERM, errno.EACCES, errno.ENOENT, errno.EXDEV, errno.EOPNOTSUPP)
 
 
 class _FolderPair:
@@ -32,11 +33,13 @@ class LinkedTree:
     """A maker of links from one tree into another, which is empty.
 
     `left_out`: paths below the root that are not linked, nor anything below them; a folder that lies too deep is left out too.
-    `stops`: is asked at each folder whether to end early.
+    `reserved`: names that are left out in every folder. `stops`: is asked at each folder whether to end early.
     """
 
-    def __init__(self, left_out: Collection[str], *, stops: Callable[[], bool] = lambda: False) -> None:
-        self._left_out, self._stops = left_out, stops
+    def __init__(
+        self, left_out: Collection[str], *, reserved: Collection[str] = (), stops: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._left_out, self._reserved, self._stops = left_out, reserved, stops
         self._waiting: list[tuple[_FolderPair, str]] = []
         self._change = Condition()
         self._busy = 0
@@ -113,7 +116,7 @@ class LinkedTree:
         with os.scandir(pair.old) as entries:
             for entry in entries:
                 name = entry.name
-                if pair.path + name in self._left_out:
+                if name in self._reserved or pair.path + name in self._left_out:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(name)

@@ -1,5 +1,6 @@
 """Signals end a run in good order, and a reader that goes away harms nothing."""
 
+import contextlib
 import json
 import os
 import signal
@@ -41,7 +42,9 @@ def begun(ferry: Ferry, *arguments: str, **about: Any) -> "subprocess.Popen[byte
 
 def copying(target: Path) -> bool:
     """Return whether some bytes of the large file have arrived."""
-    return any(path.stat().st_size > 0 for path in target.rglob("*big*") if path.is_file())
+    with contextlib.suppress(FileNotFoundError):  # a folder that only tries what the target can hold goes at any moment
+        return any(path.stat().st_size > 0 for path in target.rglob("*big*") if path.is_file())
+    return False
 
 
 def until(holds: Callable[[], bool], child: "subprocess.Popen[bytes]") -> None:

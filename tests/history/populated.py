@@ -143,7 +143,8 @@ def readers(reader: HistoryReader, job: str = JOB) -> dict[str, Callable[[], obj
     """Return all that reads a history, by name."""
     due, disks, notices = reader.due_runs, reader.disks, reader.notifications
     return {
-        "runs": lambda: reader.runs(None, 9), "runs of a job": lambda: reader.runs(job, 9), "run": lambda: reader.run(1),
+        "runs": lambda: reader.runs(None, 9), "runs of a job": lambda: reader.runs(job, 9),
+        "runs_before": lambda: reader.runs_before(99, None, 9), "runs_before of a job": lambda: reader.runs_before(99, job, 9), "run": lambda: reader.run(1),
         "open_step": lambda: reader.open_step(3),
         "totals": reader.totals, "points": lambda: reader.points(None), "points of a job": lambda: reader.points(job),
         "point_counts": lambda: reader.point_counts(job), "findings": lambda: reader.findings(1), "memory": lambda: reader.memory(job),

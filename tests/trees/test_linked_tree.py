@@ -75,7 +75,7 @@ def test_a_tree_that_is_not_new_stays_as_it_is(old: Path) -> None:
     assert (old.parent / "new/top").read_text() == "mine"
 
 
-@pytest.mark.parametrize("refused", [errno.EMLINK, errno.EPERM, errno.ENOENT])
+@pytest.mark.parametrize("refused", [errno.EPERM, errno.ENOENT])
 def test_what_cannot_be_linked_is_left_to_the_copy(old: Path, monkeypatch: pytest.MonkeyPatch, refused: int) -> None:
     link = os.link
 
@@ -88,6 +88,16 @@ def test_what_cannot_be_linked_is_left_to_the_copy(old: Path, monkeypatch: pytes
     new, linked = made(old)
     assert names(new) == names(old) - {"a/b/two"}
     assert linked == 6
+
+
+def test_names_of_ours_are_linked_from_no_folder(old: Path) -> None:
+    """An older version copied them; a point must not hold them."""
+    os.mkfifo(old / "a/reserved")
+    (old / "c/reserved").mkdir()
+    (old / "c/reserved/in").write_text("x")
+    before = names(old) - {"a/reserved", "c/reserved", "c/reserved/in"}
+    new, _ = made(old, reserved=("reserved",))
+    assert names(new) == before
 
 
 def test_a_full_disk_ends_it_with_all_closed(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,9 @@ def test_a_filesystem_that_shut_itself_after_an_error(house: House, tmp_path: Pa
         house.target = mounted / "copies"
         assert house.run(house.job()).outcome == "done"
         house.write("other", "content")
-        loop = Path(os.path.realpath(f"/dev/block/{os.major(mounted.stat().st_dev)}:{os.minor(mounted.stat().st_dev)}"))
+        loop = Path(
+            os.path.realpath(f"/sys/dev/block/{os.major(mounted.stat().st_dev)}:{os.minor(mounted.stat().st_dev)}")
+        )
         Path("/sys/fs/ext4", loop.name, "trigger_fs_error").write_text("1")
         ran = house.run()
         assert (ran.outcome, "mounted read-only" in ran["why"]) == ("failed", True), ran

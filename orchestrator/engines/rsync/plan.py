@@ -28,6 +28,7 @@ from orchestrator.engines.rsync.model import (
     OURS,
     PARTIAL,
     PARTIALS,
+    RESERVED,
     ROOT,
     TEMPORARY,
     WORK,
@@ -226,7 +227,7 @@ def _linked(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | N
     if not target.by_root or target.work or target.damaged or target.led or target.open or target.owner != job.identity:
         return ()
     linking = TreeLinking(
-        tree=work, point=base, source=job.source, differing=differing.paths, joined=differing.joined
+        tree=work, point=base, source=job.source, differing=differing.paths, joined=differing.joined, reserved=RESERVED
     )  # fmt: skip
     step = Step(
         action=f"link unchanged entries from point {base.name}",

@@ -455,7 +455,12 @@ def test_what_is_unchanged_is_linked_before_a_copy_that_passes_over_it() -> None
     steps = planned(job(), world(BY_ROOT, differing=DIFFERING)).steps
     at = next(number for number, step in enumerate(steps) if isinstance(step.work, TreeLinking))
     assert steps[at].work == TreeLinking(
-        tree=ROOT / ".poolferry/work", point=point(), source=job().source, differing=(b"a", b"new"), joined=(b"new",)
+        tree=ROOT / ".poolferry/work",
+        point=point(),
+        source=job().source,
+        differing=(b"a", b"new"),
+        joined=(b"new",),
+        reserved=(".~poolferry-partial~", ".poolferry-restoring.json"),
     )
     copy, times = str(steps[at + 1].work), str(steps[at + 2].work)
     assert all(

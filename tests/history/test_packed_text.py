@@ -60,7 +60,7 @@ def test_a_run_takes_little_room_and_is_shown_whole(ferry: Ferry) -> None:
         (source / "b.bin").write_text(f"change {number}")
         assert ferry.run("run", "photos").code == 0
         sizes.append(_used(file))
-    assert (sizes[-1] - sizes[1]) / 10 < 20_000, sizes
+    assert (sizes[-1] - sizes[1]) / 10 < 25_000, sizes  # unpacked it is twice as much: each step has its script whole
     shown = ferry.run("show", "last", "--verbose").out
     assert "enter_place()" in shown
     assert ferry.run("show", "last", "--json").value["attempt"][0]["decision"]["stages"]

@@ -78,7 +78,7 @@ def test_a_pull_that_is_killed_goes_on_through_a_gate(pair: Pair) -> None:
     assert "goes through the gate vault: tried to destroy, and was refused" in checked, checked
 
 
-@pytest.mark.flavours("trixie", "bookworm")
+@pytest.mark.flavours("trixie", long=["bookworm"])
 def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
     master, backup = pair
     copying = Copying(*pair, chain=LITTLE)

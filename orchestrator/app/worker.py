@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping
 
 from orchestrator import compose
@@ -25,6 +26,7 @@ from orchestrator.process.stop import StopRequest
 _ALL = slice(None)
 MANNERS = TerminationPolicy(steps=((0.0, signal.SIGTERM, _ALL), (60.0, signal.SIGKILL, _ALL)), give_up=65.0)
 LOOK_S = 30.0
+_LAST_LINES = 4
 _PASSED_ON = ("TZ", "CREDENTIALS_DIRECTORY", "PYTHONPATH", "POOLFERRY_DEBUG")
 
 INHIBITOR = "/usr/bin/systemd-inhibit"
@@ -76,8 +78,8 @@ class RunProcess:
         return self.result is not None
 
     def _go(self, say: Say, ended: Callable[[], None]) -> None:
-        words = _PrefixedLines(self.job.name, say)
-        said = _PrefixedLines(self.job.name, say)
+        words = PrefixedLines(self.job.name, say)
+        said = PrefixedLines(self.job.name, say)
         watch = self._watch
         watch.say = say
         try:
@@ -145,26 +147,31 @@ class _StallWatch:
             self._stop.request(f"stuck: nothing moved for {long}")
 
 
-class _PrefixedLines:
-    """Whole lines of a run's output, each with the job's name before it."""
+class PrefixedLines:
+    """Whole lines of a run's output, each with the job's name before it. `last`: the newest of them, without the name."""
 
     def __init__(self, name: str, say: Say) -> None:
         self._name = name
         self._say = say
         self._rest = b""
+        self.last: deque[str] = deque(maxlen=_LAST_LINES)
 
     def add(self, said: bytes) -> None:
+        """Take a piece of the output."""
         *whole, self._rest = (self._rest + said).split(b"\n")
         for line in whole:
             self._tell(line)
 
     def end(self) -> None:
+        """Take the end of the output: what has no line end is a line, too."""
         if self._rest:
             self._tell(self._rest)
             self._rest = b""
 
     def _tell(self, line: bytes) -> None:
         text = line.decode("utf-8", "surrogateescape").rstrip()
+        if text:
+            self.last.append(text.removeprefix(f"{self._name}: "))
         self._say(text if text.startswith(f"{self._name}: ") else f"{self._name}: {text}")
 
 

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.config.decode import TomlFile, decode_section, list_choices, nearest_name, parse_toml_file, show_value
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
-from orchestrator.domain.machine import ClockOptions, DigestOptions, HistoryOptions, MachineConfig, MetricsOptions
+from orchestrator.domain.machine import (
+    ClockOptions,
+    DigestOptions,
+    HistoryOptions,
+    MachineConfig,
+    MetricsOptions,
+    WebOptions,
+)
 from orchestrator.domain.names import show_name
 from orchestrator.trees.beneath import writable_by_others
 
@@ -15,7 +22,7 @@ if TYPE_CHECKING:
 
 FILE = "poolferry.toml"
 SECTIONS: dict[str, type[Any]] = {
-    "clock": ClockOptions, "digest": DigestOptions, "metrics": MetricsOptions, "history": HistoryOptions,
+    "clock": ClockOptions, "digest": DigestOptions, "metrics": MetricsOptions, "history": HistoryOptions, "web": WebOptions,
 }  # fmt: skip
 CHANNELS = "notice"
 

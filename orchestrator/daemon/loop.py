@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 
 from orchestrator import compose
 from orchestrator.app import local_clock as timekeeping
+from orchestrator.app.acts import ActContext, ActService
 from orchestrator.app.config_cache import LoadedConfig, config_fingerprint, config_for_runs, reload_config
 from orchestrator.app.due_check import DueCheckResult, JobHistoryCache, check_due, next_scheduled_time, retry_unrecorded
 from orchestrator.app.pidfile import DaemonPresence, hold_daemon_lock
 from orchestrator.app.source_thaw import release_held_sources
 from orchestrator.app.worker import RunProcess, SleepInhibitor
+from orchestrator.daemon.control_socket import ControlSocket
 from orchestrator.daemon.notifier import Notifier
 from orchestrator.daemon.sd_notify import ServiceManager
 from orchestrator.daemon.wakeup import SignalRequests, Wakeup, listen_to_signals
@@ -78,10 +80,25 @@ class Daemon:
         self._take(self._kept)
         for absence in (each for each in self._presence.absences if not each.restart):
             self._say(_describe_start(absence, self._calendar.show))
+        self._listen()
         self._see(now)  # first the results of earlier runs, which may postpone the next try
         self._book.try_at_once()
         self._manager.ready()
         release_held_sources(self._where, self._kept.configuration.jobs, self._history, say=self._say)
+
+    def _listen(self) -> None:
+        """Open the control socket: without it all runs go on as they are due, and the status page only shows."""
+        self._acts = ActService(self._history, self._act_context, self._say)
+        self._control: ControlSocket | None = None
+        try:
+            self._control = ControlSocket(self._where, self._acts.ask, self._say)
+        except OSError as error:
+            self._say(f"no control socket, so the status page cannot ask for anything: {error}")
+
+    def _act_context(self) -> ActContext:
+        kept = self._kept
+        where = replace(self._where, config=config_for_runs(self._where, kept))
+        return ActContext(where=where, configuration=kept.configuration)
 
     def _tick(self) -> None:
         self._ticked = compose.monotonic()
@@ -247,6 +264,9 @@ class Daemon:
         for running in self._running.values():
             running.end("the daemon ends")
         until = compose.monotonic() + DRAIN_S
+        if self._control is not None:
+            self._control.close()
+        self._acts.end(DRAIN_S)
         for running in self._running.values():
             if not running.wait(max(0.0, until - compose.monotonic())):
                 self._say(f"{running.job.name}: has not ended within {show_duration(DRAIN_S)}; it is left behind")

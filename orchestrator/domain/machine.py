@@ -80,6 +80,23 @@ class HistoryOptions:
     )  # fmt: skip
 
 
+def parse_folder(text: str) -> str:
+    """Parse the path of a folder. Raises: ValueError."""
+    if not text.startswith("/") or ".." in text.split("/"):
+        raise ValueError('an absolute path, such as "/srv/restored"')
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebOptions:
+    """Settings of what the status page may ask for."""
+
+    restore_below: str = config_key(
+        "below which folder a restore goes that the status page asks for: into a new folder there, which is root's alone",
+        default="/var/tmp", parse=parse_folder, example="/srv/restored",  # noqa: S108
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineConfig:
     """All settings of poolferry.toml; its defaults when the file is missing."""
@@ -88,6 +105,7 @@ class MachineConfig:
     digest: DigestOptions = field(default_factory=DigestOptions)
     metrics: MetricsOptions = field(default_factory=MetricsOptions)
     history: HistoryOptions = field(default_factory=HistoryOptions)
+    web: WebOptions = field(default_factory=WebOptions)
     notice: "tuple[Channel, ...]" = ()
 
 

@@ -506,6 +506,33 @@ WHERE job = :job AND place = :place AND kind = :kind AND (:point IS NULL OR poin
 UPDATE points SET sound = iif(whole_at IS NULL, NULL, 1)
 WHERE job = :job AND place = :place AND name = :name AND sound = 0;
 
+-- Acts ------------------------------------------------------------------------------------------------------------
+
+-- name: newest_acts
+SELECT * FROM acts WHERE :subject IS NULL OR subject = :subject ORDER BY id DESC LIMIT :limit;
+
+-- name: acts_between
+SELECT * FROM acts WHERE asked_at >= :first AND asked_at < :last ORDER BY id;
+
+-- name: runs_of_act
+SELECT id FROM (SELECT id, pid, begun_at FROM runs WHERE job = :job ORDER BY id DESC LIMIT 200)
+WHERE pid IN (SELECT pid FROM act_processes WHERE act = :act) AND begun_at >= :first AND (:last IS NULL OR begun_at <= :last) ORDER BY id DESC;
+
+-- name: ask_act
+INSERT INTO acts (verb, subject, about, who, asked_at) VALUES (:verb, :subject, :about, :who, :now);
+
+-- name: forget_acts
+DELETE FROM acts WHERE id <= :act;
+
+-- name: begin_act
+INSERT OR IGNORE INTO act_processes (act, pid) VALUES (:act, :pid);
+
+-- name: end_act
+UPDATE acts SET ended_at = :now, well = :well, said = :said WHERE id = :act;
+
+-- name: end_open_acts
+UPDATE acts SET ended_at = :now, well = 0, said = :said WHERE ended_at IS NULL;
+
 -- Renames ---------------------------------------------------------------------------------------------------------
 
 -- name: knows_job
@@ -541,6 +568,9 @@ UPDATE drills SET job = :now WHERE job = :before;
 
 -- name: rename_in_problems
 UPDATE problems SET job = :now WHERE job = :before;
+
+-- name: rename_in_acts
+UPDATE acts SET subject = :now WHERE subject = :before;
 
 -- name: rename_in_messages
 UPDATE messages SET about = :now WHERE about = :before;

@@ -6,7 +6,7 @@ from orchestrator.history.database import Database, decode_list, encode_list
 
 _STATEMENTS = (
     "rename_in_runs", "rename_in_points", "rename_in_memory", "rename_in_owed", "rename_in_anchors", "rename_in_pauses",
-    "rename_in_told", "rename_in_kits", "rename_in_drills", "rename_in_problems", "rename_in_messages",
+    "rename_in_told", "rename_in_kits", "rename_in_drills", "rename_in_problems", "rename_in_acts", "rename_in_messages",
 )  # fmt: skip
 
 

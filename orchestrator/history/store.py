@@ -29,6 +29,7 @@ from orchestrator.history.database import (
 from orchestrator.history.failures import not_there
 
 if TYPE_CHECKING:
+    from orchestrator.history.acts import ActHistory
     from orchestrator.history.disks import DiskHistoryWriter
     from orchestrator.history.drills import DrillHistory
     from orchestrator.history.due_runs import DueRunWriter
@@ -93,6 +94,13 @@ class History:
         from orchestrator.history.kits import KitHistory
 
         return KitHistory(self._database)
+
+    @property
+    def acts(self) -> "ActHistory":
+        """Return the acts that were asked for, on this same connection."""
+        from orchestrator.history.acts import ActHistory
+
+        return ActHistory(self._database)
 
     @property
     def problems(self) -> "ProblemHistory":

@@ -37,6 +37,7 @@ _Value = TypeVar("_Value")
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from orchestrator.history.acts import ActHistory
     from orchestrator.history.disks import DiskHistory
     from orchestrator.history.drills import DrillHistory
     from orchestrator.history.due_runs import DueRunHistory
@@ -147,6 +148,13 @@ class HistoryReader:
     def findings(self, reading: int) -> tuple[Finding, ...]:
         """Return the stored findings of one reading."""
         return self._database.values("findings", _finding, reading=reading)
+
+    @property
+    def acts(self) -> "ActHistory":
+        """Return the acts that were asked for, for reading."""
+        from orchestrator.history.acts import ActHistory
+
+        return ActHistory(self._database)
 
     @property
     def problems(self) -> "ProblemHistory":

@@ -159,6 +159,12 @@ def describe(request: ActRequest) -> str:
     return printable_line(" ".join(filter(None, (f"for {request.span}" if request.span else "", paths, point))))[:1000]
 
 
+def find_act(settings: Settings, number: int) -> "ActRecord | None":
+    """Return one act; None: there is none of this number. Raises: HistoryError."""
+    with settings.views() as views:
+        return views.acts.of(number)
+
+
 def list_acts(settings: Settings, limit: int, *, subject: str | None = None) -> "tuple[ActRecord, ...]":
     """Return the newest acts, of one job or disk or of all. Raises: HistoryError."""
     with settings.views() as views:

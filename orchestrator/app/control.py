@@ -39,28 +39,33 @@ def control_address(where: compose.Directories) -> Iterator[str]:
         os.close(opened)
 
 
-def daemon_hint(settings: Settings) -> str:
-    """Return why no daemon can be asked now, with the command that helps; empty: one listens."""
-    try:
-        with control_address(settings.where) as address, socket.socket(socket.AF_UNIX) as probe:
-            probe.settimeout(_PATIENCE_S)
-            probe.connect(address)
-    except OSError as error:
-        return _no_daemon(settings, error).hint
-    return ""
+class DaemonControl:
+    """The daemon of these directories, to be asked for acts."""
 
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
 
-def ask_daemon(settings: Settings, request: ActRequest) -> ActAnswer:
-    """Ask the daemon for an act; return its answer. Raises: OrchestratorError when there is none to be asked."""
-    try:
-        with control_address(settings.where) as address, socket.socket(socket.AF_UNIX) as asked:
-            asked.settimeout(_PATIENCE_S)
-            asked.connect(address)
-            asked.sendall(encode_request(request))
-            said = _read_line(asked)
-    except OSError as error:
-        raise _no_daemon(settings, error) from error
-    return _parse_answer(said)
+    def trouble(self) -> OrchestratorError | None:
+        """Return why it cannot be asked now, with what helps; None: it listens."""
+        try:
+            with control_address(self._settings.where) as address, socket.socket(socket.AF_UNIX) as probe:
+                probe.settimeout(_PATIENCE_S)
+                probe.connect(address)
+        except OSError as error:
+            return _no_daemon(self._settings, error)
+        return None
+
+    def ask(self, request: ActRequest) -> ActAnswer:
+        """Ask for an act; return the answer. Raises: OrchestratorError when it cannot be asked."""
+        try:
+            with control_address(self._settings.where) as address, socket.socket(socket.AF_UNIX) as asked:
+                asked.settimeout(_PATIENCE_S)
+                asked.connect(address)
+                asked.sendall(encode_request(request))
+                said = _read_line(asked)
+        except OSError as error:
+            raise _no_daemon(self._settings, error) from error
+        return _parse_answer(said)
 
 
 def _read_line(asked: socket.socket) -> bytes:

@@ -29,6 +29,7 @@ from orchestrator.verify.entry import ManifestEntry
 from orchestrator.verify.manifest import ManifestHeader, write_manifest
 
 if TYPE_CHECKING:
+    from orchestrator.domain.act import ActAnswer, ActRequest
     from orchestrator.history.store import History
 
 _DAYS = 730
@@ -113,6 +114,25 @@ def demonstration() -> Iterator[CachedSettings]:
         finally:
             ended.set()
             carrier.join()
+
+
+class DemoControl:
+    """A daemon of the demonstration: what is only recorded is done, and nothing is started."""
+
+    def __init__(self, settings: CachedSettings) -> None:
+        self._settings = settings
+
+    def trouble(self) -> None:
+        """Return None: it can always be asked."""
+
+    def ask(self, request: "ActRequest") -> "ActAnswer":
+        """Do what is only recorded. Raises: HistoryError."""
+        from orchestrator.app.acts import ActContext, ActService
+        from orchestrator.app.settings import unheard
+
+        context = ActContext(where=self._settings.where, configuration=self._settings.configuration())
+        with compose.open_history(self._settings.where) as history:
+            return ActService(history, lambda: context, unheard, processes=False).ask(request, "a visitor")
 
 
 _FOLDERS = ("2019", "2022", "2024", "2025", "2026", "albums", "raw", "scans")

@@ -40,7 +40,7 @@ _DEMO = "127.0.0.1:9743"
 @click.option("--demo", is_flag=True, help="show made-up years of history; nothing of yours is read")
 @pass_terminal
 def web(terminal: Terminal, *, path: str | None, listen: str | None, names: Sequence[str], demo: bool) -> int:
-    """Serve the status page until Ctrl-C: promises, runs, disks and pools, live; it only reads.
+    """Serve the status page until Ctrl-C: promises, runs, disks and pools, live. Its buttons ask the daemon; none destroys anything.
 
     Without --listen a socket is served, which systemd passes or which is made; who may open it may look. A TCP address is for
     who has the link that is printed once.
@@ -51,17 +51,23 @@ def web(terminal: Terminal, *, path: str | None, listen: str | None, names: Sequ
 
     require_libraries()
     from orchestrator.app.cached_settings import CachedSettings
+    from orchestrator.app.control import DaemonControl
     from orchestrator.web.pages import Pages
 
     if not demo:
-        return _serve(
-            terminal, Pages(CachedSettings(config=terminal.config, state=terminal.state)), path, listen, names
-        )
-    from orchestrator.app.demo import demonstration
+        settings = CachedSettings(config=terminal.config, state=terminal.state)
+        return _serve(terminal, Pages(settings, DaemonControl(settings)), path, listen, names)
+    from orchestrator.app.demo import DemoControl, demonstration
 
     terminal.say("making up two years of history …")
     with demonstration() as settings:
-        return _serve(terminal, Pages(settings, demo=True), path, listen or (None if path else _DEMO), names)
+        return _serve(
+            terminal,
+            Pages(settings, DemoControl(settings), demo=True),
+            path,
+            listen or (None if path else _DEMO),
+            names,
+        )
 
 
 def _serve(terminal: Terminal, pages: "Pages", path: str | None, listen: str | None, names: Sequence[str]) -> int:

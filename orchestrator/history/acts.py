@@ -22,6 +22,12 @@ class ActHistory:
         with self._database.understood("newest_acts"):
             return tuple(replace(_act(row), runs=self._runs(row)) for row in found)
 
+    def of(self, act: int) -> ActRecord | None:
+        """Return one act with its runs; None: there is none."""
+        row = self._database.first("act", act=act)
+        with self._database.understood("act"):
+            return None if row is None else replace(_act(row), runs=self._runs(row))
+
     def between(self, first: datetime, last: datetime) -> tuple[ActRecord, ...]:
         """Return the acts of a span of time, oldest first, without their runs."""
         return self._database.values("acts_between", _act, first=first, last=last)

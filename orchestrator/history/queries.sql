@@ -511,6 +511,9 @@ WHERE job = :job AND place = :place AND name = :name AND sound = 0;
 -- name: newest_acts
 SELECT * FROM acts WHERE :subject IS NULL OR subject = :subject ORDER BY id DESC LIMIT :limit;
 
+-- name: act
+SELECT * FROM acts WHERE id = :act;
+
 -- name: acts_between
 SELECT * FROM acts WHERE asked_at >= :first AND asked_at < :last ORDER BY id;
 

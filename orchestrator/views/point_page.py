@@ -80,5 +80,10 @@ def restore_commands(
     return tuple(_restore(repeat, job, point, path.decode("utf-8", "surrogateescape")) for path in paths)
 
 
-def _restore(repeat: Callable[[str], str], job: str, point: str, path: str) -> str:
-    return repeat(f"restore run {job} --point {point} --path={quoted(path)} --to {quoted(f'{ASIDE}/{path}')}")
+def restore_plans(repeat: Callable[[str], str], job: str, point: str, paths: Sequence[bytes]) -> tuple[str, ...]:
+    """Return the commands that show what would bring paths back, and change nothing."""
+    return tuple(_restore(repeat, job, point, path.decode("utf-8", "surrogateescape"), "plan") for path in paths)
+
+
+def _restore(repeat: Callable[[str], str], job: str, point: str, path: str, word: str = "run") -> str:
+    return repeat(f"restore {word} {job} --point {point} --path={quoted(path)} --to {quoted(f'{ASIDE}/{path}')}")

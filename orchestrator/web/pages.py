@@ -3,21 +3,28 @@
 from collections.abc import Callable, Mapping
 from datetime import date
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.act import MOST_PATHS, SPANS
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.names import JOB_NAME
+from orchestrator.domain.names import JOB_NAME, show_name
+from orchestrator.web.act_forms import FormToken, parse_act_form
 from orchestrator.web.live import LivePart
 from orchestrator.web.templates import Templates
 
 if TYPE_CHECKING:
     from orchestrator.app.point_index import PointIndex, PointIndexCache
+    from orchestrator.domain.act import ActAnswer, ActRequest
+    from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.views.acts import ActRow
 
 PAGE_SIZE = 50
 _CHART_RUNS, _SHOWN_RUNS = 60, 10
 _MOST_STEPS = 400
+_RECENT_ACTS = 20
+_TROUBLE_KEPT_S = 3.0
 _FOLDER_SIZE, _MOST_FOUND = 500, 200
 
 
@@ -37,12 +44,33 @@ class NoSuchPage(Exception):
     """An address that names nothing. The message says what is missing."""
 
 
-class Pages:
-    """All pages as text. Each method raises OrchestratorError where its values cannot be read, and NoSuchPage."""
+class NotAccepted(Exception):
+    """An act that the daemon did not accept. The message says why."""
 
-    def __init__(self, settings: Settings, *, demo: bool = False) -> None:
-        self._settings = settings
+
+class ActControl(Protocol):
+    """The daemon as pages see it."""
+
+    def trouble(self) -> "OrchestratorError | None":
+        """Return why it cannot be asked now; None: it can."""
+        ...
+
+    def ask(self, request: "ActRequest") -> "ActAnswer":
+        """Ask for an act. Raises: OrchestratorError."""
+        ...
+
+
+class Pages:
+    """All pages as text. Each method raises OrchestratorError where its values cannot be read, and NoSuchPage.
+
+    `control`: asked for acts.
+    """
+
+    def __init__(self, settings: Settings, control: ActControl, *, demo: bool = False) -> None:
+        self._settings, self._control = settings, control
         self._demo = demo
+        self._token = FormToken()
+        self._trouble: tuple[float, OrchestratorError | None] | None = None
 
     @cached_property
     def templates(self) -> Templates:
@@ -52,7 +80,51 @@ class Pages:
         return Templates(host="a made-up machine" if self._demo else os.uname().nodename, demo=self._demo)
 
     def _render(self, name: str, **values: object) -> str:
-        return self.templates.render(name, repeat=self._repeat, **values)
+        return self.templates.render(
+            name, repeat=self._repeat, trouble=self._control_trouble(), token=self._token.value, spans=SPANS, **values
+        )
+
+    def _control_trouble(self) -> "OrchestratorError | None":
+        """Return why no act can be asked for now; looked at once in some seconds."""
+        now = compose.monotonic()
+        if self._trouble is None or now - self._trouble[0] > _TROUBLE_KEPT_S:
+            self._trouble = now, self._control.trouble()
+        return self._trouble[1]
+
+    def ask(self, body: bytes) -> str:
+        """Ask for the act of a form; return the address that shows what becomes of it. Raises: BadForm · NotAccepted · OrchestratorError."""
+        form = parse_act_form(body, self._token, "")
+        answer = self._control.ask(form.request)
+        if not answer.accepted:
+            raise NotAccepted(answer.said)
+        return form.address(answer.act)
+
+    def acts(self) -> str:
+        """Return the list of the newest acts."""
+        from orchestrator.app.acts import list_acts
+        from orchestrator.views.acts import act_row
+
+        now = compose.now()
+        return self._render("acts.html", rows=[act_row(each, now) for each in list_acts(self._settings, PAGE_SIZE)])
+
+    def act(self, number: int) -> str:
+        """Return the page of one act."""
+        return self._render("act.html", **self._act_values(number))
+
+    def _act_values(self, number: int) -> dict[str, Any]:
+        from orchestrator.app.acts import find_act
+        from orchestrator.views.acts import act_row
+
+        found = find_act(self._settings, number)
+        if found is None:
+            raise NoSuchPage(f"history knows no act {number}")
+        return {"act": act_row(found, compose.now()), "runs": [self._run_values(run) for run in sorted(found.runs)]}
+
+    def _recent_acts(self, subject: str | None = None) -> "tuple[ActRow, ...]":
+        from orchestrator.app.acts import list_acts
+        from orchestrator.views.acts import recent_acts
+
+        return recent_acts(list_acts(self._settings, _RECENT_ACTS, subject=subject), compose.now())
 
     def _repeat(self, command: str) -> str:
         """Return a command as a person types it; a made-up machine has the usual folders."""
@@ -69,7 +141,7 @@ class Pages:
         now = compose.now()
         found = survey_jobs(self._settings, (), now)
         rows = source_rows(found, now)
-        return {"found": found, "rows": rows, "headline": headline(found, rows)}
+        return {"found": found, "rows": rows, "headline": headline(found, rows), "asked": self._recent_acts()}
 
     def job(self, name: str, year: int | None) -> str:
         """Return the page of one job."""
@@ -93,8 +165,17 @@ class Pages:
         return self._render(
             "job.html", job=status.job, row=source_row(status, overview.coming, now), calendars=point_calendars(table, name, span),
             span=span, year=year, years=point_years(table.known[name]), charts=run_charts(runs), runs=runs[:_SHOWN_RUNS],
-            schedule=describe_schedule(status.job), coming=survey_schedule(self._settings, (name,), now), table=table,
+            schedule=describe_schedule(status.job), asked=self._recent_acts(name), coming=survey_schedule(self._settings, (name,), now), table=table,
         )  # fmt: skip
+
+    def _job_acts_values(self, name: str) -> dict[str, Any]:
+        from orchestrator.app.job_status import survey_jobs
+        from orchestrator.views.source_rows import source_row
+
+        self._require_job(name)
+        now = compose.now()
+        overview = survey_jobs(self._settings, (name,), now)
+        return {"row": source_row(overview.jobs[0], overview.coming, now), "asked": self._recent_acts(name)}
 
     def _require_job(self, name: str) -> None:
         if not JOB_NAME.fullmatch(name) or name not in [job.name for job in self._settings.configuration().jobs]:
@@ -113,7 +194,7 @@ class Pages:
     def points(self, request: PointRequest) -> str:
         """Return a folder of a restore point, or what a search found in it; and how to bring back what was ticked."""
         from orchestrator.domain.command_line import quoted
-        from orchestrator.views.point_page import crumbs, entry_rows, restore_commands
+        from orchestrator.views.point_page import crumbs, entry_rows, restore_commands, restore_plans
 
         job, point = request.job, request.point
         self._require_job(job)
@@ -129,7 +210,8 @@ class Pages:
             "points.html", job=job, point=point, crumbs=crumbs(job, point, request.path), sought=sought, total=page.total,
             first=request.first, size=_FOLDER_SIZE, entries=index.entries, most=_MOST_FOUND,
             rows=entry_rows(job, point, entries, request.ticked),
-            commands=restore_commands(self._repeat, job, point, request.ticked),
+            commands=restore_commands(self._repeat, job, point, request.ticked), plans=restore_plans(self._repeat, job, point, request.ticked),
+            ticked=list(map(show_name, request.ticked)), most_paths=MOST_PATHS,
             find_command=self._repeat(f"find {job} {quoted(f'*{sought}*')}"),
         )  # fmt: skip
 
@@ -191,7 +273,10 @@ class Pages:
         from orchestrator.views.disk_cards import disk_cards
 
         now = compose.now()
-        return {"sets": disk_cards(recorded_sets(self._settings, now), now)}
+        sets = recorded_sets(self._settings, now)
+        names = {row.member.disk.name for each in sets for row in each.disks}
+        asked = [each for each in self._recent_acts() if not each.job and each.subject in names]
+        return {"sets": disk_cards(sets, now), "asked": asked}
 
     def pools(self) -> str:
         """Return the page of the watched pools."""
@@ -220,6 +305,11 @@ class Pages:
         if topic in parts:
             return LivePart(html=self._render(f"_{topic}.html", **parts[topic]()))
         kind, _, number = topic.partition("/")
+        if kind == "jobs":
+            return LivePart(html=self._render("_job_acts.html", **self._job_acts_values(number)))
+        if kind == "acts" and is_number(number):
+            values = self._act_values(int(number))
+            return LivePart(html=self._render("_act.html", **values), over=values["act"].kind != "live")
         if kind != "runs" or not is_number(number):
             raise NoSuchPage("there is nothing live of this name")
         values = self._run_values(int(number))

@@ -1,5 +1,6 @@
 """The routes: addresses to pages, errors to pages, and the guard around all."""
 
+import asyncio
 from collections.abc import Callable
 
 from starlette.applications import Starlette
@@ -11,11 +12,13 @@ from orchestrator import compose
 from orchestrator.app.settings import WrongRequest
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.names import parse_name
+from orchestrator.web.act_forms import FORM_TYPE, LONGEST_FORM, BadForm
 from orchestrator.web.guard import COOKIE, ENTRY, EntryKey, GuardRefusal, RequestGuard
 from orchestrator.web.live import LiveStreams
-from orchestrator.web.pages import NoSuchPage, Pages, PointRequest, is_number, parse_year
+from orchestrator.web.pages import NoSuchPage, NotAccepted, Pages, PointRequest, is_number, parse_year
 from orchestrator.web.templates import ASSETS, read_asset
 
+_PATIENCE_S = 10.0  # for the body of a form
 _KEPT = "public, max-age=31536000, immutable"
 
 
@@ -40,6 +43,9 @@ class Site:
             Route("/points/{job}/{point}/{path:path}", _page(self._points)),
             Route("/disks", _page(lambda _: pages.disks())),
             Route("/pools", _page(lambda _: pages.pools())),
+            Route("/acts", _page(lambda _: pages.acts())),
+            Route("/acts", self._act, methods=["POST"]),
+            Route("/acts/{number}", _page(self._one_act)),
             Route("/live/{topic:path}", self._live),
             Route("/static/{name}", _asset),
             Route("/favicon.ico", lambda _: RedirectResponse("/static/icon.svg", 301)),
@@ -69,6 +75,26 @@ class Site:
                 ticked=tuple(dict.fromkeys(map(_path, asked.getlist("take")))), first=int(first) if is_number(first) else 0,
             )
         )  # fmt: skip
+
+    def _one_act(self, request: Request) -> str:
+        number = request.path_params["number"]
+        if not is_number(number):
+            raise NoSuchPage("an act has a number")
+        return self._pages.act(int(number))
+
+    async def _act(self, request: Request) -> Response:
+        """Ask for an act, and lead to the page that shows what becomes of it."""
+        from starlette.concurrency import run_in_threadpool
+
+        body = await _form_body(request)
+        if body is None:
+            return HTMLResponse(self._pages.failure(413, "this is more than any form of ours holds"), 413)
+        try:
+            return RedirectResponse(await run_in_threadpool(self._pages.ask, body), 303)
+        except BadForm as error:
+            return HTMLResponse(self._pages.failure(400, str(error)), 400)
+        except NotAccepted as error:
+            return HTMLResponse(self._pages.failure(409, str(error)), 409)
 
     async def _live(self, request: Request) -> Response:
         from starlette.concurrency import run_in_threadpool
@@ -102,7 +128,7 @@ class Site:
             return HTMLResponse(pages.failure(503, why, hint), 503)
 
         def only_read(_: Request, __: Exception) -> Response:
-            why = "these pages only read; each says what to type in place of a button"
+            why = "this page only shows; what can be asked for has a button"
             return HTMLResponse(pages.failure(405, why), 405)
 
         def broken(_: Request, error: Exception) -> Response:
@@ -129,6 +155,22 @@ def _page(make: Callable[[Request], str]) -> Callable[[Request], Response]:
         return HTMLResponse(make(request))
 
     return answer
+
+
+async def _form_body(request: Request) -> bytes | None:
+    """Return the body of a form; None for one that is too long, too slow, or none of ours."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_TYPE:
+        return None
+    body = b""
+    try:
+        async with asyncio.timeout(_PATIENCE_S):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > LONGEST_FORM:
+                    return None
+    except TimeoutError:
+        return None
+    return body
 
 
 def _path(text: str) -> bytes:

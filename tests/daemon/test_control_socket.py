@@ -13,9 +13,17 @@ from typing import Any
 import pytest
 
 from orchestrator.app.acts import MOST_A_MINUTE, list_acts
-from orchestrator.app.control import ask_daemon, control_address
+from orchestrator.app.control import DaemonControl, control_address
 from orchestrator.app.settings import Settings
-from orchestrator.domain.act import LONGEST_LINE, ActRecord, ActRequest, ActVerb, encode_request, parse_request
+from orchestrator.domain.act import (
+    LONGEST_LINE,
+    ActAnswer,
+    ActRecord,
+    ActRequest,
+    ActVerb,
+    encode_request,
+    parse_request,
+)
 from tests.daemon.daemon_world import Daemon, daemon, runs, until
 from tests.ferry import Ferry
 
@@ -34,6 +42,11 @@ def clock(ferry: Ferry) -> Iterator[Daemon]:
         clock.says("read ")
         until((ferry.state / "control.sock").exists, "it listens", lambda: clock.log)
         yield clock
+
+
+def ask(ferry: Ferry, request: ActRequest) -> ActAnswer:
+    """Ask as the page does."""
+    return DaemonControl(settings_of(ferry)).ask(request)
 
 
 def say(ferry: Ferry, line: bytes) -> dict[str, Any]:
@@ -63,7 +76,7 @@ def ended(ferry: Ferry, act: int | None) -> ActRecord:
 
 def test_each_act_is_done_and_recorded_with_who_asked(ferry: Ferry, clock: Daemon) -> None:
     settings = settings_of(ferry)
-    begun = ask_daemon(settings, ActRequest(verb=ActVerb.RUN, job="photos", user="ann"))
+    begun = ask(ferry, ActRequest(verb=ActVerb.RUN, job="photos", user="ann"))
     assert (begun.accepted, begun.said) == (True, "it has begun")
     done = ended(ferry, begun.act)
     (run,) = runs(ferry)
@@ -71,16 +84,16 @@ def test_each_act_is_done_and_recorded_with_who_asked(ferry: Ferry, clock: Daemo
     assert (done.well, done.runs) == (True, (run["run"],)), "the act leads to its run"
     assert done.who.startswith("ann, by ")
     assert f"(uid {os.geteuid()})" in done.who
-    assert ended(ferry, ask_daemon(settings, ActRequest(verb=ActVerb.VERIFY, job="photos")).act).well
-    told = ask_daemon(settings, ActRequest(verb=ActVerb.PAUSE, job="photos", span="3d"))
+    assert ended(ferry, ask(ferry, ActRequest(verb=ActVerb.VERIFY, job="photos")).act).well
+    told = ask(ferry, ActRequest(verb=ActVerb.PAUSE, job="photos", span="3d"))
     assert told.said.startswith("rests until ")
     assert "paused until" in ferry.run("status").out
-    assert ask_daemon(settings, ActRequest(verb=ActVerb.RESUME, job="photos")).said == "runs again at its times"
-    assert ask_daemon(settings, ActRequest(verb=ActVerb.ACKNOWLEDGE, job="photos")).said.startswith("seen as up")
+    assert ask(ferry, ActRequest(verb=ActVerb.RESUME, job="photos")).said == "runs again at its times"
+    assert ask(ferry, ActRequest(verb=ActVerb.ACKNOWLEDGE, job="photos")).said.startswith("seen as up")
     with settings.views() as views:
         (point,) = [each.name for each in views.points("photos")]
     request = ActRequest(verb=ActVerb.RESTORE, job="photos", point=point, paths=(b"deep", b"b.bin"))
-    back = ended(ferry, ask_daemon(settings, request).act)
+    back = ended(ferry, ask(ferry, request).act)
     assert back.well, back.said
     assert len(back.runs) == 2
     (folder,) = ferry.root.glob("poolferry-restored-photos-*")
@@ -117,7 +130,7 @@ def test_what_is_not_in_the_list_is_refused_and_nothing_begins(ferry: Ferry, clo
         assert (told["accepted"], told["act"]) == (False, None), line
     assert list_acts(settings_of(ferry), 9) == ()
     assert runs(ferry) == []
-    assert ask_daemon(settings_of(ferry), ActRequest(verb=ActVerb.ACKNOWLEDGE, job="photos")).accepted
+    assert ask(ferry, ActRequest(verb=ActVerb.ACKNOWLEDGE, job="photos")).accepted
     assert "mistake in poolferry" not in clock.log
 
 
@@ -171,8 +184,8 @@ def test_acts_that_a_killed_daemon_left_open_are_ended_by_the_next(ferry: Ferry)
     file.write_text(file.read_text() + '[pipe]\nrate-limit = "256K"\n')
     with daemon(ferry) as clock:
         until((ferry.state / "control.sock").exists, "it listens", lambda: clock.log)
-        act = ask_daemon(settings_of(ferry), ActRequest(verb=ActVerb.RUN, job="photos")).act
-        again = ask_daemon(settings_of(ferry), ActRequest(verb=ActVerb.RUN, job="photos"))
+        act = ask(ferry, ActRequest(verb=ActVerb.RUN, job="photos")).act
+        again = ask(ferry, ActRequest(verb=ActVerb.RUN, job="photos"))
         assert (again.accepted, again.said) == (False, "run of photos was asked for, and goes on")
         until(lambda: runs(ferry), "it begins")
         clock.process.kill()

@@ -11,6 +11,8 @@ from pathlib import Path
 from starlette.testclient import TestClient
 
 from orchestrator.app.cached_settings import CachedSettings
+from orchestrator.app.control import DaemonControl
+from orchestrator.app.demo import DemoControl
 from orchestrator.web.guard import EntryKey
 from orchestrator.web.pages import Pages
 from orchestrator.web.site import Site
@@ -29,7 +31,8 @@ def client(
     settings: CachedSettings, *, key: EntryKey | None = None, names: tuple[str, ...] = (), demo: bool = False
 ) -> TestClient:
     """Return who asks a site under one of its names."""
-    site = Site(Pages(settings, demo=demo), key=key, names=names)
+    control = DemoControl(settings) if demo else DaemonControl(settings)
+    site = Site(Pages(settings, control, demo=demo), key=key, names=names)
     return TestClient(site.program, base_url=HOST, follow_redirects=False)
 
 

@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from tests.daemon.daemon_world import daemon, until
 from tests.ferry import COMMAND, Ferry
 from tests.web.sites import link_in, serving
 
@@ -17,7 +18,7 @@ RUN = "the newest run of the mail"
 SLOW = '[pipe]\nrate-limit = "400K"\n[retry]\nattempts = 1\n'
 POINT = "the newest point of the photos"
 CHROMIUM = "/usr/bin/chromium"
-PAGES = ("/", "/jobs/music", "/jobs/archive", "/runs", RUN, POINT, "/disks", "/pools", "/nothing")
+PAGES = ("/", "/jobs/music", "/jobs/archive", "/runs", RUN, POINT, "/disks", "/pools", "/acts", "/nothing")
 GRAVE = ("critical", "serious")
 REACHED = "document.activeElement === document.body ? '' : document.activeElement.outerHTML"
 REACHABLE = """[...document.querySelectorAll('a[href], button, summary, select, input, [tabindex="0"]')]
@@ -115,33 +116,38 @@ def test_without_scripts_the_pages_say_the_same(browser: Browser, demo: tuple[st
     expect(page.get_by_role("heading", level=1)).to_have_text("Runs of mail")
     page.get_by_role("link", name="Older").click()
     expect(page.get_by_role("link", name="Newest")).to_be_visible()
+    page.goto(f"{address}/jobs/documents")
+    page.get_by_role("combobox").select_option("3d")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator("#asked")).to_contain_text("pause documents for 3d")
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator("#asked")).to_contain_text("runs again at its times")
     context.close()
 
 
-def test_a_real_run_is_seen_from_its_begin_to_its_end(browser: Browser, ferry: Ferry) -> None:
+def test_a_run_that_is_asked_for_here_is_seen_from_its_begin_to_its_end(browser: Browser, ferry: Ferry) -> None:
     source = ferry.job(more=SLOW)
     (source / "big").write_bytes(os.urandom(2_400_000))
     context = browser.new_context()
-    with serving(ferry, "--listen", "127.0.0.1:0") as (_, said):
+    with serving(ferry, "--listen", "127.0.0.1:0") as (_, said), daemon(ferry) as clock:
+        until((ferry.state / "control.sock").exists, "it listens", lambda: clock.log)
         page = context.new_page()
         page.goto(link_in(said))
         expect(page.get_by_role("heading", level=1)).to_have_text("Nothing is copied yet")
-        expect(page.get_by_role("status")).to_have_text("live")
-        run = subprocess.Popen(
-            [*COMMAND, "run", "photos"], env=ferry.variables(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
-            expect(page.get_by_role("heading", name="Running now")).to_be_visible(timeout=20_000)
-            other = context.new_page()
-            other.goto(page.url + "runs/1")
-            expect(other.locator("#progress")).to_contain_text("iB/s", timeout=20_000)
-            expect(other.locator(".chip").first).to_have_text("done", timeout=30_000)
-            expect(other.get_by_role("status")).to_have_text("ended")
-            expect(other.get_by_text("You may close this page")).not_to_be_visible()
-            expect(page.get_by_role("heading", name="Running now")).not_to_be_visible()
-            expect(page.get_by_role("heading", level=1)).to_have_text("All promises are kept")
-        finally:
-            assert run.wait(30) == 0
+        expect(page.locator("#live")).to_have_text("live")
+        page.get_by_role("button", name="Run now").click()
+        expect(page.get_by_role("heading", name="Asked for")).to_be_visible()
+        expect(page.get_by_role("heading", name="Running now")).to_be_visible(timeout=20_000)
+        other = context.new_page()
+        other.goto(page.url.partition("#")[0] + "runs/1")
+        expect(other.locator("#progress")).to_contain_text("iB/s", timeout=20_000)
+        expect(other.locator(".chip").first).to_have_text("done", timeout=30_000)
+        expect(other.locator("#live")).to_have_text("ended")
+        expect(other.get_by_text("You may close this page")).not_to_be_visible()
+        expect(page.get_by_role("heading", name="Running now")).not_to_be_visible()
+        expect(page.get_by_role("heading", level=1)).to_have_text("All promises are kept")
+        expect(page.locator("#asked .chip")).to_have_text("done")
+        assert clock.end() == 0
     context.close()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from orchestrator.app.control import DaemonControl
 from orchestrator.web.guard import HEADERS, EntryKey
 from orchestrator.web.pages import Pages
 from orchestrator.web.site import Site
@@ -167,7 +168,7 @@ def test_nonsense_in_a_question_is_the_usual_page(site: TestClient) -> None:
 
 def test_a_question_of_a_megabyte_is_refused(ferry: Ferry) -> None:
     ferry.job()
-    site = Site(Pages(settings_of(ferry)))
+    site = Site(Pages(settings_of(ferry), DaemonControl(settings_of(ferry))))
     assert status_of(site, "/", b"a" * 1_000_000) == 414
     assert status_of(site, "/jobs/" + "a" * 100_000, b"") == 414
     assert status_of(site, "/", b"a" * 1_000) == 200

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from orchestrator import compose
 from orchestrator.app.cached_settings import CachedSettings
+from orchestrator.app.control import DaemonControl
 from orchestrator.app.demo import write_demonstration
 from orchestrator.domain.run import Outcome
 from orchestrator.history.store import open_history
@@ -165,7 +166,7 @@ def test_names_come_out_as_text(ferry: Ferry) -> None:
         assert "&lt;script&gt;alert" in sent, (page, text_of(sent))
         assert "\\u202e" in sent
         assert "caf\\xe9" in sent, page
-    part = Pages(settings_of(ferry)).part(f"runs/{run}")
+    part = Pages(settings_of(ferry), DaemonControl(settings_of(ferry))).part(f"runs/{run}")
     assert part.over
     assert "<script>alert" not in part.html
 

@@ -129,7 +129,7 @@ def test_what_is_ticked_comes_back_by_the_command_that_is_shown(
     page = site.get(f"{point}/deep?{asked}").text
     assert page.count(" checked>") == len(values)
     commands = [unescape(each) for each in re.findall(r"<code>(poolferry restore [^<]*)</code>", page)]
-    assert len(commands) == len(values)
+    assert len(commands) == 2 * len(values), "the plan of each, and the restore"
     (ferry.root / "poolferry").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m orchestrator "$@"\n')
     (ferry.root / "poolferry").chmod(0o755)
     for command in commands:

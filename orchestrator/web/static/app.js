@@ -27,6 +27,18 @@ document.addEventListener("click", async (event) => {
   }
 });
 
+// A button that asks for an act answers at once, and asks once.
+document.addEventListener("submit", (event) => {
+  const button = event.submitter;
+  if (!button?.dataset.busy) return;
+  if (button.getAttribute("aria-disabled") === "true") {
+    event.preventDefault();
+    return;
+  }
+  button.setAttribute("aria-disabled", "true");
+  button.textContent = button.dataset.busy;
+});
+
 function say(button, word) {
   button.textContent = word;
   setTimeout(() => { button.textContent = "Copy"; }, 2000);

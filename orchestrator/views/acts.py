@@ -1,0 +1,49 @@
+"""Acts that were asked for on the status page, as rows: what, by whom, and what became of it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from orchestrator.domain.act import ActRecord, ActVerb
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.views.format import format_brief
+
+_RECENT_S = 900.0
+# By the verb: what goes on, what was asked for.
+_WORDS = {
+    ActVerb.RUN: "run", ActVerb.PAUSE: "pause", ActVerb.RESUME: "resume", ActVerb.VERIFY: "verify", ActVerb.SNOOZE: "snooze disk",
+    ActVerb.EJECT: "eject disk", ActVerb.RESTORE: "restore aside from", ActVerb.ACKNOWLEDGE: "acknowledge",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActRow:
+    """One act. `kind`: "live", "good" or "bad"; `state`: the same as a word."""
+
+    id: int
+    sentence: str
+    subject: str
+    job: str
+    who: str
+    when: str
+    kind: str
+    state: str
+    said: str
+    runs: tuple[int, ...]
+
+
+def act_row(act: ActRecord, now: datetime) -> ActRow:
+    """Return one act as a row."""
+    kind = "live" if act.well is None else "good" if act.well else "bad"
+    return ActRow(
+        id=act.id, sentence=" ".join(filter(None, (_WORDS[act.verb], act.subject, act.about))), who=act.who, subject=act.subject,
+        job="" if act.verb in (ActVerb.SNOOZE, ActVerb.EJECT) else act.subject,
+        when=format_brief(act.asked, now=now), kind=kind, state={"live": "goes on", "good": "done", "bad": "not done"}[kind],
+        said=act.said, runs=act.runs,
+    )  # fmt: skip
+
+
+def recent_acts(acts: Sequence[ActRecord], now: datetime) -> tuple[ActRow, ...]:
+    """Return the acts that go on, and those that ended within the last quarter of an hour."""
+    return tuple(
+        act_row(each, now) for each in acts if each.ended is None or (now - each.ended).total_seconds() < _RECENT_S
+    )

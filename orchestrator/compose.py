@@ -275,7 +275,7 @@ def shipped_units() -> dict[str, str]:
         raise OrchestratorError("this installation came without its systemd units", hint="install poolferry again")
     units = {}
     for name in sorted(os.listdir(folder)):
-        if name.endswith((".service", ".socket", ".timer", ".rules")):
+        if name.endswith((".service", ".socket", ".timer", ".rules", ".conf")):
             with open(os.path.join(folder, name), encoding="utf-8") as file:
                 units[name] = file.read()
     return units

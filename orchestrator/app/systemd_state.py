@@ -20,6 +20,7 @@ DAEMON_UNITS = ("poolferry.service", "poolferry-run@.service", "poolferry-disk@.
 TIMER_UNITS = ("poolferry-due.service", "poolferry-due.timer", "poolferry-run@.service", "poolferry-disk@.service")
 ALL_UNITS = tuple(dict.fromkeys((*DAEMON_UNITS, *TIMER_UNITS)))
 WEB_UNITS = ("poolferry-web.service", "poolferry-web.socket")
+USERS_FILE = "poolferry-users.conf"  # sysusers: the group that may ask the daemon
 RULES_FILE = "90-poolferry.rules"  # udev's: it calls poolferry-disk@ when a disk is plugged in
 _STATE = re.compile(r"(?m)^StateDirectory(?:Mode)?=.*\n")
 SERVICE, TIMER = "poolferry.service", "poolferry-due.timer"
@@ -27,7 +28,7 @@ FORMER_UNITS = ("poolferry-owed.service", "poolferry-owed.timer")  # former name
 FORMER_TIMER = FORMER_UNITS[1]
 _PROPERTIES = ("Id", "UnitFileState", "ActiveState", "NeedDaemonReload", "FragmentPath", "DropInPaths")
 _BOOTED = "/run/systemd/system"  # source: sd_booted(3)
-UNITS_AT, RULES_AT = "/etc/systemd/system", "/etc/udev/rules.d"
+UNITS_AT, RULES_AT, USERS_AT = "/etc/systemd/system", "/etc/udev/rules.d", "/etc/sysusers.d"
 _PROGRAM = re.compile(r'(?m)^ExecStart=("[^"]+"|\S+) ')
 _SUBJECT = "systemd"
 _SETUP = "`poolferry setup systemd` writes"
@@ -172,17 +173,19 @@ class SystemdSetup:
 
     into: str = UNITS_AT
     rules_into: str = RULES_AT
+    users_into: str = USERS_AT
     timer: bool = False
     remove: bool = False
     web: bool = False
 
 
 def unit_files(where: compose.Directories, request: SystemdSetup) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the units by name, and udev's rules, as this installation writes them. Raises: WrongRequest."""
+    """Return the units by name, and udev's rules or the page's group, as this installation writes them. Raises: WrongRequest."""
     shipped = compose.shipped_units()
     if request.web:
         units = {name: shipped[name] for name in WEB_UNITS}
-        return unit_texts(units, program=program_here(), config=where.config, state=where.state), {}
+        texts = unit_texts(units, program=program_here(), config=where.config, state=where.state)
+        return texts, {USERS_FILE: shipped[USERS_FILE]}
     chosen = ALL_UNITS if request.remove else TIMER_UNITS if request.timer else DAEMON_UNITS
     units = {name: shipped[name] for name in chosen}
     texts = unit_texts(units, program=program_here(), config=where.config, state=where.state)
@@ -194,19 +197,35 @@ def install_units(where: compose.Directories, request: SystemdSetup) -> tuple[tu
 
     Units of the timer's former name go in both cases. Raises: OrchestratorError, WrongRequest.
     """
-    texts, rule = unit_files(where, request)
+    texts, beside = unit_files(where, request)
+    beside_into = request.users_into if request.web else request.rules_into
     live = os.path.abspath(request.into) == UNITS_AT and os.path.isdir(_BOOTED)
     former = [name for name in FORMER_UNITS if os.path.exists(os.path.join(request.into, name))]
     if live and FORMER_TIMER in former:
         _disable(FORMER_TIMER)
     gone, written = [*_remove(request.into, former)], list[str]()
     if request.remove:
-        gone += [*_remove(request.into, texts), *_remove(request.rules_into, rule)]
+        gone += [*_remove(request.into, texts), *_remove(beside_into, beside)]
     else:
-        written += [*_write(request.into, texts), *_write(request.rules_into, rule)]
+        written += [*_write(request.into, texts), *_write(beside_into, beside)]
     if live:
+        if request.web and not request.remove:
+            _make_group(os.path.join(request.users_into, USERS_FILE))
         _reload()
     return tuple(written), tuple(gone)
+
+
+def _make_group(path: str) -> None:
+    """Let systemd make the group now, and not with the next boot. Raises: OrchestratorError."""
+    from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.process.executor import Writer
+
+    result = Writer().stream(single_command("systemd-sysusers", path, effect=Effect.WRITES))
+    if not result.well:
+        raise OrchestratorError(
+            f"the group of the status page could not be made: {' '.join(result.last_output).strip()}",
+            hint="groupadd --system poolferry; then `poolferry setup web` once more",
+        )
 
 
 def _disable(unit: str) -> None:

@@ -87,9 +87,15 @@ class Daemon:
         release_held_sources(self._where, self._kept.configuration.jobs, self._history, say=self._say)
 
     def _listen(self) -> None:
-        """Open the control socket: without it all runs go on as they are due, and the status page only shows."""
+        """Begin to take requests: without the control socket all runs go on as they are due, and the status page only shows."""
         self._acts = ActService(self._history, self._act_context, self._say)
         self._control: ControlSocket | None = None
+        self._open_control()
+
+    def _open_control(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
         try:
             self._control = ControlSocket(self._where, self._acts.ask, self._say)
         except OSError as error:
@@ -112,6 +118,7 @@ class Daemon:
         self._complain()
         self._take(self._kept)
         self._teller.take(self._kept)
+        self._open_control()  # its group may be new
         self._manager.ready()
 
     def _complain(self) -> None:

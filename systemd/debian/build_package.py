@@ -164,6 +164,7 @@ def add_units(root: Path) -> None:
         ("*.socket", "systemd/system"),
         ("*.timer", "systemd/system"),
         ("*.rules", "udev/rules.d"),
+        ("*.conf", "sysusers.d"),
     ):
         into = root / "usr/lib" / folder
         into.mkdir(parents=True, exist_ok=True)

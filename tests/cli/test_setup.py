@@ -14,6 +14,7 @@ from orchestrator.app.systemd_state import (
     RULES_FILE,
     SHIPPED,
     TIMER_UNITS,
+    USERS_FILE,
     WEB_UNITS,
     unit_texts,
 )
@@ -27,7 +28,7 @@ def units(
 
 
 def test_all_units_are_shipped_and_named() -> None:
-    assert set(compose.shipped_units()) == {*ALL_UNITS, *WEB_UNITS, RULES_FILE}
+    assert set(compose.shipped_units()) == {*ALL_UNITS, *WEB_UNITS, RULES_FILE, USERS_FILE}
     assert set(ALL_UNITS) == {*DAEMON_UNITS, *TIMER_UNITS}
 
 
@@ -124,9 +125,11 @@ def test_the_sandbox_of_the_page_is_as_tight_as_promised(tmp_path: Path) -> None
 
 def test_the_units_of_the_page_are_written_and_taken_away(ferry: Ferry, tmp_path: Path) -> None:
     into = tmp_path / "units"
-    said = ferry.run("setup", "web", "--into", str(into))
+    group = ("--users-into", str(tmp_path / "users"))
+    said = ferry.run("setup", "web", "--into", str(into), *group)
     assert "systemctl enable --now poolferry-web.socket" in said.out
     assert {path.name for path in into.iterdir()} == set(WEB_UNITS)
     assert f"ExecStart={Path(sys.executable).with_name('poolferry')} web\n" in (into / WEB_UNITS[0]).read_text()
-    assert ferry.run("setup", "web", "--into", str(into), "--remove").code == 0
-    assert not list(into.iterdir())
+    assert "g poolferry -" in (tmp_path / "users" / USERS_FILE).read_text()
+    assert ferry.run("setup", "web", "--into", str(into), *group, "--remove").code == 0
+    assert not [*into.iterdir(), *(tmp_path / "users").iterdir()]

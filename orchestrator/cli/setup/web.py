@@ -16,19 +16,23 @@ from orchestrator.cli.terminal.screen import Terminal
     short_help="Install the status page's units.",
 )
 @click.option("--into", default="/etc/systemd/system", show_default=True, metavar="DIR", help="where the units go")
+@click.option(
+    "--users-into", default="/etc/sysusers.d", show_default=True, metavar="DIR", help="where the group's file goes"
+)
 @click.option("--print", "show", is_flag=True, help="print the units; write nothing")
 @click.option("--remove", is_flag=True, help="take the units away again")
 @pass_terminal
-def web(terminal: Terminal, *, into: str, show: bool, remove: bool) -> int:
-    """Install a socket for the status page, and the service that it begins: a user of its own, which only reads.
+def web(terminal: Terminal, *, into: str, users_into: str, show: bool, remove: bool) -> int:
+    """Install a socket for the status page, the service that it begins, and the group that may ask the daemon.
 
-    Nothing is enabled or started.
+    The service is a user of its own, which reads, and asks the daemon for what has a button. Nothing is enabled or started.
     """
     from orchestrator.app.systemd_state import SystemdSetup, install_units, unit_files
 
-    request = SystemdSetup(into=into, remove=remove, web=True)
+    request = SystemdSetup(into=into, users_into=users_into, remove=remove, web=True)
     if show:
-        texts, _ = unit_files(terminal.where, request)
+        units, group = unit_files(terminal.where, request)
+        texts = units | group
         lines = [line for name, text in texts.items() for line in (f"# {name}", *text.split("\n"))]
         terminal.answer({"units": texts}, lines)
         return 0
@@ -37,7 +41,14 @@ def web(terminal: Terminal, *, into: str, show: bool, remove: bool) -> int:
 
         require_libraries()
     written, gone = install_units(terminal.where, request)
-    following = [] if remove else ["systemctl enable --now poolferry-web.socket"]
+    following = (
+        []
+        if remove
+        else [
+            "systemctl try-reload-or-restart poolferry.service",  # it listens for the new group
+            "systemctl enable --now poolferry-web.socket",
+        ]
+    )
     value = {"into": into, "written": list(written), "removed": list(gone), "next": following}
     told = [f"removed {path}" for path in gone] + [f"wrote {path}" for path in written] or [
         "there is nothing to remove"

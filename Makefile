@@ -88,11 +88,11 @@ lab: packages-lab setup  ## builds the virtual machines: Debian 13 and 12 with O
 check: packages-test setup .venv/debian/stamp  ## format, lint, types, spelling, shell, the fast tests; under a minute
 	@$(BIN)/python -m ruff format --check --quiet . $(call scripts,python3) || { echo "format: run make format" >&2; exit 1; }
 	@$(BIN)/python -m ruff check --quiet . $(call scripts,python3)
-	@$(BIN)/python -m mypy --no-error-summary
-	@$(BIN)/codespell
-	@scripts="$(call scripts,(ba|da)?sh)"; [ -z "$$scripts" ] || shellcheck $$scripts
 	@for script in $$(find orchestrator -name '*.pl'); do perl -c $$script 2>&1 | { grep -v ' syntax OK$$' || :; } >&2; done
-	@$(BIN)/python -m pytest -q -n $(CORES) -m '$(FAST)' $(ARGS)
+	@read_all() { $(BIN)/python -m mypy --no-error-summary && $(BIN)/codespell && shellcheck $(call scripts,(ba|da)?sh); }; \
+	said=$$(mktemp); trap 'rm -f $$said' EXIT; read_all >$$said 2>&1 & \
+	code=0; $(BIN)/python -m pytest -q -n $(WORKERS) -m '$(FAST)' $(ARGS) || code=$$?; \
+	wait $$! || code=$$?; cat $$said; exit $$code
 
 # What decides must be seen deciding each way: the words, the planners, every engine's plan, and what reads programs' answers.
 DECIDES := orchestrator/domain/*,orchestrator/gate/*,orchestrator/planners/*,orchestrator/engines/*/plan.py,orchestrator/engines/*/refusals.py,orchestrator/engines/*/plan/*,orchestrator/engines/*/parse.py,orchestrator/engines/zfs/survey/parse.py

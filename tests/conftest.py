@@ -1,6 +1,7 @@
 """The ground of every test: a home, a configuration and a state of its own."""
 
 import functools
+import gc
 import itertools
 import os
 import re
@@ -41,6 +42,7 @@ SLOW = (
     "cli/test_init",
     "cli/test_restore",
     "cli/test_usage",
+    "cli/test_watch",
     "app/test_notify_queue",
     "cli/test_import",
     "cli/test_kit",
@@ -115,6 +117,13 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even read what is slow where it is left out: half of the time until the first test goes into reading."""
+    if "not slow" not in config.option.markexpr or not collection_path.is_relative_to(HERE):
+        return None
+    return f"{collection_path.relative_to(HERE)}{'/' * collection_path.is_dir()}".startswith(SLOW) or None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked `root` are left out for everybody else, and say so; whole runs are slow."""
     for item in items:
@@ -126,6 +135,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not _root_is_mounted() and item.get_closest_marker("namespace"):
             why = "the root folder is no mount point here (a chroot), so `unshare --propagation slave` cannot work"
             item.add_marker(pytest.mark.skip(reason=why))
+
+
+def pytest_collection_finish() -> None:
+    """Freeze the thousands of tests, so that the collector of garbage does not look at each of them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

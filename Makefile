@@ -85,13 +85,15 @@ test-zfs: packages-test setup .venv/debian/stamp  ## the lab's tests on this mac
 lab: packages-lab setup  ## builds the virtual machines: Debian 13 and 12 with OpenZFS, kept under ~/.cache
 	@$(BIN)/python -m tests.lab build
 
+# What reads the tree as a whole goes on beside the tests, in one process.
 check: packages-test setup .venv/debian/stamp  ## format, lint, types, spelling, shell, the fast tests; under a minute
 	@$(BIN)/python -m ruff format --check --quiet . $(call scripts,python3) || { echo "format: run make format" >&2; exit 1; }
 	@$(BIN)/python -m ruff check --quiet . $(call scripts,python3)
 	@for script in $$(find orchestrator -name '*.pl'); do perl -c $$script 2>&1 | { grep -v ' syntax OK$$' || :; } >&2; done
-	@read_all() { $(BIN)/python -m mypy --no-error-summary && $(BIN)/codespell && shellcheck $(call scripts,(ba|da)?sh); }; \
+	@read_all() { $(BIN)/python -m mypy --no-error-summary && $(BIN)/codespell && shellcheck $(call scripts,(ba|da)?sh) \
+	  && $(BIN)/python -m pytest -q -p no:xdist tests/test_house.py; }; \
 	said=$$(mktemp); trap 'rm -f $$said' EXIT; read_all >$$said 2>&1 & \
-	code=0; $(BIN)/python -m pytest -q -n $(WORKERS) -m '$(FAST)' $(ARGS) || code=$$?; \
+	code=0; $(BIN)/python -m pytest -q -n $(CORES) -m '$(FAST)' --ignore=tests/test_house.py $(ARGS) || code=$$?; \
 	wait $$! || code=$$?; cat $$said; exit $$code
 
 # What decides must be seen deciding each way: the words, the planners, every engine's plan, and what reads programs' answers.

@@ -61,6 +61,7 @@ def test_every_statement_is_used_and_answers_from_an_index(history: History) -> 
         assert (name, [line for line in plan if "TEMP B-TREE" in line]) == (name, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "look",
     [

@@ -53,6 +53,7 @@ def _is_used(file: Path) -> bool:
     return f'"{file.name}"' in used
 
 
+@pytest.mark.slow
 def test_shellcheck_is_content() -> None:
     try:
         done = subprocess.run(["shellcheck", *map(str, FILES)], capture_output=True, text=True, check=False)

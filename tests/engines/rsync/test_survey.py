@@ -412,6 +412,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_what_vanishes_during_a_look_is_no_failure(trees: Trees) -> None:
     trees.write("stays")
     trees.mark()

@@ -215,6 +215,8 @@ class Daemon:
                 self._say(f"{name}: {left}; it is left behind, and other places go on")
                 self._abandoned.add(name)
             due_run = self._book.due().get(name)
+            if due_run is not None and due_run.scheduled_at != running.due.scheduled_at:
+                due_run = None  # another one, due since: this run was recorded and served its own
             past = self._memory.past((name,), {name: due_run}).get(name) if due_run else None
             again = retry_unrecorded(due_run, past, running.outcome(), now) if due_run and past else None
             if again is not None:

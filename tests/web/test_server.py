@@ -15,6 +15,7 @@ from orchestrator.history.store import open_history
 from tests.ferry import COMMAND, Ferry
 from tests.history.records import begin, report
 from tests.web.sites import ask, link_in, read_until, serving
+from tests.whole.house import wait_until
 
 STREAMS = 200
 
@@ -60,6 +61,41 @@ def test_two_hundred_who_look_cost_little_and_hold_nobody_up(ferry: Ferry, path:
             each.close()
         spent = sum(int(field) / os.sysconf("SC_CLK_TCK") for field in _fields(child.pid)[13:15])
         assert spent < 8, "one part is made for all of them"
+
+
+def test_what_is_open_does_not_grow_with_those_who_look(ferry: Ferry, path: Path) -> None:
+    """Pages, mistakes, streams and those who go away in the middle: all close what they opened."""
+    assert ferry.run("run", "photos").code == 0
+    point = f"/points/photos/{(ferry.target() / 'latest').readlink().name}"
+    pages = (
+        "/",
+        "/jobs/photos",
+        "/runs",
+        "/runs/1",
+        "/disks",
+        "/pools",
+        point,
+        f"{point}/deep",
+        "/none",
+        "/live/promises",
+    )
+    with serving(ferry, "--socket", str(path)) as (child, _):
+
+        def opened() -> int:
+            return len(os.listdir(f"/proc/{child.pid}/fd")) + len(os.listdir(f"/proc/{child.pid}/task"))
+
+        def look() -> None:
+            for page in pages:
+                with ask(path, page) as asked:
+                    read_until(asked, b"event: show" if "live" in page else b"</html>")
+                ask(path, page).close()
+
+        look()
+        first = opened()
+        for _ in range(12):
+            look()
+        # A few threads more may be made; a file that one kind of page leaves open would be twelve.
+        wait_until(lambda: opened() <= first + 8)
 
 
 def test_open_streams_do_not_hold_up_the_end(ferry: Ferry, path: Path) -> None:

@@ -18,6 +18,7 @@ from orchestrator import compose
 from orchestrator.app.cached_settings import CachedSettings
 from orchestrator.app.point_index import PointIndex
 from orchestrator.app.settings import Settings
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.drill import DrillResult
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.fast_dataclass import dataclass
@@ -366,7 +367,7 @@ def _steps(job: MadeUpJob, name: str) -> tuple[tuple[str, str, str], ...]:
             (
                 f"hold {job.source}@{name}",
                 "the next increment starts from it",
-                f"zfs hold poolferry {job.source}@{name}",
+                f"zfs hold poolferry {quoted(f'{job.source}@{name}')}",
             ),
         )
     return (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app.session import stop_on_signals
 from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.plan import Decision, Refusal
@@ -92,7 +93,7 @@ def forecast_files(settings: Settings, name: str) -> "Iterator[PlannedFile]":
     if not implements(engine, FileForecaster):
         raise OrchestratorError(
             f"{name}: the engine {job.engine} copies no single files, so none are named",
-            hint=f"zfs diff -FH {job.source.path}@SNAPSHOT {job.source.path} lists what changed in a dataset since a snapshot; "
+            hint=f"zfs diff -FH {quoted(job.source.path)}@SNAPSHOT {quoted(job.source.path)} lists what changed in a dataset since a snapshot; "
             f"`{settings.repeat(f'plan {name}')}` names the snapshots"
             if engine.needs_datasets
             else f"`{settings.repeat(f'plan {name}')}` shows what a run would do",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.app.settings import WrongRequest
 from orchestrator.config.migrate.result import ImportedLine, ImportResult
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def write_import(found: ImportResult, to: str) -> JobImport:
     folder = os.path.abspath(to)
     existing = _existing(folder, found.files)
     written = () if existing else _write_new(folder, found.files, found.private)
-    following = (*found.then, f"poolferry check --config {folder}") if written else ()
+    following = (*found.then, f"poolferry check --config {quoted(folder)}") if written else ()
     return JobImport(folder=folder, written=written, existing=existing, following=following, lines=found.told)
 
 

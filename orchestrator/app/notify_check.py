@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.notice import AppriseChannel, Channel, DeliveryFailed, MailChannel
 from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.notices.transport import SenderContext, read_secret
@@ -59,7 +60,7 @@ def _secret(subject: str, name: str, means: SenderContext, brought: Mapping[str,
     except (DeliveryFailed, OSError) as error:
         return SystemCheckResult(good=False, subject=subject, text=str(error))
     if mode & (stat.S_IROTH | stat.S_IWOTH):
-        text = f"everybody on this machine may read its secret: chmod 600 {path}"
+        text = f"everybody on this machine may read its secret: chmod 600 {quoted(path)}"
         return SystemCheckResult(good=False, subject=subject, text=text, hinders=False)
     return SystemCheckResult(good=True, subject=subject, text=f"its secret lies at {path}, mode {mode:04o}")
 

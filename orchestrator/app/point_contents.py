@@ -258,8 +258,8 @@ class PointReader:
                 hint=f"`{words}` mounts a scratch copy of the point and says where: look there; for two points one "
                 "of each, then `diff -rq --no-dereference` with both folders",
             )
-        tree = f"ls -la {point.tree.path}"
-        look = tree if point.tree.host is None else f"ssh {point.tree.host} {tree}"
+        tree = f"ls -la {quoted(point.tree.path)}"
+        look = tree if point.tree.host is None else f"ssh {point.tree.host} {quoted(tree)}"
         return OrchestratorError(
             f"point {point.name} of {job} has no manifest, so its names are not recorded",
             hint=f"look at the copy itself: {look}; the next run that makes a point writes a manifest",

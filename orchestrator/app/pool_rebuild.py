@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.pool_evacuation import EvacuationSurvey, datasets_of_files, find_rebuilder
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.evacuation import KitFacts
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
@@ -153,7 +154,7 @@ def is_new_pool(here: EvacuationSurvey, known: "PoolRebuild | None", told: dict[
 def commands_to_create(pool: str, told: dict[str, KitFacts], *, there: bool) -> tuple[str, ...]:
     """Return the commands for the user that recreate the pool, and the parents of the sources."""
     create = next((one.create for one in told.values()), "")
-    return (*((f"zpool destroy {pool}",) if there else ()), *filter(None, (create,)), *_above(told))
+    return (*((f"zpool destroy {quoted(pool)}",) if there else ()), *filter(None, (create,)), *_above(told))
 
 
 def _above(told: dict[str, KitFacts]) -> tuple[str, ...]:

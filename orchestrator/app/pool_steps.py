@@ -14,6 +14,7 @@ from orchestrator.app.renamed_pool import RenamedSettings, rename_in_configurati
 from orchestrator.app.restored_sources import note_restore
 from orchestrator.app.session import Session, open_session
 from orchestrator.app.settings import Settings, WrongRequest, unheard
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.evacuation import DatasetStatus, KitFacts
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
@@ -67,7 +68,7 @@ def rebuild_pool(
     if plan:
         with AttachedDisks(used, None) as stays:
             return _Rebuild(used, None, stays, asked, hears).end()
-    command = f"poolferry restore pool {name}{f' --as {new_name}' if new_name else ''}"
+    command = f"poolferry restore pool {quoted(name)}{f' --as {quoted(new_name)}' if new_name else ''}"
     with open_session(settings) as session, AttachedDisks(used, session, command) as stays:
         session.history.heal(compose.is_process_alive, compose.now())
         accept_kit_disk(settings, session)

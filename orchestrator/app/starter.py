@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import url_of_ssh_place
 
@@ -91,7 +92,7 @@ def _ends(request: StarterRequest) -> tuple[tuple[str, ...], str]:
     if places and request.target is None:
         if len(places) < 2 and not request.sources:
             like = "/backup/copies" if _kind(places[0]) == FOLDER else "vault/copies"
-            raise WrongRequest(f"{places[0]}: where to? Such as: poolferry init {places[0]} {like}")
+            raise WrongRequest(f"{places[0]}: where to? Such as: poolferry init {quoted(places[0])} {like}")
         return places[:-1] + request.sources, places[-1]
     return places + request.sources or (_usual(),), request.target or COPIES
 
@@ -112,7 +113,7 @@ def _copies(sources: Sequence[str], target: str, request: StarterRequest) -> "tu
     if not sure and (bare := next((text for text in sources if "://" not in text and ":" not in text), None)):
         raise WrongRequest(
             f"{bare}: there is no such folder here; write an absolute path, or for a pool where in another one its copy goes: "
-            f"poolferry init {bare} vault/copies"
+            f"poolferry init {quoted(bare)} vault/copies"
         )
     place = _absolute if kind == FOLDER else lambda text: str(_dataset(text))
     texts = [place(text) for text in sources]

@@ -4,6 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
 from orchestrator.domain.units import show_count
@@ -74,14 +75,14 @@ def problem_sentence(problem: Problem) -> str:
 def problem_hint(problem: Problem, *, newest: str | None) -> str:
     """Return the command that ends a problem, or says what remains. `newest`: the newest point at the place."""
     job, point = problem.job, problem.point
-    accept = f"poolferry points accept {job}" + (f" --point {point}" if point else "")
+    accept = f"poolferry points accept {job}" + (f" --point {quoted(point)}" if point else "")
     match problem.kind:
         case ProblemType.DAMAGED if not problem.count:
-            return f"poolferry verify {job} --point {point} reads it again, and says which files are damaged"
+            return f"poolferry verify {job} --point {quoted(point)} reads it again, and says which files are damaged"
         case ProblemType.DAMAGED if problem.tried and not any(word in problem.why for word in _OF_BYTES):
             return (
                 f"its bytes are sound, and no run mends folders or removes what was added: change that back by hand, then poolferry "
-                f"verify {job} --point {point}; or keep it as it is: {accept}"
+                f"verify {job} --point {quoted(point)}; or keep it as it is: {accept}"
             )
         case ProblemType.DAMAGED if problem.tried:
             return (
@@ -95,7 +96,7 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
         case ProblemType.MANIFEST:
             return (
                 f"newer points do not depend on it; bring {point}.manifest.gz back if you have a copy of it, then `poolferry verify "
-                f"{job} --point {point}`; or keep the point as it is: {accept}"
+                f"{job} --point {quoted(point)}`; or keep the point as it is: {accept}"
             )
         case ProblemType.POINTS_GONE:
             return f"find out who removed them; if they are where you moved them, move them back; if that was meant: {accept}"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import stat
 from datetime import UTC, datetime
 
@@ -22,7 +23,7 @@ def read_key(state: str) -> AuthenticationKey | None:
             if complaint := _open_to_others(os.fstat(file.fileno()), owners):
                 raise OrchestratorError(
                     f"{path} {complaint}, so its tags prove nothing",
-                    hint=f"chown {os.geteuid()} {path} && chmod 600 {path}; if somebody else may have read it, remove it: "
+                    hint=f"chown {os.geteuid()} {shlex.quote(path)} && chmod 600 {shlex.quote(path)}; if somebody else may have read it, remove it: "
                     "a new key is made, and tags of the old one can no longer be shown to be ours",
                 )
             content = file.read(_LARGEST + 1)

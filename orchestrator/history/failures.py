@@ -24,7 +24,7 @@ _WORDS: tuple[tuple[str, str, str], ...] = (
     (
         "BUSY",
         "is locked by another process that has not finished in time",
-        "look for a program that holds it open (fuser -v {path}), end it, and run again",
+        "look for a program that holds it open (fuser -v {quoted}), end it, and run again",
     ),
     (
         "FULL",
@@ -117,7 +117,7 @@ def planted(*, path: str, folder: str) -> HistoryError:
     """Build the error for an entry that another user may have laid into a state directory that all may write."""
     return HistoryError(
         f"others may write the state directory {folder}, and {path} is not poolferry's own file",
-        hint=f"look what it is, and remove it; then close the directory: chmod go-w {folder}",
+        hint=f"look what it is, and remove it; then close the directory: chmod go-w {shlex.quote(folder)}",
     )
 
 

@@ -7,6 +7,7 @@ Copies of files count only for data without snapshots, and only as long as nothi
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.evacuation import (
     DatasetCopy,
     DatasetStatus,
@@ -129,7 +130,7 @@ def refuse_guests(pool: PoolContents) -> Refusal | None:
         return None
     names = tuple(dict.fromkeys(one.pool for one in pool.guests))
     many = len(names) > 1
-    exports = " and ".join(f"`zpool export {name}`" for name in names[:_SHOWN])
+    exports = " and ".join(f"`zpool export {quoted(name)}`" for name in names[:_SHOWN])
     return Refusal(
         why=f"the {'pools' if many else 'pool'} {', '.join(names[:_SHOWN])} {'lie' if many else 'lies'} on it, and would go with it",
         evidence=tuple(_guest_line(one, pool) for one in pool.guests[:_SHOWN]),

@@ -10,6 +10,7 @@ from enum import StrEnum
 from itertools import count
 
 from orchestrator.domain.authentication import AuthenticationKey, Authenticity, judge_marker
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX, Disk, DiskMarker, DiskRecord, DiskState
@@ -232,7 +233,7 @@ def _stranger(
 
 def _enroll(device: BlockDevice, sets: set[str], *, name: str = "NAME") -> str:
     """Return the command that enrolls a device. NAME is the person's choice, and so is the set where there are several."""
-    return f"poolferry disks enroll {device.path} --set {next(iter(sets)) if len(sets) == 1 else 'SET'} --name {name}"
+    return f"poolferry disks enroll {quoted(device.path)} --set {next(iter(sets)) if len(sets) == 1 else 'SET'} --name {name}"
 
 
 def next_disk_name(name: str, taken: Container[str]) -> str:

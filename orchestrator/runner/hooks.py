@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import Evidence, NotNow, OutsideError
 from orchestrator.domain.names import printable_word
 from orchestrator.domain.plan import Command, Effect, Pipeline
@@ -169,5 +170,7 @@ def explain_unusable(path: str) -> tuple[str, str]:
     if not os.path.isfile(path):
         return f"{path} is not a file", "the path of an executable file"
     return (
-        ("", "") if os.access(path, os.X_OK) else (f"{path} is not executable", f"an executable file: chmod +x {path}")
+        ("", "")
+        if os.access(path, os.X_OK)
+        else (f"{path} is not executable", f"an executable file: chmod +x {quoted(path)}")
     )

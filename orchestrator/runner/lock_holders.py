@@ -2,6 +2,7 @@
 
 import json
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import NotNow
 from orchestrator.process.holders import find_file_holders
 
@@ -42,7 +43,7 @@ def refuse_half_renamed(record: str, job: str) -> None:
         return
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise NotNow(
-            f"a rename of a job was cut, and its record cannot be read: {error}", hint=f"rm {record}"
+            f"a rename of a job was cut, and its record cannot be read: {error}", hint=f"rm {quoted(str(record))}"
         ) from None
     if job in (before, now):
         raise NotNow(f"the rename of {before} to {now} was cut", hint=f"`poolferry rename {before} {now}` finishes it")

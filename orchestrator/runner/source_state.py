@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE, seen_restore_key
@@ -50,4 +51,6 @@ def end_state(journal: RunRecorder, engine: SourceIdentifier, world: Any, facts:
         history.remember(job.name, SOURCE_STATE, "")
         return
     why = f"restored; {', '.join(waits[:5])}{' …' if len(waits) > 5 else ''} {'waits' if len(waits) == 1 else 'wait'}"
-    remember_state(journal, SourceState.WAITING, why, f"poolferry restore run {job.name} --to {job.source}")
+    remember_state(
+        journal, SourceState.WAITING, why, f"poolferry restore run {job.name} --to {quoted(str(job.source))}"
+    )

@@ -4,6 +4,7 @@ import os.path
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.kit import SET_ASIDE, KitReview
 from orchestrator.domain.names import JOB_NAME
@@ -82,7 +83,9 @@ def review_lines(review: KitReview, config: str) -> Sequence[str]:
         path = os.path.join(config, each.path)
         lines.append(f"not trusted yet: {each.name} would run or send:")
         lines += [f"  {act}" for act in each.acts]
-        lines.append(f"  to accept it: say --trust {each.name}; or afterwards: mv {path}{SET_ASIDE} {path}")
+        lines.append(
+            f"  to accept it: say --trust {each.name}; or afterwards: mv {quoted(path + SET_ASIDE)} {quoted(path)}"
+        )
     if review.left_out:
         lines.append(f"left out, as no configuration of ours: {', '.join(review.left_out)}")
     return lines

@@ -16,9 +16,9 @@ import pytest
 from orchestrator.domain.due import DueRun
 from orchestrator.history.store import open_history
 from tests.daemon.daemon_world import Daemon, daemon, until
-from tests.daemon.test_metrics_server import ask
 from tests.ferry import Ferry
 from tests.peers import WebPeer
+from tests.web.sites import ask, read_until
 
 pytestmark = pytest.mark.slow
 JOBS = tuple(f"job{number}" for number in range(5))
@@ -39,7 +39,7 @@ NEWEST = "SELECT coalesce(max(id), 0) FROM runs"
 
 
 def opened(clock: Daemon) -> list[str]:
-    """What the daemon has open, sorted: descriptors by what they are, and its threads."""
+    """Return what the daemon has open, sorted: descriptors by what they are, and its threads."""
     folder = Path(f"/proc/{clock.process.pid}")
     names = []
     for number in os.listdir(folder / "fd"):
@@ -66,7 +66,8 @@ def round_of_runs(ferry: Ferry, clock: Daemon, socket: Path, number: int) -> Non
 
     def over() -> bool:
         clock.send(signal.SIGHUP)
-        assert b"poolferry_" in ask(socket, b"GET /metrics HTTP/1.0\r\n\r\n")
+        with ask(socket, "/metrics") as asked:
+            read_until(asked, b"poolferry_")
         time.sleep(0.3)
         return ended(clock) >= wanted
 

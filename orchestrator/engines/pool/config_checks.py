@@ -42,7 +42,9 @@ def _mixed(world: PoolSurvey) -> Iterator[PoolFinding]:
         says = (
             f"{alone[0].name} stands alone in {pool} beside vdevs with redundancy: when it dies, all of {pool} is lost"
         )
-        yield _advice("mixed", says, f"`zpool attach {pool} {quoted(alone[0].name)} NEW-DEVICE` makes it a mirror")
+        yield _advice(
+            "mixed", says, f"`zpool attach {quoted(pool)} {quoted(alone[0].name)} NEW-DEVICE` makes it a mirror"
+        )
         return
     shapes = {(_shape(device), len(device.below)) for device in tops if device.below}
     if len(shapes) > 1:
@@ -51,7 +53,9 @@ def _mixed(world: PoolSurvey) -> Iterator[PoolFinding]:
     for device in world.status.devices:
         if device.role in ("special", "dedup") and device.leaf:
             says = f"{device.name} holds metadata of {pool} alone: when it dies, all of {pool} is lost"
-            yield _advice("mixed", says, f"`zpool attach {pool} {quoted(device.name)} NEW-DEVICE` makes it a mirror")
+            yield _advice(
+                "mixed", says, f"`zpool attach {quoted(pool)} {quoted(device.name)} NEW-DEVICE` makes it a mirror"
+            )
 
 
 def _shape(device: Vdev) -> str:
@@ -84,7 +88,9 @@ def _names(world: PoolSurvey) -> Iterator[PoolFinding]:
         f"{_first(named)} in {pool} {'is' if len(named) == 1 else 'are'} named in the order in which the kernel found the "
         "disks, which changes"
     )
-    yield _advice("device-names", says, f"`zpool export {pool} && zpool import -d /dev/disk/by-id {pool}`")
+    yield _advice(
+        "device-names", says, f"`zpool export {quoted(pool)} && zpool import -d /dev/disk/by-id {quoted(pool)}`"
+    )
 
 
 def _settings(world: PoolSurvey) -> Iterator[PoolFinding]:
@@ -100,7 +106,7 @@ def _settings(world: PoolSurvey) -> Iterator[PoolFinding]:
     for name, value, word, means in rules:
         where = [setting.dataset for setting in world.settings if (setting.name, setting.value) == (name, value)]
         if where:
-            hint = f"`zfs inherit {name} {where[0]}`" + (", and so for the others" if len(where) > 1 else "")
+            hint = f"`zfs inherit {name} {quoted(where[0])}`" + (", and so for the others" if len(where) > 1 else "")
             yield _advice(word, f"{name}={value} is set on {_first(where)}: {means}", hint)
 
 
@@ -118,7 +124,7 @@ def _dedup(world: PoolSurvey) -> Iterator[PoolFinding]:
 
 
 def _dedup_hint(on: list[DatasetProperty]) -> str:
-    where = f"`zfs set dedup=off {on[0].dataset}`" if on else "dedup is off already"
+    where = f"`zfs set dedup=off {quoted(on[0].dataset)}`" if on else "dedup is off already"
     return f"{where}; tables shrink as that data is rewritten elsewhere and destroyed; or more memory"
 
 

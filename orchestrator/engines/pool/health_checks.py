@@ -6,6 +6,7 @@ space. All others are advice.
 
 from collections.abc import Iterable, Iterator
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.engines.pool.config_checks import check_pool_setup
 from orchestrator.engines.pool.model import HEALTHY, PoolFinding, PoolStatus, PoolSurvey, Vdev
@@ -46,11 +47,13 @@ def _of_pool(status: PoolStatus) -> Iterator[PoolFinding]:
     if status.state == "SUSPENDED":
         says = f"{pool} is SUSPENDED: it lost its disks, and all that uses it hangs"
         yield PoolFinding(
-            word="state", grave=True, says=says, hint=f"attach the disks again, then `zpool clear {pool}`"
+            word="state", grave=True, says=says, hint=f"attach the disks again, then `zpool clear {quoted(pool)}`"
         )
     elif status.state != "ONLINE" and not any(True for _ in _of_devices(status)):
         says = f"{pool} is {status.state}" + (f": {status.says}" if status.says else "")
-        yield PoolFinding(word="state", grave=True, says=says, hint=status.action or f"see `zpool status -v {pool}`")
+        yield PoolFinding(
+            word="state", grave=True, says=says, hint=status.action or f"see `zpool status -v {quoted(pool)}`"
+        )
 
 
 def _of_devices(status: PoolStatus) -> Iterator[PoolFinding]:
@@ -59,7 +62,7 @@ def _of_devices(status: PoolStatus) -> Iterator[PoolFinding]:
         if device.state in HEALTHY or device.kind in ("hole", "indirect"):
             continue
         meaning, hint = _MEANINGS.get(device.state, (f"is {device.state}", "see `zpool status -v {pool}`; {replace}"))
-        hint = hint.replace("{replace}", _REPLACE).format(pool=status.name, name=device.name)
+        hint = hint.replace("{replace}", _REPLACE).format(pool=quoted(status.name), name=quoted(device.name))
         note = f" ({device.note})" if device.note else ""
         grave = device.role not in ("cache", "spares")
         says = f"{device.name}{_part(group, device, status.name)} {meaning}{note}{_left(group) if grave else ''}"
@@ -112,9 +115,7 @@ def _counted(device: Vdev, pool: str) -> PoolFinding:
     counts = ((device.reads, "read"), (device.writes, "write"), (device.checksums, "checksum"))
     errors = " and ".join(show_count(number, f"{kind} error") for number, kind in counts if number)
     says = f"{device.name} of {pool} gave {errors}"
-    hint = (
-        f"look at its cable, its power and `smartctl -a`; then `zpool clear {pool}`, and replace it if errors come back"
-    )
+    hint = f"look at its cable, its power and `smartctl -a`; then `zpool clear {quoted(pool)}`, and replace it if errors come back"
     return PoolFinding(word="errors", grave=True, says=says, hint=hint)
 
 
@@ -127,7 +128,7 @@ def _of_data(status: PoolStatus) -> Iterator[PoolFinding]:
     yield PoolFinding(
         word="lost", grave=True,
         says=f"{status.name} has {show_count(status.errors, 'error')} that nothing could repair, so data is lost{told}",
-        hint=f"restore these files from a copy, or destroy the snapshots that are named; then `zpool scrub {status.name}`",
+        hint=f"restore these files from a copy, or destroy the snapshots that are named; then `zpool scrub {quoted(status.name)}`",
     )  # fmt: skip
 
 
@@ -141,13 +142,17 @@ def _of_space(world: PoolSurvey, options: PoolOptions) -> Iterator[PoolFinding]:
     yield PoolFinding(
         word="capacity", grave=grave,
         says=f"{pool} is {used:.0f} % full, with {free} left: writing to it {how}",
-        hint=f"destroy snapshots or data (`zfs list -o space -r {pool}` shows what uses the space), or add a vdev",
+        hint=f"destroy snapshots or data (`zfs list -o space -r {quoted(pool)}` shows what uses the space), or add a vdev",
     )  # fmt: skip
 
 
 def _of_scans(world: PoolSurvey, options: PoolOptions) -> Iterator[PoolFinding]:
     scan, pool = world.status.scan, world.status.name
-    scrub = f"`zpool scrub {pool}`" if options.scrub_every is None else "this job starts one by itself, see scrub-every"
+    scrub = (
+        f"`zpool scrub {quoted(pool)}`"
+        if options.scrub_every is None
+        else "this job starts one by itself, see scrub-every"
+    )
     if scan is None:
         yield PoolFinding(word="old-scrub", grave=False, says=f"{pool} was never scrubbed", hint=scrub)
         return
@@ -168,7 +173,7 @@ def _of_scans(world: PoolSurvey, options: PoolOptions) -> Iterator[PoolFinding]:
     if scan.errors and not world.status.errors:
         says = f"the last {scan.kind} of {pool} found {show_count(scan.errors, 'error')} that it could not repair"
         yield PoolFinding(
-            word="other", grave=False, says=says, hint=f"`zpool scrub {pool}` shows whether they are gone"
+            word="other", grave=False, says=says, hint=f"`zpool scrub {quoted(pool)}` shows whether they are gone"
         )
 
 
@@ -189,7 +194,7 @@ def _of_the_rest(status: PoolStatus, found: Iterable[PoolFinding]) -> Iterator[P
         return
     says = f"zpool says of {status.name}: {status.says}"
     yield PoolFinding(
-        word="other", grave=False, says=says, hint=status.action or f"see `zpool status -v {status.name}`"
+        word="other", grave=False, says=says, hint=status.action or f"see `zpool status -v {quoted(status.name)}`"
     )
 
 

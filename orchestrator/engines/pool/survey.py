@@ -3,6 +3,7 @@
 from functools import partial
 
 from orchestrator.domain.answers import understand
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import NotNow, SourceMissing, VerificationFailed
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -56,5 +57,5 @@ def confirm_scrub(confirmation: ScrubState, reader: Reader) -> None:
             return
     told = f"a {scan.kind} that is {scan.state}" if scan else "no scan"
     raise VerificationFailed(
-        f"expected: {confirmation}; found: {told}", hint=f"see `zpool status {confirmation.root.path}`"
+        f"expected: {confirmation}; found: {told}", hint=f"see `zpool status {quoted(confirmation.root.path)}`"
     )

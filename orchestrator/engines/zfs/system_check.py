@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError, OutsideError, ProgramMissing
 from orchestrator.domain.gate import PRINTED
 from orchestrator.domain.job import Job
@@ -123,14 +124,16 @@ def _pool(look: SideListing, root: Location, *, target: bool) -> SystemCheckResu
     subject, pool = f"{'target' if target else 'source'} {root}", root.path.partition("/")[0]
     if look.health == ABSENT:
         return SystemCheckResult(
-            good=False, subject=subject, text=f"the pool {pool} is not imported: zpool import {pool}"
+            good=False, subject=subject, text=f"the pool {pool} is not imported: zpool import {quoted(pool)}"
         )
     if look.health not in HEALTHY:
-        text = f"the pool {pool} is {look.health.lower()}: see zpool status {pool}"
+        text = f"the pool {pool} is {look.health.lower()}: see zpool status {quoted(pool)}"
         return SystemCheckResult(good=False, subject=subject, text=text)
     if look.there:
         snapshots = show_count(len(look.snapshots.get(root.path, ())), "snapshot")
-        poor = "" if look.health == "ONLINE" else f"; the pool is {look.health.lower()}: see zpool status {pool}"
+        poor = (
+            "" if look.health == "ONLINE" else f"; the pool is {look.health.lower()}: see zpool status {quoted(pool)}"
+        )
         return SystemCheckResult(
             good=not poor, subject=subject, text=f"is there, with {snapshots}{poor}", hinders=False
         )
@@ -145,10 +148,10 @@ def _rights(look: SideListing, root: Location, reader: Reader, *, target: bool) 
     )
     found = []
     if target and may.read_only:
-        text = f"is imported read-only, so nothing can be copied: zpool export {pool}, then zpool import {pool}"
+        text = f"is imported read-only, so nothing can be copied: zpool export {quoted(pool)}, then zpool import {quoted(pool)}"
         found.append(SystemCheckResult(good=False, subject=f"pool {pool} {_at(root)}", text=text))
     if target and may.resumable in ("disabled", "-"):
-        text = f"a transfer that is cut starts from the beginning: zpool set feature@extensible_dataset=enabled {pool}"
+        text = f"a transfer that is cut starts from the beginning: zpool set feature@extensible_dataset=enabled {quoted(pool)}"
         found.append(SystemCheckResult(good=False, subject=f"pool {pool} {_at(root)}", text=text, hinders=False))
     found += _key(look, root, may, reader, target=target)
     if not look.root:
@@ -209,5 +212,5 @@ def _delegated(may: DelegatedRights, root: Location, needed: Sequence[str]) -> S
     lacking = [right for right in needed if right not in had]
     if not lacking:
         return SystemCheckResult(good=True, subject=subject, text=f"{may.user} may do what is needed")
-    text = f"zfs allow {may.user} {','.join(lacking)} {may.dataset}; or sudo = true in [zfs]"
+    text = f"zfs allow {quoted(may.user)} {','.join(lacking)} {quoted(may.dataset)}; or sudo = true in [zfs]"
     return SystemCheckResult(good=False, subject=subject, text=text, hinders=False)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.drill import DrillPlan
 from orchestrator.domain.errors import HostUnreachable, VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
@@ -127,7 +128,7 @@ def _drill_encrypted(evidence: DrillEvidence, drill_plan: DrillPlan, took: float
     if evidence.drill_request.self_test:
         why = "no file of the copy can be read without its key, so none can be damaged on purpose"
         # Each dataset of a raw copy is its own encryption root (openzfs 15687).
-        keys = f"zfs load-key -r {evidence.journal.job.target.location.path}, where the copy lies"
+        keys = f"zfs load-key -r {quoted(evidence.journal.job.target.location.path)}, where the copy lies"
         return evidence.refuse(Refusal(why=why, evidence=(), hint=f"{keys}, and drill again"))
     evidence.restore_s = took
     if lacking := _lacking(evidence, drill_plan):

@@ -5,6 +5,7 @@ No remaining work is remembered here: each survey finds it, so the same command 
 
 import os
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
@@ -114,7 +115,10 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
                 return _done(journal, dataset_request, nothing, verified, found)
             case Plan() as plan:
                 if look == 0 and dataset_request.to == job.source:
-                    why, hint = f"{job.source} is being restored", f"poolferry restore run {job.name} --to {job.source}"
+                    why, hint = (
+                        f"{job.source} is being restored",
+                        f"poolferry restore run {job.name} --to {quoted(str(job.source))}",
+                    )
                     remember_state(journal, SourceState.RESTORING, why, hint)
                 _do(journal, writer, plan, found if look == 0 else None, run_request)
                 if not plan.again:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.domain.answers import NOT_READ
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
@@ -256,6 +257,6 @@ def _hint(job: Job, compared: ComparisonResult) -> str:
     if counts.get(Verdict.MISSING):
         return (
             f"`poolferry run {job.name}`; what lies before the copy's newest snapshot comes only with a copy from the beginning: "
-            f"`zfs rename -u {whole} {whole}.old` on its pool, and run again"
+            f"`zfs rename {quoted(whole)} {quoted(whole + '.old')}` on its pool, and run again"
         )
     return f"somebody changed the copy: `poolferry plan {job.name}` says what that means for the next run"

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import islice
 
 from orchestrator.domain.answers import NOT_READ, unreadable
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.fast_dataclass import replace
@@ -243,7 +244,7 @@ def _restore_hint(work: TreeVerification, journal: RunRecorder, *, damaged: bool
     job, point = journal.job.name, work.point.name
     return (
         f"the copy itself is damaged in point {point}: restore an earlier --point, or copy these files from another place that "
-        f"`poolferry verify {job} --point {point}` names; where the source still has them, `poolferry run {job}` mends the copy"
+        f"`poolferry verify {job} --point {quoted(point)}` names; where the source still has them, `poolferry run {job}` mends the copy"
     )
 
 

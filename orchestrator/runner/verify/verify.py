@@ -4,6 +4,7 @@ import contextlib
 import os
 import shlex
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
@@ -152,7 +153,7 @@ def _judge(
         "disk's health (smartctl -a)"
         if damaged
         else f"the copy was changed, its bytes are sound: `poolferry run {journal.job.name}` mends files, and neither folders nor what "
-        f"was added; to keep the rest as it is: poolferry points accept {journal.job.name} --point {point.name}"
+        f"was added; to keep the rest as it is: poolferry points accept {journal.job.name} --point {quoted(point.name)}"
     )
     return journal.ended(
         Outcome.FAILED,

@@ -144,7 +144,7 @@ def test_what_the_copy_lacks_before_its_newest_comes_only_from_the_beginning(jou
     told = compared(journal, comparison(findings=(Finding(path=b"@o", verdict=Verdict.MISSING, detail=""),)))
     hint = comparison_report(journal, told, content=True).hint
     whole = journal.job.target.location.path
-    assert f"`zfs rename -u {whole} {whole}.old`" in hint
+    assert f"`zfs rename {whole} {whole}.old`" in hint
     assert "--aside" not in hint
 
 

@@ -7,6 +7,7 @@ encrypted dataset without its key here is tested as stored: its raw stream is re
 import os
 from collections.abc import Iterator, Mapping
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.drill import DrillDataset, DrillPlan
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -122,7 +123,7 @@ def _verified_by_it(job: Job, side: SideSurvey, target_encrypts: list[DrillCandi
         )
     return (
         f"of {many} without {'its' if len(target_encrypts) == 1 else 'their'} key no file was seen: at most {show_size(job.drill.size)} of "
-        f"each raw stream was read; only a scrub (zpool scrub {pool}) and a trial receive (poolferry drill {job.name} --whole) "
+        f"each raw stream was read; only a scrub (zpool scrub {quoted(pool)}) and a trial receive (poolferry drill {job.name} --whole) "
         "verify all of it"
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import translate
 from functools import cached_property
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.job import Job
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.model import Snapshot, ZfsSurvey
@@ -105,7 +106,7 @@ class PlanContext:
         """Return the command that a person runs to repeat the same action."""
         if self.world.returning is None:
             return f"poolferry run {self.job.name}"
-        return f"poolferry restore run {self.job.name} --to {self.world.target.root}"
+        return f"poolferry restore run {self.job.name} --to {quoted(str(self.world.target.root))}"
 
     def source_name(self, name: str) -> str:
         """Return a dataset's full name on the source."""

@@ -6,6 +6,7 @@ A target diverged from its source, or the source was made anew since the last go
 import shlex
 from collections.abc import Iterable
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.names import point_name
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.source_identity import (
@@ -307,6 +308,6 @@ def _is_restored(case: PlanContext) -> bool:
 def restore_first(case: PlanContext) -> str:
     """Return the hint that brings the source back; a dataset that has its name by now is kept under another one."""
     source = case.world.source
-    command = f"restore it first: poolferry restore run {case.job.name} --to {source.root}"
+    command = f"restore it first: poolferry restore run {case.job.name} --to {quoted(str(source.root))}"
     aside = "" in source.datasets and "/" in source.root.path
     return f"{command} --{ASIDE} (what is there now stays, under another name)" if aside else command

@@ -1,5 +1,6 @@
 """The plan of a zfs run: decided from the survey, dataset by dataset, then put into stages."""
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
@@ -115,7 +116,7 @@ def _refuse_sides(case: PlanContext) -> Refusal | None:
     if case.world.returning is None and (unfinished := _refuse_unfinished(case)):
         return unfinished
     if "" not in target.datasets and below and pool not in target.above:
-        hint = f"zpool import {pool}; or correct the dataset of its place in targets.toml"
+        hint = f"zpool import {quoted(pool)}; or correct the dataset of its place in targets.toml"
         return Refusal(why=f"the pool {pool} of the target {target.root} is not imported", evidence=(), hint=hint)
     return transport.refuse_transport(case.job, source, target)
 
@@ -130,7 +131,7 @@ def _refuse_unfinished(case: PlanContext) -> Refusal | None:
     return Refusal(
         why=f"{case.source_name(min(names))} is being brought back from a copy, and is not whole yet",
         evidence=(f"its property {FLAGS} says so",),
-        hint=f"finish that: poolferry restore run {case.job.name} --to {case.world.source.root}",
+        hint=f"finish that: poolferry restore run {case.job.name} --to {quoted(str(case.world.source.root))}",
         source=SourceState.RESTORING,
     )
 
@@ -197,12 +198,14 @@ def _refuse_bare(case: PlanContext) -> Refusal:
         why = (
             f"there is no snapshot of {root}, and its copy {case.target_name('')} holds {show_count(held, 'snapshot')}"
         )
-        hint = f"if it is new and empty: {restore_first(case)}; else take one: zfs snapshot -r {root}@first"
+        hint = (
+            f"if it is new and empty: {restore_first(case)}; else take one: zfs snapshot -r {quoted(f'{root}@first')}"
+        )
         return Refusal(why=why, evidence=(), hint=hint)
     count = sum(len(case.world.source.datasets[name].snapshots) for name in case.names)
     if count:
         why = f"none of the {count} snapshots of {root} is one that the job sends"
         return Refusal(why=why, evidence=(), hint="look at snapshots and skip-snapshots in [zfs]")
     below = " and of what lies below it" if len(case.names) > 1 else ""
-    hint = f"take one: zfs snapshot {'-r ' if below else ''}{root}@first; or let [snapshots] in the job take them"
+    hint = f"take one: zfs snapshot {'-r ' if below else ''}{quoted(f'{root}@first')}; or let [snapshots] in the job take them"
     return Refusal(why=f"there is no snapshot of {root}{below}, so nothing to send", evidence=(), hint=hint)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.zfs.model import (
@@ -90,7 +91,7 @@ def warnings_of(case: PlanContext, dataset_plans: Sequence[DatasetPlan]) -> tupl
         what = (
             f"{_named(case.source_name(name) for name in waits)}: restored, and waits for a key or for its mountpoint"
         )
-        warnings.append(f"{what}: poolferry restore run {case.job.name} --to {case.world.source.root}")
+        warnings.append(f"{what}: poolferry restore run {case.job.name} --to {quoted(str(case.world.source.root))}")
     warnings += [*_kept_aside(case, dataset_plans), *_without_bookmarks(case, dataset_plans)]
     if case.options.recursive and case.gone:
         what = f"{_named(case.target_name(name) for name in case.gone)}: on the target only"

@@ -100,7 +100,7 @@ def count_received(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     )
     root = shlex.quote(str(then.get("source", "")))
     return (
-        f"{count} values that were set here are received ones now: `zfs get -r -s received all {root}` lists them"
+        f"{count} values that were set here are received ones now: `zfs get -r -s received all {shlex.quote(root)}` lists them"
         if count
         else ""
     )

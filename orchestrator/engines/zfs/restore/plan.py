@@ -4,6 +4,7 @@ The destination is free, or holds the remains of an earlier restore; nothing is 
 is neither mounted nor writable before it is complete: `properties` then plans the remaining actions.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
@@ -307,8 +308,10 @@ def _refuse_parent(to: Location, above: frozenset[str]) -> Refusal | None:
     if not parent or parent in above:
         return None
     if pool not in above:
-        return Refusal(why=f"the pool {pool} is not imported", evidence=(), hint=f"zpool import {pool}; or create it")
-    hint = f"create it as it shall be: zfs create -p {parent}"
+        return Refusal(
+            why=f"the pool {pool} is not imported", evidence=(), hint=f"zpool import {shlex.quote(pool)}; or create it"
+        )
+    hint = f"create it as it shall be: zfs create -p {shlex.quote(parent)}"
     return Refusal(why=f"{parent}, in which it shall lie, is not there", evidence=(), hint=hint)
 
 
@@ -352,7 +355,7 @@ def _refuse_lost(seen: DatasetRestoreSurvey) -> Refusal | None:
             what = (
                 "is not there" if there is None else "is not encrypted" if not there.encrypted else "has its key loaded"
             )
-            hint = f"`zfs get -r keystatus {side.root.path}` shows which keys are missing"
+            hint = f"`zfs get -r keystatus {shlex.quote(side.root.path)}` shows which keys are missing"
             return Refusal(why=f"--lost-key {whole}: {whole} {what}", evidence=(), hint=hint)
     return None
 

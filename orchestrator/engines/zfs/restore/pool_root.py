@@ -114,7 +114,7 @@ def _marks(snapshots: tuple[Snapshot, ...]) -> str:
 
 def _refuse_absent(seen: DatasetRestoreSurvey) -> Refusal:
     root = seen.world.target.root
-    hint = f"zpool import {root.path}; or create it, as `poolferry kit {seen.job.name}` shows"
+    hint = f"zpool import {shlex.quote(root.path)}; or create it, as `poolferry kit {seen.job.name}` shows"
     return Refusal(why=f"the pool {root} is not imported", evidence=(), hint=hint)
 
 
@@ -135,7 +135,9 @@ def _refuse_files(seen: DatasetRestoreSurvey) -> Refusal | None:
     root = seen.world.target.root
     if seen.inside is None:
         why = f"what {root} holds could not be looked at"
-        return Refusal(why=why, evidence=(), hint=f"zfs mount {root.path}, then run the same command again")
+        return Refusal(
+            why=why, evidence=(), hint=f"zfs mount {shlex.quote(root.path)}, then run the same command again"
+        )
     if not seen.inside:
         return None
     more = " and more" if len(seen.inside) > _SHOWN else ""
@@ -221,6 +223,6 @@ def retained_property_warnings(seen: DatasetRestoreSurvey) -> tuple[str, ...]:
     """Return the kept properties as warnings."""
     root = seen.world.target.root
     return tuple(
-        f"{root} keeps {name}={now}, set when the pool was created; the copy had {came}: zfs set {name}={came} {root.path}"
+        f"{root} keeps {name}={now}, set when the pool was created; the copy had {came}: zfs set {shlex.quote(f'{name}={came}')} {shlex.quote(root.path)}"
         for name, now, came in retained_properties(seen)
     )

@@ -68,8 +68,12 @@ def changed_accounts(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterato
             if other is None:
                 yield f"{told}: `{renumber if mine else add} {number} {shlex.quote(name)}`"
             else:
-                made = f"`{renumber} {number} {name}` once {other} has another one" if mine else f"make {name}"
-                yield f"{told}: {made}{'; or' if mine else ', then'} `chown -hR --from={colon}{number} {colon}{name}` on what returns"
+                made = (
+                    f"`{renumber} {number} {shlex.quote(name)}` once {other} has another one"
+                    if mine
+                    else f"make {name}"
+                )
+                yield f"{told}: {made}{'; or' if mine else ', then'} `chown -hR --from={colon}{number} {shlex.quote(f'{colon}{name}')}` on what returns"
 
 
 def _names(told: Mapping[str, Any], kind: str) -> Mapping[str, str]:

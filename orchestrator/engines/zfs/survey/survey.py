@@ -6,7 +6,7 @@ from threading import Thread
 from typing import TypeVar
 
 from orchestrator.domain.answers import understand
-from orchestrator.domain.command_line import evidence_line
+from orchestrator.domain.command_line import evidence_line, quoted
 from orchestrator.domain.errors import BaseGone, Evidence, OrchestratorError, OutsideError, Stopped
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -207,7 +207,7 @@ def _judge(look: SideListing, root: Location, command: Command, result: Pipeline
         raise OutsideError(
             f"the pool {pool} is {look.health.lower()}: its disks are gone or failing",
             evidence=evidence,
-            hint=f"`zpool status {pool}` names the fault: bring the disks back, then `zpool clear {pool}`",
+            hint=f"`zpool status {quoted(pool)}` names the fault: bring the disks back, then `zpool clear {quoted(pool)}`",
         )
     if root.path in look.above or not look.whole:
         raise BaseGone(f"{root} changed under the look", evidence=evidence, hint="the next attempt looks again")

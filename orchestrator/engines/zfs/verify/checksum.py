@@ -7,6 +7,7 @@ killed one, and no other process ever sees it.
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -120,7 +121,7 @@ def _warnings(unproved: Iterable[Finding], world: ZfsSurvey) -> Iterator[str]:
         if detail == _LOCKED:
             yield (
                 f"the contents of {show_count(count, 'encrypted dataset')} were not compared, as a key is not loaded: "
-                f"only a scrub (zpool scrub {pool}) and a trial receive with the key can verify them"
+                f"only a scrub (zpool scrub {quoted(pool)}) and a trial receive with the key can verify them"
             )
         else:
             yield f"the contents of {show_count(count, 'volume')} were not compared: {_HIDDEN.replace('its', 'their', 1)}"

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shlex
 import tarfile
 import tempfile
 from collections.abc import Sequence
@@ -233,7 +234,10 @@ def next_steps(settings: "Settings", place: str) -> tuple[str, ...]:
     copied = [job for job in known.jobs if job.copies]
     for pool in dict.fromkeys(job.source.path.partition("/")[0] for job in copied if _is_here(job.source)):
         lines += [*_creation(settings, pool), say(f"restore pool {pool}")]
-    lines += [say(f"restore plan {job.name} --to {job.source}") for job in copied if not _is_here(job.source)]
+    for job in (job for job in copied if not _is_here(job.source)):
+        paths = [f" --path {shlex.quote(part)}" for part in job.parts] or [""]
+        named = zip(paths, job.tree.folders, strict=True)
+        lines += [say(f"restore plan {job.name}{path} --to {folder}") for path, folder in named]
     return tuple(lines)
 
 

@@ -39,7 +39,7 @@ def find_copies(
 ) -> CopySearchResult:
     """Find all copies of a job's source; read every place that can be reached now. Raises: HistoryError."""
     known = settings.configuration()
-    jobs = [each for each in known.jobs if each.copies and each.source == job.source]
+    jobs = [each for each in known.jobs if each.copies and each.tree == job.tree]
     with settings.views() as views:
         here = _disks_here(settings, jobs, views)
         copies = tuple(copy for each in jobs for copy in _of_job(settings, each, views, here))
@@ -163,8 +163,13 @@ def _went(views: "HistoryReader", job: str) -> Iterator[PastTransfer]:
 
 def _in_the_way(job: Job) -> str:
     """Describe what exists at the source's place; empty: nothing, or a place that only the restore itself checks."""
-    path = job.source.path
-    if job.source.host is not None or not path.startswith("/") or not os.path.lexists(path):
+    if job.source.host is not None or not job.source.path.startswith("/"):
+        return ""
+    return ", ".join(filter(None, (_held_at(folder.path) for folder in job.tree.folders)))
+
+
+def _held_at(path: str) -> str:
+    if not os.path.lexists(path):
         return ""
     try:
         many = len(os.listdir(path))

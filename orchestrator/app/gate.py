@@ -7,7 +7,7 @@ import shlex
 import stat
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from orchestrator import compose
@@ -60,16 +60,21 @@ def _ask_zfs(command: Command) -> NoReturn:
 
 
 def _read(gate: Gate, command: Command) -> NoReturn:
-    """Become a command that only reads in the gate's folder. Raises: GateRefusal."""
+    """Become a command that only reads in the gate's folders. Raises: GateRefusal."""
     from orchestrator.process.confine import ConfinementUnavailable, become
 
+    path = ""
     try:
-        with _folder(gate.reads) as folder:
-            become(command, folder=folder)
+        with ExitStack() as opened:
+            folders: list[int] = []
+            for path in gate.reads:
+                folder = opened.enter_context(_folder(path))
+                folders += [] if folder is None else [folder]
+            become(command, folders=folders)
     except ConfinementUnavailable as error:
         raise GateRefusal(f"this machine cannot shut it into one folder: {error.strerror}") from error
     except Untrusted as error:
-        raise GateRefusal(f"{show_name(gate.reads)} {error.strerror}") from error
+        raise GateRefusal(f"{show_name(path)} {error.strerror}") from error
 
 
 def _take_place(settings: Settings, name: str, most: int) -> None:
@@ -136,7 +141,7 @@ class GateSetup:
 
     name: str
     keys: str = USUAL_KEYS
-    reads: str = ""
+    reads: tuple[str, ...] = ()
     sends: str = ""
     receives: str = ""
     at_most: str = ""
@@ -175,7 +180,7 @@ def _gate_text(request: GateSetup) -> str:
 
     lines = [f"# What the key of another machine may do here, through `poolferry gate {request.name}`."]
     for name, text, parse in (
-        ("reads", request.reads, parse_gate_folder), ("sends", request.sends, parse_gate_dataset),
+        *(("reads", folder, parse_gate_folder) for folder in request.reads), ("sends", request.sends, parse_gate_dataset),
         ("receives", request.receives, parse_gate_dataset), ("at-most", request.at_most, parse_size),
     ):  # fmt: skip
         if text:
@@ -183,7 +188,10 @@ def _gate_text(request: GateSetup) -> str:
                 parse(text)
             except ValueError as error:
                 raise WrongRequest(f"{show_name(text)} does not fit, expected {error}") from None
-            lines.append(f"{name} = {_toml(text)}")
+            lines += [] if name == "reads" else [f"{name} = {_toml(text)}"]
+    if request.reads:
+        folders = ", ".join(map(_toml, request.reads))
+        lines.insert(1, f"reads = [{folders}]" if len(request.reads) > 1 else f"reads = {folders}")
     if request.at_most and not request.receives:
         raise WrongRequest("--at-most limits what comes in, so it goes with --receives")
     return "".join(f"{line}\n" for line in lines)

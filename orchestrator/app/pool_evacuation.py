@@ -155,7 +155,10 @@ def _touched(job: Job, pool: PoolContents) -> dict[str, str]:
     if job.source.host is not None or not job.source.path.startswith("/"):
         return {}
     below = not getattr(job.options, "one_file_system", True)
-    return datasets_of_folder(os.path.realpath(job.source.path), pool, below=below)
+    found: dict[str, str] = {}
+    for folder in job.tree.folders:
+        found |= datasets_of_folder(os.path.realpath(folder.path), pool, below=below)
+    return found
 
 
 def _on_pool(job: Job, pool: PoolContents) -> bool:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -235,6 +236,9 @@ def _restore_options(job: "Job", request: RestoreCommand) -> "RestoreOptions":
     to = request.to
     if to is None:
         raise WrongRequest("Missing option '--to'.")
+    if job.parts and not _below(request.path) and to == "/":
+        line = f"poolferry restore run {job.name} --path {shlex.quote(job.parts[0])} --to {shlex.quote(f'/{job.parts[0]}')}"
+        raise WrongRequest(f"--to /: {job.name} copies several folders, and each is brought back by itself: {line}")
     if request.point and request.at:
         raise WrongRequest("use either --point or --at")
     datasets = not job.target.location.path.startswith("/")

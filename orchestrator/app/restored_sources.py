@@ -22,12 +22,12 @@ def note_restore(
         return
     told = f"on {now:%Y-%m-%d %H:%M} UTC from {job.target.location}"
     for each in jobs:
-        if _touches(each.source, to) and _touches(job.source, to):
+        if _touches(each, to) and _touches(job, to):
             history.remember(each.name, LAST_RESTORE, told)
             if f"{each.source.path}/".startswith(f"{to.path}/"):
                 history.remember(each.name, SOURCE_IDENTITY, "")
 
 
-def _touches(source: Location, to: Location) -> bool:
-    one, other = f"{source.path}/", f"{to.path}/"
-    return source.host == to.host and (one.startswith(other) or other.startswith(one))
+def _touches(job: Job, to: Location) -> bool:
+    pairs = ((f"{folder.path}/", f"{to.path}/") for folder in job.tree.folders)
+    return job.source.host == to.host and any(one.startswith(other) or other.startswith(one) for one, other in pairs)

@@ -16,6 +16,7 @@ from orchestrator.config.parse_job import (
 )
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.place import Location, Place, is_public
+from orchestrator.domain.source_tree import SourceTree
 
 if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet
@@ -38,7 +39,8 @@ def check_all_jobs(
         source, place = _source(draft), found.get(draft.name)
         if source and place:
             if not (draft.engine and draft.engine.stays):
-                _judge_apart(draft, source, place)
+                for folder in SourceTree(root=source, parts=draft.keys.get("parts", ())).folders:
+                    _judge_apart(draft, folder, place)
             _judge_options(draft, source, place)
             _judge_transport(draft, source, place)
     _judge_owners(drafts, found)

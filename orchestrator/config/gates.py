@@ -55,7 +55,9 @@ def _read(path: str, mistakes: list[ConfigMistake]) -> Gate | None:
     if isinstance(held, ConfigMistake):
         mistakes.append(held)
         return None
-    gate = decode_section(held, Gate, held.table, (), lambda _: "")
+    one = held.table.get("reads")
+    table = {**held.table, "reads": [one]} if isinstance(one, str) else held.table
+    gate = decode_section(held, Gate, table, (), lambda _: "")
     _judge(held, gate)
     mistakes += [*held.mistakes, *writable_by_others((path,))]
     return gate

@@ -23,7 +23,7 @@ from orchestrator.domain.job import (
     parse_window,
 )
 from orchestrator.domain.names import JOB_NAME
-from orchestrator.domain.place import Location, Place, parse_location
+from orchestrator.domain.place import Location, Place, parse_location, url_of_ssh_place
 from orchestrator.domain.units import Seconds
 
 if TYPE_CHECKING:  # most configurations have none, and each run reads this
@@ -110,14 +110,23 @@ def parse_any_location(text: str) -> Location:
     return parse_location(text)
 
 
+def parse_folder(text: str) -> Location:
+    """Parse one of several folders, also as scp writes it: root@nas:/srv. Raises: ValueError."""
+    return parse_any_location(url_of_ssh_place(text) or text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKeys:
     """The keys of a job file before its first section."""
 
     engine: str = config_key("the way of copying", example="rsync")
-    source: Location = config_key(
+    source: Location | None = config_key(
         'what to copy: an absolute path, or "ssh://user@host[:port]/path" for another machine',
-        parse=parse_any_location, example="/srv/photos",
+        default=None, parse=parse_any_location, example="/srv/photos",
+    )  # fmt: skip
+    sources: tuple[Location, ...] = config_key(
+        "in place of it, several folders of one machine: one restore point holds all of them, by their whole paths",
+        default=(), parse=parse_folder, example='["/home", "/etc", "/srv/www"]',
     )  # fmt: skip
     target: str | None = config_key(
         "where the copies go: the name of a place or of a rotation set in targets.toml; none for jobs that only take snapshots",

@@ -15,6 +15,7 @@ from orchestrator.config.decode import (
     declared_fields,
     decode_keys,
     decode_section,
+    describe_expected,
     list_choices,
     nearest_name,
     show_value,
@@ -25,6 +26,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import EVENTS, Job, JobHooks, SnapshotRules
 from orchestrator.domain.names import JOB_NAME, show_name
 from orchestrator.domain.place import Location, Place, url_of_ssh_place
+from orchestrator.domain.source_tree import join_folders
 
 Argv = tuple[str, ...]
 SHAPES = '"/path/program", ["/path/program", "argument"], or a list of such lists'
@@ -167,6 +169,7 @@ def parse_job(toml_file: TomlFile, name: str, engines: Engines) -> JobDraft:
         key: written for key, written in toml_file.table.items() if key not in own or key in declared_fields(JobKeys)
     }
     keys = decode_keys(toml_file, JobKeys, head, (), lambda key: _home(key, models) or _section(key, head, own))
+    _judge_sources(toml_file, keys, engine)
     if engine and engine.datasets and "source" in keys:
         keys["source"] = dataset_location(keys["source"])
     _judge_engine(toml_file, keys, engine, engines)
@@ -179,6 +182,41 @@ def parse_job(toml_file: TomlFile, name: str, engines: Engines) -> JobDraft:
         _judge_program(toml_file, ("drill", "check-command"), drill.check_command[0])
     hooks = parse_hooks(toml_file, _table(toml_file, "hooks"))
     return JobDraft(name=name, toml_file=toml_file, engine=engine, keys=keys, sections=sections | {"hooks": hooks})
+
+
+def _judge_sources(toml_file: TomlFile, keys: dict[str, Any], engine: EngineSection | None) -> None:
+    """Check that there is one of source and sources. Several folders become one source, and `parts` that name them below it."""
+    if "sources" not in toml_file.table:
+        if "source" not in toml_file.table:
+            toml_file.say(
+                ("source",),
+                "is missing",
+                f'{declared_fields(JobKeys)["source"].metadata["key"].says}, such as "/srv/photos"',
+            )
+        return
+    folders: tuple[Location, ...] = keys.pop("sources", ())
+    keys.pop("source", None)
+    if "source" in toml_file.table:
+        toml_file.say(("sources",), "names what to copy a second time", "one of source and sources")
+    elif engine and (engine.datasets or engine.stays):
+        toml_file.say(
+            ("sources",),
+            f"the engine {engine.name} takes one dataset",
+            'source = "tank", which is copied with all below it',
+        )
+    elif toml_file.table["sources"] == []:
+        toml_file.say(
+            ("sources",), "is empty", describe_expected(tuple, declared_fields(JobKeys)["sources"].metadata["key"])
+        )
+    elif wrong := next(filter(None, map(path_mistake, folders)), None):
+        toml_file.say(("sources",), *wrong)
+    elif folders:
+        try:
+            tree = join_folders(folders)
+        except ValueError as error:
+            toml_file.say(("sources",), *error.args)
+        else:
+            keys |= {"source": tree.root, "parts": tree.parts}
 
 
 def _judge_engine(toml_file: TomlFile, keys: Mapping[str, Any], engine: EngineSection | None, engines: Engines) -> None:
@@ -275,6 +313,7 @@ def complete_job(draft: JobDraft, engine: EngineSection, place: Place) -> Job:
         file=draft.toml_file.file,
         engine=engine.name,
         source=keys["source"],
+        parts=keys.get("parts", ()),
         target=place,
         options=options,
         schedule=schedule,

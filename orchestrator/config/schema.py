@@ -42,7 +42,8 @@ def job_schema(engines: Mapping[str, EngineSection]) -> Schema:
     head["properties"]["hooks"] = _hooks()
     one = [{"required": [key]} for key in SCHEDULE_KEYS]
     head["oneOf"] = [*one, {"not": {"anyOf": one}}]
-    head["allOf"] = [_only(engine, engines) for engine in engines.values()]
+    named: Schema = {"oneOf": [{"required": ["source"]}, {"required": ["sources"]}]}
+    head["allOf"] = [named, *(_only(engine, engines) for engine in engines.values())]
     return {"$schema": DRAFT, "title": "poolferry job", **head}
 
 

@@ -44,9 +44,9 @@ def parse_pool_id(text: str) -> str:
 class Gate:
     """A gate: the key that goes through it can do what is declared here, and nothing else."""
 
-    reads: str = config_key(
-        "the folder that the other side copies from; it can read what is below it, and change nothing",
-        default="", parse=parse_gate_folder, example='"/srv/photos"',
+    reads: tuple[str, ...] = config_key(
+        "the folder that the other side copies from, or a list of several; it can read what is below, and change nothing",
+        default=(), parse=parse_gate_folder, example='["/srv/photos"]',
     )  # fmt: skip
     sends: str = config_key(
         "the dataset that the other side copies from; it can read it and all below it, and write only poolferry's own bookmarks and holds",

@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.domain.fast_dataclass import MISSING, dataclass, field
 from orchestrator.domain.place import Location, Place, parse_location
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Bytes, Seconds, parse_duration, parse_often, parse_size
 
 
@@ -284,7 +285,10 @@ class RetryRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One job: its source, target and settings. `options` is the engine's own section, as its options.py declares it."""
+    """One job: its source, target and settings. `options` is the engine's own section, as its options.py declares it.
+
+    `parts`: the folders below `source` that are copied, where the job names several; empty: all of it.
+    """
 
     name: str
     file: str
@@ -292,6 +296,7 @@ class Job:
     source: Location
     target: Place
     options: object
+    parts: tuple[str, ...] = ()
     schedule: str | None = None
     late_after: Seconds | None = None
     after: tuple[str, ...] = ()
@@ -313,6 +318,11 @@ class Job:
     def identity(self) -> str:
         """Return the name under which copies know the job: its first one. `poolferry rename` changes only the other."""
         return self.known_as or self.name
+
+    @property
+    def tree(self) -> SourceTree:
+        """Return the source with the folders of it that are copied."""
+        return SourceTree(root=self.source, parts=self.parts)
 
     @property
     def copies(self) -> bool:

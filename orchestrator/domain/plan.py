@@ -1,6 +1,7 @@
 """Plans as data: each step carries its exact commands, its reason, and its expected effect."""
 
 import shlex
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -9,6 +10,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Bytes
 
 if TYPE_CHECKING:
@@ -77,11 +79,11 @@ class Confirmation(Protocol):
 class SourceReview:
     """The comparison of a finished copy with its source: kinds, owners, modes, times, links, access lists, attributes.
 
-    `again` copies those entries anew that are listed, NUL-terminated, in the local file `names`. `keys`: words of a difference,
+    `again` copies those entries anew that are listed in the local file `names`, in the form that `listed` gives them. `keys`: words of a difference,
     with the key in the job that consents to it; `elsewhere`: what helps besides.
     """
 
-    source: Location
+    source: SourceTree
     one_filesystem: bool
     owners: bool  # owners are copied, and are the same numbers on both sides
     modes: bool  # modes are copied
@@ -91,6 +93,7 @@ class SourceReview:
     mirror: bool
     again: Pipeline
     names: str
+    listed: Callable[[Iterable[bytes]], bytes]
     keys: tuple[tuple[str, str], ...]
     elsewhere: str
 
@@ -129,7 +132,7 @@ class TreeLinking:
 
     tree: Location
     point: RestorePoint
-    source: Location
+    source: SourceTree
     differing: tuple[bytes, ...]
     joined: tuple[bytes, ...]
     reserved: tuple[str, ...] = ()

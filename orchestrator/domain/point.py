@@ -88,7 +88,9 @@ class Changes:
     files to move. `files_now`, `files_new`, `files_gone`: regular files in the source, and how many of them are new or gone.
     `moved`: entries among the deleted ones that lie at another path now. `device_…`: the filesystem that holds the source,
     identified the same way in both surveys. Why: a device number of btrfs, ZFS or NFS may change with each mount, so for those
-    it must be something more stable, or None.
+    it must be something more stable, or None. `by_part`: the source is several folders, and `folders` counts each of them;
+    `emptied`: those that are empty now, and not in the newest point; `unmounted`: those that were mounted at the newest point;
+    `given_up`: those that the job named then, and names no more.
     """
 
     entries_before: int | None
@@ -109,6 +111,10 @@ class Changes:
     changed_examples: tuple[bytes, ...] = ()
     device_before: int | str | None = None
     device_now: int | str | None = None
+    by_part: bool = False
+    emptied: tuple[str, ...] = ()
+    unmounted: tuple[str, ...] = ()
+    given_up: tuple[str, ...] = ()
 
     @property
     def none(self) -> bool:

@@ -7,12 +7,13 @@ by a list of its options.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import product
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product, takewhile
 
 from orchestrator.domain.gate import Gate, GateRefusal
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.model import PARTIAL
 from orchestrator.gate.request import GateRequest
@@ -46,66 +47,91 @@ class _Unknown(Exception):
     """Arguments that no version of ours sends."""
 
 
-def _tree(path: str, folder: str) -> Location:
-    """Return the tree that a request names. Raises: GateRefusal when it is not below the gate's folder."""
+_Folders = tuple[str, ...]
+_TOP = "/."  # begins each path of several folders, whose root is "/"
+
+
+def _folder(path: str, folders: _Folders) -> Location:
+    """Return the folder that a request names. Raises: GateRefusal when it is not in one of the gate's folders."""
     parts = path.rstrip("/").split("/")
     if {".", ".."} & set(parts) or "" in parts[1:]:
         raise GateRefusal(f"{path!r} is no plain path")
-    if parts[: folder.count("/") + 1] != folder.split("/"):
-        raise GateRefusal(f"{path!r} is not in {folder}")
+    if not any(parts[: folder.count("/") + 1] == folder.split("/") for folder in folders):
+        raise GateRefusal(f"{path!r} is not in {' or '.join(folders)}")
     return Location(path="/".join(parts))
 
 
-def _tools(values: _Values, _: str) -> Command:
+def _tree(path: str, folders: _Folders, parts: Sequence[str] = ()) -> SourceTree:
+    """Return the source that a request names: a folder, or several below "/". Raises: GateRefusal · _Unknown."""
+    if not parts:
+        return SourceTree(root=_folder(path, folders))
+    if path != "/":
+        raise _Unknown
+    return SourceTree(root=Location(path="/"), parts=tuple(_folder(f"/{part}", folders).path[1:] for part in parts))
+
+
+def _tools(values: _Values, _: _Folders) -> Command:
     match values:
         case ():
             return script_commands.survey_tools_command(None)
     raise _Unknown
 
 
-def _look(values: _Values, folder: str) -> Command:
+def _look(values: _Values, folder: _Folders) -> Command:
     match values:
         case (path, "quick" | "whole" as how):
             return script_commands.survey_source_command(_tree(path, folder), whole=how == "whole")
+        case (path, "parts", *more):
+            parts = [each.removeprefix("/") for each in (path, *more)]
+            return script_commands.survey_source_command(_tree("/", folder, parts))
     raise _Unknown
 
 
-def _unheld(values: _Values, folder: str) -> Command:
+def _unheld(values: _Values, folder: _Folders) -> Command:
     match values:
-        case (path, "one-filesystem" | "" as alone, "points" | "" as points):
-            tree = _tree(path, folder)
+        case (path, "one-filesystem" | "" as alone, "points" | "" as points, *parts):
+            tree = _tree(path, folder, parts)
             return script_commands.find_unheld_command(tree, one_filesystem=bool(alone), points=bool(points))
     raise _Unknown
 
 
-def _sizes(values: _Values, folder: str) -> Command:
+def _sizes(values: _Values, folder: _Folders) -> Command:
     match values:
         case (path, _, *_) if all(name.startswith("./") and ".." not in name.split("/") for name in values[1:]):
             names = tuple(os.fsencode(name.removeprefix("./")) for name in values[1:])
-            return script_commands.sizes_command(_tree(path, folder), names)
+            if path == "/":
+                for name in names:
+                    _folder(f"/{os.fsdecode(name)}", folder)
+                return script_commands.sizes_command(Location(path="/"), names)
+            return script_commands.sizes_command(_folder(path, folder), names)
     raise _Unknown
 
 
-def _list_source(values: _Values, folder: str) -> Command:
+def _list_source(values: _Values, folder: _Folders) -> Command:
     match values:
-        case (path, "one-filesystem" | "" as alone, "attributes" | "" as attributes, _):
-            built = source_command(_tree(path, folder), one_filesystem=bool(alone), attributes=bool(attributes))
-            if built.argv[-1] == values[-1]:
+        case (path, "one-filesystem" | "" as alone, "attributes" | "" as attributes, _, *parts):
+            tree = _tree(path, folder, [part.removeprefix("./") for part in parts])
+            built = source_command(tree, one_filesystem=bool(alone), attributes=bool(attributes))
+            if built.argv[-len(values) :] == values:
                 return built
     raise _Unknown
 
 
-def _attributes(values: _Values, folder: str) -> Command:
+def _attributes(values: _Values, folder: _Folders) -> Command:
     match values:
         case (path, "all" | "" as whole):
-            return attributes_command(_tree(path, folder), whole=bool(whole))
+            return attributes_command(_folder(path, folder), whole=bool(whole))
     raise _Unknown
 
 
-def _find(values: _Values, folder: str) -> Command:
+def _find(values: _Values, folder: _Folders) -> Command:
     match values:
+        case (path, _, *_) if path.startswith(f"{_TOP}/"):
+            parts = [each.removeprefix(f"{_TOP}/") for each in takewhile(lambda each: each.startswith("/"), values)]
+            return _same(values, _listings(_tree("/", folder, parts)))
         case (path, _, *_):
-            return _same(values, _listings(_tree(path.removesuffix("/.").removesuffix("/"), folder)))
+            tree = _tree(path.removesuffix("/.").removesuffix("/"), folder)
+            return _same(values, (*_listings(tree), *_whole_listings(tree.root)))
     raise _Unknown
 
 
@@ -117,34 +143,55 @@ def _same(values: _Values, known: Iterable[Command]) -> Command:
     raise _Unknown
 
 
-def _listings(tree: Location) -> Iterator[Command]:
-    partial = (os.fsencode(PARTIAL),)
+def _listings(tree: SourceTree) -> Iterator[Command]:
     for alone in (False, True):
         yield script_commands.list_names_command(tree, one_filesystem=alone)
         yield script_commands.list_sizes_command(tree, one_filesystem=alone)
+
+
+def _whole_listings(tree: Location) -> Iterator[Command]:
+    partial = (os.fsencode(PARTIAL),)
+    for alone in (False, True):
         for names, root_only, exclude in product((False, True), (False, True), ((), partial)):
             yield listing_command(tree, exclude=exclude, one_filesystem=alone, names=names, root_only=root_only)
 
 
-def _sync(values: _Values, folder: str) -> Command:
+def _sync(values: _Values, folder: _Folders) -> Command:
     match values:
         case ("-f", path):
-            return settle_pipeline(_tree(path, folder)).stages[0]
+            return settle_pipeline(_folder(path, folder)).stages[0]
     raise _Unknown
 
 
-def _rsync(values: _Values, folder: str) -> Command:
+def _rsync(values: _Values, folder: _Folders) -> Command:
     match values:
         case ("--server", "--sender", letters, *options, ".", path) if _LETTERS.fullmatch(letters):
             if unknown := [option for option in options if not _OPTIONS.fullmatch(option)]:
                 raise GateRefusal(f"rsync's option {unknown[0]!r} is none that copies from here need")
             end = "/" * path.endswith("/")
-            words = ("--server", "--sender", letters, *options, ".", _tree(path, folder).path + end)
+            words = ("--server", "--sender", letters, *options, ".", _folder(path, folder).path + end)
             return Command(argv=("rsync", *words), effect=Effect.READS)
+        case ("--server", "--sender", letters, *words) if _LETTERS.fullmatch(letters) and "." in words:
+            return _rsync_of_several(letters, words, folder)
     return _same(values, (commands.rsync_version_command(None),))
 
 
-_ANSWERS: Mapping[str, Callable[[_Values, str], Command]] = {
+def _rsync_of_several(letters: str, words: list[str], folders: _Folders) -> Command:
+    """Return rsync's far half for several folders, each by its whole path below "/". Raises: GateRefusal · _Unknown.
+
+    Why no list of names: it comes on the input, where no gate sees it, and could name anything below "/".
+    """
+    at = words.index(".")
+    options, paths = words[:at], words[at + 1 :]
+    if unknown := [option for option in options if not _OPTIONS.fullmatch(option) or option.startswith("--files-from")]:
+        raise GateRefusal(f"rsync's option {unknown[0]!r} is none that copies of several folders need")
+    if "R" not in letters.partition("e.")[0] or not all(path.startswith(f"{_TOP}/") for path in paths):
+        raise _Unknown
+    named = [f"{_TOP}{_folder(path.removeprefix(_TOP), folders).path}" for path in paths]
+    return Command(argv=("rsync", "--server", "--sender", letters, *options, ".", *named), effect=Effect.READS)
+
+
+_ANSWERS: Mapping[str, Callable[[_Values, _Folders], Command]] = {
     "look-at-tools.sh": _tools,
     "look-at-source.sh": _look,
     "find-unheld.sh": _unheld,

@@ -36,7 +36,7 @@ class GuardMemory:
 
     def replaced(self, look: Changes) -> int:
         """Return how many regular files became links or other entries: rsync reports each as a new entry, and no file as gone."""
-        if self.files is None or look.files_now is None:
+        if self.files is None or look.files_now is None or look.given_up:
             return 0
         return max(0, self.files + look.files_new - look.files_gone - look.files_now)
 
@@ -77,6 +77,12 @@ SOURCE_EMPTY = "source-empty"
 OTHER_MACHINE = "other-machine"
 GUARDS = (SOURCE_MOVED, SOURCE_EMPTY, OTHER_MACHINE, *(name.replace("_", "-") for name in GuardLimits.__annotations__))
 EXAMPLES = 20
+FEW = 20  # so few entries that are gone from one of several folders are never too many of it
+
+
+def loses_much(look: Changes) -> bool:
+    """Return True when one of several folders lost so many entries that it matters how many it had."""
+    return look.by_part and any(each.deleted > FEW for each in look.folders.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +110,7 @@ def decide_guard(
     alarms = [alarm for alarm in _alarms(look, guard, known, now) if alarm.guard not in allowed]
     if not alarms:
         return None
-    flags = " ".join(f"--allow {alarm.guard}" for alarm in alarms)
+    flags = " ".join(f"--allow {guard}" for guard in dict.fromkeys(alarm.guard for alarm in alarms))
     return Refusal(
         why="; ".join(alarm.why for alarm in alarms),
         evidence=tuple(dict.fromkeys(line for alarm in alarms for line in alarm.evidence)),
@@ -129,6 +135,9 @@ def _alarms(look: Changes, guard: GuardLimits, memory: GuardMemory, now: datetim
         yield from _over("max-changed", limit, edits, files, what, edited)
     deleted = {name: (folder.deleted - folder.moved, folder) for name, folder in look.folders.items()}
     changed = {name: (folder.changed, folder) for name, folder in look.folders.items()}
+    if look.by_part:
+        much = {name: each for name, each in deleted.items() if each[0] > FEW}
+        yield from _over_in("max-deleted", guard.max_deleted, much, "entries are gone", gone)
     yield from _over_in("max-deleted-per-folder", guard.max_deleted_per_folder, deleted, "entries are gone", gone)
     yield from _over_in("max-changed-per-folder", guard.max_changed_per_folder, changed, "files have changed", edited)
 
@@ -149,13 +158,17 @@ def _moved(look: Changes) -> Iterator[_GuardAlarm]:
     if look.device_before is None or look.device_now is None or look.device_before == look.device_now:
         return
     evidence = (f"filesystem at the newest point: {look.device_before}", f"filesystem now: {look.device_now}")
-    why = "the source lies on another filesystem than at the newest point: is it mounted?"
+    what = ", ".join(map(show_name, look.unmounted)) or "the source"
+    why = f"{what} lies on another filesystem than at the newest point: is it mounted?"
     yield _GuardAlarm(guard=SOURCE_MOVED, why=why, evidence=evidence)
 
 
 def _empty(look: Changes) -> Iterator[_GuardAlarm]:
     """Yield an alarm when the source is empty and the newest point is not. Without a point nothing can be missing."""
     before = _EntryCount(before=look.entries_before, least=_least_before(look))
+    for folder in look.emptied:
+        why = f"the source {show_name(folder)} is empty, and its copy in the newest point is not: is it mounted?"
+        yield _GuardAlarm(guard=SOURCE_EMPTY, why=why, evidence=())
     if look.entries_now == 0 and before.base:
         why = "the source is empty, and the newest point is not: is it mounted?"
         yield _GuardAlarm(

@@ -46,7 +46,8 @@ def _of_name(name: str, jobs: Sequence[Job], pool: Location) -> Iterator[str]:
 
 def _of_path(path: str, jobs: Sequence[Job], pool: Location) -> Iterator[str]:
     for job in jobs:
-        if (rest := _under(path, job.source, pool)) is not None:
+        if any(_under(path, folder, pool) is not None for folder in job.tree.folders):
+            rest = _under(path, job.source, pool) or ""
             command = ("poolferry", "restore", "run", job.name, "--path", rest, "--to", path, "--aside")
             yield f"{path}: job {job.name} has a copy: {shlex.join(command)}"
         if _under(path, job.target.location, pool) is not None:

@@ -7,7 +7,7 @@ import ctypes
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -46,17 +46,17 @@ class _Rule(ctypes.Structure):
     _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
-def become(command: Command, *, folder: int | None) -> NoReturn:
-    """Go into an open folder, shut this process into reading it and the system's programs, and become the command.
+def become(command: Command, *, folders: Sequence[int]) -> NoReturn:
+    """Go into an open folder, shut this process into reading these and the system's programs, and become the command.
 
-    `folder` None: there is none, which is for the command to tell. Raises: ConfinementUnavailable · FileNotFoundError for a program
+    `folders` empty: there is none, which is for the command to tell. Raises: ConfinementUnavailable · FileNotFoundError for a program
     that is not installed · OSError. Looked for before, as a confined process cannot import what a message needs.
     """
     variables = {"PATH": ":".join(SYSTEM_PATH), "LC_ALL": "C.UTF-8", **dict(command.environment)}
     if is_missing(command.argv[0], variables):
         raise FileNotFoundError(errno.ENOENT, "command not found", command.argv[0])
-    os.chdir("/" if folder is None else folder)
-    confine(() if folder is None else (folder,))
+    os.chdir(folders[0] if folders else "/")
+    confine(folders)
     os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606 - no shell is wanted
 
 

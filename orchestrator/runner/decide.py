@@ -10,12 +10,13 @@ from typing import Any
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import GuardLimits, Job
+from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal
 from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.engines.contract.copies import ChangeReporter, MoveFinder, SizeEstimator
 from orchestrator.engines.contract.engine import Engine, RunRequest, implements
-from orchestrator.planners.guard import GUARD_MEMORY, OTHER_MACHINE, decide_guard, parse_guard_memory
+from orchestrator.planners.guard import GUARD_MEMORY, OTHER_MACHINE, decide_guard, loses_much, parse_guard_memory
 from orchestrator.planners.retention import RetentionDecision, decide_retention
 from orchestrator.process.executor import Reader, pipeline_failure
 from orchestrator.runner.context import tree_engine
@@ -31,13 +32,13 @@ def count_folders(job: Job, engine: Engine, world: Any, reader: Reader) -> Mappi
     if (
         changes is None
         or not changes.folders
-        or not _has_folder_limit(job.guard)
+        or not (_has_folder_limit(job.guard) or loses_much(changes))
         or newest is None
         or newest.manifest is None
     ):
         return {}
     try:
-        return _count(newest.manifest, engine, reader)
+        return _count(newest.manifest, job, engine, reader)
     except (OrchestratorError, OSError):
         return {}  # the guard then uses the smallest possible number
 
@@ -55,12 +56,12 @@ def _has_folder_limit(guard: GuardLimits) -> bool:
     return any(limit is not None and limit.percent for limit in limits)
 
 
-def _count(manifest: Location, engine: Engine, reader: Reader) -> Mapping[bytes, int]:
+def _count(manifest: Location, job: Job, engine: Engine, reader: Reader) -> Mapping[bytes, int]:
     from orchestrator.verify.manifest import read_manifest
 
     with _fetched(manifest, engine, reader) as path:
-        tops = (entry.path.partition(b"/") for entry in read_manifest(path)[1])
-        return Counter(top for top, slash, _ in tops if slash)
+        groups = (job.tree.group_of(entry.path) for entry in read_manifest(path)[1])
+        return Counter(filter(None, groups))
 
 
 @contextmanager
@@ -184,12 +185,13 @@ def _guard(
     if changes is None or not implements(engine, ChangeReporter):
         return None
     changes = with_folders(changes, folders)
-    device, own = engine.ground(world)
-    before = request.remembered.get(GROUND)
+    before, ground = request.remembered.get(GROUND), engine.ground(world)
     # Device numbers change with a reboot; a source that was a filesystem of its own and is none now is not mounted.
-    moved = before is not None and before.endswith(" mounted") and not own
-    if moved:
-        changes = replace(changes, device_before=before, device_now=source_ground(device, own))
+    known = parse_ground(before)
+    changes = replace(changes, given_up=given_up_folders(before, ground))
+    if moved := tuple(folder for folder, (_, own) in ground.items() if known.get(show_name(folder)) and not own):
+        named = tuple(filter(None, moved))
+        changes = replace(changes, device_before=before, device_now=source_ground(ground), unmounted=named)
     memory = parse_guard_memory(request.remembered.get(GUARD_MEMORY))
 
     def decide(look: Changes) -> Refusal | None:
@@ -212,9 +214,22 @@ def with_sizes(plan: Plan, engine: Engine, reader: Reader) -> Plan:
     return engine.weigh(plan, reader) if implements(engine, SizeEstimator) else plan
 
 
-def source_ground(device: str, own: bool) -> str:
-    """Return the text that history remembers about a source's filesystem."""
-    return f"device {device}" + (" mounted" if own else "")
+def source_ground(ground: Mapping[str, tuple[str, bool]]) -> str:
+    """Return the text that history remembers about the filesystems of a source: a line for each of its folders."""
+    lines = ((f"{show_name(folder)}: " if folder else "", device, own) for folder, (device, own) in ground.items())
+    return "\n".join(f"{folder}device {device}{' mounted' if own else ''}" for folder, device, own in lines)
+
+
+def given_up_folders(before: str | None, ground: Mapping[str, tuple[str, bool]]) -> tuple[str, ...]:
+    """Return the folders of a remembered text that the source has no more."""
+    now = set(map(show_name, ground))
+    return tuple(folder for folder in parse_ground(before) if folder and folder not in now)
+
+
+def parse_ground(text: str | None) -> Mapping[str, bool]:
+    """Return from a remembered text whether each folder was the root of a filesystem; a source of one folder has the name ""."""
+    lines = (line.rpartition(": ") for line in (text or "").splitlines())
+    return {folder: told.endswith(" mounted") for folder, _, told in lines}
 
 
 def decide_points(

@@ -31,6 +31,7 @@ from orchestrator.runner.decide import (
     count_folders,
     decide_run,
     find_other_machine,
+    given_up_folders,
     moves_finder,
     refuse_other_machine,
     source_ground,
@@ -239,9 +240,11 @@ def _do(decision: Plan | NothingToDo, executor: StepExecutor, world: Any) -> Non
 def _remember(journal: RunRecorder, world: Any, request: RunRequest) -> None:
     job, tools = journal.job, journal.tools
     if implements(tools.engine, ChangeReporter):
-        tools.history.remember(job.name, GROUND, source_ground(*tools.engine.ground(world)))
+        tools.history.remember(job.name, GROUND, source_ground(tools.engine.ground(world)))
         if (look := tools.engine.changes(world)) is not None:
-            before, allowed = parse_guard_memory(request.remembered.get(GUARD_MEMORY)), "max-deleted" in request.allowed
+            before = parse_guard_memory(request.remembered.get(GUARD_MEMORY))
+            fewer = given_up_folders(request.remembered.get(GROUND), tools.engine.ground(world))
+            allowed = "max-deleted" in request.allowed or bool(fewer)
             told = next_guard_memory(before, look, request.now, loss_allowed=allowed)
             tools.history.remember(job.name, GUARD_MEMORY, told)
     if implements(tools.engine, SourceIdentifier):

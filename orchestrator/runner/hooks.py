@@ -107,7 +107,7 @@ def _hook_facts(event: str, journal: RunRecorder, report: RunReport | None) -> d
         "job": job.name,
         "run": journal.run,
         "engine": job.engine,
-        "source": str(job.source),
+        "source": str(job.tree),
         "target": str(job.target.location),
         "disk": job.target.disk,
         "outcome": report.outcome.value if report else "",

@@ -16,8 +16,8 @@ def link_tree(work: TreeLinking, journal: RunRecorder) -> None:
     left_out = {os.fsdecode(path) for path in work.differing}
     try:
         if work.joined:
-            with Folder.at_place(work.source.path) as source:
-                left_out |= find_names_of(source, map(os.fsdecode, work.joined))
+            with Folder.at_place(work.source.root.path) as source:
+                left_out |= find_names_of(source, map(os.fsdecode, work.joined), below=work.source.parts)
         tree = LinkedTree(left_out, reserved=work.reserved, stops=lambda: stop.reason is not None)
         with Folder.at_place(work.point.tree.path) as old, Folder.at_place(work.tree.path) as new:
             tree.make(old, new)

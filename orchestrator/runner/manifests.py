@@ -156,7 +156,7 @@ class _ManifestBuilder:
         work, job = self._work, self._journal.job
         seen = source.comparison if source else None
         header = ManifestHeader(
-            job=job.identity, source=str(job.source), point=work.point, digest=work.digest, created=self._journal.now,
+            job=job.identity, source=str(job.tree), point=work.point, digest=work.digest, created=self._journal.now,
             attributes=seen is not None and seen.attributes,
         )  # fmt: skip
         unread = sorted({name for each in self._left_out for name, _ in each.unreadable}, key=lambda name: name + b"//")

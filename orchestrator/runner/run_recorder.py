@@ -181,7 +181,7 @@ def begin_run(job: Job, tools: RunContext, why: str, kind: RunType = RunType.RUN
     """Record the start of a run before any other action."""
     who = tools.identity
     run = tools.history.begin(
-        job=job.name, engine=job.engine, source=str(job.source), target=str(job.target.location), now=tools.clock(),
+        job=job.name, engine=job.engine, source=str(job.tree), target=str(job.target.location), now=tools.clock(),
         pid=who.pid, process_started=who.started, boot=who.boot, host=who.host, kind=kind, why=why,
     )  # fmt: skip
     tools.notify(RunStarted(run=run, job=job.name))

@@ -110,7 +110,7 @@ def copy_again(comparison: SourceComparison, review: SourceReview, journal: RunR
     names = [each.path for each in comparison.differences]
     journal.say(f"copying {show_count(len(names), 'entry', 'entries')} again that are not yet as at the source")
     with open(review.names, "wb") as file:
-        file.writelines(b"./" + name + b"\0" for name in names)
+        file.write(review.listed(names))
     result = writer.stream(review.again, stop=journal.tools.stop, stall_after=journal.job.pipe.stall_after)
     if not result.well:
         raise journal.tools.engine.explain(pipeline_failure(review.again, result, writer.ssh_options))

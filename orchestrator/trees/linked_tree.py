@@ -174,11 +174,14 @@ def _attribute_names(fd: int) -> list[str]:
         return []
 
 
-def find_names_of(source: Folder, paths: Iterable[str]) -> set[str]:
-    """Return all names below `source` of the files at these paths, themselves included. Raises: OSError."""
+def find_names_of(source: Folder, paths: Iterable[str], *, below: Collection[str] = ()) -> set[str]:
+    """Return all names below `source` of the files at these paths, themselves included. Raises: OSError.
+
+    `below`: looks only in these folders, each a path below `source`; empty: in all of it.
+    """
     wanted = {(seen.st_dev, seen.st_ino) for path in paths if (seen := _status(source, path)) is not None}
     found: set[str] = set()
-    waiting = [""] if wanted else []
+    waiting = ([f"{folder}/" for folder in below] or [""]) if wanted else []
     while waiting:
         path = waiting.pop()
         try:

@@ -8,6 +8,7 @@ from itertools import chain
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.process.scripts import script_command
 from orchestrator.verify.attributes import (
     NO_ATTRIBUTES,
@@ -18,7 +19,8 @@ from orchestrator.verify.attributes import (
 )
 from orchestrator.verify.entry import Tolerance, differences, parse_listing, split_records
 
-_FORMAT = r"%P//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\t%C@\0"
+_FORMAT = r"//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\t%C@\0"
+_HERE = b"./"  # begins each path in a listing of several folders
 _FEW = 1000
 _LINKS = 1_000_000  # names of files with several names that are remembered
 _BEHIND = b"\xff" * 4096
@@ -26,10 +28,12 @@ _ABSENT = b"absent"
 _PIECE = 1 << 18
 
 
-def source_command(source: Location, *, one_filesystem: bool, attributes: bool) -> Command:
+def source_command(source: SourceTree, *, one_filesystem: bool, attributes: bool) -> Command:
     """Build the command that lists a source with the times of change and, where asked for, attributes."""
-    words = ("one-filesystem" if one_filesystem else "", "attributes" if attributes else "", _FORMAT)
-    return script_command("verify", "list-source.sh", source.path, *words, effect=Effect.READS, host=source.host)
+    form = f"{'%p' if source.parts else '%P'}{_FORMAT}"
+    words = ("one-filesystem" if one_filesystem else "", "attributes" if attributes else "", form)
+    values = (source.root.path, *words, *(f"./{part}" for part in source.parts))
+    return script_command("verify", "list-source.sh", *values, effect=Effect.READS, host=source.root.host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +72,7 @@ class SourceComparison:
     def begin(self, records: Iterator[bytes]) -> Iterator[bytes]:
         """Take the time from the first record; yield those of entries. What is left then are attributes."""
         self._began = float(next(records)) - self._elapsed()
-        return iter(lambda: next(records, b""), b"")
+        return (record.removeprefix(_HERE) for record in iter(lambda: next(records, b""), b""))
 
     def read_attributes(self, records: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the records of attributes."""

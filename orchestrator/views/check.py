@@ -50,7 +50,7 @@ def _job_value(each: CheckedJob) -> dict[str, Any]:
         "job": job.name,
         "file": show_name(job.file),
         "engine": job.engine,
-        "source": show_name(str(job.source)),
+        "source": show_name(str(job.tree)),
         "target": show_name(str(job.target.location)),
         "schedule": job.schedule,
         "meaning": _meaning(job),
@@ -85,10 +85,10 @@ def _meaning(job: Job) -> str:
     late = f", late after {show_duration(job.late_after)}" if job.late_after else ""
     if not job.copies:
         action = "watches the pool" if job.engine == "pool" else "takes snapshots of"
-        return f"{job.name}: {job.engine} {action} {show_name(str(job.source))}, {describe_schedule(job)}{late}"
+        return f"{job.name}: {job.engine} {action} {show_name(str(job.tree))}, {describe_schedule(job)}{late}"
     kept = {name: getattr(job.keep, name) for name in ("hourly", "daily", "weekly", "monthly", "yearly")}
     keeps = ", ".join(f"{number} {name}" for name, number in kept.items() if number) or "every point"
     to = f"{show_name(str(job.target.location))} ({job.target.name})"
     if job.target.rotates:
         to = f"the set {job.target.name}"
-    return f"{job.name}: {job.engine} copies {show_name(str(job.source))} to {to}, {describe_schedule(job)}{late}; keeps {keeps}"
+    return f"{job.name}: {job.engine} copies {show_name(str(job.tree))} to {to}, {describe_schedule(job)}{late}; keeps {keeps}"

@@ -30,7 +30,7 @@ class CopySearchResult:
 
 def copy_search_lines(found: CopySearchResult, *, now: datetime) -> list[str]:
     """Render every copy, the choice, the newer points elsewhere, and the restore command for people."""
-    lines = [f"{found.job.name}: copies of {found.job.source}"]
+    lines = [f"{found.job.name}: copies of {found.job.tree}"]
     lines += [f"  {_describe_duration(copy, now)}" for copy in found.copies]
     choice = found.choice
     if choice.copy is None or choice.point is None:
@@ -48,29 +48,23 @@ def copy_search_lines(found: CopySearchResult, *, now: datetime) -> list[str]:
         )
     if found.in_the_way:
         lines.append(f"    in the way: {found.in_the_way}; --aside renames what is there, or use another --to")
-    command = restore_command(found)
-    return [*lines, *([f"  restore: {command}"] if command else [])]
+    return [*lines, *(f"  restore: {command}" for command in restore_commands(found))]
 
 
-def restore_command(found: CopySearchResult) -> str:
-    """Return the command that restores the chosen point to its original place."""
+def restore_commands(found: CopySearchResult) -> tuple[str, ...]:
+    """Return the commands that restore the chosen point to its original place: one for each folder of the source."""
     import shlex
 
-    choice = found.choice
+    choice, tree = found.choice, found.job.tree
     if choice.copy is None or choice.point is None:
-        return ""
+        return ()
     aside = " --aside" if found.in_the_way else ""
-    words = [
-        "poolferry",
-        "restore",
-        "run",
-        choice.copy.job,
-        "--point",
-        choice.point.name,
-        "--to",
-        str(found.job.source),
-    ]
-    return shlex.join(words) + aside
+    words = ("poolferry", "restore", "run", choice.copy.job, "--point", choice.point.name)
+    paths: list[tuple[str, ...]] = [("--path", part) for part in tree.parts] or [()]
+    return tuple(
+        shlex.join((*words, *path, "--to", str(folder))) + aside
+        for path, folder in zip(paths, tree.folders, strict=True)
+    )
 
 
 def newer_copy_lines(others: Sequence[tuple[CopyCandidate, CandidatePoint, str]]) -> list[str]:
@@ -115,7 +109,7 @@ def copy_search_value(found: CopySearchResult) -> dict[str, Any]:
     """Render the copies and the choice for programs."""
     choice = found.choice
     return {
-        "source": show_name(str(found.job.source)),
+        "source": show_name(str(found.job.tree)),
         "copies": [_copy_value(copy) for copy in found.copies],
         "chosen": None if choice.copy is None or choice.point is None else {
             "job": choice.copy.job, "place": choice.copy.place, "point": choice.point.name, "as_of": format_iso(choice.point.at),
@@ -128,7 +122,7 @@ def copy_search_value(found: CopySearchResult) -> dict[str, Any]:
         ],
         "takes_s": round(found.takes[0], 1) if found.takes else None,
         "in_the_way": found.in_the_way or None,
-        "command": restore_command(found) or None,
+        "command": " && ".join(restore_commands(found)) or None,
     }  # fmt: skip
 
 

@@ -80,7 +80,7 @@ def _of_jobs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
     job = (_JOB,)
     yield _gauge(
         "job_info", "What a job copies, and where to.", (_JOB, "engine", "source", "target"),
-        [((one.job.name, one.job.engine, show_name(str(one.job.source)), show_name(str(one.job.target.location))), 1) for one in found],
+        [((one.job.name, one.job.engine, show_name(str(one.job.tree)), show_name(str(one.job.target.location))), 1) for one in found],
     )  # fmt: skip
     yield _gauge(
         "job_state", "How a job stands: 1 for the state that it is in.", (_JOB, "state"),

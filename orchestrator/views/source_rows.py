@@ -95,7 +95,7 @@ def source_row(found: JobStatus, coming: NextRuns, now: datetime) -> SourceRow:
     whole = estimate_whole(drilled.drilled) if drilled else None
     age = found.health.age
     return SourceRow(
-        job=job.name, state=found.health.state, bad=needs_attention(found), source=show_name(str(job.source)),
+        job=job.name, state=found.health.state, bad=needs_attention(found), source=show_name(str(job.tree)),
         target=show_name(str(job.target.location)) if not job.target.rotates else f"disks of the set {job.target.name}",
         copy=format_ago(copies[0].current_at, now=now) if copies else "",
         place=copies[0].place if copies else job.target.name, limit=show_duration(limit) if limit else "",

@@ -89,7 +89,7 @@ def job_status_value(found: JobStatus, following: NextRun) -> dict[str, Any]:
         "schedule": job.schedule,
         "next_run": next_run_value(following),
         "late_after_s": job.late_after,
-        "source": show_name(str(job.source)),
+        "source": show_name(str(job.tree)),
         "target": {"place": job.target.name, "location": show_name(str(job.target.location))},
         "newest_verified": _copy_value(found),
         "last_run": _last_value(found.last),

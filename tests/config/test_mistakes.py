@@ -7,7 +7,7 @@ import pytest
 from tests.config.given import JOB, TARGETS, loaded, refused, told
 
 JOB_MISTAKES = [
-    ("colour = 1", 4, "colour", "unknown key", '"engine", "source", "target", "schedule"'),
+    ("colour = 1", 4, "colour", "unknown key", '"engine", "source", "sources", "target", "schedule"'),
     ("late_after = '1h'", 4, "late_after", "unknown key", '"late-after", the nearest name'),
     ("Late-After = '1h'", 4, "Late-After", "unknown key", '"late-after"'),
     ("max-deleted = 3", 4, "max-deleted", "unknown key", "it below [guard]"),
@@ -200,3 +200,35 @@ def test_a_broken_file_is_one_mistake(
     assert (mistake.file, mistake.line, mistake.key) == (f"{tmp_path}/jobs/photos.toml", line, key)
     assert what in mistake.what
     assert expected in mistake.expected
+
+
+SOURCES = [
+    ("'/a', '/b', '/a'", '"/a" is named twice', "each folder once"),
+    ("'/a/b/c', '/a/b'", '"/a/b/c" lies inside "/a/b"', "only the outer one"),
+    ("'/a', 'b'", '"b" is no absolute path', 'a path that begins with "/"'),
+    ("'/a', 'tank/b'", '"tank/b" is no absolute path', 'a path that begins with "/"'),
+    ("'/a', '/'", '"/" holds all the others', 'source = "/"'),
+    ("'/a', '/b/../c'", '"/b/../c" is no plain path', "without"),
+    ("'root@nas:/a', '/b'", "folders of two machines: root@nas and this machine", "a job for each"),
+    ("'root@nas:/a', 'ssh://nas/b'", "folders of two machines: root@nas and nas", "a job for each"),
+    ("'/a', true", "true does not fit", "a path"),
+    ("", "is empty", "a path"),
+]
+
+
+@pytest.mark.parametrize(("folders", "what", "expected"), SOURCES)
+def test_a_mistake_in_a_list_of_folders(tmp_path: Path, folders: str, what: str, expected: str) -> None:
+    (mistake,) = refused(tmp_path, f"engine = 'tree'\ntarget = 'backup'\nsources = [{folders}]\n")
+    assert (mistake.file, mistake.line, mistake.key) == (f"{tmp_path}/jobs/photos.toml", 3, "sources")
+    assert (what in mistake.what, expected in mistake.expected) == (True, True), mistake
+
+
+def test_folders_are_named_once_are_paths_and_lie_apart_from_the_copies(tmp_path: Path) -> None:
+    (both,) = refused(tmp_path, JOB + "sources = ['/a']\n")
+    assert (both.line, both.key, both.expected) == (4, "sources", "one of source and sources")
+    (none,) = refused(tmp_path, "engine = 'tree'\ntarget = 'backup'\n")
+    assert (none.key, none.what) == ("source", "is missing")
+    told = refused(tmp_path, "engine = 'sets'\ntarget = 'vault'\nsources = ['tank/a', 'tank/b']\n")
+    assert (3, "sources", "the engine sets takes one dataset") in [(each.line, each.key, each.what) for each in told]
+    (inside,) = refused(tmp_path, "engine = 'tree'\ntarget = 'backup'\nsources = ['/home', '/backup']\n")
+    assert (inside.key, inside.expected) == ("target", "a place apart from /backup")

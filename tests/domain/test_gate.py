@@ -40,4 +40,4 @@ def test_the_guid_of_a_pool() -> None:
 
 def test_the_rights_of_a_gate() -> None:
     assert Gate().rights == ()
-    assert Gate(reads="/srv", receives="tank").rights == ("reads", "receives")
+    assert Gate(reads=("/srv",), receives="tank").rights == ("reads", "receives")

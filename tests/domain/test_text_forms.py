@@ -17,6 +17,7 @@ from orchestrator.domain.plan import ManifestRecording, TreeLinking, TreeVerific
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.schedule import parse_normal_schedule
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import show_duration, show_size
 from tests.engines.rsync.builders import job
 
@@ -96,7 +97,7 @@ def test_work_of_our_own_is_shown_as_a_line() -> None:
         str(TreeVerification(point=point, tree=TREE, workers=1))
         == "(poolferry) read /backup/tree against /backup/manifest.gz"
     )
-    linking = TreeLinking(tree=TREE, point=point, source=TREE, differing=(b"a", b"b"), joined=())
+    linking = TreeLinking(tree=TREE, point=point, source=SourceTree(root=TREE), differing=(b"a", b"b"), joined=())
     assert str(linking) == "(poolferry) link from /backup/tree into /backup/tree all but 2 paths that differ"
 
 

@@ -9,6 +9,7 @@ from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.gate import Gate, GateRefusal
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.commands import rsync_version_command
 from orchestrator.gate.read_only import admit_reading
@@ -18,7 +19,7 @@ from orchestrator.verify.pipelines import settle_pipeline
 from orchestrator.verify.source import attributes_command, source_command
 
 HOST = Host(user="root", name="nas", port=None)
-GATE = Gate(reads="/srv/photos")
+GATE = Gate(reads=("/srv/photos",))
 TREES = ("/srv/photos", "/srv/photos/a b", "/srv/photos/-x/it's", "/srv/photos/\udcff*")
 
 
@@ -32,13 +33,13 @@ def questions(path: str) -> list[Command]:
     return [
         rsync_version_command(HOST),
         script_commands.survey_tools_command(HOST),
-        script_commands.survey_source_command(tree),
-        script_commands.survey_source_command(tree, whole=True),
-        script_commands.find_unheld_command(tree, one_filesystem=True, points=False),
+        script_commands.survey_source_command(SourceTree(root=tree)),
+        script_commands.survey_source_command(SourceTree(root=tree), whole=True),
+        script_commands.find_unheld_command(SourceTree(root=tree), one_filesystem=True, points=False),
         script_commands.sizes_command(tree, (b"a/b", b"\xff\n", b"-x")),
-        script_commands.list_names_command(tree, one_filesystem=True),
-        script_commands.list_sizes_command(tree, one_filesystem=False),
-        source_command(tree, one_filesystem=True, attributes=True),
+        script_commands.list_names_command(SourceTree(root=tree), one_filesystem=True),
+        script_commands.list_sizes_command(SourceTree(root=tree), one_filesystem=False),
+        source_command(SourceTree(root=tree), one_filesystem=True, attributes=True),
         attributes_command(tree, whole=True),
         attributes_command(tree),
         listing_command(tree, exclude=(b".~poolferry-partial~",)),

@@ -8,6 +8,7 @@ from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.gate import GateRefusal
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync.script_commands import survey_source_command
 from orchestrator.gate.request import GateRequest, parse_request
 
@@ -20,7 +21,7 @@ def sent(command: Command) -> str:
 
 
 def test_a_script_is_known_by_its_name_and_its_text_is_thrown_away() -> None:
-    asked = survey_source_command(Location(path="/srv/it's", host=HOST), whole=True)
+    asked = survey_source_command(SourceTree(root=Location(path="/srv/it's", host=HOST)), whole=True)
     assert parse_request(sent(asked)) == GateRequest(name="look-at-source.sh", values=("/srv/it's", "whole"))
     assert parse_request("sh -c 'rm -rf /' look-at-source.sh /srv whole").values == ("/srv", "whole")
 

@@ -147,7 +147,7 @@ def test_marks_for_another_pool_are_left_alone_where_the_pools_are_named() -> No
 
 
 def test_a_gate_of_several_rights_answers_by_each() -> None:
-    gate = Gate(reads="/srv/photos", sends="tank", receives="vault/in")
+    gate = Gate(reads=("/srv/photos",), sends="tank", receives="vault/in")
     for words, right in (
         (("look-at-source.sh", "/srv/photos", "whole"), "reads"), (("send.sh", "1k", "60", "send", "-P", "tank@a"), "sends"),
         (("abort-receive.sh", "vault/in/x"), "receives"), (("points.sh", "tank"), "sends"), (("points.sh", "vault/in/x"), "receives"),

@@ -46,6 +46,7 @@ from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.rotation import Disk
 from orchestrator.domain.source_identity import parse_identity
 from orchestrator.domain.source_state import parse_source_state
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.restore import RestoreRequest
 from orchestrator.engines.pool import ENGINE as POOL
 from orchestrator.engines.rsync import ENGINE as RSYNC
@@ -86,6 +87,7 @@ from tests.engines.zfs import sides
 from tests.engines.zfs.survey_text import HEAD, rows
 
 COMMAND = Command(argv=("look",), effect=Effect.READS, host=Host(name="far"))
+SOURCES = SourceTree(root=Location(path="/"), parts=("home", "etc"))
 DISK = Disk(name="red", set="offsite", identity="u-1", content="ext4", inside=None, key_file=None, note="")
 DEVICE = BlockDevice(
     name="sdb1", path="/dev/sdb1", disk="sdb", size=1 << 20, kind="ext4", uuid="u-1", sub="", label="", read_only=False,
@@ -244,7 +246,7 @@ TARGETS: tuple[Target, ...] = (
     Target("rsync survey", survey_trees, (TARGET, b"d 7 3 \0x\0", DRY_RUN, *VERSION, b"12 a/.~poolferry-partial~/b\0")),
     Target("rsync survey in lanes", partial(survey_trees, parallel=3), (TARGET, b"a//f\t3\t1\t7\t8\0in//d\t0\t2\t9\t0\0")),
     Target("rsync look", told(look), (DRY_RUN,)),
-    Target("rsync source", told(rsync_parse.parse_source), (b"d 7 3 \0x\0", b"a\0", b"f\0")),
+    Target("rsync source", told(partial(rsync_parse.parse_sources, tree=SOURCES)), (b"d 7 0 755\n3 0 755\0x\0l /srv/etc\0", b"a\0f\0")),
     Target("rsync both", told(rsync_parse.split_surveys), (b"d 7 3 \0x\0" + TARGET,)),
     Target("rsync target", told(lambda said: rsync_parse.parse_target(said, trees.ROOT, mirror=False)), (TARGET,)),
     Target("rsync mirror", told(lambda said: rsync_parse.parse_target(said, trees.ROOT, mirror=True)), (TARGET,)),
@@ -434,7 +436,7 @@ def plugged_in(said: bytes) -> object:
 def requested(said: bytes) -> object:
     """Return the command by which a gate answers; it only reads, and is a program that the gate knows."""
     asked = parse_request(said[: 1 << 17].decode("utf-8", "surrogateescape"))  # the kernel takes no longer variable
-    answer = admit_reading(asked, Gate(reads="/srv/photos"))
+    answer = admit_reading(asked, Gate(reads=("/srv/photos",)))
     assert (answer.effect, answer.host) == (Effect.READS, None)
     assert answer.argv[0] in ("sh", "find", "getfattr", "rsync", "env", "cat", "getfacl"), answer
     return answer

@@ -82,9 +82,9 @@ def test_a_source_whose_disk_is_away_is_refused(before: str | None, now: SourceS
 
 
 def test_what_is_remembered_of_a_filesystem() -> None:
-    assert source_ground("7", True) == "device 7 mounted"
+    assert source_ground({"": ("7", True)}) == "device 7 mounted"
     assert implements(ENGINE, ChangeReporter)
-    assert source_ground(*ENGINE.ground(world())) == "device 1"
+    assert source_ground(ENGINE.ground(world())) == "device 1"
 
 
 def test_limits_per_folder_judge_by_what_the_folder_held() -> None:

@@ -69,7 +69,7 @@ class House:
         declared = {"engine": "rsync", "source": str(self.source), "retry": {"attempts": 1}, **toml}
         self._places[name] = str(declared.get("target", self.target))
         sections = {key: value for key, value in declared.items() if isinstance(value, Mapping)}
-        plain = {key: value for key, value in declared.items() if key not in sections}
+        plain = {key: value for key, value in declared.items() if key not in sections and value is not None}
         lines = _lines({**plain, "target": name})
         for section, keys in sections.items():
             lines += [f"[{section}]", *_lines(keys)]

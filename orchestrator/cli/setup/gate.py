@@ -18,6 +18,7 @@ from orchestrator.cli.terminal.screen import Terminal
     cls=CliCommand,
     examples=(
         ('setup gate vault --reads /srv/photos --key "$(cat vault.pub)"', "another machine may copy from /srv/photos"),
+        ('setup gate vault --reads /etc --reads /home --key "$(cat vault.pub)"', "the same of two folders"),
         ('setup gate vault --sends tank --key "$(cat vault.pub)"', "another machine may copy the datasets of tank"),
         ('setup gate laptop --receives vault/in/laptop --key "$(cat laptop.pub)"', "a laptop may add to its copies"),
         ("setup gate vault --remove", "it may not any more"),
@@ -25,7 +26,9 @@ from orchestrator.cli.terminal.screen import Terminal
     short_help="Let a key read one folder or dataset, or only add to its copies.",
 )
 @click.argument("name")
-@click.option("--reads", default="", metavar="DIR", help="the folder that the other machine copies from")
+@click.option(
+    "--reads", multiple=True, metavar="DIR", help="the folder that the other machine copies from (repeatable)"
+)
 @click.option("--sends", default="", metavar="DATASET", help="the dataset that the other machine copies from")
 @click.option("--receives", default="", metavar="DATASET", help="the dataset below which it adds to its copies")
 @click.option("--at-most", default="", metavar="SIZE", help="how much may lie below --receives")
@@ -39,7 +42,7 @@ def gate(
     context: click.Context,
     *,
     name: str,
-    reads: str,
+    reads: tuple[str, ...],
     sends: str,
     receives: str,
     at_most: str,
@@ -73,9 +76,10 @@ def gate(
         )
         return 0
     written = install_gate(terminal, request)
-    lines = {
-        word: _line(word, path) for word, path in (("reads", reads), ("sends", sends), ("receives", receives)) if path
-    }
+    lines = {word: _line(word, path) for word, path in (("sends", sends), ("receives", receives)) if path}
+    if reads:
+        urls = [_url(folder) for folder in reads]
+        lines["reads"] = f"sources = [{', '.join(urls)}]" if len(urls) > 1 else f"source = {urls[0]}"
     told = [f"wrote {path}" for path in written]
     if reads or sends:
         told += ["", "On the other machine, in the job that copies from here:"]
@@ -91,8 +95,11 @@ def gate(
 
 def _line(word: str, path: str) -> str:
     """Return the line by which the other machine names the folder or dataset."""
-    url = f"ssh://{getpass.getuser()}@{socket.gethostname()}/{quote_from_bytes(os.fsencode(path.removeprefix('/')))}"
-    return f'{"dataset" if word == "receives" else "source"} = "{url}"'
+    return f"{'dataset' if word == 'receives' else 'source'} = {_url(path)}"
+
+
+def _url(path: str) -> str:
+    return f'"ssh://{getpass.getuser()}@{socket.gethostname()}/{quote_from_bytes(os.fsencode(path.removeprefix("/")))}"'
 
 
 COMMAND = gate

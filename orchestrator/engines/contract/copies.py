@@ -38,8 +38,11 @@ class ChangeReporter(Protocol):
         """Return the newest point that the survey found."""
         ...
 
-    def ground(self, world: Any) -> tuple[str, bool]:
-        """Return the source's filesystem, and whether the source is the root of that filesystem, for the guards."""
+    def ground(self, world: Any) -> Mapping[str, tuple[str, bool]]:
+        """Return for each folder of the source its filesystem, and whether it is the root of that filesystem, for the guards.
+
+        A source of one folder has the name "".
+        """
         ...
 
 

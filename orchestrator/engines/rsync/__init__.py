@@ -80,8 +80,10 @@ class RsyncEngine:
     def surveyed_points(self, job: Job, world: RsyncSurvey) -> tuple[RestorePoint, ...] | None:
         return world.points if world.target.owner == job.identity and options_of(job).points else None
 
-    def ground(self, world: RsyncSurvey) -> tuple[str, bool]:
-        return str(world.source.device), world.source.mounted
+    def ground(self, world: RsyncSurvey) -> Mapping[str, tuple[str, bool]]:
+        if not world.parts:
+            return {"": (str(world.source.device), world.source.mounted)}
+        return {each.folder: (str(each.device), each.mounted) for each in world.parts}
 
     def plan(self, job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
         from orchestrator.engines.rsync.plan import plan
@@ -122,7 +124,7 @@ class RsyncEngine:
     def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
         from orchestrator.engines.rsync import errors as failures
 
-        return failures.find_skipped_entries(broken, errors, job.source.path)
+        return failures.find_skipped_entries(broken, errors, job.tree)
 
     def explain(self, broken: PipelineFailed) -> OrchestratorError:
         from orchestrator.engines.rsync import errors as failures

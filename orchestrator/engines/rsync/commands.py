@@ -9,6 +9,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync.model import (
     BUSY,
     LOCK,
@@ -51,7 +52,7 @@ def dry_run_command(job: Job, newest: Location, *, there: RsyncProgram | None, c
         *([] if far else ["--debug=FILTER"]),
         "--out-format=pf:%i|%l|%n",  # the name last: all fields before it have a fixed form
         *_pairing(job, there, job.source, newest),
-        "--", _argument(job.source, wild=True), _argument(newest),
+        *_sources(job.tree), _argument(newest),
     ]  # fmt: skip
     return Command(argv=tuple(argv), effect=Effect.READS)
 
@@ -96,9 +97,8 @@ def copy_command(
     )
     argv += _comparing(options, there=world.there, coarse=world.target.coarse)
     effect = Effect.DESTROYS if tidy and not options.points else Effect.WRITES
-    return _copy_into(
-        job, argv, job.source, into, here=world.here, there=world.there, led=world.target.led, effect=effect
-    )
+    tree = SourceTree(root=job.source) if parallel_copy else job.tree  # its list names paths below the root
+    return _copy_into(job, argv, tree, into, here=world.here, there=world.there, led=world.target.led, effect=effect)
 
 
 def folder_times_command(job: Job, into: Location, world: RsyncSurvey) -> Command:
@@ -106,7 +106,7 @@ def folder_times_command(job: Job, into: Location, world: RsyncSurvey) -> Comman
     options = options_of(job)
     argv = ["rsync", *_what(options), "--include=*/", "--exclude=*"]
     argv += _comparing(options, there=world.there, coarse=world.target.coarse)
-    return _copy_into(job, argv, job.source, into, here=world.here, there=world.there, led=world.target.led)
+    return _copy_into(job, argv, job.tree, into, here=world.here, there=world.there, led=world.target.led)
 
 
 def _base(base: RestorePoint, *, led: bool) -> str:
@@ -117,7 +117,7 @@ def _base(base: RestorePoint, *, led: bool) -> str:
 def _copy_into(
     job: Job,
     argv: list[str],
-    source: Location,
+    source: SourceTree,
     into: Location,
     *,
     here: RsyncProgram | None,
@@ -131,13 +131,13 @@ def _copy_into(
     Then the program that writes is started in the very folder, which no name leads to any more.
     """
     root = Location(path=into.path.split(f"/{OURS}/")[0], host=into.host)
-    one = _argument(source, wild=True, folder=folder)
+    ones = _sources(source, folder=folder)
     if not led:
-        words = [*argv, *_moving(job, here, there, into), "--", one, _argument(into, folder=folder)]
+        words = [*argv, *_moving(job, here, there, into), *ones, _argument(into, folder=folder)]
         return Command(argv=tuple(words), effect=effect)
     tree, _, below = into.path[len(root.path) :].removeprefix(f"/{OURS}/").partition("/")
     inside = Location(path=f"./{below}" if below else ".", host=into.host)
-    words = [*argv, *_moving(job, here, there, into, tree=tree), "--", one, _argument(inside, folder=folder)]
+    words = [*argv, *_moving(job, here, there, into, tree=tree), *ones, _argument(inside, folder=folder)]
     return (
         Command(argv=tuple(words), effect=effect) if into.host else in_tree_command(root, tree, *words, effect=effect)
     )
@@ -165,13 +165,17 @@ def settle_command(job: Job, into: Location, world: RsyncSurvey, names: str, *, 
     then: with it rsync passes over equal files in spite of --ignore-times.
     """
     options = options_of(job)
-    missing = ["--ignore-missing-args"] if may_name_what_is_missing(world) else []
+    if job.parts:
+        listed = ["--from0", f"--include-from={names}", "--exclude=*"]  # a list would be of paths below the root of all
+    else:
+        missing = ["--ignore-missing-args"] if may_name_what_is_missing(world) else []
+        listed = ["--from0", f"--files-from={names}", *missing]
     comparing = _comparing(options, there=world.there, coarse=world.target.coarse)
     if anew:
         comparing = ["--ignore-times", *(flag for flag in comparing if flag != "--checksum")]
-    argv = ["rsync", *_what(options), "--from0", f"--files-from={names}", *missing, "--whole-file", *comparing]
+    argv = ["rsync", *_what(options), *listed, "--whole-file", *comparing]
     argv += ["--sparse"] if options.sparse else []
-    return _copy_into(job, argv, job.source, into, here=world.here, there=world.there, led=world.target.led)
+    return _copy_into(job, argv, job.tree, into, here=world.here, there=world.there, led=world.target.led)
 
 
 def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> Command:
@@ -194,7 +198,12 @@ def recopy_command(job: Job, into: Location, world: RsyncSurvey, names: str) -> 
         ),  # else a folder's time stays wrong by less than a second
     ]
     argv += ["--sparse"] if options_of(job).sparse else []
-    return _copy_into(job, argv, job.source, into, here=world.here, there=world.there, led=world.target.led)
+    return _copy_into(job, argv, job.tree, into, here=world.here, there=world.there, led=world.target.led)
+
+
+def settle_names(job: Job, paths: Iterable[bytes]) -> bytes:
+    """Return the content of the file `names` of `settle_command`."""
+    return path_filter(paths) if job.parts else b"".join(b"./" + path + b"\0" for path in paths)
 
 
 def path_filter(paths: Iterable[bytes]) -> bytes:
@@ -265,7 +274,7 @@ def append_command(
     source = Location(path=f"{job.source.path.rstrip('/')}/{path_argument(path)}", host=job.source.host)
     target = Location(path=f"{into.path}/{path_argument(partial)}", host=into.host)
     argv = ["rsync", *_what(options_of(job)), "--append-verify"]
-    return _copy_into(job, argv, source, target, here=here, there=there, led=led, folder=False)
+    return _copy_into(job, argv, SourceTree(root=source), target, here=here, there=there, led=led, folder=False)
 
 
 def restore_command(
@@ -472,9 +481,22 @@ def _pairing(job: Job, there: RsyncProgram | None, one: Location, other: Locatio
         return []
     argv = ["-e", " ".join(rsync_shell(host, job.pipe.ssh_options))]
     far = one if one.host else other
-    if not re.fullmatch(_PLAIN, far.path) or (there is not None and not there.at_least(3, 2, 4)):
+    paths = (far.path, *(job.parts if one.host and one == job.source else ()))
+    if not all(re.fullmatch(_PLAIN, path) for path in paths) or (there is not None and not there.at_least(3, 2, 4)):
         argv += ["--protect-args"]  # the only way for a newline in a path; before 3.2.4 also for a space
     return argv
+
+
+def _sources(tree: SourceTree, *, folder: bool = True) -> list[str]:
+    """Return the end of the options, and rsync's arguments for a source.
+
+    Why --relative for several folders: each is copied by its whole path, stays on its own filesystem, and one that is gone is a
+    failure, and no reason to delete its copy; and a gate sees their names, which it does not of rules.
+    """
+    if not tree.parts:
+        return ["--", _argument(tree.root, wild=True, folder=folder)]
+    places = (Location(path=f"/./{part}", host=tree.root.host) for part in tree.parts)
+    return ["--relative", "--", *(_argument(place, wild=True, folder=False) for place in places)]
 
 
 def _argument(place: Location, *, wild: bool = False, folder: bool = True) -> str:

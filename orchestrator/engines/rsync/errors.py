@@ -25,6 +25,7 @@ from orchestrator.domain.errors import (
     Unexplained,
 )
 from orchestrator.domain.failure_table import LOGIN, NETWORK, SSH_ENDED, FailureRow, find_failure, first_line, hint_of
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import SkippedEntries
 from orchestrator.engines.rsync.abilities import UNABLE, explain_unable
 from orchestrator.engines.rsync.model import BUSY
@@ -249,13 +250,14 @@ _HARMLESS = re.compile(
 )
 
 
-def find_skipped_entries(broken: PipelineFailed, errors: Iterable[bytes], source: str) -> SkippedEntries | None:
+def find_skipped_entries(broken: PipelineFailed, errors: Iterable[bytes], tree: SourceTree) -> SkippedEntries | None:
     """Return the entries that a copy had to leave out; None when anything else failed too: then the copy has failed.
 
     A file that shrank while it was read is copied again by rsync itself; only one that changes again during that is a failure.
     """
     if not is_partial(broken):
         return None
+    source, tops = tree.root.path, {b"", *tree.tops}
     vanished: list[bytes] = []
     unreadable: dict[bytes, str] = {}
     shrank: list[bytes] = []
@@ -272,7 +274,7 @@ def find_skipped_entries(broken: PipelineFailed, errors: Iterable[bytes], source
         elif not _HARMLESS.fullmatch(line):
             return None
     explained = vanished or unreadable or shrank
-    if not explained or b"" in unreadable or b"" in vanished or not torn <= unreadable.keys():
+    if not explained or tops & {*unreadable, *vanished} or not torn <= unreadable.keys():
         return None
     return SkippedEntries(unreadable=tuple(unreadable.items()), vanished=tuple(vanished))
 

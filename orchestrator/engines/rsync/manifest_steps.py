@@ -1,5 +1,7 @@
 """The steps that write manifests: of a new point, or of a mirror, with the comparison with the source."""
 
+from functools import partial
+
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -35,7 +37,7 @@ def _review(job: Job, world: RsyncSurvey, tree: Location, request: RunRequest) -
     options, names = options_of(job), f"{request.notes}/again"
     command = commands.settle_command(job, tree, world, names, anew=True)
     return SourceReview(
-        source=job.source,
+        source=job.tree,
         one_filesystem=options.one_file_system,
         owners=options.owners and (options.numeric_ids or not (job.source.host or tree.host)),
         modes=options.modes,
@@ -46,6 +48,7 @@ def _review(job: Job, world: RsyncSurvey, tree: Location, request: RunRequest) -
         mirror=not options.points,
         again=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-again"),
         names=names,
+        listed=partial(commands.settle_names, job),
         keys=DIFFERENCE_KEYS,
         elsewhere=ELSEWHERE,
     )
@@ -81,5 +84,8 @@ def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
         apart=(OURS.encode(),),
         review=_review(job, world, root, request),
     )
-    confirmation = CountsEqual(tree=root) if options_of(job).delete else None
+    counted = (
+        options_of(job).delete and not world.others
+    )  # what is no source any more stays, and rsync counts none of it
+    confirmation = CountsEqual(tree=root) if counted else None
     return (replace(_manifest(recording, confirmation), makes=MIRROR),)

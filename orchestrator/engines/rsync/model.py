@@ -47,7 +47,7 @@ class RsyncProgram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSurvey:
-    """The state of the source's root. `mounted`: it is the root of a filesystem of its own."""
+    """The state of the source's root, or of one of its folders. `mounted`: it is the root of a filesystem of its own."""
 
     exists: bool
     directory: bool
@@ -56,6 +56,8 @@ class SourceSurvey:
     empty: bool
     owner: int = 0
     shared: bool = False  # others may write into its root
+    folder: str = ""  # its path
+    leads: str = ""  # a link on the way to one of several folders: the path that it really has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +132,8 @@ class RsyncSurvey:
     noted: bool = True  # our notes say what an interrupted copy wrote
     reserved: tuple[bytes, ...] = ()  # paths of the source with a name of ours, if a listing found some
     differing: DifferingPaths | None = None  # None: unknown, or too many to name
+    parts: tuple[SourceSurvey, ...] = ()  # of a source of several folders, each of them
+    others: tuple[bytes, ...] = ()  # of such a source, what the newest copy holds besides: it was taken from the list
 
     @property
     def keeps_partials(self) -> bool:
@@ -140,6 +144,8 @@ class RsyncSurvey:
         source, target = self.source, self.target
         if target.led:
             return False
+        if self.parts:  # the root stays as it is
+            return not target.root_shared and not (target.by_root and target.root_owner)
         return source.owner == target.root_owner and not source.shared and not target.root_shared
 
     @property

@@ -3,11 +3,11 @@
 from collections import Counter
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync.model import RESERVED, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.script_commands import list_names_command
+from orchestrator.engines.rsync.script_commands import BELOW_ROOT, list_names_command
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
@@ -24,8 +24,8 @@ def find_moved(job: Job, world: RsyncSurvey, reader: Reader) -> Counter[bytes]:
         return Counter()
     coarse = world.target.coarse
     try:
-        then = _list(world.points[-1].tree, reader, coarse=coarse, one_filesystem=False)
-        now = _list(job.source, reader, coarse=coarse, one_filesystem=options_of(job).one_file_system)
+        then = _list(SourceTree(root=world.points[-1].tree), reader, coarse=coarse, one_filesystem=False)
+        now = _list(job.tree, reader, coarse=coarse, one_filesystem=options_of(job).one_file_system)
     except (PipelineFailed, ValueError):
         return Counter()  # the guard then counts all of them as gone
     fresh = Counter(key for path, key in now.items() if path not in then)
@@ -33,18 +33,18 @@ def find_moved(job: Job, world: RsyncSurvey, reader: Reader) -> Counter[bytes]:
     for path, key in then.items():
         if path not in now and fresh[key] > 0:
             fresh[key] -= 1
-            top, slash, _ = path.partition(b"/")
-            moved[top if slash else b""] += 1
+            moved[job.tree.group_of(path)] += 1
     return moved
 
 
-def _list(tree: Location, reader: Reader, *, coarse: bool, one_filesystem: bool) -> dict[bytes, _Key]:
+def _list(tree: SourceTree, reader: Reader, *, coarse: bool, one_filesystem: bool) -> dict[bytes, _Key]:
     """Return kind, size and time of each entry, by path. Raises: PipelineFailed · ValueError."""
     command = list_names_command(tree, one_filesystem=one_filesystem)
     found: dict[bytes, _Key] = {}
     with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
         for record in records:
             path, _, rest = record.partition(b"//")
+            path = path.removeprefix(BELOW_ROOT)
             kind, size, time = rest.split(b"\t")
             name = path.rpartition(b"/")[2]
             if name.decode("utf-8", "surrogateescape") in RESERVED:

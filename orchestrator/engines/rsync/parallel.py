@@ -179,10 +179,12 @@ class TreeSplitter:
     """A collector of a listing; call `parallel_copies` once it is complete.
 
     Entries may come in any order, each once, as paths relative to the root (the root itself, "." or nothing, may be included).
-    `kind`: b"d" is a directory, any other value is not. Inodes are those of one filesystem. `most`: bytes of memory.
+    `kind`: b"d" is a directory, any other value is not. Inodes are those of one filesystem. `most`: bytes of memory. `shared`:
+    folders of which only some entries are copied, so that no parallel copy takes one of them whole.
     """
 
-    def __init__(self, *, most: int = 1 << 62) -> None:
+    def __init__(self, *, most: int = 1 << 62, shared: Sequence[str] = ()) -> None:
+        self._above = tuple(path.encode("utf-8", "surrogateescape") for path in shared)
         self._root = _FolderTotals(ROOT)
         self._folders = {b"": self._root}
         self._linked: dict[int, _HardLinkedFile] = {}
@@ -243,6 +245,7 @@ class TreeSplitter:
         """
         self._roll_up()
         cut = _FolderSplit(self._root, self._linked, parallel_copies=parallel_copies, per_file_cost=per_file_cost)
+        cut.keep_shared(self._folders[path] for path in self._above if path in self._folders)
         cut.until_light()
         made = plan_parallel_copies(cut.units(), parallel_copies, per_file_cost=per_file_cost)
         if isinstance(made, Refusal):
@@ -278,6 +281,10 @@ class _FolderSplit:
         self._forced = {root}
         self._whole: dict[bytes, _FolderTotals] = {}
         self._shared: dict[_FolderTotals, None] = {}  # in a fixed order, so that a repeated plan is the same
+
+    def keep_shared(self, folders: Iterable[_FolderTotals]) -> None:
+        """Split these folders in any case."""
+        self._forced |= set(folders)
 
     def until_light(self) -> None:
         """Split until no group of tied units is too heavy and there are enough for all copies, or no split is left."""

@@ -15,6 +15,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME, parse_point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import Changes, FolderChanges, RestorePoint
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.engines.rsync.model import (
     CANNOT_CLOSE,
@@ -132,7 +133,8 @@ def parse_progress(chunk: bytes) -> int | None:
 class DryRunReader:
     """A counter of the itemized lines of a survey; its memory use does not grow with their number."""
 
-    def __init__(self) -> None:
+    def __init__(self, tree: SourceTree | None = None) -> None:
+        self._tree = tree or SourceTree(root=Location(path="/"))
         self.deleted = self.changed = self.created = self.other = 0
         self.files_gone = self.files_new = 0
         self.deleted_names: list[bytes] = []
@@ -208,8 +210,7 @@ class DryRunReader:
         name = parse_name(name)
         if len(names) < _EXAMPLES:
             names.append(name)
-        top, slash, _ = name.partition(b"/")
-        if slash:
+        if top := self._tree.group_of(name):
             self.folders.setdefault(top, [0, 0])[which] += 1
             if len(self.folders) > _MOST_FOLDERS:
                 raise ValueError("more folders at the top of a tree than can be counted")
@@ -219,7 +220,9 @@ class DryRunReader:
         stats = parse_stats(b"\n".join(self._tail))
         if stats is None:
             return None
-        entries = stats.files - 1 - self._left_out  # without the root
+        entries = (
+            stats.files - (not self._tree.parts) - self._left_out
+        )  # without the root, which is none of several folders
         files = stats.regular - self._files_left_out
         return Changes(
             entries_before=max(0, entries - self.created + self.deleted),
@@ -242,24 +245,45 @@ class DryRunReader:
         )
 
 
-def parse_source(text: bytes) -> SourceSurvey:
-    """Parse the output of `survey_source_command`."""
-    head, _, rest = text.partition(b"\0")
-    words = head.split()
-    if words[:1] not in ([b"a"], [b"f"], [b"d"]):
+def parse_sources(text: bytes, tree: SourceTree) -> tuple[SourceSurvey, ...]:
+    """Parse the output of `survey_source_command`: a survey of each folder."""
+    records = iter(text.split(b"\0"))
+    return tuple(_parse_folder(folder.path, records) for folder in tree.folders)
+
+
+def _parse_folder(folder: str, records: Iterator[bytes]) -> SourceSurvey:
+    head = next(records, b"")
+    kind, _, rest = head.partition(b" ")
+    if kind not in (b"a", b"f", b"l", b"d"):
         raise ValueError("the look at the source does not say what is there")
-    if words[0] != b"d":
-        return SourceSurvey(exists=words[0] == b"f", directory=False, device=0, mounted=False, empty=False)
-    own, owner, mode, parent = int(words[1]), int(words[2]), words[3], int(words[4])
+    if kind != b"d":
+        leads = rest.decode("utf-8", "surrogateescape")
+        return SourceSurvey(
+            folder=folder, exists=kind != b"a", directory=False, device=0, mounted=False, empty=False, leads=leads
+        )
+    words = rest.split()
+    own, owner, mode, parent = int(words[0]), int(words[1]), words[2], int(words[3])
     return SourceSurvey(
+        folder=folder,
         exists=True,
         directory=True,
         device=own,
         mounted=own != parent,
-        empty=not rest.startswith(b"x"),
+        empty=not next(records, b"").startswith(b"x"),
         owner=owner,
         shared=_writable(mode),
     )
+
+
+def join_surveys(parts: tuple[SourceSurvey, ...]) -> SourceSurvey:
+    """Return the survey of a whole source: of its one folder, or of several that must all be there."""
+    if len(parts) == 1:
+        return parts[0]
+    return SourceSurvey(
+        exists=all(each.exists for each in parts), directory=all(each.directory for each in parts), device=parts[0].device,
+        mounted=all(each.mounted for each in parts), empty=all(each.empty for each in parts),
+        shared=any(each.shared for each in parts),
+    )  # fmt: skip
 
 
 def _writable(mode: bytes | str) -> bool:

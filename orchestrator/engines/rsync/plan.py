@@ -74,12 +74,23 @@ def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
             "if modes are kept"
         )
     if not world.points and world.changes and world.changes.entries_now == 0:
-        found.append(f"the source {job.source} is empty, and so is this first copy: is it mounted?")
+        found.append(f"the source {job.tree} is empty, and so is this first copy: is it mounted?")
+    elif not world.points:
+        empty = [each.folder for each in world.parts if each.empty]
+        found += [f"the source {folder} is empty, and so is its first copy: is it mounted?" for folder in empty]
+    if world.others:
+        where = (
+            f"the points until {world.points[-1].name}" if world.points else f"{job.target.location}, where it stays"
+        )
+        found.append(f"no source of this job any more, and in {where}: {_few(world.others)}")
     if world.reserved:
-        shown = ", ".join(map(show_name, world.reserved[:_NAMED]))
-        more = f" and {len(world.reserved) - _NAMED} more" if len(world.reserved) > _NAMED else ""
-        found.append(f"never copied, as poolferry uses these names itself: {shown}{more}")
+        found.append(f"never copied, as poolferry uses these names itself: {_few(world.reserved)}")
     return tuple(found)
+
+
+def _few(paths: tuple[bytes, ...]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(map(show_name, paths[:_NAMED])) + more
 
 
 def prepare_target(job: Job, *folders: str) -> Stage:
@@ -103,9 +114,7 @@ def try_target(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     if world.target.owner is not None or options.excludes:
         return ()
     tried = script_commands.try_abilities_command(job.target.location, required_abilities(options))
-    found = script_commands.find_unheld_command(
-        job.source, one_filesystem=options.one_file_system, points=options.points
-    )
+    found = script_commands.find_unheld_command(job.tree, one_filesystem=options.one_file_system, points=options.points)
     step = _small("ask what the target can hold", "what it cannot is named before anything is copied", tried)
     return ((replace(step, work=Pipeline(stages=(tried, found))),),)
 
@@ -133,6 +142,20 @@ def unshare_tree(job: Job) -> Stage:
     command = script_commands.unshare_command(job.target.location / WORK)
     why = "a published point never changes: what it shares with the cut copy is linked anew, where it is still the same"
     return (_small("separate the cut copy from the points", why, command),)
+
+
+def _discard_others(job: Job) -> Stage:
+    """Return the stage that removes from a cut work tree what the job names no more: rsync looks only into what it names."""
+    command = script_commands.discard_others_command(job.target.location, job.tree)
+    return (
+        _small("discard what is no source any more", "the folders of the job may be others since the cut", command),
+    )
+
+
+def _open_top(job: Job) -> Stage:
+    """Return the stage that gives the folder above several folders its mode: it is ours, as `/` itself is not copied."""
+    command = script_commands.open_top_command(job.target.location)
+    return (_small("open the folder above all", "it is no copy of the source's root", command),)
 
 
 def resume_files(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> tuple[Stage, ...]:
@@ -227,7 +250,7 @@ def _linked(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | N
     if not target.by_root or target.work or target.damaged or target.led or target.open or target.owner != job.identity:
         return ()
     linking = TreeLinking(
-        tree=work, point=base, source=job.source, differing=differing.paths, joined=differing.joined, reserved=RESERVED
+        tree=work, point=base, source=job.tree, differing=differing.paths, joined=differing.joined, reserved=RESERVED
     )  # fmt: skip
     step = Step(
         action=f"link unchanged entries from point {base.name}",
@@ -276,7 +299,7 @@ def _whole(
     command = commands.copy_command(job, work, world, base=base, linked=linked)
     return (
         Step(
-            action=f"copy {job.source}",
+            action=f"copy {job.tree}",
             why=f"unchanged files are linked to point {base.name}" if base else "the first copy",
             worker="main",
             work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-0"),
@@ -304,7 +327,7 @@ def _settle(job: Job, world: RsyncSurvey, work: Location, altered: tuple[bytes, 
             work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-settled"),
             expected=Bytes(0),
             copies=True,
-            needs=((names, b"".join(b"./" + path + b"\0" for path in altered)),),
+            needs=((names, commands.settle_names(job, altered)),),
         ),
     )
 
@@ -341,7 +364,7 @@ def _parallel_copy(
     names = f"{request.notes}/lane-{number}"
     command = commands.copy_command(job, work, world, base=base, parallel_copy=True)
     return Step(
-        action=f"copy {job.source}, parallel copy {number} of {len(parallel_copies)}",
+        action=f"copy {job.tree}, parallel copy {number} of {len(parallel_copies)}",
         why=f"{show_count(len(parallel_copy.paths), 'part')}, {show_size(parallel_copy.size)}: all parallel copies have about the same size",
         worker=f"lane {number}",
         work=Pipeline(stages=(command,), reads=names, keeps=f"{request.notes}/moved-{number}"),
@@ -416,7 +439,7 @@ def mirror_stages(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[St
     """Return the stages that copy over the mirror itself; lost source files are deleted only with consent."""
     command = commands.copy_command(job, job.target.location, world, base=None, tidy=options_of(job).delete)
     copy = Step(
-        action=f"mirror {job.source}",
+        action=f"mirror {job.tree}",
         why="the mirror differs from the source" if world.target.owner else "the first copy",
         worker="main",
         work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-0"),
@@ -467,7 +490,7 @@ def _equal(job: Job, world: RsyncSurvey) -> bool:
     if changes is None or world.unread or target.owner != job.identity or target.damaged:
         return False
     if options.points:
-        return bool(world.points) and changes.none
+        return bool(world.points) and changes.none and not world.others
     whole = target.mirrored is not None and not target.work
     return whole and (changes if options.delete else replace(changes, deleted=0)).none
 
@@ -503,10 +526,12 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         *_clearing(job, world),
         *try_target(job, world),
         prepare_target(job, WORK),
+        *((_discard_others(job),) if world.target.work and job.parts else ()),
         *((unshare_tree(job),) if world.target.work and world.points else ()),
         *_remainders(job, world, work, request),
         *copy_stages(job, world, work, base, request),
         sweep_partial_files(work),
+        *((_open_top(job),) if job.parts else ()),
         record_manifest(job, world, work, name, base, request),
         publish_point(job, name),
     )
@@ -538,7 +563,7 @@ def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         record_mirror(job, world, request),
         end_mirror(job),
     )
-    what = f"make the mirror as {job.source}"
+    what = f"make the mirror as {job.tree}"
     return Plan(summary=what, stages=stages, resumes=_resumes(world), warnings=warnings(job, world))
 
 

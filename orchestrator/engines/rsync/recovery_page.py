@@ -39,6 +39,35 @@ Into a folder that is empty. `-H -A -X` are hard links, access lists and extende
 
 `zless points/NAME.manifest.gz` lists every entry with its digest, size, time, mode and owner.
 """
+_SEVERAL = """\
+The copy holds several folders, each below its whole path{points}.
+
+```sh
+{names}
+```
+
+{look}## Each of them
+
+Into a folder that is empty. `-H -A -X` are hard links, access lists and extended attributes; owners come back by number;
+`--modify-window=-1`: times of folders to the last digit.
+
+```sh
+{lines}
+```
+
+## What the manifest says
+
+`zless {manifest}` lists every entry with its digest, size, time, mode and owner.
+"""
+_POINTS_OF_SEVERAL = """\
+`points` holds one tree for each restore point, named by its time in UTC; in place of `latest`, any of them will do, as
+`points/2026-01-31T023000Z`:
+
+```sh
+{look}
+```
+
+"""
 _MIRROR = """\
 The copy is one plain mirror of the source.
 
@@ -89,11 +118,35 @@ It is on the removable disk {disk}. This brings the disk to its place, to be rea
 def recovery_page(job: Job, made: datetime) -> str:
     """Render the page for a job's copy."""
     source, place, points = job.source, job.target.location, options_of(job).points
+    if job.parts:
+        return _page(job, made, _of_several(job))
     by_cp = _BY_CP.format(newest="latest/" if points else "") if not (source.host or place.host) else ""
     about = (_POINTS if points else _MIRROR).format(
         names="\n".join((*_set("copy", _for_rsync(place)), *_set("to", _for_rsync(source)))), ours=OURS, look=_look(place),
         make="" if source.host else 'mkdir -p "$to"\n', by_cp=by_cp,
     )  # fmt: skip
+    return _page(job, made, about)
+
+
+def _of_several(job: Job) -> str:
+    """Return the part of the page for a source of several folders."""
+    place, points = job.target.location, options_of(job).points
+    below = "$copy/latest" if points else "$copy"
+    lines: list[str] = []
+    for folder in job.tree.folders:
+        lines += _set("part", folder.path[1:])
+        lines += [] if folder.host else ['mkdir -p "$to/$part"']
+        lines.append(f'rsync -aHAX --numeric-ids --modify-window=-1 "{below}/$part/" "$to/$part/"')
+    root = f"{_login(job.source)}:" if job.source.host else ""
+    return _SEVERAL.format(
+        points=" in `points`" if points else "", names="\n".join((*_set("copy", _for_rsync(place)), f"to={shlex.quote(root)}")),
+        look=_POINTS_OF_SEVERAL.format(look=_look(place)) if points else "", lines="\n".join(lines),
+        manifest="points/NAME.manifest.gz" if points else f"{OURS}/manifest.gz",
+    )  # fmt: skip
+
+
+def _page(job: Job, made: datetime, about: str) -> str:
+    source, place = job.tree, job.target.location
     reach = _REACH.format(disk=job.target.disk, reach="\n".join(job.target.reach)) if job.target.reach else ""
     where = quoted(str(place))
     return _PAGE.format(

@@ -6,7 +6,7 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands
-from orchestrator.engines.rsync.model import MARKER, RsyncSurvey
+from orchestrator.engines.rsync.model import MARKER, RsyncSurvey, SourceSurvey
 from orchestrator.engines.rsync.options import options_of
 
 
@@ -35,6 +35,8 @@ def _refuse_digest(job: Job, world: RsyncSurvey) -> Refusal | None:
 def _refuse_source(job: Job, world: RsyncSurvey) -> Refusal | None:
     if isinstance(world.parallel_copies, Refusal):
         return world.parallel_copies
+    if world.parts:
+        return _refuse_part(job, world.parts)
     if world.source.directory:
         return None
     if world.source.exists:
@@ -42,6 +44,27 @@ def _refuse_source(job: Job, world: RsyncSurvey) -> Refusal | None:
         return Refusal(why=f"the source {job.source} is not a folder", evidence=(), hint=hint)
     hint = "mount it, or correct `source` in the job file"
     return Refusal(why=f"the source {job.source} is not there", evidence=(), hint=hint)
+
+
+def _refuse_part(job: Job, parts: tuple[SourceSurvey, ...]) -> Refusal | None:
+    """Refuse a source of several folders when one of them is missing: without it the others would make a point that lacks it."""
+    for each in parts:
+        if each.directory:
+            continue
+        folder = show_name(each.folder)
+        if each.leads:
+            hint = f'write "{show_name(each.leads)}" in `sources` of {job.file}: a link would be copied as a link'
+            return Refusal(
+                why=f"a link leads to the source {folder}", evidence=(f"it is {show_name(each.leads)}",), hint=hint
+            )
+        why = f"the source {folder} is {'not a folder' if each.exists else 'not there'}"
+        hint = f"mount it; or, if it is given up, take it out of `sources` in {job.file}: its copies stay in the older points"
+        return Refusal(why=why, evidence=(f"the other folders of the job: {_others(each, parts)}",), hint=hint)
+    return None
+
+
+def _others(one: SourceSurvey, parts: tuple[SourceSurvey, ...]) -> str:
+    return ", ".join(show_name(each.folder) for each in parts if each is not one) or "none"
 
 
 def _refuse_target(job: Job, world: RsyncSurvey) -> Refusal | None:

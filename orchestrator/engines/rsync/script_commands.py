@@ -5,9 +5,11 @@ jobs/guarantees.md says what the scripts in `scripts/` may do inside a tree.
 """
 
 import functools
+import re
 
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync.model import PARTIAL
 from orchestrator.process.scripts import script, script_command
 
@@ -52,20 +54,16 @@ def survey_target_command(root: Location) -> Command:
     )
 
 
-def survey_source_command(source: Location, *, whole: bool = False) -> Command:
-    """Build the command that prints the source's root: a(bsent), f(ile), d(irectory) with devices, x if not empty.
+def survey_source_command(source: SourceTree, *, whole: bool = False, copy: bool = False) -> Command:
+    """Build the command that prints each folder of a source: a(bsent), f(ile), l(ink on its way), d(irectory) with devices, x if not empty.
 
-    Only a `whole` survey checks whether it is empty; a run's own comparison finds it anyway.
+    Only a `whole` survey checks whether it is empty; of a single folder a run's own comparison finds it anyway. `copy`: it is a
+    copy of several folders, below a place that links may lead to.
     """
-    words = ("whole",) if whole else ("quick",)
-    return _script(
-        "look-at-source.sh",
-        source.path,
-        *words,
-        effect=Effect.READS,
-        host=source.host,
-        before=script(_ROOM, "enter-place.sh"),
-    )
+    first, *more = (folder.path for folder in source.folders)
+    how = "whole" if whole or copy else "parts" if source.parts else "quick"
+    before = script(_ROOM, "enter-place.sh")
+    return _script("look-at-source.sh", first, how, *more, effect=Effect.READS, host=source.root.host, before=before)
 
 
 def survey_both_command(source: Location, root: Location) -> Command:
@@ -73,7 +71,8 @@ def survey_both_command(source: Location, root: Location) -> Command:
 
     Why: starting a shell for each costs a run that finds nothing to do five milliseconds more.
     """
-    first = f"{script(_ROOM, 'enter-place.sh')}(\n{script(_ROOM, 'look-at-source.sh')}) || exit\nshift 2\n"
+    look = f'set -- "$1" "$2"\n{script(_ROOM, "look-at-source.sh")}'
+    first = f"{script(_ROOM, 'enter-place.sh')}(\n{look}) || exit\nshift 2\n"
     values = (source.path, "quick", root.path)
     return _script("look-at-target.sh", *values, effect=Effect.READS, host=root.host, before=first)
 
@@ -92,18 +91,60 @@ def sizes_command(source: Location, paths: tuple[bytes, ...]) -> Command:
     return _inside("sizes.sh", source.path, *names, effect=Effect.READS, host=source.host)
 
 
-def list_names_command(tree: Location, *, one_filesystem: bool) -> Command:
+BELOW_ROOT = b"/./"  # begins each path in a listing of several folders
+
+
+def list_names_command(tree: SourceTree, *, one_filesystem: bool) -> Command:
     """Build the command that lists a tree, NUL-terminated: path, kind, size and time."""
-    alone = ("-xdev",) * one_filesystem
-    argv = ("find", tree.path.rstrip("/") + "/.", *alone, "-mindepth", "1", "-printf", r"%P//%y\t%s\t%T@\0")
-    return Command(argv=argv, effect=Effect.READS, host=tree.host, environment=(("LC_ALL", "C"),))
+    argv = _find(tree, tree.root.path.rstrip("/") + "/.", r"//%y\t%s\t%T@\0", one_filesystem=one_filesystem)
+    return Command(argv=argv, effect=Effect.READS, host=tree.root.host, environment=(("LC_ALL", "C"),))
 
 
-def list_sizes_command(tree: Location, *, one_filesystem: bool) -> Command:
+def list_sizes_command(tree: SourceTree, *, one_filesystem: bool) -> Command:
     """Build the command that lists a tree, NUL-terminated: path, kind, size, names, inode and blocks."""
-    alone = ("-xdev",) * one_filesystem
-    argv = ("find", tree.path + "/", *alone, "-mindepth", "1", "-printf", r"%P//%y\t%s\t%n\t%i\t%b\0")
-    return Command(argv=argv, effect=Effect.READS, host=tree.host)
+    argv = _find(tree, tree.root.path + "/", r"//%y\t%s\t%n\t%i\t%b\0", one_filesystem=one_filesystem)
+    return Command(argv=argv, effect=Effect.READS, host=tree.root.host)
+
+
+def _find(tree: SourceTree, root: str, form: str, *, one_filesystem: bool) -> tuple[str, ...]:
+    """Return the words of a find that lists a tree below its root. Several folders are listed with themselves, see `BELOW_ROOT`."""
+    alone = ("-xdev",) * one_filesystem  # of each folder the filesystem that it lies on
+    if tree.parts:
+        return ("find", *(f"/./{part}" for part in tree.parts), *alone, "-printf", f"%p{form}")
+    return ("find", root, *alone, "-mindepth", "1", "-printf", f"%P{form}")
+
+
+def others_command(tree: Location, source: SourceTree, *, apart: str = "") -> Command:
+    """Build the command that lists what a copy of several folders holds besides them, NUL-terminated. `apart`: a name of ours."""
+    return Command(
+        argv=(*_find_others(tree.path, source, apart), "-printf", r"%P\0"), effect=Effect.READS, host=tree.host
+    )
+
+
+def discard_others_command(root: Location, source: SourceTree) -> Command:
+    """Build the command that removes from a work tree what is in none of several folders any more."""
+    words = (*_find_others("", source, ""), "-exec", "rm", "-rf", "--", "{}", "+")
+    return in_tree_command(root, "work", *words)
+
+
+def open_top_command(root: Location) -> Command:
+    """Build the command that opens the top of a work tree for readers, which is a folder of our own above several folders."""
+    return in_tree_command(root, "work", "chmod", "0755", ".")
+
+
+def _find_others(tree: str, source: SourceTree, apart: str) -> tuple[str, ...]:
+    """Return the words of a find that stops at each entry that is neither a part nor above one. `tree`: empty for where it runs."""
+    top = f"{tree.rstrip('/')}/." if tree else "."
+    kept: list[str] = []
+    for name in (*source.parts, *((apart,) if apart else ())):
+        kept += ["-path", f"{_pattern(top)}/{_pattern(name)}", "-prune", "-o"]
+    for name in source.above:
+        kept += ["-path", f"{_pattern(top)}/{_pattern(name)}", "-o"]
+    return ("find", top, "-mindepth", "1", *kept, "-prune")
+
+
+def _pattern(path: str) -> str:
+    return re.sub(r"[*?\[\]\\]", r"\\\g<0>", path)
 
 
 def close_folders_command(root: Location, rooms: tuple[str, ...], *, keeps_work: bool) -> Command:
@@ -126,10 +167,10 @@ def try_abilities_command(root: Location, abilities: tuple[str, ...]) -> Command
     return _inside("try-abilities.sh", root.path, *abilities, host=root.host)
 
 
-def find_unheld_command(source: Location, *, one_filesystem: bool, points: bool) -> Command:
+def find_unheld_command(source: SourceTree, *, one_filesystem: bool, points: bool) -> Command:
     """Build the command that fails when the source has what a target, by its input, cannot hold."""
-    values = (source.path, "one-filesystem" if one_filesystem else "", "points" if points else "")
-    return _inside("find-unheld.sh", *values, effect=Effect.READS, host=source.host)
+    values = (source.root.path, "one-filesystem" if one_filesystem else "", "points" if points else "")
+    return _inside("find-unheld.sh", *values, *source.parts, effect=Effect.READS, host=source.root.host)
 
 
 def take_up_command(

@@ -15,6 +15,7 @@ from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline, Plan, Refusal
 from orchestrator.domain.point import Changes, RestorePoint
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Seconds, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
@@ -29,6 +30,7 @@ from orchestrator.engines.rsync.model import (
     PartialFile,
     RsyncProgram,
     RsyncSurvey,
+    SourceSurvey,
     TargetSurvey,
 )
 from orchestrator.engines.rsync.options import options_of
@@ -102,16 +104,21 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     here, there = survey_programs(job, run)
     source_text, target_text = look_at_both(job, reader)
     target = read_target(job, run, target_text)
-    source = understand(PROGRAM, script_commands.survey_source_command(job.source), source_text, parse.parse_source)
+    looked = script_commands.survey_source_command(job.tree)
+    parts = understand(PROGRAM, looked, source_text, partial(parse.parse_sources, tree=job.tree))
+    source = parse.join_surveys(parts)
     options = options_of(job)
     newest = newest_copy(job, target, mirror=not options.points)
     parallel_copies: ParallelCopies | Refusal | None = None
     holes: bool | None = None
     reserved: tuple[bytes, ...] = ()
     changes, unread, differing = None, False, None
+    others: tuple[bytes, ...] = ()
+    emptied: tuple[str, ...] = ()
     if source.directory and newest is not None:
         look, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
         changes, reserved, differing = look.changes(), tuple(look.reserved), look.differing()
+        others, emptied = _survey_others(job, newest, parts, run) if job.parts else ((), ())
     elif source.directory and options.excludes:  # only rsync itself knows which entries its patterns exclude
         nothing = Location(path=f"{request.notes}/empty")
         look, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
@@ -123,9 +130,12 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
         parallel_copies = listed.parallel_copies(options.parallel) if options.parallel > 1 else None
     if changes is not None and newest is None:
         changes = replace(changes, entries_before=None, files_before=None)
+    if changes is not None and job.parts:
+        changes = replace(changes, by_part=True, emptied=emptied)
+        differing = differing and replace(differing, paths=(*differing.paths, *others))
     return RsyncSurvey(
         here=here, there=there, source=source, target=target, changes=changes, unread=unread, parallel_copies=parallel_copies, holes=holes,
-        reserved=reserved, differing=differing, noted=not target.work or _are_notes_there(request.notes),
+        parts=parts if job.parts else (), others=others, reserved=reserved, differing=differing, noted=not target.work or _are_notes_there(request.notes),
     )  # fmt: skip
 
 
@@ -140,17 +150,32 @@ def _are_notes_there(folder: str) -> bool:
         return False
 
 
+def _survey_others(
+    job: Job, newest: Location, parts: tuple[SourceSurvey, ...], run: Callable[[Command], bytes]
+) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
+    """Return what the newest copy holds besides the folders of the job, and which of these are empty now and are not there."""
+    apart = "" if options_of(job).points else OURS
+    listed = run(script_commands.others_command(newest, job.tree, apart=apart))
+    bare = tuple(each.folder[1:] for each in parts if each.empty)
+    if not bare:
+        return tuple(filter(None, listed.split(b"\0"))), ()
+    tree = SourceTree(root=newest, parts=bare)
+    copies = ask(run, script_commands.survey_source_command(tree, copy=True), partial(parse.parse_sources, tree=tree))
+    emptied = tuple(f"/{part}" for part, copy in zip(bare, copies, strict=True) if copy.exists and not copy.empty)
+    return tuple(filter(None, listed.split(b"\0"))), emptied
+
+
 def look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
     """Return the survey output of source and target: one command when both are local. Raises: OrchestratorError."""
     source, root, run = job.source, job.target.location, command_runner(reader)
-    if source.host is None and root.host is None:
+    if source.host is None and root.host is None and not job.parts:
         both = reader.read(Pipeline(stages=(script_commands.survey_both_command(source, root),)))
         if both.well:
             return understand(
                 PROGRAM, script_commands.survey_both_command(source, root), both.stdout, parse.split_surveys
             )
     return _side_by_side(  # also where both failed: each alone shows its own error
-        lambda: run(script_commands.survey_source_command(source)),
+        lambda: run(script_commands.survey_source_command(job.tree)),
         lambda: run(script_commands.survey_target_command(root)),
     )
 
@@ -292,7 +317,7 @@ def _survey_changes(
 
     None of it ends the survey.
     """
-    look = parse.DryRunReader()
+    look = parse.DryRunReader(job.tree)
     command = commands.dry_run_command(job, newest, there=there, coarse=coarse)
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\n") as lines:
@@ -317,15 +342,16 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[b
     from orchestrator.engines.rsync.errors import explain
     from orchestrator.engines.rsync.parallel import TreeSplitter
 
-    listed, holes = TreeSplitter(most=_half_the_memory()), False
+    listed, holes = TreeSplitter(most=_half_the_memory(), shared=job.tree.above), False
     reserved: dict[bytes, None] = {}
     options = options_of(job)
-    command = script_commands.list_sizes_command(job.source, one_filesystem=options.one_file_system)
+    command = script_commands.list_sizes_command(job.tree, one_filesystem=options.one_file_system)
     find_reserved = re.compile(_RESERVED).search
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
             for record in records:
                 path, _, rest = record.partition(b"//")
+                path = path.removeprefix(script_commands.BELOW_ROOT)
                 if len(path) > _LONGEST_PATH:
                     continue  # rsync names it and leaves it out; in the split each folder above it would take as much
                 if found := find_reserved(path):

@@ -8,15 +8,15 @@ from functools import partial
 from orchestrator.domain.errors import OrchestratorError, OutsideError
 from orchestrator.domain.gate import PRINTED
 from orchestrator.domain.job import Job
-from orchestrator.domain.names import printable_word
-from orchestrator.domain.place import Host
+from orchestrator.domain.names import printable_word, show_name
+from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.abilities import explain_consent
 from orchestrator.engines.rsync.commands import choose_compression
-from orchestrator.engines.rsync.model import RsyncProgram
+from orchestrator.engines.rsync.model import RsyncProgram, SourceSurvey
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.survey import ask, command_runner
 from orchestrator.process.executor import Reader
@@ -58,7 +58,12 @@ def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
     for host, program in zip((None, far), programs, strict=False):
         if program is not None:  # else the machine has been named already
             found += _tools("programs here" if host is None else f"programs on {host}", run, host)
-    _try(found, f"source {job.source}", lambda: _source(job, run))
+    try:
+        looked = script_commands.survey_source_command(job.tree, whole=not job.parts)
+        parts = ask(run, looked, partial(parse.parse_sources, tree=job.tree))
+        found += [_source(folder, seen) for folder, seen in zip(job.tree.folders, parts, strict=True)]
+    except OrchestratorError as error:
+        found.append(SystemCheckResult(good=False, subject=f"source {job.tree}", text=f"{error.why}: {error.hint}"))
     _try(found, f"target {job.target.location}", lambda: _target(job, run))
     target, consent = found[-1], explain_consent(options_of(job))
     if target.good:
@@ -140,9 +145,10 @@ def _judge(subject: str, program: RsyncProgram) -> SystemCheckResult:
     return SystemCheckResult(good=True, subject=subject, text=f"version {version}")
 
 
-def _source(job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
-    subject = f"source {job.source}"
-    seen = ask(run, script_commands.survey_source_command(job.source, whole=True), parse.parse_source)
+def _source(folder: Location, seen: SourceSurvey) -> SystemCheckResult:
+    subject = f"source {folder}"
+    if seen.leads:
+        return SystemCheckResult(good=False, subject=subject, text=f"is a link: name {show_name(seen.leads)}")
     if not seen.directory:
         return SystemCheckResult(good=False, subject=subject, text="is not a folder" if seen.exists else "is not there")
     if seen.empty:

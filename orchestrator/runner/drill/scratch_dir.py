@@ -87,7 +87,8 @@ def refuse_place(job: Job, folder: str) -> Refusal | None:
             why=why, evidence=(), hint=f'{found.expected}; or name another: [drill] scratch = "/srv/scratch"'
         )
     real = os.path.realpath(folder)
-    for called, place in (("the source", job.source), ("the copies", job.target.location)):
+    places = [("the source", folder) for folder in job.tree.folders]
+    for called, place in (*places, ("the copies", job.target.location)):
         if place.host is None and f"{real}/".startswith(f"{os.path.realpath(place.path).rstrip('/')}/"):
             why = f"the scratch folder {folder} lies within {called} of {job.name}, {place}"
             return Refusal(why=why, evidence=(), hint='name another: [drill] scratch = "/srv/scratch"')

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shlex
+from collections import Counter
 
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
@@ -94,11 +95,37 @@ def _read_source(point: RestorePoint, journal: RunRecorder, writer: Writer, note
     """Read the source against the same manifest: new or edited files are no error there, rotten ones are."""
     if point.manifest is None:
         raise VerificationFailed(f"point {point.name} has no manifest", hint="choose another point")
-    journal.say(f"reading the source {journal.job.source}")
+    tree = journal.job.tree
+    journal.say(f"reading the source {tree}")
     manifest = fetch_file(point.manifest, journal, writer, notes)
     require_authentic(point, manifest, journal, writer, notes)
-    work = replace(journal.tools.trees.comparison_of(journal.job, point, journal.job.source), restored=False)
-    return read_tree(work, manifest, journal, writer, notes)
+    work = replace(journal.tools.trees.comparison_of(journal.job, point, tree.root), restored=False)
+    if not tree.parts:
+        return read_tree(work, manifest, journal, writer, notes)
+    found = []
+    for part, folder in zip(tree.parts, tree.folders, strict=True):
+        prefix = part.encode("utf-8", "surrogateescape")
+        reading = read_tree(replace(work, tree=folder, prefix=prefix), manifest, journal, writer, notes)
+        found.append(_below(prefix, reading))
+    return _joined(found)
+
+
+def _below(prefix: bytes, reading: VerificationResult) -> VerificationResult:
+    """Return the result of one of several folders, with paths as the point has them."""
+    findings = (replace(each, path=prefix + b"/" * bool(each.path) + each.path) for each in reading.findings)
+    return replace(reading, findings=tuple(findings))
+
+
+def _joined(found: list[VerificationResult]) -> VerificationResult:
+    """Return the result of several folders as one."""
+    counts: Counter[Verdict] = Counter()
+    for each in found:
+        counts.update(dict(each.counts))
+    return VerificationResult(
+        entries=sum(each.entries for each in found), files_read=sum(each.files_read for each in found),
+        bytes_read=sum(each.bytes_read for each in found), took_s=sum(each.took_s for each in found),
+        counts=tuple(counts.items()), findings=tuple(finding for each in found for finding in each.findings),
+    )  # fmt: skip
 
 
 def _bring_back(job: Job, point: RestorePoint, path: bytes) -> str:

@@ -23,11 +23,19 @@ from orchestrator.domain.errors import (
     TargetFull,
     Unexplained,
 )
+from orchestrator.domain.place import Location
+from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import SkippedEntries
 from orchestrator.engines.rsync.errors import exit_code, explain, find_skipped_entries, is_partial
 from orchestrator.process.pipeline import StopReason
 from tests.engines.rsync.builders import failed
 
+
+def tree_at(path: str) -> SourceTree:
+    return SourceTree(root=Location(path=path))
+
+
+SOURCE = tree_at("/s")
 PARTLY = (
     "rsync error: some files/attrs were not transferred (see previous errors) (code 23) at main.c(1394) [sender=3.5.0]"
 )
@@ -162,7 +170,7 @@ def test_what_we_ended_ourselves_is_not_read(stopped: StopReason, error: type, r
     found = explain(broken)
     assert (type(found), found.retry) == (error, retry)
     assert not is_partial(failed(PARTLY, 23, stopped=stopped))
-    assert find_skipped_entries(failed(PARTLY, 23, stopped=stopped), [b'file has vanished: "/s/a"'], "/s") is None
+    assert find_skipped_entries(failed(PARTLY, 23, stopped=stopped), [b'file has vanished: "/s/a"'], SOURCE) is None
 
 
 @pytest.mark.parametrize(("code", "told"), [(23, 23), (-9, 137), (0, None), (None, None)])
@@ -212,15 +220,15 @@ LEFT: list[tuple[int, list[bytes], SkippedEntries | None]] = [
 
 @pytest.mark.parametrize(("code", "errors", "expected"), LEFT)
 def test_what_a_copy_had_to_leave_out(code: int, errors: list[bytes], expected: SkippedEntries | None) -> None:
-    assert find_skipped_entries(failed("", code), errors, "/s") == expected
+    assert find_skipped_entries(failed("", code), errors, SOURCE) == expected
 
 
 def test_names_are_told_below_any_root() -> None:
-    assert find_skipped_entries(failed("", 24), [b'file has vanished: "/etc/x"'], "/") == SkippedEntries(
+    assert find_skipped_entries(failed("", 24), [b'file has vanished: "/etc/x"'], tree_at("/")) == SkippedEntries(
         vanished=(b"etc/x",)
     )
     raw = os.fsdecode(b"/r\xff")
-    assert find_skipped_entries(failed("", 24), [b'file has vanished: "/r\\#377/x"'], raw) == SkippedEntries(
+    assert find_skipped_entries(failed("", 24), [b'file has vanished: "/r\\#377/x"'], tree_at(raw)) == SkippedEntries(
         vanished=(b"x",)
     )
 
@@ -340,7 +348,7 @@ def test_what_may_not_be_read_is_left_out(open_tree: Path) -> None:
     (source / "f").chmod(0)
     (source / "e").mkdir(0)
     code, words = rsync(f"{source}/", "t/", cwd=open_tree, before=NOBODY)
-    found = find_skipped_entries(failed(words, code), words.encode().splitlines(), str(source))
+    found = find_skipped_entries(failed(words, code), words.encode().splitlines(), tree_at(str(source)))
     assert found is not None
     assert dict(found.unreadable) == dict.fromkeys((b"f", b"e", b'ba\nd "q" \\#012 \xff'), "Permission denied")
     assert found.vanished == ()
@@ -350,7 +358,7 @@ def test_what_may_not_be_read_is_left_out(open_tree: Path) -> None:
 def test_what_may_not_be_written_is_a_failure(open_tree: Path) -> None:
     os.chown(open_tree / "t", 0, 0)
     code, words = rsync("s/", "t/", cwd=open_tree, before=NOBODY)
-    assert find_skipped_entries(failed(words, code), words.encode().splitlines(), f"{open_tree}/s") is None
+    assert find_skipped_entries(failed(words, code), words.encode().splitlines(), tree_at(f"{open_tree}/s")) is None
     assert meaning((code, words))[0] is PermissionDenied
 
 
@@ -358,5 +366,5 @@ def test_what_may_not_be_written_is_a_failure(open_tree: Path) -> None:
 def test_a_source_that_may_not_be_listed_is_a_failure(open_tree: Path) -> None:
     (open_tree / "s").chmod(0o711)
     code, words = rsync("s/", "t/", cwd=open_tree, before=NOBODY)
-    assert find_skipped_entries(failed(words, code), words.encode().splitlines(), f"{open_tree}/s") is None
+    assert find_skipped_entries(failed(words, code), words.encode().splitlines(), tree_at(f"{open_tree}/s")) is None
     assert meaning((code, words))[0] is PermissionDenied

@@ -6,8 +6,17 @@ import pytest
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.place import Location
-from orchestrator.engines.rsync.parse import parse_partial_files, parse_program, parse_sizes, parse_source, parse_target
+from orchestrator.domain.source_tree import SourceTree
+from orchestrator.engines.rsync.parse import (
+    parse_partial_files,
+    parse_program,
+    parse_sizes,
+    parse_sources,
+    parse_target,
+)
 from tests.engines.rsync.builders import NAME, OLD, ROOT
+
+SOURCE = SourceTree(root=Location(path="/srv"))
 
 
 @pytest.mark.parametrize(
@@ -21,7 +30,7 @@ from tests.engines.rsync.builders import NAME, OLD, ROOT
     ],
 )
 def test_the_source_root(text: bytes, expected: tuple[bool, bool, int, bool, bool]) -> None:
-    seen = parse_source(text)
+    (seen,) = parse_sources(text, SOURCE)
     assert (seen.exists, seen.directory, seen.device, seen.mounted, seen.empty) == expected
 
 
@@ -142,7 +151,7 @@ def test_answers_of_another_form_are_refused() -> None:
         with pytest.raises(ValueError, match="the look at the target does not say what is there"):
             parse_target(text, ROOT, mirror=False)
     with pytest.raises(ValueError, match="the look at the source does not say what is there"):
-        parse_source(b"x 7\0")
+        parse_sources(b"x 7\0", SOURCE)
     with pytest.raises(ValueError, match="1 sizes, and 2 were requested"):
         parse_sizes(b"12\n", 2)
 

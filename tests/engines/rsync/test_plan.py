@@ -457,7 +457,7 @@ def test_what_is_unchanged_is_linked_before_a_copy_that_passes_over_it() -> None
     assert steps[at].work == TreeLinking(
         tree=ROOT / ".poolferry/work",
         point=point(),
-        source=job().source,
+        source=job().tree,
         differing=(b"a", b"new"),
         joined=(b"new",),
         reserved=(".~poolferry-partial~", ".poolferry-restoring.json"),

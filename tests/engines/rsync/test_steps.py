@@ -107,7 +107,7 @@ def test_a_manifest_knows_what_it_may_believe() -> None:
     )  # fmt: skip
     review = step.work.review
     assert review is not None
-    assert (review.source, review.parts, review.owners, review.mirror) == (job().source, "auo", True, False)
+    assert (review.source, review.parts, review.owners, review.mirror) == (job().tree, "auo", True, False)
     assert "--files-from=/notes/again --ignore-missing-args --whole-file --ignore-times" in str(review.again)
     assert step.confirmation == CountsEqual(tree=TREE)
     (first,) = manifest_steps.record_manifest(job(), world(USED), TREE, NAME, None, ASKED)

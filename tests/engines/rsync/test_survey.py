@@ -348,7 +348,7 @@ def test_when_the_look_at_both_fails_each_is_asked_by_itself() -> None:
     reader = ScriptedExecutor(
         [
             (str(BOTH), scripted_result(exits=(1,))),
-            (str(script_commands.survey_source_command(job().source)), scripted_result(b"d 1 0 755\n2 0 755\0x\0")),
+            (str(script_commands.survey_source_command(job().tree)), scripted_result(b"d 1 0 755\n2 0 755\0x\0")),
             (
                 str(script_commands.survey_target_command(job().target.location)),
                 scripted_result(exits=(1,), words="cd: Permission denied"),
@@ -367,7 +367,7 @@ def test_both_programs_are_asked_for_a_far_side() -> None:
                 str(commands.rsync_version_command(THERE.host)),
                 scripted_result(b"rsync  version 3.1.3  protocol version 31\n"),
             ),
-            (str(script_commands.survey_source_command(job().source)), scripted_result(b"a\0")),
+            (str(script_commands.survey_source_command(job().tree)), scripted_result(b"a\0")),
             (str(script_commands.survey_target_command(THERE)), scripted_result(b"ap\0")),
         ]
     )

@@ -42,7 +42,7 @@ def found(
         (str(try_key_command(HOST)), key or scripted_result()),
         (str(survey_tools_command(None)), scripted_result(tools)),
         (str(survey_tools_command(HOST)), scripted_result()),
-        (str(survey_source_command(told.source, whole=True)), source or scripted_result(b"d 1 0 755\n2 0 755\0x\0")),
+        (str(survey_source_command(told.tree, whole=True)), source or scripted_result(b"d 1 0 755\n2 0 755\0x\0")),
         (str(survey_target_command(told.target.location)), target or scripted_result(MARKED)),
         (str(survey_filesystem_command(told.target.location)), filesystem or scripted_result(b"0\next4\n")),
     ]

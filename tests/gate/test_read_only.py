@@ -132,3 +132,44 @@ def test_whatever_is_admitted_stays_below_the_folder() -> None:
         assert not any(".." in word.split("/") for word in words), answer.argv
         assert answer.effect is Effect.READS
     assert passed > 100
+
+
+FOLDERS = Gate(reads=("/home", "/etc/app", "/srv/www"))
+SEVERAL = SourceTree(root=Location(path="/", host=HOST), parts=("home/a b", "etc/app", "srv/www/-x"))
+
+
+def questions_of_several(tree: SourceTree) -> list[Command]:
+    """Every kind of question of a run that copies these folders."""
+    paths = [f"/./{part}" for part in tree.parts]
+    return [
+        script_commands.survey_source_command(tree),
+        script_commands.find_unheld_command(tree, one_filesystem=True, points=False),
+        script_commands.sizes_command(tree.root, tuple(f"{part}/x".encode() for part in tree.parts)),
+        script_commands.list_names_command(tree, one_filesystem=True),
+        script_commands.list_sizes_command(tree, one_filesystem=False),
+        source_command(tree, one_filesystem=True, attributes=True),
+        server("-nlHogDtpAXrRxe.iLsfxCIvu", "--numeric-ids", ".", *paths),
+    ]
+
+
+def test_several_folders_are_read_and_each_must_be_one_of_the_gates() -> None:
+    for asked in questions_of_several(SEVERAL):
+        answer = admit_reading(parse_request(ssh_argv(asked)[-1]), FOLDERS)
+        assert (answer.argv, answer.host) == (asked.argv, None), asked
+    for other in ("etc", "etc/apps", "srv/www/../x", "srv//www", ""):
+        for asked in questions_of_several(SourceTree(root=SEVERAL.root, parts=("home", other))):
+            with pytest.raises(GateRefusal):
+                admit_reading(parse_request(ssh_argv(asked)[-1]), FOLDERS)
+
+
+@pytest.mark.parametrize("line", [
+    "rsync --server --sender -le.L . /./home /./etc/app", "rsync --server --sender -lRe.L . /home /etc/app",
+    "rsync --server --sender -lRe.L --files-from=- . /./home /./etc/app", "rsync --server --sender -lRe.L . /./home /etc/shadow",
+    "rsync --server --sender -lRe.L --rsh=id . /./home /./home", "rsync --server --sender -lRe.L --files-from=- . /",
+    "rsync --server --sender -lRe.L --numeric-ids /./home", "sh -c x list-source.sh /home '' '' '%p' ./home",
+    "sh -c x find-unheld.sh /etc '' '' home", "sh -c x sizes.sh / ./etc/shadow", "find /./home /./etc -printf x",
+    "sh -c x list-source.sh / '' '' '%p' ./home",
+])  # fmt: skip
+def test_several_folders_open_nothing_else(line: str) -> None:
+    with pytest.raises(GateRefusal):
+        admit_reading(parse_request(line), FOLDERS)

@@ -15,6 +15,7 @@ from orchestrator.planners.guard import (
     GUARDS,
     GuardMemory,
     decide_guard,
+    loses_much,
     next_guard_memory,
     parse_guard_memory,
 )
@@ -234,3 +235,27 @@ def test_files_that_became_something_else_count_as_changed() -> None:
     assert refusal is not None
     assert refusal.why == "70 of 80 files have changed, 70 of them into links or other entries; max-changed is 40"
     assert before.replaced(replace(look, files_now=None)) == GuardMemory().replaced(look) == 0
+
+
+def test_each_of_several_folders_is_judged_by_itself_and_named() -> None:
+    few = FolderChanges(before=21, deleted=20, changed=0)
+    look = replace(QUIET, entries_before=1000, deleted=20, entries_now=980, by_part=True, folders={b"etc": few})
+    limits = GuardLimits(max_deleted=parse_limit("30%"))
+    assert (decide(look, limits), loses_much(look)) == (None, False)
+    many = replace(look, deleted=21, folders={b"etc": replace(few, before=22, deleted=21), b"home": few})
+    assert (refused(many, limits).why, loses_much(many)) == (
+        "etc/: 21 of 22 entries are gone; max-deleted is 30%",
+        True,
+    )
+    assert not loses_much(replace(many, by_part=False))
+    empty = refused(replace(look, deleted=0, folders={}, emptied=("/etc", "/srv/\n")))
+    assert "the source /etc is empty, and its copy in the newest point is not" in empty.why
+    assert (r"/srv/\n" in empty.why, empty.hint.count("--allow")) == (True, 1)
+    gone = refused(replace(QUIET, device_before="device 7 mounted", device_now="device 1", unmounted=("/home",)))
+    assert gone.why == "/home lies on another filesystem than at the newest point: is it mounted?"
+
+
+def test_files_of_a_folder_that_the_job_names_no_more_became_nothing_else() -> None:
+    memory = GuardMemory(files=80)
+    look = replace(QUIET, files_now=20, files_before=20)
+    assert (memory.replaced(look), memory.replaced(replace(look, given_up=("/home",)))) == (60, 0)

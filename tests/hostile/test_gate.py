@@ -1,11 +1,13 @@
 """A key that goes through a gate: copies go as without it, and whoever holds the key can read one folder, and do nothing else."""
 
+import getpass
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,11 +24,12 @@ __all__ = ["link", "sshd"]
 SECRET = "the secret of another folder\n"
 
 
-def gate(house: House, sshd: Sshd, *more: str) -> Ran:
-    """Let the client's key through a gate that reads the source, and do nothing else with it."""
+def gate(house: House, sshd: Sshd, *more: str, reads: Sequence[Path] = ()) -> Ran:
+    """Let the client's key through a gate that reads the source, or these folders, and do nothing else with it."""
     key, keys = (sshd.folder / "user_key.pub").read_text(), sshd.folder / "authorized_keys"
     keys.unlink()
-    done = house.call("setup", "gate", "vault", "--reads", str(house.source), "--key", key, "--into", str(keys), *more)
+    folders = [word for folder in reads or [house.source] for word in ("--reads", str(folder))]
+    done = house.call("setup", "gate", "vault", *folders, "--key", key, "--into", str(keys), *more)
     assert done.code == 0, done
     assert keys.stat().st_mode & 0o777 == 0o600
     return done
@@ -47,6 +50,36 @@ def elsewhere(house: House) -> Iterator[Path]:
     before = facts(folder)
     yield folder
     assert facts(folder) == before
+
+
+def test_several_folders_go_through_a_gate_and_nothing_beside_them(house: House, sshd: Sshd, elsewhere: Path) -> None:
+    folders = [house.folder / name for name in ("etc", "srv/www")]
+    for folder in folders:
+        fill(folder)
+    other = house.folder / "srv/other"
+    house.write(other / "secret", SECRET)
+    told = gate(house, sshd, reads=folders)
+    assert told["source"] == f"sources = [{', '.join(_told_url(folder) for folder in folders)}]"
+    house.job(sources=[sshd.url(folder) for folder in folders], source=None, pipe=sshd.pipe)
+    assert (first := house.run()).outcome == "done", first
+    copies = [house.point() / str(folder)[1:] for folder in folders]
+    assert [facts(copy) for copy in copies] == [facts(folder) for folder in folders]
+    assert house.run().outcome == "nothing-to-do"
+    house.write(folders[0] / "plain", "changed")
+    (folders[1] / "-dash").unlink()
+    assert (third := house.run()).outcome == "done", third
+    assert house.call("verify", "photos", "--source").code == 0
+    assert house.call("check", "--system").code == 0
+    house.job(sources=[sshd.url(folders[0]), sshd.url(other)], source=None, pipe=sshd.pipe)
+    refused = house.run()
+    assert (refused.code, f"{str(other)!r} is not in" in str(refused.value)) == (1, True), refused
+    house.job(sources=[sshd.url(folder) for folder in folders], source=None, pipe=sshd.pipe, rsync={"parallel": 2})
+    house.write(folders[0] / "plain", "again")
+    assert "write parallel = 1" in str(house.run().value)
+
+
+def _told_url(folder: Path) -> str:
+    return f'"ssh://{getpass.getuser()}@{socket.gethostname()}{folder}"'
 
 
 @pytest.mark.parametrize(
@@ -327,6 +360,6 @@ def run_become(before: str, house: House) -> "subprocess.CompletedProcess[str]":
     """Become `ls`, in a process of its own."""
     become = (
         "from orchestrator.domain.plan import Command, Effect; import os; "
-        f"c.become(Command(argv=('ls',), effect=Effect.READS), folder=os.open({str(house.folder)!r}, os.O_RDONLY))"
+        f"c.become(Command(argv=('ls',), effect=Effect.READS), folders=[os.open({str(house.folder)!r}, os.O_RDONLY)])"
     )
     return subprocess.run([sys.executable, "-c", f"{before}; {become}"], capture_output=True, text=True, check=False)

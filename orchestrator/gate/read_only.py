@@ -169,7 +169,9 @@ def _rsync(values: _Values, folder: _Folders) -> Command:
             if unknown := [option for option in options if not _OPTIONS.fullmatch(option)]:
                 raise GateRefusal(f"rsync's option {unknown[0]!r} is none that copies from here need")
             if path == "/" and "--files-from=-" in options:
-                raise GateRefusal("of several folders rsync may not be sent lists of names: write parallel = 1 in that job")
+                raise GateRefusal(
+                    "of several folders rsync may not be sent lists of names: write parallel = 1 in that job"
+                )
             end = "/" * path.endswith("/")
             words = ("--server", "--sender", letters, *options, ".", _folder(path, folder).path + end)
             return Command(argv=("rsync", *words), effect=Effect.READS)

@@ -15,11 +15,12 @@ from orchestrator.config.migrate.program_calls import (
     tell_program_schedule,
     without_schedule,
 )
-from orchestrator.config.migrate.result import ImportBuilder, ImportedChannel, ImportResult, Lost
+from orchestrator.config.migrate.result import ImportBuilder, ImportedChannel, ImportResult, Lost, make_name
 from orchestrator.config.migrate.yaml_tree import YamlValue, parse_yaml
 from orchestrator.config.models import parse_any_location
 from orchestrator.config.parse_job import Engines
 from orchestrator.domain.place import Location, url_of_ssh_place
+from orchestrator.domain.source_tree import join_folders
 
 _SECTIONS = ("location", "storage", "retention", "consistency", "output", "hooks")
 _KINDS = ("hourly", "daily", "weekly", "monthly", "yearly")
@@ -113,12 +114,13 @@ def _import_file(
             Lost("is not carried over: no repository is a folder here: say with --target where the copies go"),
         )
         return
-    made: list[str] = []
+    found: list[tuple[YamlValue, Location]] = []
     for each in sources.items:
         try:
-            made.append(_import_source(work, file, table, each, base, times))
+            found.append((each, _source(each.text)))
         except ValueError as error:
             work.say(f"{file}:{each.line}", Lost(f"is not carried over: {error}"))
+    made = [_import_sources(work, file, table, group, base, times) for group in _joinable(found)]
     if not sources.items:
         work.say(f"{file}:1", Lost("is not carried over: it has no source_directories"))
     if made:
@@ -146,27 +148,37 @@ def _tell_lost(work: ImportBuilder, file: str, table: Settings) -> None:
             work.say(f"{file}:{line}", Lost(f"{key} is not carried over: {why}"))
 
 
-def _import_source(
-    work: ImportBuilder, file: str, table: Settings, each: YamlValue, base: Location, times: Mapping[str, Value]
-) -> str:
-    """Make a job of one source folder and return its name. Raises: ValueError."""
-    where, path = f"{file}:{each.line}", each.text
+def _source(path: str) -> Location:
+    """Return a source folder. Raises: ValueError."""
     if not path.startswith("/") or set("*?[") & set(path):
-        raise ValueError(
-            f"{path}: a job has one folder with a whole path as its source; leave out the rest by [rsync] excludes"
-        )
-    source = parse_any_location(path)
+        raise ValueError(f"{path}: a source is a folder with a whole path; leave out the rest by [rsync] excludes")
+    return parse_any_location(path)
+
+
+def _joinable(found: list[tuple[YamlValue, Location]]) -> list[list[tuple[YamlValue, Location]]]:
+    """Return the folders that become one job: all of a file, or each by itself where a job could not have them all."""
+    try:
+        join_folders([source for _, source in found])
+    except ValueError:
+        return [[each] for each in found]
+    return [found] if found else []
+
+
+def _import_sources(
+    work: ImportBuilder, file: str, table: Settings, found: Sequence[tuple[YamlValue, Location]], base: Location,
+    times: Mapping[str, Value],
+) -> str:  # fmt: skip
+    """Make one job of source folders and return its name."""
+    (first, source), *more = found
+    where = f"{file}:{first.line}"
     one = table.get("one_file_system", (1, YamlValue(line=1)))[1].yes
     rsync: dict[str, Value] = {} if one else {"one-file-system": False}
-    excludes = list(_excludes(work, file, table, source.path))
-    rsync |= {"excludes": tuple(excludes)} if excludes else {}
-    name = work.name(source)
-    head: dict[str, Value] = {
-        "engine": "rsync",
-        "source": str(source),
-        "target": work.place(base / name, f"{name}-copies"),
-        **times,
-    }
+    if excludes := tuple(_excludes(work, file, table, "/" if more else source.path)):
+        rsync["excludes"] = excludes
+    stem = os.path.basename(file).rpartition(".")[0]
+    name = work.free_name(make_name(stem if stem not in ("", "config") else "borgmatic")) if more else work.name(source)
+    what: dict[str, Value] = {"sources": tuple(str(each) for _, each in found)} if more else {"source": str(source)}
+    head: dict[str, Value] = {"engine": "rsync", **what, "target": work.place(base / name, f"{name}-copies"), **times}
     keep = {kind: int(text) for kind in _KINDS if (text := _text(table, f"keep_{kind}")).isdigit()}
     verify: dict[str, Value] = {} if _text(table, "checks") == "disabled" else {"every": "7d"}
     sections = sections_of(head=head, rsync=rsync, keep={**keep}, verify=verify, pipe=_pipe(table, base))
@@ -176,6 +188,8 @@ def _import_source(
         else ()
     )
     work.add(where, JobText(name=name, origin=where, sections=sections), notes)
+    for each, _ in more:
+        work.say(f"{file}:{each.line}", f"became a source of jobs/{name}.toml", name)
     return name
 
 

@@ -113,10 +113,14 @@ class ImportBuilder:
         """
         parts = [make_name(part) for part in (source.path.strip("/") or "root").split("/")]
         taken = [job.name for job in self.jobs]
-        again = any(job.sections[""]["source"] == str(source) for job in self.jobs)
+        again = any(job.sections[""].get("source") == str(source) for job in self.jobs)
         longer = ["-".join(parts[-number:])[:90] + more for number in range(1, min(len(parts), 4) + 1)]
         names = [longer[0], *([f"{parts[-1][:40]}-to-{to}"[:95]] if again and to else []), *longer]
         return next((name for name in names if name not in taken), "") or unique_name(longer[0], taken)
+
+    def free_name(self, wanted: str) -> str:
+        """Return a name that no job has yet: this one, or this one with a number."""
+        return unique_name(wanted, [job.name for job in self.jobs])
 
     def place(self, parent: Location, called: str = "") -> str:
         """Return the name of this dataset's or folder's place; add the place if it is new, `called` so where that is free."""

@@ -17,6 +17,7 @@ from orchestrator.config.models import parse_any_location
 from orchestrator.config.parse_job import Engines
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location, url_of_ssh_place
+from orchestrator.domain.source_tree import join_folders
 
 _QUIET = frozenset(
     "config_version cmd_cp cmd_rm cmd_rsync cmd_ssh cmd_logger cmd_du cmd_rsnapshot_diff verbose loglevel logfile lockfile du_args "
@@ -95,7 +96,7 @@ def import_rsnapshot(settings: ImportedSettings, engines: Engines) -> ImportResu
 
 
 def _import_file(work: ImportBuilder, file: str, text: str, schedules: Sequence[ProgramSchedule]) -> Iterator[str]:
-    """Make a job of each `backup` line; yield the folder of the copies."""
+    """Make a job of all `backup` lines of one machine; yield the folder of the copies."""
     lines, wrong = parse_rsnapshot_conf(file, text)
     for where, why in wrong:
         work.say(where, Lost(f"is not carried over: {why}"))
@@ -115,12 +116,17 @@ def _import_file(work: ImportBuilder, file: str, text: str, schedules: Sequence[
     patterns = [" ".join(line.words[1:]) for line in lines if line.key == "exclude" and len(line.words) > 1]
     relative = not any(line.key == "rsync_long_args" and "--relative" not in line.words[-1] for line in lines)
     patterns = patterns if relative else [f"//{each[1:]}" if each.startswith("/") else each for each in patterns]
+    groups: dict[tuple[object, ...], list[_Backup]] = {}
     for line in lines:
         if line.key == "backup":
             try:
-                _import_backup(work, line, root, patterns, {"keep": keep, **shared}, when)
+                found = _parse_backup(line, shared["rsync"])
+                groups.setdefault((found.source.host, *found.rsync.items()), []).append(found)
             except ValueError as error:
                 work.say(line.where, Lost(f"is not carried over: {error}"))
+    for group in groups.values():
+        for backups in _joinable(group):
+            _import_backups(work, backups, root, patterns, {"keep": keep, "pipe": shared["pipe"]}, when)
     if timed and not when and schedules:
         work.say(f"{file}:1", Lost(f"no schedule calls `rsnapshot {timed}`: the jobs run by hand until they have one"))
     yield root
@@ -196,39 +202,68 @@ def _short_args(work: ImportBuilder, line: RsnapshotLine, value: str, rsync: dic
             )
 
 
-def _import_backup(
-    work: ImportBuilder,
-    line: RsnapshotLine,
-    root: str,
-    patterns: Sequence[str],
-    shared: Mapping[str, Mapping[str, Value]],
-    when: ProgramSchedule | None,
-) -> None:
-    """Make a job of one `backup` line. Raises: ValueError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Backup:
+    """One `backup` line. `below`: the folder that it names in rsnapshot's own points."""
+
+    where: str
+    source: Location
+    below: str
+    rsync: Mapping[str, Value]
+    notes: tuple[str, ...]
+
+
+def _parse_backup(line: RsnapshotLine, shared: Mapping[str, Value]) -> _Backup:
+    """Parse one `backup` line. Raises: ValueError."""
     if len(line.words) < 3:
         raise ValueError("backup needs a source and a folder")
-    source = _source(line.words[1])
-    rsync, notes = dict(shared["rsync"]), list[str]()
+    rsync, notes = dict(shared), list[str]()
     for option in filter(None, ",".join(line.words[3:]).split(",")):
         if option in ("one_fs=1", "one_fs=0"):
             rsync["one-file-system"] = option == "one_fs=1"
         else:
             notes.append(Lost(f"its option {option} is not carried over: no equivalent in poolferry"))
-    excludes = _excludes(patterns, source)
-    if excludes:
+    return _Backup(
+        where=line.where, source=_source(line.words[1]), below=line.words[2].strip("/"), rsync=rsync, notes=tuple(notes)
+    )
+
+
+def _joinable(group: list[_Backup]) -> list[list[_Backup]]:
+    """Return the lines that become one job: all of a group, or each by itself where a job could not have them all."""
+    try:
+        join_folders([each.source for each in group])
+    except ValueError:
+        return [[each] for each in group]
+    return [group]
+
+
+def _import_backups(
+    work: ImportBuilder,
+    backups: Sequence[_Backup],
+    root: str,
+    patterns: Sequence[str],
+    shared: Mapping[str, Mapping[str, Value]],
+    when: ProgramSchedule | None,
+) -> None:
+    """Make one job of `backup` lines of one machine."""
+    first, *more = backups
+    source, rsync = first.source, dict(first.rsync)
+    if excludes := tuple(dict.fromkeys(_excludes(patterns, [each.source for each in backups]))):
         rsync["excludes"] = excludes
-    below = line.words[2].strip("/")
-    name = work.name(source)
-    host = [make_name(source.host.name)] if source.host else []
-    folder = "/".join([root, "poolferry", *(host or [make_name(below or "localhost")]), name])
-    head: dict[str, Value] = {
-        "engine": "rsync",
-        "source": str(source),
-        "target": work.place(Location(path=folder), f"{name}-copies"),
-    }
+    host = make_name(source.host.name) if source.host else ""
+    name = work.free_name(host or make_name(first.below or "localhost")) if more else work.name(source)
+    folder = "/".join([root, "poolferry", host or make_name(first.below or "localhost"), "all" if more else name])
+    what: dict[str, Value] = (
+        {"sources": tuple(str(each.source) for each in backups)} if more else {"source": str(source)}
+    )
+    head: dict[str, Value] = {"engine": "rsync", **what, "target": work.place(Location(path=folder), f"{name}-copies")}
     head |= when.keys if when else {}
     sections = sections_of(head=head, rsync=rsync, keep=shared["keep"], pipe=shared["pipe"] if source.host else {})
-    work.add(line.where, JobText(name=name, origin=line.where, sections=sections), notes)
+    work.add(first.where, JobText(name=name, origin=first.where, sections=sections), first.notes)
+    for each in more:
+        work.say(each.where, f"became a source of jobs/{name}.toml", name)
+        for note in each.notes:
+            work.say(each.where, note, name)
 
 
 def _source(text: str) -> Location:
@@ -243,15 +278,17 @@ def _source(text: str) -> Location:
     return parse_any_location(url or text)
 
 
-def _excludes(patterns: Sequence[str], source: Location) -> tuple[str, ...]:
-    """Return the patterns below a source. Why: rsnapshot calls rsync with --relative, so a pattern with "/" before it begins at the
-    root of the machine there, and at the source here.
+def _excludes(patterns: Sequence[str], sources: Sequence[Location]) -> Iterator[str]:
+    """Yield the patterns for a source, or for several. Why: rsnapshot calls rsync with --relative, so a pattern with "/" before it
+    begins at the root of the machine there, as with several sources here; with one it begins at the source.
     """
-    found = []
+    several = len(sources) > 1
     for other in patterns:
-        top = source.path.rstrip("/")
-        if not other.startswith("/") or other.startswith("//"):  # two: it begins at the source already
-            found.append(other.removeprefix("/") if other.startswith("//") else other)
-        elif other.startswith(f"{top}/") and len(other) > len(top) + 1:
-            found.append(other[len(top) :])
-    return tuple(found)
+        if not other.startswith("/"):
+            yield other
+        elif other.startswith("//"):  # it begins at each source already
+            yield from (f"{each.path.rstrip('/')}{other[1:]}" for each in sources) if several else (other[1:],)
+        elif several:
+            yield other
+        elif other.startswith(f"{(top := sources[0].path.rstrip('/'))}/") and len(other) > len(top) + 1:
+            yield other[len(top) :]

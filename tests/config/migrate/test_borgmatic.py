@@ -48,22 +48,27 @@ def run(
     return imported(import_borgmatic(settings, ENGINES, target), folder)
 
 
-def test_each_source_folder_becomes_a_job(folder: Path) -> None:
+def test_all_source_folders_become_one_job(folder: Path) -> None:
     made = run(folder, units=(("borgmatic.service", SERVICE), ("borgmatic.timer", TIMER)))
-    assert made.jobs["home"] == {
-        "engine": "rsync", "source": "/home", "target": "home-copies", "schedule": "0 0 * * *", "late-after": "26h",
-        "rsync": {"excludes": ["*.pyc", "/**/.cache"]}, "keep": {"daily": 7, "monthly": 6}, "verify": {"every": "7d"},
-    }  # fmt: skip
-    assert made.jobs["etc"]["rsync"] == {"excludes": ["*.pyc"]}
-    assert made.places == {"home-copies": "/mnt/backup/poolferry/home", "etc-copies": "/mnt/backup/poolferry/etc"}
+    assert made.jobs == {"borgmatic": {
+        "engine": "rsync", "sources": ["/home", "/etc"], "target": "borgmatic-copies", "schedule": "0 0 * * *", "late-after": "26h",
+        "rsync": {"excludes": ["*.pyc", "/home/**/.cache"]}, "keep": {"daily": 7, "monthly": 6}, "verify": {"every": "7d"},
+    }}  # fmt: skip
+    assert made.places == {"borgmatic-copies": "/mnt/backup/poolferry/borgmatic"}
     assert made.notices == {
-        "ping": {"kind": "ping", "of": "protected", "url": "@ping.secret"},
-        "ntfy": {"kind": "ntfy", "topic": "@ntfy.secret"},
+        "ping-borgmatic": {"kind": "ping", "url": "@ping-borgmatic.secret"},
+        "ntfy-borgmatic": {"kind": "ntfy", "topic": "@ntfy-borgmatic.secret"},
     }
     assert [line.partition(" is ")[0] for line in made.lost] == [
         "config.yaml:5: the archives in /mnt/backup/host.borg are not carried over: only Borg can read them",
         "borgmatic.timer:3: RandomizedDelaySec=3h",
     ]
+
+
+def test_folders_that_one_job_cannot_have_become_a_job_each(folder: Path) -> None:
+    made = run(folder, CONFIG.replace("- /etc", "- /home/me"))
+    assert {name: job["source"] for name, job in made.jobs.items()} == {"home": "/home", "me": "/home/me"}
+    assert made.jobs["home"]["rsync"] == {"excludes": ["*.pyc", "/**/.cache"]}
 
 
 def test_the_sections_of_before(folder: Path) -> None:

@@ -64,6 +64,21 @@ def test_each_backup_line_becomes_a_job(folder: Path) -> None:
     assert made.notices["ping"]["of"] == "protected"
 
 
+def test_lines_of_one_machine_become_one_job(folder: Path) -> None:
+    more = "backup\t/srv/mail\tlocalhost/\nbackup\troot@web.lan:/etc\tweb/\nbackup\troot@db.lan:/etc\tdb/\n"
+    made = run(folder, CONF + more)
+    assert made.lost == []
+    assert set(made.jobs) == {"localhost", "etc", "web.lan", "etc-2"}
+    assert made.jobs["localhost"]["sources"] == ["/home", "/srv/mail"]
+    assert made.jobs["localhost"]["rsync"]["excludes"] == ["*.iso", "/home/*/.cache/"]
+    assert made.jobs["web.lan"]["sources"] == ["ssh://root@web.lan/var/www", "ssh://root@web.lan/etc"]
+    assert made.places["localhost-copies"] == "/backup/poolferry/localhost/all"
+    inside = run(folder / "again", CONF + "backup\t/home/me\tlocalhost/\nrsync_long_args\t--delete\nbackup\t/opt\tx/\n")
+    assert [inside.jobs[name]["source"] for name in ("home", "me", "opt")] == ["/home", "/home/me", "/opt"]
+    both = run(folder / "both", CONF.replace("one_fs=1", "") + "rsync_long_args\t--delete\n")
+    assert both.jobs["localhost"]["rsync"]["excludes"] == ["*.iso", "/home/home/*/.cache/", "/etc/home/*/.cache/"]
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
@@ -88,7 +103,7 @@ def test_what_is_lost_has_its_line(folder: Path, line: str, why: str) -> None:
     (lost,) = made.lost
     assert lost.startswith("rsnapshot.conf:15: ")
     assert why in lost
-    assert {"home", "etc", "www"} <= set(made.jobs)
+    assert {"home" if "localhost" not in made.jobs else "localhost", "etc", "www"} <= set(made.jobs)
 
 
 def test_patterns_begin_at_the_source_where_rsync_is_not_relative(folder: Path) -> None:

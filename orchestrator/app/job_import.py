@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.app.settings import WrongRequest
@@ -12,7 +12,8 @@ from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
-    from orchestrator.config.migrate.syncoid_jobs import SyncoidSettings
+    from orchestrator.config.migrate.calls import CalledScripts
+    from orchestrator.config.migrate.crontab import ScheduledCommand
 
 SANOID_CONF = "/etc/sanoid/sanoid.conf"
 _LARGEST = 4 << 20  # of a file that somebody wrote by hand
@@ -63,23 +64,28 @@ def import_syncoid_jobs(files: SyncoidFiles, to: str, *, stdin: Callable[[], str
         conf=(conf, read_settings(conf, stdin)) if conf else None,
     )
     try:
-        given = _with_scripts(given, {path: read_settings(path, stdin) for path in files.scripts})
+        named = {path: read_settings(path, stdin) for path in files.scripts}
+        called, alone = _read_scripts(_schedules(given.crontabs, given.units), named, ("syncoid",))
+        given = replace(given, called=called, scripts=alone)
         found = import_syncoid(given, compose.EngineSections())
     except ValueError as error:
         raise WrongRequest(str(error)) from None
     return write_import(found, to)
 
 
-def _with_scripts(given: "SyncoidSettings", named: Mapping[str, str]) -> "SyncoidSettings":
-    """Return the settings with the scripts that crontabs and units call, also by way of others. `named`: those of --script: one of
-    them stands for a file of its name that is not here.
+def _read_scripts(
+    schedules: Iterable["ScheduledCommand"], named: Mapping[str, str], programs: Sequence[str]
+) -> "tuple[CalledScripts, list[tuple[str, str]]]":
+    """Return the scripts that schedules call, also by way of others, where they name one of the programs; and those that nothing calls.
+
+    `named`: those of --script: one of them stands for a file of its name that is not here.
     """
-    from orchestrator.config.migrate.syncoid_jobs import scripts_called
+    from orchestrator.config.migrate.calls import CalledScripts, script_schedule, scripts_called
 
     called: dict[str, str] = {}
     passed_over: set[str] = set()
     foreign: set[str] = set()
-    asked = scripts_called(given)
+    asked = scripts_called(schedules)
     while asked:
         for word in asked:
             path = word if "/" in word else shutil.which(word) or word
@@ -88,11 +94,11 @@ def _with_scripts(given: "SyncoidSettings", named: Mapping[str, str]) -> "Syncoi
                 own = next((name for name in named if os.path.basename(name) == os.path.basename(word)), None)
             text = named[own] if own else _script(path)
             passed_over |= {word} if text is not None or os.path.isfile(path) else set()
-            foreign |= {word} if text is None and _mentions_syncoid(path) else set()
+            foreign |= {word} if text is None and _mentions(path, programs) else set()
             called |= {word: text or ""}
-        inner = replace(given, crontabs=(), units=(), scripts=[(word, called[word]) for word in asked])
-        asked = tuple(word for word in scripts_called(inner) if word not in called)
-    relevant = {word for word, text in called.items() if "syncoid" in text}
+        inner = scripts_called(script_schedule(word, called[word])[0] for word in asked)
+        asked = tuple(word for word in inner if word not in called)
+    relevant = {word for word, text in called.items() if any(program in text for program in programs)}
     while more := {
         word for word, text in called.items() if word not in relevant and any(each in text for each in relevant)
     }:
@@ -100,7 +106,17 @@ def _with_scripts(given: "SyncoidSettings", named: Mapping[str, str]) -> "Syncoi
     used = {os.path.basename(word) for word in called}
     alone = [(name, text) for name, text in named.items() if os.path.basename(name) not in used]
     kept = {word: called[word] for word in relevant}
-    return replace(given, called=kept, passed_over=frozenset(passed_over), foreign=frozenset(foreign), scripts=alone)
+    return CalledScripts(texts=kept, passed_over=frozenset(passed_over), foreign=frozenset(foreign)), alone
+
+
+def _schedules(crontabs: Sequence[tuple[str, str]], units: Sequence[tuple[str, str]]) -> Iterator["ScheduledCommand"]:
+    """Yield the commands of crontabs and units. Raises: ValueError for an unreadable unit."""
+    from orchestrator.config.migrate.crontab import ScheduledCommand, parse_crontab
+    from orchestrator.config.migrate.systemd_units import parse_unit, scheduled_units
+
+    for file, text in crontabs:
+        yield from (each for each in parse_crontab(file, text) if isinstance(each, ScheduledCommand))
+    yield from (each for each, _ in scheduled_units([parse_unit(file, text) for file, text in units]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +126,7 @@ class SettingsFiles:
     files: Sequence[str]
     crontabs: Sequence[str] = ()
     units: Sequence[str] = ()
+    scripts: Sequence[str] = ()
 
 
 def import_settings(
@@ -134,6 +151,9 @@ def import_settings(
     given = ImportedSettings(files=read(files.files), crontabs=read(files.crontabs), units=read(files.units))
     engines = compose.EngineSections()
     try:
+        named = {path: read_settings(path, stdin) for path in files.scripts}
+        called, alone = _read_scripts(_schedules(given.crontabs, given.units), named, (program,))
+        given = replace(given, called=called, scripts=alone)
         match program:
             case "rsnapshot":
                 from orchestrator.config.migrate.rsnapshot import import_rsnapshot
@@ -175,11 +195,12 @@ def _script(path: str) -> str | None:
     return text.decode("utf-8", "surrogateescape")
 
 
-def _mentions_syncoid(path: str) -> bool:
-    """Return True for a program in another language that may call syncoid."""
+def _mentions(path: str, programs: Sequence[str]) -> bool:
+    """Return True for a program in another language that may call one of these."""
     try:
         with open(path, "rb") as file:
-            return b"syncoid" in file.read(_LARGEST)
+            text = file.read(_LARGEST)
+            return any(program.encode() in text for program in programs)
     except OSError:
         return False
 

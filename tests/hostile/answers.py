@@ -28,9 +28,10 @@ from orchestrator.config.kit_review import review_kit
 from orchestrator.config.machine import parse_machine_config
 from orchestrator.config.migrate.borgmatic import import_borgmatic
 from orchestrator.config.migrate.btrbk import import_btrbk
+from orchestrator.config.migrate.calls import CalledScripts, script_schedule, scripts_called
 from orchestrator.config.migrate.program_calls import ImportedSettings
 from orchestrator.config.migrate.rsnapshot import import_rsnapshot
-from orchestrator.config.migrate.syncoid_jobs import SyncoidSettings, import_syncoid, scripts_called
+from orchestrator.config.migrate.syncoid_jobs import SyncoidSettings, import_syncoid
 from orchestrator.config.migrate.zrepl import import_zrepl
 from orchestrator.config.parse_job import parse_job, parse_places
 from orchestrator.config.sets import parse_sets
@@ -318,9 +319,9 @@ def migrated(said: bytes) -> object:
     text = said.decode("utf-8", "surrogateescape")
     given = SyncoidSettings(
         crontabs=[("crontab", text)], units=[("a.service", text), ("a.timer", text)], scripts=[("a.sh", text)],
-        called={"/a.sh": text},
+        called=CalledScripts(texts={"/a.sh": text}),
     )  # fmt: skip
-    scripts_called(given)
+    scripts_called(script_schedule("a.sh", text)[:1])
     with contextlib.suppress(ValueError):  # which the command tells as wrong usage
         import_syncoid(replace(given, conf=("sanoid.conf", text)), ENGINES)
     return import_syncoid(given, ENGINES)
@@ -331,7 +332,10 @@ def migrated_from(program: str) -> Callable[[bytes], object]:
 
     def read(said: bytes) -> object:
         text = said.decode("utf-8", "surrogateescape")
-        given = ImportedSettings(files=[("a", text)], crontabs=[("cron", text)], units=[("a.service", text)])
+        given = ImportedSettings(
+            files=[("a", text)], crontabs=[("cron", text)], units=[("a.service", text)], scripts=[("a.sh", text)],
+            called=CalledScripts(texts={"/a.sh": text}),
+        )  # fmt: skip
         with contextlib.suppress(ValueError):  # which the command tells as wrong usage
             match program:
                 case "rsnapshot":

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.imports import CRONTABS, FILES, TO, UNITS, show_import
+from orchestrator.cli.terminal.imports import CRONTABS, FILES, SCRIPTS, TO, UNITS, show_import
 from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
@@ -29,6 +29,7 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.option("--target", metavar="PLACE", help="where the copies go: a folder, or ssh://user@host/folder")
 @CRONTABS
 @UNITS
+@SCRIPTS
 @TO
 @pass_terminal
 def borgmatic(
@@ -37,6 +38,7 @@ def borgmatic(
     files: Sequence[str],
     crontabs: Sequence[str],
     units: Sequence[str],
+    scripts: Sequence[str],
     target: str | None,
     folder: str,
 ) -> int:
@@ -47,7 +49,7 @@ def borgmatic(
     """
     from orchestrator.app.job_import import SettingsFiles, import_settings
 
-    given = SettingsFiles(files=files, crontabs=crontabs, units=units)
+    given = SettingsFiles(files=files, crontabs=crontabs, units=units, scripts=scripts)
     return show_import(terminal, import_settings("borgmatic", given, folder, stdin=sys.stdin.read, target=target))
 
 

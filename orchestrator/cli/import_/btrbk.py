@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.imports import CRONTABS, FILES, TO, UNITS, show_import
+from orchestrator.cli.terminal.imports import CRONTABS, FILES, SCRIPTS, TO, UNITS, show_import
 from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
@@ -26,10 +26,18 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.option("--live", is_flag=True, help="copy the live subvolumes by rsync: files may change meanwhile")
 @CRONTABS
 @UNITS
+@SCRIPTS
 @TO
 @pass_terminal
 def btrbk(
-    terminal: Terminal, *, files: Sequence[str], crontabs: Sequence[str], units: Sequence[str], live: bool, folder: str
+    terminal: Terminal,
+    *,
+    files: Sequence[str],
+    crontabs: Sequence[str],
+    units: Sequence[str],
+    scripts: Sequence[str],
+    live: bool,
+    folder: str,
 ) -> int:
     """List what btrbk does; with --live, write jobs that copy the live subvolumes by rsync.
 
@@ -38,7 +46,7 @@ def btrbk(
     """
     from orchestrator.app.job_import import SettingsFiles, import_settings
 
-    given = SettingsFiles(files=files, crontabs=crontabs, units=units)
+    given = SettingsFiles(files=files, crontabs=crontabs, units=units, scripts=scripts)
     return show_import(terminal, import_settings("btrbk", given, folder, stdin=sys.stdin.read, live=live))
 
 

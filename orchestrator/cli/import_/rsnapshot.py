@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.imports import CRONTABS, FILES, TO, UNITS, show_import
+from orchestrator.cli.terminal.imports import CRONTABS, FILES, SCRIPTS, TO, UNITS, show_import
 from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
@@ -25,10 +25,17 @@ from orchestrator.cli.terminal.screen import Terminal
 @FILES
 @CRONTABS
 @UNITS
+@SCRIPTS
 @TO
 @pass_terminal
 def rsnapshot(
-    terminal: Terminal, *, files: Sequence[str], crontabs: Sequence[str], units: Sequence[str], folder: str
+    terminal: Terminal,
+    *,
+    files: Sequence[str],
+    crontabs: Sequence[str],
+    units: Sequence[str],
+    scripts: Sequence[str],
+    folder: str,
 ) -> int:
     """Write a job with restore points for each `backup` line, with excludes, and with [keep] from the retained intervals.
 
@@ -37,7 +44,7 @@ def rsnapshot(
     """
     from orchestrator.app.job_import import SettingsFiles, import_settings
 
-    given = SettingsFiles(files=files, crontabs=crontabs, units=units)
+    given = SettingsFiles(files=files, crontabs=crontabs, units=units, scripts=scripts)
     return show_import(terminal, import_settings("rsnapshot", given, folder, stdin=sys.stdin.read))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from orchestrator.cli.terminal.imports import CRONTABS, SETTINGS_FILE, TO, UNITS, show_import
+from orchestrator.cli.terminal.imports import CRONTABS, SCRIPTS, SETTINGS_FILE, TO, UNITS, show_import
 from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
@@ -30,10 +30,7 @@ from orchestrator.cli.terminal.screen import Terminal
     metavar="FILE",
     help="sanoid's rules; /etc/sanoid/sanoid.conf where it is there",
 )
-@click.option(
-    "--script", "scripts", type=SETTINGS_FILE, metavar="FILE", multiple=True,
-    help="a script with calls of syncoid; one that a crontab here calls by its path is read by itself",
-)  # fmt: skip
+@SCRIPTS
 @UNITS
 @CRONTABS
 @TO

@@ -21,6 +21,10 @@ CRONTABS = click.option(
 UNITS = click.option(
     "--unit", "units", type=SETTINGS_FILE, metavar="FILE", multiple=True, help="a .service or .timer of systemd"
 )
+SCRIPTS = click.option(
+    "--script", "scripts", type=SETTINGS_FILE, metavar="FILE", multiple=True,
+    help="a script with calls of the program; one that a crontab here calls by its path is read by itself",
+)  # fmt: skip
 FILES = click.argument("files", type=SETTINGS_FILE, metavar="FILE...", nargs=-1, required=True)
 
 

@@ -57,7 +57,7 @@ def import_borgmatic(settings: ImportedSettings, engines: Engines, target: str |
     """
     work = ImportBuilder()
     where = _location(target) if target else None
-    schedules = list(program_schedules(settings, "borgmatic"))
+    schedules = list(program_schedules(work, settings, "borgmatic"))
     for file, text in settings.files:
         try:
             table = _flat(parse_yaml(text))

@@ -47,7 +47,7 @@ class BtrbkTarget:
 def import_btrbk(settings: ImportedSettings, engines: Engines, *, live: bool) -> ImportResult:
     """Import btrbk's files. `live`: the consent to copy live subvolumes; else all is listed. Raises: ValueError."""
     work = ImportBuilder()
-    schedules = list(program_schedules(settings, "btrbk"))
+    schedules = list(program_schedules(work, settings, "btrbk"))
     times = schedules[0].keys if schedules else {}
     for file, text in settings.files:
         found, lost = parse_btrbk_conf(file, text)

@@ -1,13 +1,16 @@
 """Calls of a program among the commands of crontabs, units and scripts, and the commands around them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from orchestrator.config.migrate.crontab import ScheduledCommand
 from orchestrator.config.migrate.shell import ShellCommand, parse_commands
 from orchestrator.config.migrate.wrappers import program_of, unwrap
-from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.fast_dataclass import dataclass, field, replace
 
 _SHELLS = ("sh", "bash", "dash", "source", ".")
+_PROGRAMS = ("syncoid", "sanoid", "rsnapshot", "borgmatic", "btrbk", "zrepl")
+_SCRIPT = re.compile(r".*/.*|.*\.(sh|bash|py|pl)")
 _DEEPEST = 4
 
 
@@ -76,7 +79,7 @@ def _files(words: tuple[str, ...]) -> tuple[str, ...]:
 def called_files(scheduled: ScheduledCommand) -> tuple[str, ...]:
     """Return the programs that a schedule calls, and what a shell is given; none where it cannot be read.
 
-    Why not syncoid itself: it is a script too, and speaks of itself.
+    Why not the programs themselves: they are scripts too, and speak of themselves.
     """
     try:
         commands = parse_commands(scheduled.command, scheduled.variables, 1)
@@ -84,7 +87,39 @@ def called_files(scheduled: ScheduledCommand) -> tuple[str, ...]:
         return ()
     bare = (unwrap(command.words) for command in commands)
     found = (word for each in bare if not each.host for word in _files(each.words))
-    return tuple(word for word in found if word.rpartition("/")[2] not in ("syncoid", "sanoid"))
+    return tuple(word for word in found if word.rpartition("/")[2] not in _PROGRAMS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledScripts:
+    """The scripts of an import. `texts`: those that crontabs, units and other scripts call, by path; `passed_over`: programs that are
+    here; `foreign`: of those, the ones in other languages that name the imported program.
+    """
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    passed_over: frozenset[str] = frozenset()
+    foreign: frozenset[str] = frozenset()
+
+
+def scripts_called(schedules: Iterable[ScheduledCommand]) -> tuple[str, ...]:
+    """Return the programs that schedules call: one of them may be a script that calls another program."""
+    return tuple(dict.fromkeys(path for each in schedules for path in called_files(each)))
+
+
+def explain_unread(scheduled: ScheduledCommand, scripts: CalledScripts, program: str) -> Iterator[tuple[str, bool]]:
+    """Yield (message, lost) for each script of a schedule that may call the program, and was not read."""
+    for path in called_files(scheduled):
+        if path in scripts.foreign:
+            told = f"calls {path}, which names {program} and is no script of a shell: import its calls as lines of a crontab"
+            yield told, True
+        elif path not in scripts.passed_over and _SCRIPT.fullmatch(path):
+            yield f"calls {path}, which was not read: if it calls {program}, add --script {path}", False
+
+
+def script_schedule(file: str, text: str) -> tuple[ScheduledCommand, tuple[str, str]]:
+    """Return a script that nothing calls as a schedule without a time, with the message about that."""
+    what = "when this script is called was not said (--crontab): its jobs run by hand until they have a schedule"
+    return ScheduledCommand(where=f"{file}:1", command=text), (f"{file}:1", what)
 
 
 def why_not(call: ProgramCall) -> str | None:

@@ -77,7 +77,7 @@ def parse_rsnapshot_conf(file: str, text: str) -> tuple[tuple[RsnapshotLine, ...
 def import_rsnapshot(settings: ImportedSettings, engines: Engines) -> ImportResult:
     """Import rsnapshot's settings. Raises: ValueError for an unreadable unit."""
     work = ImportBuilder()
-    schedules = list(program_schedules(settings, "rsnapshot"))
+    schedules = list(program_schedules(work, settings, "rsnapshot"))
     roots = [root for file, text in settings.files for root in _import_file(work, file, text, schedules)]
     jobs = [job.name for job in work.jobs]
     for found in schedules:

@@ -3,7 +3,14 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from orchestrator.config.migrate.calls import ProgramCall, called_files, find_calls, why_not
+from orchestrator.config.migrate.calls import (
+    CalledScripts,
+    ProgramCall,
+    explain_unread,
+    find_calls,
+    script_schedule,
+    why_not,
+)
 from orchestrator.config.migrate.crontab import ScheduledCommand, parse_crontab
 from orchestrator.config.migrate.job_text import JobText, Value
 from orchestrator.config.migrate.map_rules import (
@@ -26,7 +33,6 @@ from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.place import Location
 
 _NAMED = re.compile(r"(?:^|[\s/;&|('\"])(?:syncoid|sanoid)(?=[\s;&|)'\"]|$)", re.MULTILINE)
-_SCRIPT = re.compile(r".*/.*|.*\.(sh|bash|py|pl)")
 _LET_GO = (
     "the first run of each job continues from the newest snapshot that both sides hold, one of syncoid's own included: nothing "
     "is sent again. Once it has ended well a bookmark of poolferry's remembers what was sent, and syncoid's snapshots may go, on "
@@ -40,22 +46,14 @@ File = tuple[str, str]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncoidSettings:
     """All texts of an import. `conf`: the sanoid.conf; `units`: systemd's; `scripts`: those that no crontab calls.
-    `called`: those that one calls, by path; `passed_over`: what is here; `foreign`: of that, programs in other languages that name syncoid.
+    `called`: those that one calls.
     """
 
     crontabs: Sequence[File] = ()
     conf: File | None = None
     units: Sequence[File] = ()
     scripts: Sequence[File] = ()
-    called: Mapping[str, str] = field(default_factory=dict)
-    passed_over: frozenset[str] = frozenset()
-    foreign: frozenset[str] = frozenset()
-
-
-def scripts_called(settings: SyncoidSettings) -> tuple[str, ...]:
-    """Return the programs that crontabs and units call: one of them may be a script that calls syncoid."""
-    found = (path for each, _ in _schedules(settings, None) for path in called_files(each))
-    return tuple(dict.fromkeys(found))
+    called: CalledScripts = field(default_factory=CalledScripts)
 
 
 def import_syncoid(settings: SyncoidSettings, engines: Engines) -> ImportResult:
@@ -78,28 +76,25 @@ def import_syncoid(settings: SyncoidSettings, engines: Engines) -> ImportResult:
 Schedules = Iterator[tuple[ScheduledCommand, Sequence[tuple[str, str]]]]
 
 
-def _schedules(settings: SyncoidSettings, work: ImportBuilder | None) -> Schedules:
+def _schedules(settings: SyncoidSettings, work: ImportBuilder) -> Schedules:
     """Yield all commands that are called at some time, with messages about what was around them."""
     for file, text in settings.crontabs:
         lines = text.split("\n")
         for found in parse_crontab(file, text):
             if isinstance(found, ScheduledCommand):
                 yield found, ()
-            elif work and _NAMED.search(lines[found[0] - 1]):
+            elif _NAMED.search(lines[found[0] - 1]):
                 work.say(f"{file}:{found[0]}", Lost(f"is not carried over: {found[1]}"))
     yield from scheduled_units([parse_unit(file, text) for file, text in settings.units])
     for file, text in settings.scripts:
-        note = (
-            f"{file}:1",
-            "when this script is called was not said (--crontab): its jobs run by hand until they have a schedule",
-        )
-        yield ScheduledCommand(where=f"{file}:1", command=text), (note,)
+        scheduled, note = script_schedule(file, text)
+        yield scheduled, (note,)
 
 
 def _import_schedule(work: ImportBuilder, scheduled: ScheduledCommand, settings: SyncoidSettings) -> list[str]:
     """Make a job of each call of syncoid in a command; return their names."""
     try:
-        calls = find_calls(scheduled, settings.called)
+        calls = find_calls(scheduled, settings.called.texts)
     except ValueError as error:
         if _NAMED.search(scheduled.command):
             file = scheduled.where.rpartition(":")[0]
@@ -108,7 +103,8 @@ def _import_schedule(work: ImportBuilder, scheduled: ScheduledCommand, settings:
         return []
     at = [index for index, call in enumerate(calls) if call.program in ("syncoid", "sanoid")]
     if not at:
-        _tell_unknown_scripts(work, scheduled, settings)
+        for told, lost in explain_unread(scheduled, settings.called, "syncoid"):
+            work.say(scheduled.where, Lost(told) if lost else told)
         return []
     made: list[str] = []
     for index in at:
@@ -117,17 +113,6 @@ def _import_schedule(work: ImportBuilder, scheduled: ScheduledCommand, settings:
         tell_neighbours(work, calls, at, made)
         tell_schedule(work, scheduled, made)
     return made
-
-
-def _tell_unknown_scripts(work: ImportBuilder, scheduled: ScheduledCommand, settings: SyncoidSettings) -> None:
-    for path in called_files(scheduled):
-        if path in settings.foreign:
-            text = (
-                f"calls {path}, which names syncoid and is no script of a shell: import its calls as lines of a crontab"
-            )
-            work.say(scheduled.where, Lost(text))
-        elif path not in settings.passed_over and _SCRIPT.fullmatch(path):
-            work.say(scheduled.where, f"calls {path}, which was not read: if it calls syncoid, add --script {path}")
 
 
 def _import_call(work: ImportBuilder, call: ProgramCall, made: list[str]) -> None:

@@ -9,7 +9,14 @@ import re
 import shlex
 from collections.abc import Collection, Iterable
 
-from orchestrator.domain.errors import HostUnreachable, OutsideError, PermissionDenied, TargetFull
+from orchestrator.domain.errors import (
+    Evidence,
+    HostUnreachable,
+    OutsideError,
+    PermissionDenied,
+    TargetFull,
+    Unexplained,
+)
 from orchestrator.domain.fast_dataclass import dataclass
 
 
@@ -46,6 +53,17 @@ def find_failure(
     return None
 
 
+def explain_by(table: Iterable[FailureRow], evidence: Evidence, *, program: str, words: str) -> OutsideError:
+    """Return the error of the first row that fits. `words`: a pattern of the line that tells most where no row does."""
+    said = "\n".join(evidence.last_output)
+    code = next((code for code in reversed(evidence.exits) if code), None)
+    if found := find_failure(table, said, codes=() if code is None else (code,)):
+        row, line = found.row, whole_lines(said, found.at) if found.at and not found.row.exits else first_line(said)
+        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=hint_of(row, said))
+    line = matching_line(said, words) or first_line(said) or "no words"
+    return Unexplained(f"{program} ended with {code}: {line}", evidence=evidence, hint=WHOLE_OUTPUT)
+
+
 def says(words: str, error: type[OutsideError], why: str, hint: str) -> FailureRow:
     """Return a row that fits by a message."""
     return FailureRow(words=words, error=error, why=why, hint=hint)
@@ -77,6 +95,12 @@ def first_line(said: str) -> str:
     return next((line.strip() for line in said.splitlines() if line.strip()), "")
 
 
+def matching_line(said: str, words: str) -> str:
+    """Return the first line that matches the pattern; empty: none."""
+    return next((line.strip() for line in said.splitlines() if re.search(words, line)), "")
+
+
+WHOLE_OUTPUT = "the whole output is in `poolferry show RUN`"
 _REMOVES_KEY = re.compile(r'ssh-keygen -f ["\']([ -~]+?)["\'] -R ["\']([ -~]+?)["\']')
 _ANY_KEY = "`ssh-keygen -R HOST` here (`-R [HOST]:PORT` for another port than 22)"
 

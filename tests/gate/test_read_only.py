@@ -1,6 +1,5 @@
 """Requests of a key that only reads: what a run sends passes, and comes out as what the gate would send itself."""
 
-import random
 import re
 
 import pytest
@@ -17,6 +16,7 @@ from orchestrator.gate.request import parse_request
 from orchestrator.verify.entry import listing_command
 from orchestrator.verify.pipelines import settle_pipeline
 from orchestrator.verify.source import attributes_command, source_command
+from tests.gate.mutations import mutated
 
 HOST = Host(user="root", name="nas", port=None)
 GATE = Gate(reads=("/srv/photos",))
@@ -113,17 +113,11 @@ _PARTS = (
 
 def test_whatever_is_admitted_stays_below_the_folder() -> None:
     """10,000 requests, made of those of a run by exchanging, dropping and adding words."""
-    chance = random.Random(1)
     lines = [parse_request(ssh_argv(each)[-1]) for path in TREES for each in questions(path)]
     passed = 0
-    for _ in range(10_000):
-        request = chance.choice(lines)
-        words = [request.name, *request.values]
-        for _ in range(chance.randint(1, 3)):
-            at = chance.randrange(len(words) + 1)
-            words[at : at + chance.randint(0, 1)] = [chance.choice(_PARTS)] * chance.randint(0, 1)
+    for request in mutated(lines, _PARTS, seed=1):
         try:
-            answer = admit_reading(type(request)(name=(words or [""])[0], values=tuple(words[1:])), GATE)
+            answer = admit_reading(request, GATE)
         except GateRefusal:
             continue
         passed += 1

@@ -1,7 +1,6 @@
 """Requests of a key that only adds to copies: what a push sends passes, and comes out harmless; nothing else passes."""
 
 import itertools
-import random
 import re
 import shlex
 
@@ -15,6 +14,7 @@ from orchestrator.gate.admit import admit
 from orchestrator.gate.receive import Reception, used_command
 from orchestrator.gate.request import parse_request
 from orchestrator.gate.stream_head import StreamHead
+from tests.gate.mutations import mutated, sent
 from tests.gate.zfs_requests import pushed, receive_commands
 
 ROOT = "vault/in/laptop"
@@ -28,11 +28,6 @@ def admitted(line: str) -> Command | Reception:
     right, answer = admit(parse_request(line), GATE)
     assert right == "receives"
     return answer
-
-
-def sent(*words: str) -> str:
-    """The request for a script of ours, as sshd hands it on."""
-    return shlex.join(("env", "LC_ALL=C.UTF-8", "sh", "-c", "rm -rf /", *words))
 
 
 @pytest.mark.parametrize("copy", COPIES)
@@ -201,17 +196,11 @@ _NAMES = re.compile(rf"{re.escape(ROOT)}(/[A-Za-z0-9_.: -]+)*(@[A-Za-z0-9_.: -]+
 
 def test_whatever_is_admitted_stays_below_the_dataset() -> None:
     """10,000 requests, made of those of a push by exchanging, dropping and adding words."""
-    chance = random.Random(2)
     lines = [parse_request(ssh_argv(each)[-1]) for copy in COPIES for each in (*pushed(copy), *receive_commands(copy))]
     passed = 0
-    for _ in range(10_000):
-        request = chance.choice(lines)
-        words = [request.name, *request.values]
-        for _ in range(chance.randint(1, 3)):
-            at = chance.randrange(len(words) + 1)
-            words[at : at + chance.randint(0, 1)] = [chance.choice(_PARTS)] * chance.randint(0, 1)
+    for request in mutated(lines, _PARTS, seed=2):
         try:
-            _, answer = admit(type(request)(name=(words or [""])[0], values=tuple(words[1:])), GATE)
+            _, answer = admit(request, GATE)
             commands = (
                 [answer]
                 if isinstance(answer, Command)

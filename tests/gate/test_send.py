@@ -1,6 +1,5 @@
 """Requests of a key that only copies datasets from here: what a pull sends passes unchanged, and nothing else passes."""
 
-import random
 import re
 import shlex
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from orchestrator.gate.admit import admit
 from orchestrator.gate.request import parse_request
 from tests.engines.zfs.sides import FIRST, LATER
 from tests.engines.zfs.survey.token_maker import packed, token, xdr
+from tests.gate.mutations import mutated, sent
 from tests.gate.zfs_requests import pulled
 
 ROOT = "tank"
@@ -27,11 +27,6 @@ def admitted(line: str, gate: Gate = GATE) -> Command:
     _, answer = admit(parse_request(line), gate)
     assert isinstance(answer, Command)
     return answer
-
-
-def sent(*words: str) -> str:
-    """The request for a script of ours, as sshd hands it on."""
-    return shlex.join(("env", "LC_ALL=C.UTF-8", "sh", "-c", "rm -rf /", *words))
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -171,17 +166,11 @@ _NAMES = re.compile(r"tank(/[A-Za-z0-9_.: -]+)*([@#][A-Za-z0-9_.: -]+)?")
 
 def test_whatever_is_admitted_stays_below_the_dataset() -> None:
     """10,000 requests, made of those of a pull by exchanging, dropping and adding words."""
-    chance = random.Random(3)
     lines = [parse_request(ssh_argv(each)[-1]) for source in SOURCES for each in pulled(source)]
     passed = 0
-    for _ in range(10_000):
-        request = chance.choice(lines)
-        words = [request.name, *request.values]
-        for _ in range(chance.randint(1, 3)):
-            at = chance.randrange(len(words) + 1)
-            words[at : at + chance.randint(0, 1)] = [chance.choice(_PARTS)] * chance.randint(0, 1)
+    for request in mutated(lines, _PARTS, seed=3):
         try:
-            _, answer = admit(type(request)(name=(words or [""])[0], values=tuple(words[1:])), GATE)
+            _, answer = admit(request, GATE)
         except GateRefusal:
             continue
         assert isinstance(answer, Command)

@@ -3,7 +3,6 @@
 import json
 import ssl
 import subprocess
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import pytest
 from orchestrator.domain.notice import Message, NoticeType
 from orchestrator.domain.units import Seconds
 from orchestrator.notices.transport import SenderContext
-from tests.peers import MailServer, WebPeer, serving
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 EVIL = 'it\'s "bad"\r\nBcc: thief@example.org\r\n\r\n.\r\nQUIT\x1b[2J'
@@ -37,19 +35,6 @@ def means(tmp_path: Path) -> SenderContext:
 def patient(tmp_path: Path) -> SenderContext:
     """The same, for what starts programs or speaks TLS."""
     return SenderContext(host="nas.example.org", secrets=(str(tmp_path),), within=Seconds(20))
-
-
-@pytest.fixture
-def server() -> Iterator[MailServer]:
-    with serving() as peer:
-        yield peer
-
-
-@pytest.fixture
-def web() -> Iterator[WebPeer]:
-    peer = WebPeer()
-    yield peer
-    peer.close()
 
 
 @pytest.fixture

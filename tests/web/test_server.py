@@ -132,17 +132,22 @@ def test_a_socket_whose_server_was_killed_is_taken(ferry: Ferry, path: Path) -> 
             read_until(asked, b"</html>")
 
 
+def started_by_systemd(ferry: Ferry, passed: socket.socket, path: Path, user: str = "") -> subprocess.Popen[bytes]:
+    """Start the page with a socket that listens already. `user`: what the unit says about its user, as a command."""
+    passed.bind(str(path))
+    passed.listen()
+    script = f'exec 3<&{passed.fileno()}; exec env LISTEN_FDS=1 LISTEN_PID=$$ {user} "$@"'
+    return subprocess.Popen(
+        ["bash", "-c", script, "bash", *COMMAND, "web"],
+        env=ferry.variables(),
+        pass_fds=[passed.fileno()],
+        stderr=subprocess.PIPE,
+    )
+
+
 def test_systemd_passes_a_socket(ferry: Ferry, path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as passed:
-        passed.bind(str(path))
-        passed.listen()
-        script = f'exec 3<&{passed.fileno()}; exec env LISTEN_FDS=1 LISTEN_PID=$$ "$@"'
-        child = subprocess.Popen(
-            ["bash", "-c", script, "bash", *COMMAND, "web"],
-            env=ferry.variables(),
-            pass_fds=[passed.fileno()],
-            stderr=subprocess.PIPE,
-        )
+        child = started_by_systemd(ferry, passed, path)
         try:
             with ask(path, "/") as asked:
                 read_until(asked, b"Nothing is copied yet")
@@ -198,15 +203,7 @@ def test_another_user_with_the_right_to_read_shows_what_is_roots_and_cannot_writ
     assert stat.S_IMODE(ferry.state.stat().st_mode) == 0o700
     nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all,+dac_read_search --ambient-caps=-all,+dac_read_search"
     with socket.socket(socket.AF_UNIX) as passed:
-        passed.bind(str(path))
-        passed.listen()
-        script = f'exec 3<&{passed.fileno()}; exec env LISTEN_FDS=1 LISTEN_PID=$$ {nobody} --bounding-set=-all,+dac_read_search "$@"'
-        child = subprocess.Popen(
-            ["bash", "-c", script, "bash", *COMMAND, "web"],
-            env=ferry.variables(),
-            pass_fds=[passed.fileno()],
-            stderr=subprocess.PIPE,
-        )
+        child = started_by_systemd(ferry, passed, path, user=f"{nobody} --bounding-set=-all,+dac_read_search")
         try:
             with ask(path, "/") as asked:
                 read_until(asked, b"Running now")

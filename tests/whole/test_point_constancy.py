@@ -154,6 +154,17 @@ def test_a_run_links_what_is_unchanged_and_copies_all_that_differs(house: House)
     assert house.call("verify", "photos").code == 0
 
 
+def rsync_with(house: House, case: str) -> None:
+    """Make runs start an rsync that does something else as well. `case`: by its words, with SOURCE and REAL for what is meant."""
+    programs = house.folder / "programs"
+    programs.mkdir()
+    real = shutil.which("rsync")
+    case = case.replace("SOURCE", shlex.quote(str(house.source))).replace("REAL", str(real))
+    (programs / "rsync").write_text(f'#!/bin/sh\ncase " $* " in {case} esac\nexec {real} "$@"\n')
+    (programs / "rsync").chmod(0o755)
+    house.environment["PATH"] = f"{programs}:{house.environment['PATH']}"
+
+
 def test_what_changes_between_the_look_and_the_copy_changes_no_point(house: House) -> None:
     """At that very moment, by an rsync that changes metadata once it has looked."""
     tree(house)
@@ -161,20 +172,13 @@ def test_what_changes_between_the_look_and_the_copy_changes_no_point(house: Hous
     assert house.run(house.job()).outcome == "done"
     before = {house.points()[-1]: facts(house.point())}
     house.write("new", "new")
-    programs = house.folder / "programs"
-    programs.mkdir()
-    source, real = shlex.quote(str(house.source)), shutil.which("rsync")
-    (programs / "rsync").write_text(
-        "#!/bin/sh\n"
-        f'case " $* " in *" --dry-run "*) {real} "$@"; code=$?; cd {source} || exit; chmod 600 small/0/6 pipe;'
-        "chown -h 1005:1006 small/link pipe small/1/7; touch -h -d @7 small/link; exit $code ;; esac\n"
-        f'exec {real} "$@"\n'
+    rsync_with(
+        house,
+        '*" --dry-run "*) REAL "$@"; code=$?; cd SOURCE || exit; chmod 600 small/0/6 pipe;'
+        "chown -h 1005:1006 small/link pipe small/1/7; touch -h -d @7 small/link; exit $code ;;",
     )
-    (programs / "rsync").chmod(0o755)
-    path = house.environment["PATH"]
-    house.environment["PATH"] = f"{programs}:{path}"
     ran = house.run()
-    house.environment["PATH"] = path
+    (house.folder / "programs" / "rsync").unlink()
     assert ran.outcome == "done", ran
     assert facts(house.source) == facts(house.point())
     assert {name: facts(house.target / "points" / name) for name in before} == before
@@ -188,16 +192,7 @@ def test_a_folder_that_becomes_a_file_at_the_copy_lets_the_same_run_copy_without
     assert house.run(house.job()).outcome == "done"
     before = {house.points()[-1]: facts(house.point())}
     house.write("new", "new")
-    programs = house.folder / "programs"
-    programs.mkdir()
-    source, real = shlex.quote(str(house.source)), shutil.which("rsync")
-    (programs / "rsync").write_text(
-        "#!/bin/sh\n"
-        f'case " $* " in *" --ignore-existing "*) cd {source} && rm -r small/5 && echo file > small/5 || exit ;; esac\n'
-        f'exec {real} "$@"\n'
-    )
-    (programs / "rsync").chmod(0o755)
-    house.environment["PATH"] = f"{programs}:{house.environment['PATH']}"
+    rsync_with(house, '*" --ignore-existing "*) cd SOURCE && rm -r small/5 && echo file > small/5 || exit ;;')
     ran = house.run()
     assert (ran.outcome, ran["attempts"]) == ("done", 2), ran
     assert facts(house.source) == facts(house.point())

@@ -4,6 +4,7 @@ import click
 
 from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
+from orchestrator.cli.terminal.units import answer_installed, show_units
 
 _INTO, _RULES_INTO = "/etc/systemd/system", "/etc/udev/rules.d"
 
@@ -33,18 +34,11 @@ def systemd(terminal: Terminal, *, timer: bool, into: str, rules_into: str, show
     request = SystemdSetup(into=into, rules_into=rules_into, timer=timer, remove=remove)
     if show:
         units, rule = unit_files(terminal.where, request)
-        texts = units | rule
-        lines = [line for name, text in texts.items() for line in (f"# {name}", *text.split("\n"))]
-        terminal.answer({"units": texts}, lines)
+        show_units(terminal, units | rule)
         return 0
-    written, gone = install_units(terminal.where, request)
+    changed = install_units(terminal.where, request)
     unit = "poolferry-due.timer" if timer else "poolferry.service"
-    following = [] if remove else [f"systemctl enable --now {unit}"]
-    value = {"into": into, "written": list(written), "removed": list(gone), "next": following}
-    told = [f"removed {path}" for path in gone] + [f"wrote {path}" for path in written] or [
-        "there is nothing to remove"
-    ]
-    terminal.answer(value, [*told, *(["", "Then type:", *(f"  {line}" for line in following)] if following else [])])
+    answer_installed(terminal, into, changed, [] if remove else [f"systemctl enable --now {unit}"])
     return 0
 
 

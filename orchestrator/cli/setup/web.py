@@ -4,6 +4,7 @@ import click
 
 from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
+from orchestrator.cli.terminal.units import answer_installed, show_units
 
 
 @click.command(
@@ -32,15 +33,13 @@ def web(terminal: Terminal, *, into: str, users_into: str, show: bool, remove: b
     request = SystemdSetup(into=into, users_into=users_into, remove=remove, web=True)
     if show:
         units, group = unit_files(terminal.where, request)
-        texts = units | group
-        lines = [line for name, text in texts.items() for line in (f"# {name}", *text.split("\n"))]
-        terminal.answer({"units": texts}, lines)
+        show_units(terminal, units | group)
         return 0
     if not remove:
         from orchestrator.web.libraries import require_libraries
 
         require_libraries()
-    written, gone = install_units(terminal.where, request)
+    changed = install_units(terminal.where, request)
     following = (
         []
         if remove
@@ -49,11 +48,7 @@ def web(terminal: Terminal, *, into: str, users_into: str, show: bool, remove: b
             "systemctl enable --now poolferry-web.socket",
         ]
     )
-    value = {"into": into, "written": list(written), "removed": list(gone), "next": following}
-    told = [f"removed {path}" for path in gone] + [f"wrote {path}" for path in written] or [
-        "there is nothing to remove"
-    ]
-    terminal.answer(value, [*told, *(["", "Then type:", *(f"  {line}" for line in following)] if following else [])])
+    answer_installed(terminal, into, changed, following)
     return 0
 
 

@@ -1,7 +1,5 @@
 """The failures of zpool, zfs and ssh during a survey or scrub → what happened, what it means, what to do."""
 
-import re
-
 from orchestrator.domain.answers import too_much
 from orchestrator.domain.errors import (
     OrchestratorError,
@@ -11,17 +9,13 @@ from orchestrator.domain.errors import (
     SourceMissing,
     Stalled,
     Stopped,
-    Unexplained,
 )
 from orchestrator.domain.failure_table import (
     LOGIN,
     NETWORK,
     SSH_ENDED,
     FailureRow,
-    find_failure,
-    first_line,
-    hint_of,
-    whole_lines,
+    explain_by,
 )
 from orchestrator.process.pipeline import PipelineFailed, StopReason
 
@@ -81,19 +75,4 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
             return too_much("zpool", evidence, hint)
         case reason if reason is not None:
             return Stopped("the run was asked to stop")
-    said = "\n".join(evidence.last_output)
-    code = next((code for code in reversed(evidence.exits) if code), None)
-    if found := find_failure(_TABLE, said, codes=() if code is None else (code,)):
-        row, line = found.row, whole_lines(said, found.at) if found.at else first_line(said)
-        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=hint_of(row, said))
-    words = _line(said, "cannot") or first_line(said) or "no words"
-    return Unexplained(
-        f"zpool ended with {code}: {words}",
-        evidence=evidence,
-        hint="the whole output is in `poolferry show RUN`",
-    )
-
-
-def _line(said: str, words: str) -> str:
-    """Return the first line that matches the pattern."""
-    return next((line.strip() for line in said.splitlines() if re.search(words, line)), "")
+    return explain_by(_TABLE, evidence, program="zpool", words="cannot")

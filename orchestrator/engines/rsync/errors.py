@@ -24,7 +24,16 @@ from orchestrator.domain.errors import (
     TargetFull,
     Unexplained,
 )
-from orchestrator.domain.failure_table import LOGIN, NETWORK, SSH_ENDED, FailureRow, find_failure, first_line, hint_of
+from orchestrator.domain.failure_table import (
+    LOGIN,
+    NETWORK,
+    SSH_ENDED,
+    WHOLE_OUTPUT,
+    FailureRow,
+    find_failure,
+    first_line,
+    hint_of,
+)
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import SkippedEntries
 from orchestrator.engines.rsync.abilities import UNABLE, explain_unable
@@ -215,7 +224,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     return Unexplained(
         f"{named['program'] if named else 'rsync'} ended with {code}: {line or 'no words'}",
         evidence=evidence,
-        hint="the whole output is in `poolferry show RUN`",
+        hint=WHOLE_OUTPUT,
     )
 
 

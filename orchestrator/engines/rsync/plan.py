@@ -264,28 +264,32 @@ def _linked(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | N
 
 def _update(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
     """Return the stage that makes what a cut copy holds as the source has it now, and deletes what the source has no more."""
-    command = commands.copy_command(job, work, world, base=None, existing=True)
-    return (
-        Step(
-            action="bring the cut copy up to date",
-            why="the source went on since the copy was interrupted",
-            worker="main",
-            work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-cut"),
-            expected=Bytes(0),
-            copies=True,
-        ),
+    return _mending(
+        commands.copy_command(job, work, world, base=None, existing=True),
+        action="bring the cut copy up to date",
+        why="the source went on since the copy was interrupted",
+        keeps=f"{request.notes}/moved-cut",
     )
 
 
 def _folder_times(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
     """Return the stage that gives folders their times, which the copy over linked entries leaves alone."""
-    command = commands.folder_times_command(job, work, world)
+    return _mending(
+        commands.folder_times_command(job, work, world),
+        action="give folders their times",
+        why="the copy changed what is in them, and touches nothing that is linked to a point",
+        keeps=f"{request.notes}/moved-folders",
+    )
+
+
+def _mending(command: Command, *, action: str, why: str, keeps: str) -> Stage:
+    """Return the stage with one more rsync over a tree that is there. `keeps`: the file for what it moved."""
     return (
         Step(
-            action="give folders their times",
-            why="the copy changed what is in them, and touches nothing that is linked to a point",
+            action=action,
+            why=why,
             worker="main",
-            work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-folders"),
+            work=Pipeline(stages=(command,), keeps=keeps),
             expected=Bytes(0),
             copies=True,
         ),

@@ -4,8 +4,6 @@ sanoid has almost no useful exit codes: it ends with 0 when a snapshot could not
 its messages decide, and the two codes of our own script.
 """
 
-import re
-
 from orchestrator.domain.answers import too_much
 from orchestrator.domain.errors import (
     HostUnreachable,
@@ -17,10 +15,9 @@ from orchestrator.domain.errors import (
     Stalled,
     Stopped,
     TargetFull,
-    Unexplained,
     VerificationFailed,
 )
-from orchestrator.domain.failure_table import LOGIN, NETWORK, FailureRow, find_failure, first_line, hint_of, whole_lines
+from orchestrator.domain.failure_table import LOGIN, NETWORK, FailureRow, explain_by, matching_line
 from orchestrator.engines.sanoid.model import EXIT_NOT_TAKEN
 from orchestrator.process.pipeline import PipelineFailed, StopReason
 
@@ -126,20 +123,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     code = next((code for code in reversed(evidence.exits) if code), None)
     if code == EXIT_NOT_TAKEN:
         return VerificationFailed(
-            f"sanoid ended well, and the snapshot is not there ({_line(said, 'was taken')})",
+            f"sanoid ended well, and the snapshot is not there ({matching_line(said, 'was taken')})",
             hint="`sanoid --take-snapshots --verbose` there by hand shows more; is another sanoid at work on this dataset?",
         )
-    if found := find_failure(_TABLE, said, codes=() if code is None else (code,)):
-        row, line = found.row, whole_lines(said, found.at) if found.at and not found.row.exits else first_line(said)
-        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=hint_of(row, said))
-    words = _line(said, r"cannot|ERROR|FATAL") or first_line(said) or "no words"
-    return Unexplained(
-        f"sanoid ended with {code}: {words}",
-        evidence=evidence,
-        hint="the whole output is in `poolferry show RUN`",
-    )
-
-
-def _line(said: str, words: str) -> str:
-    """Return the first line that matches the pattern."""
-    return next((line.strip() for line in said.splitlines() if re.search(words, line)), "")
+    return explain_by(_TABLE, evidence, program="sanoid", words=r"cannot|ERROR|FATAL")

@@ -18,7 +18,7 @@ from orchestrator.domain.errors import (
     Stopped,
     Unexplained,
 )
-from orchestrator.domain.failure_table import find_failure, first_line, hint_of, whole_lines
+from orchestrator.domain.failure_table import WHOLE_OUTPUT, find_failure, first_line, hint_of, whole_lines
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.engines.zfs.errors.messages import ERROR_RULES, GOES_ON
 from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason
@@ -53,7 +53,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     return Unexplained(
         f"zfs ended with {_explain_words(result)}: {first_line(said) or 'no words'}",
         evidence=evidence,
-        hint="the whole output is in `poolferry show RUN`",
+        hint=WHOLE_OUTPUT,
     )
 
 

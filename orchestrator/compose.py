@@ -55,6 +55,7 @@ class EngineSections(Mapping[str, "EngineSection"]):
             stays=found.stays,
             without=found.without,
             rules=_rules if found.needs_datasets else None,
+            arrivals=hasattr(found, "received_points"),
         )
 
     def __iter__(self) -> Iterator[str]:

@@ -59,6 +59,7 @@ PURE = {
     "domain": "*",
     "engines/contract": "*",
     "engines/pool": "commands config_checks errors health_checks model options parse plan status_json status_text",
+    "engines/prune": "commands errors model options plan",
     "engines/rsync": "commands errors model options parallel parse plan recovery_page refusals script_commands",
     "engines/sanoid": "commands errors model options parse plan",
     "engines/zfs": "model options",

@@ -7,7 +7,7 @@ import shlex
 import stat
 import struct
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from orchestrator import compose
@@ -21,6 +21,7 @@ from orchestrator.trees.beneath import Folder, Untrusted
 
 if TYPE_CHECKING:
     from orchestrator.gate.receive import Reception
+    from orchestrator.history.arrivals import ArrivalLedger
 
 USUAL_KEYS = "~/.ssh/authorized_keys"
 # Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT; a key with options of its own would not get those of the gate.
@@ -45,7 +46,7 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> int:
         _take_place(settings, name, gate.connections)
         syslog.syslog(syslog.LOG_INFO, f"{name}: {show_name(asker)}: {request}")
         if not isinstance(answer, Command):
-            return _receive(gate, answer)
+            return _receive(settings, name, gate, answer)
     except GateRefusal as refusal:
         syslog.syslog(syslog.LOG_WARNING, f"{name}: refused to {show_name(asker)}: {refusal.why}")
         raise
@@ -95,9 +96,9 @@ def _take_place(settings: Settings, name: str, most: int) -> None:
     raise GateRefusal(f"{BUSY}{show_count(most, 'request')} of this key may be answered at once")
 
 
-def _receive(gate: Gate, asked: "Reception") -> int:
-    """Receive a stream as the gate lets it; return the receiver's exit status. Raises: GateRefusal."""
-    from orchestrator.gate.receive import used_command
+def _receive(settings: Settings, name: str, gate: Gate, asked: "Reception") -> int:
+    """Receive a stream as the gate lets it, and record when it came; return the receiver's exit status. Raises: GateRefusal."""
+    from orchestrator.gate.receive import newest_command, used_command
     from orchestrator.gate.stream_head import missing_bytes, parse_head
     from orchestrator.process.confine import confine_to_datasets
     from orchestrator.process.relay import TooMuchInput, answer_of, feed, read_head
@@ -106,13 +107,28 @@ def _receive(gate: Gate, asked: "Reception") -> int:
         _require_room(gate.receives, gate.at_most, answer_of(used_command(gate.receives)))
     try:
         head = read_head(missing_bytes)
-        command = asked.command(parse_head(head))
-        confine_to_datasets()  # and from here on nothing can be imported
-        return feed(command, head, at_most=gate.at_most)
+        command, newest = asked.command(parse_head(head)), newest_command(asked.dataset)
+        arrivals = _open_ledger(settings, name)
+        confine_to_datasets()  # and from here on nothing can be imported or opened
+        status = feed(command, head, at_most=gate.at_most)
     except EOFError:
         raise GateRefusal("the stream ended before it began") from None
     except TooMuchInput:
         raise GateRefusal(f"the stream is longer than at-most allows: {show_size(gate.at_most)}") from None
+    if status == 0 and arrivals is not None and (guid := answer_of(newest)):
+        with suppress(OSError):  # then it counts as come when it is first seen
+            arrivals.note(((asked.dataset, guid.strip(), compose.now()),))
+    return status
+
+
+def _open_ledger(settings: Settings, name: str) -> "ArrivalLedger | None":
+    """Return the ledger of the gate's arrivals; None where it cannot be written: what comes is worth more than when."""
+    from orchestrator.history.arrivals import open_ledger
+
+    try:
+        return open_ledger(settings.where.state, name)
+    except OSError:
+        return None
 
 
 def _require_room(dataset: str, most: int, used: str | None) -> None:

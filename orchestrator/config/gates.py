@@ -1,9 +1,10 @@
 """The gates of this machine: gates/NAME.toml, one file for each key that another machine holds."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from orchestrator.config.decode import TomlFile, decode_section, parse_toml_file
+from orchestrator.config.parse_job import JobDraft
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.gate import Gate
 from orchestrator.domain.names import JOB_NAME, show_name
@@ -32,16 +33,42 @@ def load_gate(directory: str, name: str) -> Gate:
 
 def gate_mistakes(directory: str) -> Iterator[ConfigMistake]:
     """Yield the mistakes of all gates."""
-    try:
-        names = sorted(os.listdir(os.path.join(directory, FOLDER)))
-    except (FileNotFoundError, NotADirectoryError):  # the configuration itself may be no folder: others say so
-        return
-    for name in names:
+    for name in _names(directory):
         try:
-            if name.endswith(".toml"):
-                load_gate(directory, name.removesuffix(".toml"))
+            load_gate(directory, name)
         except DeclarationError as error:
             yield from error.mistakes
+
+
+def judge_arrivals(drafts: Iterable[JobDraft], directory: str) -> None:
+    """Record each job that would prune what came through no gate: the owner's own snapshots have other rules."""
+    roots = [gate.receives for name in _names(directory) if (gate := _sound(directory, name)) and gate.receives]
+    for draft in drafts:
+        source = draft.keys.get("source")
+        if source is not None and not any(f"{source.path}/".startswith(f"{root}/") for root in roots):
+            there = (
+                f"a dataset into which a gate receives: {', '.join(roots)}"
+                if roots
+                else f'{FOLDER}/NAME.toml with receives = "…"'
+            )
+            draft.toml_file.say(("source",), f"no gate receives into {show_name(source.path)}", there)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(
+            name.removesuffix(".toml") for name in os.listdir(os.path.join(directory, FOLDER)) if name.endswith(".toml")
+        )
+    except (FileNotFoundError, NotADirectoryError):  # the configuration itself may be no folder: others say so
+        return []
+
+
+def _sound(directory: str, name: str) -> Gate | None:
+    """Return a gate; None for one with mistakes, which `gate_mistakes` names."""
+    try:
+        return load_gate(directory, name)
+    except DeclarationError:
+        return None
 
 
 def _read(path: str, mistakes: list[ConfigMistake]) -> Gate | None:

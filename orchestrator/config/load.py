@@ -47,6 +47,10 @@ def load_configuration(directory: str, engines: Engines, *, texts: Mapping[str, 
     places = parse_places(targets) if targets else {} if missing and not wanting else None
     sets = _sets(targets, places or {}) if targets else {}
     found = check_all_jobs(drafts, places, sets=sets, names=sheets)
+    if pruning := [draft for draft in drafts if draft.engine and draft.engine.arrivals]:
+        from orchestrator.config.gates import judge_arrivals
+
+        judge_arrivals(pruning, directory)
     mistakes += [mistake for toml_file in (targets, *sheets.values()) if toml_file for mistake in toml_file.mistakes]
     seen: dict[str, bool] = {}
     files = [each.file for each in (targets, *sheets.values()) if each]

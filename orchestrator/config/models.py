@@ -46,7 +46,7 @@ class EngineSection:
 
     `rules`: returns the mistakes in a job's [snapshots]. `lands`: returns the location of a copy inside a place, when it is not
     the place itself. `stays`: it works on the source alone, so its jobs name no target. `without`: sections, and keys such as
-    "pipe.transport", that it does not use.
+    "pipe.transport", that it does not use. `arrivals`: it prunes what came through a gate, and nothing else.
     """
 
     name: str
@@ -57,6 +57,7 @@ class EngineSection:
     stays: bool = False
     without: tuple[str, ...] = ()
     rules: Rules | None = None
+    arrivals: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,6 +79,11 @@ def used_command(root: str) -> Command:
     return commands.zfs_command("get", "-Hp", "-o", "value", "used", root, effect=Effect.READS, where=HERE)
 
 
+def newest_command(dataset: str) -> Command:
+    """Build the command that prints the guid of a dataset's newest snapshot."""
+    return commands.newest_guid_command(dataset, HERE)
+
+
 def _reception(buffer: Values, words: Values, root: str) -> Reception:
     if "-F" in words[:6]:
         raise GateRefusal(f"{APPEND_ONLY}`receive -F` could destroy what is there")

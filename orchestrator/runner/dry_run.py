@@ -3,15 +3,19 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.arrival import PointRemoval
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Plan
+from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.copies import PointLister
 from orchestrator.engines.contract.engine import Engine, RunRequest, implements
 from orchestrator.engines.contract.snapshots import Snapshotter
 from orchestrator.planners.guard import OTHER_MACHINE
 from orchestrator.planners.retention import RetentionDecision
 from orchestrator.process.executor import Reader
+from orchestrator.runner.arrivals import arrival_judge, removals
 from orchestrator.runner.decide import (
     check_fit,
     count_folders,
@@ -74,6 +78,9 @@ def plan_job(
         remembered=known.facts,
         retain=retention_filter(job, now),
     )
+    if engine.stays:
+        judge = arrival_judge(job, engine, known.facts, state=state, now=now, allowed=allowed)
+        request = replace(request, judge=judge)
     world = engine.survey(job, request, reader)
     decision: Decision | None = None
     if implements(engine, PointLister) and (there := engine.surveyed_points(job, world)) is not None:
@@ -84,6 +91,8 @@ def plan_job(
     )
     if isinstance(decision, Plan):
         decision = check_fit(job, engine, world, with_sizes(decision, engine, reader), request, reader)
+    if isinstance(decision, Plan) and request.judge is not None:
+        return DryRunResult(decision=decision, going=_arrivals_going(removals(engine, world, request)))
     if job.keep.everything or engine.needs_datasets:  # sanoid prunes snapshots by its own decision
         return DryRunResult(decision=decision, going=())
     points = engine.points(job, reader)
@@ -91,3 +100,17 @@ def plan_job(
     return DryRunResult(
         decision=decision, going=points_to_remove(decide_points(points, job, now=now, protected=protected))
     )
+
+
+def _arrivals_going(gone: Sequence[PointRemoval]) -> tuple[RetentionDecision, ...]:
+    """Return the removals of points that others sent here as decisions, each with the time when it came."""
+    return tuple(
+        RetentionDecision(
+            point=RestorePoint(
+                name=f"{each.point.series}@{each.point.name}", taken=each.arrived, tree=Location(path=each.point.series), manifest=None
+            ),
+            keep=False,
+            reason=f"came {each.arrived:%Y-%m-%d %H:%M} UTC, {each.reason}",
+        )
+        for each in gone
+    )  # fmt: skip

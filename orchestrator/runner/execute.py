@@ -65,6 +65,10 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
 
             note_use(other.key, other.since, journal)  # its points are now as those of a key that we lost
         see_points(journal, points)
+    if request.judge is not None:
+        from orchestrator.runner.arrivals import note_first_sight
+
+        note_first_sight(journal, world, request)
     folders, moves = count_folders(journal.job, engine, world, writer), moves_finder(journal.job, engine, world, writer)
     decision = decide_run(journal.job, engine, world, request, folders, moves)
     match decision:
@@ -239,6 +243,10 @@ def _do(decision: Plan | NothingToDo, executor: StepExecutor, world: Any) -> Non
 
 def _remember(journal: RunRecorder, world: Any, request: RunRequest) -> None:
     job, tools = journal.job, journal.tools
+    if request.judge is not None:
+        from orchestrator.runner.arrivals import remember_look
+
+        remember_look(journal, world, request)
     if implements(tools.engine, ChangeReporter):
         tools.history.remember(job.name, GROUND, source_ground(tools.engine.ground(world)))
         if (look := tools.engine.changes(world)) is not None:

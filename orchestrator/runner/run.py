@@ -165,6 +165,11 @@ def _run_request(job: Job, tools: RunContext, allowed: frozenset[str]) -> RunReq
 
         remembered = remembered_facts(job, tools)
     request = RunRequest(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)
+    if tools.engine.stays:
+        from orchestrator.runner.arrivals import arrival_judge
+
+        judge = arrival_judge(job, tools.engine, remembered, state=tools.state, now=request.now, allowed=allowed)
+        request = replace(request, judge=judge)
     if not tools.engine.needs_datasets:
         return replace(request, now=_unnamed(job, tools, request.now))
     from orchestrator.runner.decide import retention_filter

@@ -81,10 +81,13 @@ def _advice_line(advice: SystemCheckResult) -> str:
     return f"  {sign}  {advice.subject}: {advice.text}"
 
 
+_ALONE = {"pool": "watches the pool", "prune": "removes by its rules what came into", "sanoid": "takes snapshots of"}
+
+
 def _meaning(job: Job) -> str:
     late = f", late after {show_duration(job.late_after)}" if job.late_after else ""
     if not job.copies:
-        action = "watches the pool" if job.engine == "pool" else "takes snapshots of"
+        action = _ALONE.get(job.engine, "works on")
         return f"{job.name}: {job.engine} {action} {show_name(str(job.tree))}, {describe_schedule(job)}{late}"
     kept = {name: getattr(job.keep, name) for name in ("hourly", "daily", "weekly", "monthly", "yearly")}
     keeps = ", ".join(f"{number} {name}" for name, number in kept.items() if number) or "every point"

@@ -16,6 +16,7 @@ from orchestrator.config.models import SECTIONS, JobKeys, PlaceKeys
 from orchestrator.config.parse_job import parse_hooks
 from orchestrator.config.schema import written_default
 from orchestrator.config.sets import SECTIONS as ROTATION
+from orchestrator.domain.arrival import ArrivalRules
 from orchestrator.domain.fast_dataclass import MISSING
 from orchestrator.domain.job import EVENTS, JobHooks
 from orchestrator.domain.notice import CHANNEL_TYPES
@@ -38,6 +39,7 @@ TABLES: dict[str, type[Any]] = {
     "[zfs]": ZfsOptions,
     "[sanoid]": SanoidOptions,
     "[pool]": PoolOptions,
+    "[prune]": ArrivalRules,
     **{f"[{name}]": model for name, model in SECTIONS.items()},
     **{f"[{name}]": model for name, model in MACHINE.items()},
 }

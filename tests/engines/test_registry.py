@@ -38,6 +38,7 @@ def test_what_is_no_engine(name: str) -> None:
 # (engine, the protocols of copying that it implements, why no file can be brought back by it)
 WITHOUT_COPIES: tuple[tuple[str, tuple[type, ...], str], ...] = (
     ("pool", (Confirmer,), "watches a pool"),
+    ("prune", (Confirmer,), "only removes"),
     ("sanoid", (), "only takes snapshots"),
 )
 

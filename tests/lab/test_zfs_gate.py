@@ -7,21 +7,15 @@ import pytest
 from tests.engines.zfs.survey.token_maker import packed, token
 from tests.lab.common import Ended, Machine
 from tests.lab.cuts import PATIENCE, SOURCE, Chain, Copying, ours, pace
+from tests.lab.gates import let_through
 from tests.lab.laboratory import Pair
 from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
-KEYS = "/root/.ssh/authorized_keys"
 SHARED = ("ssh", "-oControlMaster=auto", "-oControlPath=/run/%C", "-oControlPersist=600")
 CHAIN = Chain(a=8, b=1, c=1)
 LITTLE = Chain(a=1, b=1, c=1)
 INTO = ("receive", "-s", "-u", "-x", "poolferry:receive")
-
-
-def let_through(machine: Machine, name: str, *words: str) -> None:
-    """Let the key of the other machine through a gate of that name, and do nothing else."""
-    key = "\"$(cut -d ' ' -f 1-3 /root/key)\""
-    machine.sh(f"mv {KEYS} /root/key && poolferry setup gate {name} {shlex.join(words)} --key {key}")
 
 
 def ask(machine: Machine, other: str, script: str, *values: str, stream: str = "") -> Ended:

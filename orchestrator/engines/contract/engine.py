@@ -11,7 +11,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Confirmation, Decision
+from orchestrator.domain.plan import Confirmation, Decision, Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
@@ -19,13 +19,16 @@ from orchestrator.process.pipeline import PipelineFailed
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
+    from orchestrator.domain.arrival import PointRemoval, ReceivedPoint
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     """The request of a run: its nominal time, the guards that may pass once, and a local folder for its notes.
 
     `notes` holds an empty folder `empty`. `retain`: selects, from names with their creation times, those that [keep] would
-    keep. `again`: an attempt of this run has failed, so a survey passes nothing over.
+    keep. `again`: an attempt of this run has failed, so a survey passes nothing over. `judge`: decides which points that others
+    sent here go, or why none may; None: the engine prunes none.
     """
 
     now: datetime
@@ -34,6 +37,7 @@ class RunRequest:
     remembered: Mapping[str, str] = field(default_factory=dict)
     retain: Callable[[tuple[tuple[str, datetime], ...]], frozenset[str]] | None = None
     again: bool = False
+    judge: "Callable[[tuple[ReceivedPoint, ...]], tuple[PointRemoval, ...] | Refusal] | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

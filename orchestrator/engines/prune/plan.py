@@ -1,0 +1,52 @@
+"""The plan of a pruning: the removals that were judged, as steps, each dataset's by itself."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from orchestrator.domain.arrival import PointRemoval
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Decision, NothingToDo, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.units import show_count, show_duration
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.prune import commands
+from orchestrator.engines.prune.model import PruneSurvey, SnapshotsGone
+from orchestrator.engines.prune.options import options_of
+
+_AT_ONCE = 200  # snapshots in one step: a run that is cut has done what is recorded
+
+
+def plan(job: Job, world: PruneSurvey, request: RunRequest) -> Decision:
+    """Return the steps that destroy what no rule keeps, nothing, or a refusal when arrivals look wrong."""
+    root = world.root
+    if job.keep.everything or request.judge is None:
+        return Refusal(
+            why="nothing says how many points stay",
+            evidence=(f"{job.file} has no [keep]",),
+            hint="write how many stay, such as [keep] daily = 14",
+        )
+    judged = request.judge(world.points)
+    if isinstance(judged, Refusal):
+        return judged
+    there = show_count(len(world.points), "snapshot")
+    if not judged:
+        return NothingToDo(why=f"{there} of {root}: none is to go", current=root.path)
+    stages = tuple((step,) for step in _steps(job, world, judged))
+    return Plan(summary=f"removed {len(judged)} of {there} of {root}", stages=stages, current=root.path, taken=world.at)
+
+
+def _steps(job: Job, world: PruneSurvey, removals: Sequence[PointRemoval]) -> Iterator[Step]:
+    young = show_duration(options_of(job).never_younger_than)
+    for series, group in groupby(removals, key=lambda each: each.point.series):
+        whole = list(group)
+        for start in range(0, len(whole), _AT_ONCE):
+            part = whole[start : start + _AT_ONCE]
+            came = f"{part[0].arrived:%Y-%m-%d}" + (f" to {part[-1].arrived:%Y-%m-%d}" if len(part) > 1 else "")
+            guids = frozenset((each.point.series, each.point.identity) for each in part)
+            yield Step(
+                action=f"remove {show_count(len(part), 'snapshot')} of {series}, come {came}",
+                why=f"{part[0].reason}, and come more than {young} ago",
+                worker="main",
+                work=Pipeline(stages=(commands.destroy_command(each.point for each in part),)),
+                expected=None,
+                confirmation=SnapshotsGone(root=world.root, guids=guids),
+            )

@@ -1,0 +1,80 @@
+"""Two machines that do not trust each other: the one that receives prunes by its own rules, on real OpenZFS."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.lab.common import Machine
+from tests.lab.cuts import PATIENCE, SOURCE, Chain, Copying
+from tests.lab.gates import let_through
+from tests.lab.laboratory import Pair
+from tests.whole.house import wait_until
+
+pytestmark = pytest.mark.virtual
+AT, COPY = "vault/in/laptop", "vault/in/laptop/photos"
+PAGE = (Path(__file__).parents[2] / "jobs" / "guarantees.md").read_text()
+
+
+def days_ago(days: float, begun: float, *machines: Machine) -> None:
+    """Set the clocks of machines, and nothing else."""
+    for machine in machines:
+        machine.sh(f"date -s @{begun - days * 86400:.0f} > /dev/null")
+
+
+def copies(machine: Machine) -> list[str]:
+    return [name.partition("@")[2] for name in machine.sh(f"zfs list -Ho name -s createtxg -t snapshot {COPY}").lines]
+
+
+def test_what_a_key_only_adds_is_pruned_by_the_time_when_it_came(pair: Pair) -> None:
+    master, backup = pair
+    begun = time.time()
+    days_ago(62, begun, *pair)
+    copying = Copying(*pair, chain=Chain(a=3, b=1, c=1))
+    backup.sh(f"zfs create -p -o mountpoint=none {AT}")
+    master.write(f"{master.config}/targets.toml", f'[place.vault]\ndataset = "ssh://root@backup/{AT}"\n')
+    let_through(backup, "laptop", "--receives", AT)
+    backup.sh(f"rm {backup.config}/jobs/*.toml; rm {backup.config}/targets.toml", check=False)
+    job = PAGE.split("```toml\n")[1].split("```")[0]
+    backup.job("in", job.replace("daily = 14\nweekly = 8\nmonthly = 12", "daily = 2") + "[prune]\nlast = 1\n")
+    for days, names in ((61, "d e f g h i j k l m"), (40, "n o p"), (1, "q")):
+        days_ago(days, begun, *pair)
+        master.sh(" && ".join(f"zfs snapshot {SOURCE}@{one}" for one in names.split()))
+        assert copying.run()["outcome"] == "done"
+    days_ago(0, begun, *pair)
+    assert copies(backup) == list("abcdefghijklmnopq")
+    backup.sh(f"zfs hold mine {COPY}@a && zfs clone -o mountpoint=none {COPY}@b vault/clone")
+
+    planned = backup.poolferry("plan", "in")
+    assert planned.text.count("then [keep] removes") == 13, planned
+    assert f"then [keep] removes {COPY}@d: came " in planned.text
+    assert copies(backup) == list("abcdefghijklmnopq")
+    run = backup.popen(["poolferry", "run", "in", "--json"])
+    wait_until(lambda: len(copies(backup)) < 15, 60, pause=0.1)
+    run.kill(9)
+    left = copies(backup)
+    assert 4 < len(left) < 15, left
+    ended = backup.poolferry("run", "in", "--json", seconds=PATIENCE).json
+    assert ended["outcome"] == "done", ended
+    assert copies(backup) == list("abpq")
+    assert backup.poolferry("run", "in", "--json").json["outcome"] == "nothing-to-do"
+    assert "in: prune removes by its rules what came into vault/in/laptop" in backup.poolferry("check").text
+    assert backup.poolferry("status").code == 0
+
+    master.sh(f"zfs snapshot {SOURCE}@r")  # its base is there still
+    assert copying.run()["outcome"] == "done"
+    days_ago(-50, begun, master)
+    master.sh(f"zfs snapshot {SOURCE}@s")
+    assert copying.run()["outcome"] == "done"
+    backup.sh(f"zfs release mine {COPY}@a")
+    refused = backup.poolferry("run", "in", "--json")
+    assert (refused.code, refused.json["outcome"]) == (3, "refused"), refused
+    assert "1 point of vault/in/laptop/photos is dated after it came" in refused.json["why"]
+    assert copies(backup) == list("abpqrs")
+    status = backup.poolferry("status")
+    assert status.code == 4
+    assert "dated after" in status.text, status
+    assert "--allow dated-ahead" in status.text, status
+    assert backup.poolferry("run", "in", "--allow", "dated-ahead", "--json").json["outcome"] == "done"
+    assert copies(backup) == list("bpqrs")
+    assert backup.poolferry("status").code == 0

@@ -96,19 +96,19 @@ def config_copy_folder(where: compose.Directories) -> str:
 def config_fingerprint(directory: str) -> ConfigFingerprint:
     """Return a value that changes when a file is written, created or removed."""
     found = []
-    for name in (*_TOP, *_jobs(directory)):
+    for name in (*_TOP, *_files(directory, "jobs"), *_files(directory, "gates")):
         with contextlib.suppress(OSError):
             held = os.stat(os.path.join(directory, name))
             found.append((name, held.st_mtime_ns, held.st_size, held.st_ino))
     return tuple(found)
 
 
-def _jobs(directory: str) -> list[str]:
+def _files(directory: str, folder: str) -> list[str]:
     try:
-        names = os.listdir(os.path.join(directory, "jobs"))
+        names = os.listdir(os.path.join(directory, folder))
     except OSError:
         return []
-    return sorted(os.path.join("jobs", name) for name in names if name.endswith(".toml") and not name.startswith("."))
+    return sorted(os.path.join(folder, name) for name in names if name.endswith(".toml") and not name.startswith("."))
 
 
 def _copy(where: compose.Directories) -> None:
@@ -117,7 +117,7 @@ def _copy(where: compose.Directories) -> None:
     shutil.rmtree(made, ignore_errors=True)
     os.makedirs(os.path.join(made, "jobs"), mode=0o700)
     os.chmod(made, 0o700)
-    for name in _jobs(where.config):
+    for name in _files(where.config, "jobs"):
         shutil.copy2(os.path.join(where.config, name), os.path.join(made, name))
     for name in sorted(os.listdir(where.config)):
         path = os.path.join(where.config, name)

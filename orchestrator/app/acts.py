@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.app.settings import Settings, WrongRequest, unheard
 from orchestrator.app.worker import MANNERS, PrefixedLines
 from orchestrator.domain.act import ActAnswer, ActRequest, ActVerb
 from orchestrator.domain.errors import DeclarationError, OrchestratorError
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 8
 MOST_A_MINUTE = 60
+_LAST_LINES = 4
 _RESTORES = "poolferry-restored-"
 _SAID = 600  # characters that are kept of the last lines
+_PLAN_LINES, _PLAN_SAID = 200, 12_000  # of a plan, which is what was asked for
 _PASSED_ON = ("TZ", "CREDENTIALS_DIRECTORY", "PYTHONPATH", "POOLFERRY_DEBUG")
 
 Say = Callable[[str], None]
@@ -107,7 +109,8 @@ class ActService:
             commands = act_commands(settings, request)
         except (ActRefused, OrchestratorError, DeclarationError, WrongRequest, OSError) as error:
             return self._ended(act, request, well=False, said=str(getattr(error, "why", error)))
-        running = _ActProcess(commands, request.subject, self._say)
+        whole = request.verb is ActVerb.PLAN
+        running = _ActProcess(commands, request.subject, unheard if whole else self._say, whole=whole)
         with self._guard:
             self._running[act] = running
 
@@ -234,6 +237,8 @@ def act_words(settings: Settings, request: ActRequest) -> tuple[tuple[str, ...],
     match request.verb:
         case ActVerb.RUN:
             return (("run", "--why", "asked for on the status page", "--", request.job),)
+        case ActVerb.PLAN:
+            return (("plan", "--", request.job),)
         case ActVerb.VERIFY:
             return (("verify", *(("--point", request.point) if request.point else ()), "--", request.job),)
         case ActVerb.EJECT:
@@ -259,8 +264,8 @@ def new_restore_folder(settings: Settings, job: str) -> str:
 class _ActProcess:
     """Commands of ours in a row, each a process of its own; the first that fails ends the row."""
 
-    def __init__(self, commands: Sequence[Command], name: str, say: Say) -> None:
-        self._commands, self._name, self._say = commands, name, say
+    def __init__(self, commands: Sequence[Command], name: str, say: Say, *, whole: bool) -> None:
+        self._commands, self._name, self._say, self._whole = commands, name, say, whole
         self.stop = StopRequest()
         self._thread: threading.Thread | None = None
 
@@ -292,11 +297,11 @@ class _ActProcess:
             self._say(f"{error.why}; {error.hint}")
 
     def _one(self, command: Command, begun: Callable[[int], None]) -> tuple[bool, str]:
-        lines = PrefixedLines(self._name, self._say)
+        lines = PrefixedLines(self._name, self._say, kept=_PLAN_LINES if self._whole else _LAST_LINES)
         result = Writer().stream(
             Pipeline(stages=(command,)), stop=self.stop, stall_after=None, manners=MANNERS, on_output=lines.add, on_errors=lines.add,
             on_start=lambda processes: begun(processes[0]),
         )  # fmt: skip
         lines.end()
         said = "\n".join(lines.last) or "\n".join(result.last_output).strip()
-        return result.well, said[-_SAID:]
+        return result.well, said[:_PLAN_SAID] if self._whole else said[-_SAID:]

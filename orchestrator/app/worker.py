@@ -26,7 +26,6 @@ from orchestrator.process.stop import StopRequest
 _ALL = slice(None)
 MANNERS = TerminationPolicy(steps=((0.0, signal.SIGTERM, _ALL), (60.0, signal.SIGKILL, _ALL)), give_up=65.0)
 LOOK_S = 30.0
-_LAST_LINES = 4
 _PASSED_ON = ("TZ", "CREDENTIALS_DIRECTORY", "PYTHONPATH", "POOLFERRY_DEBUG")
 
 INHIBITOR = "/usr/bin/systemd-inhibit"
@@ -150,11 +149,11 @@ class _StallWatch:
 class PrefixedLines:
     """Whole lines of a run's output, each with the job's name before it. `last`: the newest of them, without the name."""
 
-    def __init__(self, name: str, say: Say) -> None:
+    def __init__(self, name: str, say: Say, *, kept: int = 0) -> None:
         self._name = name
         self._say = say
         self._rest = b""
-        self.last: deque[str] = deque(maxlen=_LAST_LINES)
+        self.last: deque[str] = deque(maxlen=kept)
 
     def add(self, said: bytes) -> None:
         """Take a piece of the output."""

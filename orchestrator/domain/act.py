@@ -22,6 +22,7 @@ class ActVerb(StrEnum):
     """All acts."""
 
     RUN = "run"
+    PLAN = "plan"
     PAUSE = "pause"
     RESUME = "resume"
     VERIFY = "verify"
@@ -34,6 +35,7 @@ class ActVerb(StrEnum):
 # By the verb: the arguments that it must have, and those that it may have.
 _ARGUMENTS: dict[ActVerb, tuple[frozenset[str], frozenset[str]]] = {
     ActVerb.RUN: (frozenset({"job"}), frozenset()),
+    ActVerb.PLAN: (frozenset({"job"}), frozenset()),
     ActVerb.PAUSE: (frozenset({"job"}), frozenset({"span"})),
     ActVerb.RESUME: (frozenset({"job"}), frozenset()),
     ActVerb.VERIFY: (frozenset({"job"}), frozenset({"point"})),

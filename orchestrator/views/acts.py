@@ -10,7 +10,7 @@ from orchestrator.views.format import format_brief
 _RECENT_S = 900.0
 # By the verb: what goes on, what was asked for.
 _WORDS = {
-    ActVerb.RUN: "run", ActVerb.PAUSE: "pause", ActVerb.RESUME: "resume", ActVerb.VERIFY: "verify", ActVerb.SNOOZE: "snooze disk",
+    ActVerb.RUN: "run", ActVerb.PLAN: "plan of", ActVerb.PAUSE: "pause", ActVerb.RESUME: "resume", ActVerb.VERIFY: "verify", ActVerb.SNOOZE: "snooze disk",
     ActVerb.EJECT: "eject disk", ActVerb.RESTORE: "restore aside from", ActVerb.ACKNOWLEDGE: "acknowledge",
 }  # fmt: skip
 
@@ -45,5 +45,12 @@ def act_row(act: ActRecord, now: datetime) -> ActRow:
 def recent_acts(acts: Sequence[ActRecord], now: datetime) -> tuple[ActRow, ...]:
     """Return the acts that go on, and those that ended within the last quarter of an hour."""
     return tuple(
-        act_row(each, now) for each in acts if each.ended is None or (now - each.ended).total_seconds() < _RECENT_S
+        act_row(each, now)
+        for each in acts
+        if each.verb is not ActVerb.PLAN and (each.ended is None or (now - each.ended).total_seconds() < _RECENT_S)
     )
+
+
+def newest_plan(acts: Sequence[ActRecord], now: datetime) -> ActRow | None:
+    """Return the newest plan that was asked for, whatever its age; None: there is none among these."""
+    return next((act_row(each, now) for each in acts if each.verb is ActVerb.PLAN), None)

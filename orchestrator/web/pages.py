@@ -146,9 +146,11 @@ class Pages:
 
     def job(self, name: str, year: int | None) -> str:
         """Return the page of one job."""
+        from orchestrator.app.acts import list_acts
         from orchestrator.app.job_status import survey_jobs
         from orchestrator.app.past import list_points, list_runs
         from orchestrator.app.schedule_report import survey_schedule
+        from orchestrator.views.acts import newest_plan, recent_acts
         from orchestrator.views.point_calendar import calendar_span, point_calendars, point_years
         from orchestrator.views.run_charts import run_charts
         from orchestrator.views.run_history import PointTable
@@ -156,7 +158,7 @@ class Pages:
         from orchestrator.views.source_rows import source_row
 
         self._require_job(name)
-        now = compose.now()
+        now, acts = compose.now(), list_acts(self._settings, _RECENT_ACTS, subject=name)
         overview = survey_jobs(self._settings, (name,), now)
         (status,) = overview.jobs
         found = list_points(self._settings, (name,), look=False)
@@ -166,17 +168,23 @@ class Pages:
         return self._render(
             "job.html", job=status.job, row=source_row(status, overview.coming, now), calendars=point_calendars(table, name, span),
             span=span, year=year, years=point_years(table.known[name]), charts=run_charts(runs), runs=runs[:_SHOWN_RUNS],
-            schedule=describe_schedule(status.job), asked=self._recent_acts(name), coming=survey_schedule(self._settings, (name,), now), table=table,
+            schedule=describe_schedule(status.job), asked=recent_acts(acts, now), planned=newest_plan(acts, now), coming=survey_schedule(self._settings, (name,), now), table=table,
         )  # fmt: skip
 
     def _job_acts_values(self, name: str) -> dict[str, Any]:
+        from orchestrator.app.acts import list_acts
         from orchestrator.app.job_status import survey_jobs
+        from orchestrator.views.acts import newest_plan, recent_acts
         from orchestrator.views.source_rows import source_row
 
         self._require_job(name)
         now = compose.now()
         overview = survey_jobs(self._settings, (name,), now)
-        return {"row": source_row(overview.jobs[0], overview.coming, now), "asked": self._recent_acts(name)}
+        acts = list_acts(self._settings, _RECENT_ACTS, subject=name)
+        return {
+            "row": source_row(overview.jobs[0], overview.coming, now), "asked": recent_acts(acts, now),
+            "planned": newest_plan(acts, now),
+        }  # fmt: skip
 
     def _require_job(self, name: str) -> None:
         if not JOB_NAME.fullmatch(name) or name not in [job.name for job in self._settings.configuration().jobs]:

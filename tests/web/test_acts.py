@@ -60,7 +60,13 @@ def test_each_button_is_done_and_seen(ferry: Ferry, clock: Daemon) -> None:
     assert press(site, "/jobs/photos", "run") == "/jobs/photos#asked"
     until(over, "the run ends", lambda: clock.log)
     assert runs(ferry)[0]["outcome"] == "done"
+    press(site, "/jobs/photos", "plan")
+    until(over, "the plan ends", lambda: clock.log)
     page = site.get("/jobs/photos").text
+    plan = re.findall(r'<pre class="output"[^>]*>([^<]+)</pre>', page)[0]
+    assert unescape(plan).split("\n")[0].removeprefix("photos: ") in ferry.run("plan", "photos").out, (
+        "as the command says it"
+    )
     assert 'href="/runs/1">run 1</a>' in page
     assert press(site, "/jobs/photos", "pause") == "/jobs/photos#asked"
     page = site.get("/jobs/photos").text

@@ -9,7 +9,7 @@ import os
 import random
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from orchestrator.app.settings import Settings
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.drill import DrillResult
 from orchestrator.domain.events import TransferProgress
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.names import point_name
 from orchestrator.domain.point import Finding, Verdict, VerificationResult
 from orchestrator.domain.rotation import DiskRecord, DiskState
@@ -30,6 +30,7 @@ from orchestrator.verify.entry import ManifestEntry
 from orchestrator.verify.manifest import ManifestHeader, write_manifest
 
 if TYPE_CHECKING:
+    from orchestrator.app.path_versions import PathVersions
     from orchestrator.domain.act import ActAnswer, ActRequest
     from orchestrator.history.store import History
 
@@ -154,6 +155,23 @@ def index_made_up(settings: Settings) -> PointIndex:
         )
         write_manifest(path, header, sorted(_made_up_entries(chance), key=lambda entry: entry.path + b"//"))
     return PointIndex(path)
+
+
+def versions_made_up(index: PointIndex, points: Sequence[str], path: bytes) -> "PathVersions":
+    """Return a made-up file in all points: one that was changed twice, and is not in the oldest ones."""
+    from orchestrator.app.path_versions import read_versions
+    from orchestrator.domain.point_contents import ContentPoint, EntryInPoint
+
+    page = index.folder(path.rpartition(b"/")[0], 0, 100_000)
+    now = next((each for each in page.entries if each.path == path), None) if page else None
+    found = []
+    for at, name in enumerate(points):
+        age = at * 4 // max(len(points), 1)
+        then = now and replace(
+            now, mtime_ns=now.mtime_ns - age * 10**15, digest=now.digest[:-1] + str(age), size=now.size - 999 * age
+        )
+        found.append(EntryInPoint(point=ContentPoint(name=name), entry=then if age < 3 else None))
+    return read_versions(found)
 
 
 def _made_up_entries(chance: random.Random) -> Iterator[ManifestEntry]:

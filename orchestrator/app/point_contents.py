@@ -18,7 +18,7 @@ from orchestrator.domain.errors import NotNow, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.point_contents import ContentPoint, EntryChange, FileVersions, PointEntry
+from orchestrator.domain.point_contents import ContentPoint, EntryChange, EntryInPoint, FileVersions, PointEntry
 from orchestrator.planners.entry_versions import VersionCollector, changed_parts
 from orchestrator.planners.restore import choose_point
 from orchestrator.verify.entry import ENTRY_TYPE_NAMES, ManifestEntry
@@ -154,6 +154,19 @@ class PointReader:
             files=collector.files(), looked=tuple(each[1].name for each in looked),
             without=tuple(each[1].name for each in self._points if each[1].manifest is None),
         )  # fmt: skip
+
+    def newest_first(self, path: bytes, before: str | None) -> Iterator[EntryInPoint]:
+        """Yield what each point holds at a path, the newest point first. `before`: only older points than this one."""
+        for each in reversed(self._points):
+            if before is not None and each[1].name >= before:
+                continue
+            try:
+                manifest = self._manifest(each)
+            except OrchestratorError:
+                yield EntryInPoint(point=_named(each), entry=None, listed=False)
+                continue
+            yield EntryInPoint(point=_named(each), entry=_entry_at(manifest, path))
+            self._forget(each)
 
     def compare(self, words: Sequence[str]) -> PointComparison:
         """Return the differences between two points: the two newest, or those that the words name, and below their last word.
@@ -296,6 +309,17 @@ def _folder(manifest: str, path: bytes, *, recursive: bool) -> Iterator[PointEnt
                 yield manifest_entry(row_entry(manifest, row))
         elif name == path and name and row[1] != b"d":
             yield manifest_entry(row_entry(manifest, row))
+
+
+def _entry_at(manifest: str, path: bytes) -> PointEntry | None:
+    """Return the entry of a path. Why not to the end: a manifest is in order, and what follows comes after it."""
+    key = path + b"//"
+    for name, row in read_rows(manifest):
+        if name == path:
+            return manifest_entry(row_entry(manifest, row))
+        if name + b"//" > key:
+            return None
+    return None
 
 
 def _matching(manifest: str, fits: Callable[[bytes], bool]) -> Iterator[PointEntry]:

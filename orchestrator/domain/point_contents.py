@@ -30,6 +30,15 @@ class ContentPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EntryInPoint:
+    """The entry of one path in one point. `entry` None: the point holds none; `listed` False: it has no manifest that says so."""
+
+    point: ContentPoint
+    entry: PointEntry | None
+    listed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRange:
     """One version of an entry, the same in `points` points in a row: from `first` to `last`."""
 

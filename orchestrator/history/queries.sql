@@ -536,6 +536,35 @@ UPDATE acts SET ended_at = :now, well = :well, said = :said WHERE id = :act;
 -- name: end_open_acts
 UPDATE acts SET ended_at = :now, well = 0, said = :said WHERE ended_at IS NULL;
 
+-- Months ----------------------------------------------------------------------------------------------------------
+
+-- name: month_of_runs
+SELECT job, min(begun_at) AS begun_at, sum(outcome IN ('done', 'nothing-to-do', 'incomplete')) AS well, sum(outcome IN ('failed', 'refused', 'interrupted')) AS badly,
+    coalesce(sum(moved_bytes), 0) AS moved
+FROM runs WHERE begun_at >= :first AND begun_at < :last AND outcome IS NOT NULL AND kind = 'run' GROUP BY job;
+
+-- name: month_of_good_ends
+SELECT job, ended_at FROM runs
+WHERE begun_at >= :first AND begun_at < :last AND outcome IN ('done', 'nothing-to-do', 'incomplete') AND kind = 'run'
+UNION ALL
+SELECT job, max(ended_at) AS ended_at FROM runs
+WHERE begun_at < :first AND outcome IN ('done', 'nothing-to-do', 'incomplete') AND kind = 'run' GROUP BY job;
+
+-- name: month_of_points
+SELECT job, count(*) AS points_made FROM points WHERE made_at >= :first AND made_at < :last GROUP BY job;
+
+-- name: month_of_readings
+SELECT points.job AS job, count(*) AS readings, coalesce(sum(bytes_read), 0) AS read, coalesce(sum(readings.sound = 0), 0) AS unsound
+FROM readings JOIN points ON points.id = readings.point WHERE read_at >= :first AND read_at < :last GROUP BY points.job;
+
+-- name: month_of_drills
+SELECT job, count(*) AS drills, coalesce(sum(outcome <> 'done'), 0) AS failed_drills
+FROM drills WHERE drilled_at >= :first AND drilled_at < :last GROUP BY job;
+
+-- name: bytes_read_since
+SELECT points.job AS job, points.place AS place, coalesce(sum(bytes_read), 0) AS bytes
+FROM readings JOIN points ON points.id = readings.point WHERE read_at >= :since GROUP BY points.job, points.place;
+
 -- Renames ---------------------------------------------------------------------------------------------------------
 
 -- name: knows_job

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from orchestrator.history.drills import DrillHistory
     from orchestrator.history.due_runs import DueRunHistory
     from orchestrator.history.kits import KitHistory
+    from orchestrator.history.monthly import MonthlyHistory
     from orchestrator.history.notification_queue import NotificationQueue
     from orchestrator.history.problems import ProblemHistory
     from orchestrator.history.rebuilds import RebuildHistory
@@ -155,6 +156,18 @@ class HistoryReader:
         from orchestrator.history.acts import ActHistory
 
         return ActHistory(self._database)
+
+    @property
+    def monthly(self) -> "MonthlyHistory":
+        """Return the counts of spans of time."""
+        from orchestrator.history.monthly import MonthlyHistory
+
+        return MonthlyHistory(self._database)
+
+    def bytes_read_since(self, since: "datetime") -> dict[tuple[str, str], int]:
+        """Return the bytes that were read again since an instant, by job and place."""
+        found = self._database.rows("bytes_read_since", since=since)
+        return {(str(row["job"]), str(row["place"])): int(row["bytes"]) for row in found}
 
     @property
     def problems(self) -> "ProblemHistory":

@@ -6,8 +6,9 @@ from urllib.parse import quote
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
-from orchestrator.domain.point_contents import PointEntry
+from orchestrator.domain.point_contents import EntryChange, EntryInPoint, PointEntry
 from orchestrator.domain.units import show_size
+from orchestrator.planners.entry_versions import changed_parts
 from orchestrator.views.point_contents import entry_mode, entry_time
 
 ASIDE = "/var/tmp/restored"  # noqa: S108 - a place to type over, in which nothing of a user's is replaced
@@ -27,6 +28,7 @@ class EntryRow:
     value: str
     below: str
     below_address: str
+    versions: str
     ticked: bool
     lost: bool
 
@@ -59,8 +61,67 @@ def _row(job: str, point: str, entry: PointEntry, ticked: bool) -> EntryRow:
         name=f"{show_name(name)}{target}", folder=folder, kind=entry.kind, size=show_size(entry.size) if entry.kind == "file" else "",
         time=entry_time(entry).strip(), mode=entry_mode(entry), address=point_address(job, point, entry.path) if folder else "",
         value=show_name(entry.path), below=show_name(above), below_address=point_address(job, point, above), ticked=ticked,
+        versions=versions_address(job, entry.path),
         lost=entry.kind == "file" and not entry.digest,
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRow:
+    """One path in one point. `change`: against the point below it: "same", "different", "new", "gone", "missing" or "unknown"."""
+
+    point: str
+    disk: str
+    address: str
+    kind: str
+    size: str
+    time: str
+    digest: str
+    change: str
+    why: str
+
+
+def versions_address(job: str, path: bytes) -> str:
+    """Return the address of one path in all points."""
+    return f"/versions/{quote(job, safe='')}/{quote(show_name(path))}"
+
+
+def version_rows(job: str, path: bytes, found: Sequence[EntryInPoint], *, whole: bool) -> tuple[VersionRow, ...]:
+    """Return a path in points, the newest first, each compared with the next older one. `whole`: the last is the oldest of all."""
+    older: list[EntryInPoint | None] = [*found[1:], None]
+    return tuple(
+        _version_row(job, path, each, before, last=whole and at == len(found) - 1)
+        for at, (each, before) in enumerate(zip(found, older, strict=True))
+    )
+
+
+def _version_row(job: str, path: bytes, found: EntryInPoint, before: EntryInPoint | None, *, last: bool) -> VersionRow:
+    entry, above = found.entry, path.rpartition(b"/")[0]
+    change, why = _change(found, before, last=last)
+    return VersionRow(
+        point=found.point.name, disk=found.point.disk, address=point_address(job, found.point.name, above),
+        kind=entry.kind if entry else "", size=show_size(entry.size) if entry and entry.kind == "file" else "",
+        time=entry_time(entry).strip() if entry else "", digest=entry.digest.partition(":")[2][:16] if entry else "", change=change, why=why,
+    )  # fmt: skip
+
+
+def _change(found: EntryInPoint, before: EntryInPoint | None, *, last: bool) -> tuple[str, str]:
+    if not found.listed:
+        return "unknown", "this point has no list of its files"
+    if before is None and not last:
+        return ("unknown", "the point before it is not read yet") if found.entry else ("missing", "not in this point")
+    if found.entry is None:
+        return ("gone", "it was there before") if before and before.entry else ("missing", "not in this point")
+    if before is None:
+        return "new", "the oldest point that there is"
+    if not before.listed:
+        return "unknown", "the point before it has no list of its files"
+    if before.entry is None:
+        return "new", "not in the point before"
+    parts = changed_parts(EntryChange(before=before.entry, after=found.entry))
+    if not parts and found.entry.kind == "file" and not (found.entry.digest and before.entry.digest):
+        return "unknown", "size and time are the same; contents were not read"
+    return ("different", ", ".join(parts)) if parts else ("same", "as in the point before")
 
 
 def crumbs(job: str, point: str, path: bytes) -> tuple[Crumb, ...]:

@@ -1,14 +1,16 @@
 """The pages: each takes values from a use case and hands them to its template."""
 
+import os
 import shlex
 from collections.abc import Callable, Mapping
-from datetime import date
+from datetime import date, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.act import MOST_PATHS, SPANS
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME, show_name
 from orchestrator.web.act_forms import FormToken, parse_act_form
@@ -25,6 +27,7 @@ PAGE_SIZE = 50
 _CHART_RUNS, _SHOWN_RUNS = 60, 10
 _MOST_STEPS = 400
 _RECENT_ACTS = 20
+_REPORT_MONTHS = 13
 _TROUBLE_KEPT_S = 3.0
 _FOLDER_SIZE, _MOST_FOUND = 500, 200
 
@@ -168,7 +171,9 @@ class Pages:
         return self._render(
             "job.html", job=status.job, row=source_row(status, overview.coming, now), calendars=point_calendars(table, name, span),
             span=span, year=year, years=point_years(table.known[name]), charts=run_charts(runs), runs=runs[:_SHOWN_RUNS],
-            schedule=describe_schedule(status.job), asked=recent_acts(acts, now), planned=newest_plan(acts, now), coming=survey_schedule(self._settings, (name,), now), table=table,
+            schedule=describe_schedule(status.job), table=table,
+            asked=recent_acts(acts, now), planned=newest_plan(acts, now),
+            coming=survey_schedule(self._settings, (name,), now),
         )  # fmt: skip
 
     def _job_acts_values(self, name: str) -> dict[str, Any]:
@@ -202,7 +207,6 @@ class Pages:
 
     def points(self, request: PointRequest) -> str:
         """Return a folder of a restore point, or what a search found in it; and how to bring back what was ticked."""
-        from orchestrator.domain.command_line import quoted
         from orchestrator.views.point_page import crumbs, entry_rows, restore_commands, restore_plans
 
         job, point = request.job, request.point
@@ -222,6 +226,26 @@ class Pages:
             commands=restore_commands(self._repeat, job, point, request.ticked), plans=restore_plans(self._repeat, job, point, request.ticked),
             ticked=list(map(show_name, request.ticked)), most_paths=MOST_PATHS,
             find_command=self._repeat(f"find {job} {quoted(f'*{sought}*')}"),
+        )  # fmt: skip
+
+    def versions(self, job: str, path: bytes, before: str | None) -> str:
+        """Return one path in all points of a job, side by side."""
+        from orchestrator.app.path_versions import list_path_versions
+        from orchestrator.views.point_page import version_rows, versions_address
+
+        self._require_job(job)
+        if self._demo:
+            from orchestrator.app.demo import versions_made_up
+
+            found = versions_made_up(self._indexes.get(job, ""), self._point_names(job), path)
+        else:
+            found = list_path_versions(self._settings, job, path, before)
+        if before is None and not any(each.entry for each in found.found) and found.older is None:
+            raise NoSuchPage(f"no point of {job} that can be read here holds this path")
+        return self._render(
+            "versions.html", job=job, path=show_name(path), older=found.older, before=before, address=versions_address(job, path),
+            rows=version_rows(job, path, found.found, whole=found.older is None),
+            find_command=self._repeat(f"find {job} -- {quoted(os.fsdecode(path))}"),
         )  # fmt: skip
 
     def _point_names(self, job: str) -> tuple[str, ...]:
@@ -292,6 +316,38 @@ class Pages:
         from orchestrator.app.watched_pools import list_watched_pools
 
         return self._render("pools.html", pools=list_watched_pools(self._settings, compose.now()))
+
+    def reading(self) -> str:
+        """Return the page of what was read again, and how long ago."""
+        from orchestrator.app.read_status import survey_reading
+        from orchestrator.views.read_status import read_row
+
+        now = compose.now()
+        rows = [
+            read_row(each.job, each.place, each.status, limit=each.limit, promised=each.promised, now=now)
+            for each in survey_reading(self._settings, now)
+        ]
+        return self._render("reading.html", rows=rows)
+
+    def report(self, year: int, month: int) -> str:
+        """Return the report of a month."""
+        from orchestrator.app.month_report import report_month
+        from orchestrator.views.acts import act_row
+        from orchestrator.views.month_report import month_row, months_before
+
+        now = compose.now()
+        found = report_month(self._settings, year, month, now)
+        rows = [
+            month_row(
+                each.job, gap=each.gap, kept=each.kept, well=each.well, badly=each.badly, points=each.points,
+                moved_bytes=each.moved_bytes, readings=each.readings, read_bytes=each.read_bytes, unsound=each.unsound,
+                drills=each.drills, failed_drills=each.failed_drills,
+            )
+            for each in found.jobs
+        ]  # fmt: skip
+        others = months_before(now.astimezone().date().replace(day=28) + timedelta(days=7), _REPORT_MONTHS)
+        acts = [act_row(each, now) for each in found.acts]
+        return self._render("report.html", found=found, rows=rows, acts=acts, others=others)
 
     def failure(self, status: int, why: str, hint: str = "") -> str:
         """Return the page of an error."""

@@ -1,6 +1,7 @@
 """The routes: addresses to pages, errors to pages, and the guard around all."""
 
 import asyncio
+import re
 from collections.abc import Callable
 
 from starlette.applications import Starlette
@@ -11,7 +12,7 @@ from starlette.routing import Route
 from orchestrator import compose
 from orchestrator.app.settings import WrongRequest
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.names import parse_name
+from orchestrator.domain.names import POINT_NAME, parse_name
 from orchestrator.web.act_forms import FORM_TYPE, LONGEST_FORM, BadForm
 from orchestrator.web.guard import COOKIE, ENTRY, EntryKey, GuardRefusal, RequestGuard
 from orchestrator.web.live import LiveStreams
@@ -41,8 +42,12 @@ class Site:
             Route("/runs/{number}", _page(self._run)),
             Route("/points/{job}/{point}", _page(self._points)),
             Route("/points/{job}/{point}/{path:path}", _page(self._points)),
+            Route("/versions/{job}/{path:path}", _page(self._versions)),
             Route("/disks", _page(lambda _: pages.disks())),
             Route("/pools", _page(lambda _: pages.pools())),
+            Route("/reading", _page(lambda _: pages.reading())),
+            Route("/report", _page(lambda _: pages.report(*_this_month()))),
+            Route("/report/{month}", _page(self._report)),
             Route("/acts", _page(lambda _: pages.acts())),
             Route("/acts", self._act, methods=["POST"]),
             Route("/acts/{number}", _page(self._one_act)),
@@ -75,6 +80,19 @@ class Site:
                 ticked=tuple(dict.fromkeys(map(_path, asked.getlist("take")))), first=int(first) if is_number(first) else 0,
             )
         )  # fmt: skip
+
+    def _versions(self, request: Request) -> str:
+        before = request.query_params.get("before", "")
+        path = _path(request.path_params["path"])
+        if not path or (before and not POINT_NAME.fullmatch(before)):
+            raise NoSuchPage("there is no such path")
+        return self._pages.versions(request.path_params["job"], path, before or None)
+
+    def _report(self, request: Request) -> str:
+        found = re.fullmatch(r"(20[0-9]{2}|19[7-9][0-9])-(0[1-9]|1[0-2])", request.path_params["month"])
+        if found is None or (int(found[1]), int(found[2])) > _this_month():
+            raise NoSuchPage("a report is of a month, such as 2026-11, that has begun")
+        return self._pages.report(int(found[1]), int(found[2]))
 
     def _one_act(self, request: Request) -> str:
         number = request.path_params["number"]
@@ -155,6 +173,11 @@ def _page(make: Callable[[Request], str]) -> Callable[[Request], Response]:
         return HTMLResponse(make(request))
 
     return answer
+
+
+def _this_month() -> tuple[int, int]:
+    today = compose.now().astimezone()
+    return today.year, today.month
 
 
 async def _form_body(request: Request) -> bytes | None:

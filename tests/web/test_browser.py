@@ -17,8 +17,23 @@ from tests.web.sites import link_in, serving
 RUN = "the newest run of the mail"
 SLOW = '[pipe]\nrate-limit = "400K"\n[retry]\nattempts = 1\n'
 POINT = "the newest point of the photos"
+VERSIONS = "/versions/photos/2026/03/dsc-030001.jpg"
 CHROMIUM = "/usr/bin/chromium"
-PAGES = ("/", "/jobs/music", "/jobs/archive", "/runs", RUN, POINT, "/disks", "/pools", "/acts", "/nothing")
+PAGES = (
+    "/",
+    "/jobs/music",
+    "/jobs/archive",
+    "/runs",
+    RUN,
+    POINT,
+    "/disks",
+    "/pools",
+    "/acts",
+    "/reading",
+    "/report",
+    VERSIONS,
+    "/nothing",
+)
 GRAVE = ("critical", "serious")
 REACHED = "document.activeElement === document.body ? '' : document.activeElement.outerHTML"
 REACHABLE = """[...document.querySelectorAll('a[href], button, summary, select, input, [tabindex="0"]')]

@@ -222,3 +222,17 @@ def test_a_mistake_of_ours_is_a_page_too(ferry: Ferry, monkeypatch: pytest.Monke
     assert "this is a mistake in poolferry: ValueError" in text_of(told.text)
     assert "/a/path" not in told.text
     assert told.headers["x-frame-options"] == "DENY"
+
+
+def test_reading_and_the_report_of_a_month(years: TestClient) -> None:
+    told = text_of(years.get("/reading").text)
+    assert "Oldest unread byte" in told
+    assert re.search(r"\d+% of the bytes", told)
+    month = compose.now().astimezone().strftime("%Y-%m")
+    page = text_of(years.get(f"/report/{month}").text)
+    assert page == text_of(years.get("/report").text)
+    assert "mail" in page
+    assert "not kept: " not in page
+    assert "longest time without a good run" in page
+    for missing in ("2199-01", "2026-13", "x", "1969-01", "2026-1"):
+        assert years.get(f"/report/{missing}").status_code == 404, missing

@@ -5,6 +5,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
@@ -175,3 +176,32 @@ def test_no_address_of_a_point_leads_out_of_it(ferry: Ferry) -> None:
     told = client(settings).get(base)
     assert told.status_code == 503
     assert "has no manifest" in told.text
+
+
+def test_one_file_in_all_points_side_by_side(ferry: Ferry) -> None:
+    source = ferry.job()
+    for text in (None, "some words, and more\n", "", None):
+        if text is not None:
+            (source / "deep" / "a.txt").write_text(text)
+        if text == "":
+            (source / "deep" / "a.txt").unlink()
+        (source / "other").write_text(f"{text}")
+        assert ferry.run("run", "photos").code == 0
+        time.sleep(1)
+    (source / "deep" / "a.txt").write_text("back\n")
+    assert ferry.run("run", "photos").code == 0
+    site = client(settings_of(ferry))
+    page = site.get("/versions/photos/deep/a.txt").text
+    found = re.findall(r'<tr class="version-(\w+)">', page)
+    assert found == ["new", "missing", "gone", "different", "new"]
+    steady = re.findall(r'<tr class="version-(\w+)">', site.get("/versions/photos/b.bin").text)
+    assert steady == ["same"] * 4 + ["new"]
+
+    assert 'rel="next"' not in page
+    points = re.findall(r'href="/points/photos/([^"/]+)/deep"', page)
+    older = site.get(f"/versions/photos/deep/a.txt?before={points[1]}").text
+    assert re.findall(r'href="/points/photos/([^"/]+)/deep"', older) == points[2:]
+    for path in ("../../etc/passwd", "deep/../b.bin", "", "nothing", "deep//a.txt", "%00"):
+        assert site.get(f"http://localhost:9743/versions/photos/{quote(path, safe='')}").status_code == 404, path
+    assert site.get("/versions/nobody/a").status_code == 404
+    assert site.get("/versions/photos/b.bin?before=x").status_code == 404

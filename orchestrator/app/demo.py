@@ -137,6 +137,9 @@ class DemoControl:
             return ActService(history, lambda: context, unheard, processes=False).ask(request, "a visitor")
 
 
+_UNCOVERED = {
+    "datasets": ["tank/scratch", "tank/vm"], "folders": [path.encode().hex() for path in ("/srv/downloads", "/var/cache")], "trouble": "",
+}  # fmt: skip
 _FOLDERS = ("2019", "2022", "2024", "2025", "2026", "albums", "raw", "scans")
 _KINDS = (("jpg", 4), ("jpg", 5), ("raw", 28), ("mov", 300), ("txt", 0))
 
@@ -196,6 +199,7 @@ def write_demonstration(settings: CachedSettings, now: datetime) -> None:
     """Write configuration and history as of an instant."""
     _write_configuration(settings.where.config)
     with compose.open_history(settings.where) as history, history.together():
+        history.remember("", "uncovered", json.dumps(_UNCOVERED | {"at": now.isoformat()}))
         events = [*_disk_visits(history, now)]
         for number, job in enumerate(JOBS):
             events += _Past(history, job, random.Random(number), now).events()  # noqa: S311

@@ -1,6 +1,7 @@
 """The daemon's main loop: read, check, start due runs, wait for a wakeup; until the end."""
 
 import os
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -10,14 +11,16 @@ from orchestrator.app.acts import ActContext, ActService
 from orchestrator.app.config_cache import LoadedConfig, config_fingerprint, config_for_runs, reload_config
 from orchestrator.app.due_check import DueCheckResult, JobHistoryCache, check_due, next_scheduled_time, retry_unrecorded
 from orchestrator.app.pidfile import DaemonPresence, hold_daemon_lock
+from orchestrator.app.settings import Settings
 from orchestrator.app.source_thaw import release_held_sources
+from orchestrator.app.uncovered import remember_uncovered
 from orchestrator.app.worker import RunProcess, SleepInhibitor
 from orchestrator.daemon.control_socket import ControlSocket
 from orchestrator.daemon.notifier import Notifier
 from orchestrator.daemon.sd_notify import ServiceManager
 from orchestrator.daemon.wakeup import SignalRequests, Wakeup, listen_to_signals
 from orchestrator.domain.due import Downtime, DowntimeCause, DueRun
-from orchestrator.domain.errors import HistoryError
+from orchestrator.domain.errors import HistoryError, OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.machine import INHIBITS
 from orchestrator.domain.schedule import CronSchedule, DailySchedule, parse_normal_schedule
@@ -25,6 +28,7 @@ from orchestrator.domain.units import show_count, show_duration
 from orchestrator.schedule.clockwork import EVERY_S, ScheduleTimers
 
 LOOK_S = 25.0
+BESIDE_S = 3600.0
 DRAIN_S = 70.0
 _STILL = 4 * EVERY_S  # without a tick for so long the timers have stopped
 Say = Callable[[str], None]
@@ -43,6 +47,8 @@ class Daemon:
         self._ticked = compose.monotonic()
         self._looked = compose.now()
         self._seen: DueCheckResult | None = None
+        self._beside = float("-inf")
+        self._beside_look: threading.Thread | None = None
         self._soon: tuple[datetime, str] | None = None  # the next scheduled time of all, and its job
 
     def live(self) -> int:
@@ -171,12 +177,30 @@ class Daemon:
             seen = self._see(now)
             for due_run in seen.turn.begin:
                 self._start(due_run)
+            self._look_beside()
             self._tell(seen, now, changed=bool(ended or seen.fresh or seen.over or seen.turn.begin))
         except HistoryError as error:
             self._say(f"{error.why}; {error.hint}")
             self._manager.status(error.why)
         if compose.monotonic() - self._ticked < _STILL:
             self._manager.alive()
+
+    def _look_beside(self) -> None:
+        """Look once an hour, beside the loop, at what no job copies: the status page shows it, and may not look itself."""
+        instant = compose.monotonic()
+        if instant - self._beside < BESIDE_S or (self._beside_look is not None and self._beside_look.is_alive()):
+            return
+        self._beside = instant
+        settings = Settings(config=config_for_runs(self._where, self._kept), state=self._where.state)
+
+        def look() -> None:
+            try:
+                remember_uncovered(settings)
+            except (OrchestratorError, OSError) as error:
+                self._say(f"what no job copies could not be looked at: {error}")
+
+        self._beside_look = threading.Thread(target=look, name="beside", daemon=True)
+        self._beside_look.start()
 
     def _see(self, now: datetime) -> DueCheckResult:
         seen = check_due(

@@ -140,12 +140,19 @@ class Pages:
 
     def _promise_values(self) -> dict[str, Any]:
         from orchestrator.app.job_status import survey_jobs
+        from orchestrator.app.uncovered import recall_uncovered
         from orchestrator.views.source_rows import headline, source_rows
 
         now = compose.now()
         found = survey_jobs(self._settings, (), now)
         rows = source_rows(found, now)
-        return {"found": found, "rows": rows, "headline": headline(found, rows), "asked": self._recent_acts()}
+        return {
+            "found": found,
+            "rows": rows,
+            "headline": headline(found, rows),
+            "asked": self._recent_acts(),
+            "uncovered": recall_uncovered(self._settings),
+        }
 
     def job(self, name: str, year: int | None) -> str:
         """Return the page of one job."""

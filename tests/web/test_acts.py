@@ -24,6 +24,7 @@ OURS = {"Origin": HOST, "Content-Type": "application/x-www-form-urlencoded"}
 @pytest.fixture
 def clock(ferry: Ferry) -> Iterator[Daemon]:
     ferry.job()
+    (ferry.root / "diaries").mkdir()
     (ferry.config / "poolferry.toml").write_text(f'[web]\nrestore-below = "{ferry.root}"\n')
     with daemon(ferry) as clock:
         until((ferry.state / "control.sock").exists, "it listens", lambda: clock.log)
@@ -57,6 +58,7 @@ def test_each_button_is_done_and_seen(ferry: Ferry, clock: Daemon) -> None:
     def over() -> bool:
         return all(each.ended for each in list_acts(settings, 9))
 
+    until(lambda: f"{ferry.root}/diaries" in site.get("/").text, "it is said what no job copies", lambda: clock.log)
     assert press(site, "/jobs/photos", "run") == "/jobs/photos#asked"
     until(over, "the run ends", lambda: clock.log)
     assert runs(ferry)[0]["outcome"] == "done"

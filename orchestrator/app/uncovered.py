@@ -39,7 +39,7 @@ def survey_uncovered(settings: Settings) -> UncoveredReport:
     """Look at the datasets and folders beside the sources of this machine. Raises: DeclarationError."""
     known = settings.configuration()
     copying = [job for job in known.jobs if job.copies and job.source.host is None]
-    paths = [job.source.path for job in copying if job.source.path.startswith("/")]
+    paths = [each.path for job in copying if job.source.path.startswith("/") for each in job.tree.folders]
     targets = [str(each.location.path) for each in known.places if each.location.host is None]
     datasets, trouble = _datasets(copying, paths, targets)
     own = (settings.where.state, settings.where.config, *(path for path in targets if path.startswith("/")))

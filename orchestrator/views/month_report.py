@@ -37,7 +37,7 @@ def month_row(
     read = f"{show_count(readings, 'reading')}, {show_size(read_bytes)}" if readings else "none read again"
     tests = show_count(drills, "restore test") if drills else "no restore test"
     return MonthRow(
-        job=job.name, source=str(job.source), promised=f"{limit}{describe_schedule(job)}",
+        job=job.name, source=str(job.tree), promised=f"{limit}{describe_schedule(job)}",
         kind="bad" if kept is False or unsound or failed_drills else "good" if kept else "calm", kept=f"{word}: {longest}",
         runs=f"{show_count(well, 'good run')}{failed}; {show_count(points, 'point')} made, {show_size(moved_bytes)} moved",
         verified=read + (f"; {show_count(unsound, 'reading')} found damage" if unsound else ", all sound" if readings else ""),

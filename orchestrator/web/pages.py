@@ -1,7 +1,6 @@
 """The pages: each takes values from a use case and hands them to its template."""
 
 import os
-import shlex
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from functools import cached_property
@@ -270,7 +269,7 @@ class Pages:
         except OSError as error:
             raise OrchestratorError(
                 f"the manifest of point {point} of {job} cannot be read from here: {error.strerror or error}",
-                hint=f"`{self._repeat(f'ls {job} --point {shlex.quote(point)}')}` lists it, as root",
+                hint=f"`{self._repeat(f'ls {job} --point {quoted(point)}')}` lists it, as root",
             ) from error
 
     def runs(self, job: str | None, before: int | None) -> str:

@@ -1,4 +1,4 @@
-"""What no job copies, as lines and as JSON."""
+"""Lists of what no job copies, as lines and as JSON."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -21,7 +21,7 @@ class PointAge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadStatus:
-    """What was read again of a place. `oldest`: since when its oldest byte was not read; None: not known, or there is no point.
+    """State of reading at a place. `oldest`: since when its oldest byte was not read; None: not known, or there is no point.
 
     `share`: of bytes, or of points where their bytes are not known, read within the limit, 0 to 1; `forecast`: until all of it is
     read once more at the present pace; None: at this pace never.

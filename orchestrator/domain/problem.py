@@ -87,7 +87,7 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
         case ProblemType.DAMAGED if problem.tried:
             return (
                 f"no run can mend it: neither the source nor the newest point has these bytes; `poolferry verify {job} --point "
-                f"{point}` names other places that have them; if you can do without them: {accept}"
+                f"{quoted(point)}` names other places that have them; if you can do without them: {accept}"
             )
         case ProblemType.DAMAGED:
             return f"poolferry run {job} copies damaged files again from the source; look at the disk's health, too (smartctl -a)"

@@ -32,9 +32,14 @@ class FrailPool:
         self.machine.popen(f"zfs set poolferry-lab:fails=$(date +%s) {self.name}; zpool sync {self.name}")
         wait_until(partial(_suspended, self.machine, self.name), 60, pause=0.2)
 
+    def answer(self) -> None:
+        """Its disk answers again; the pool waits for somebody who says so."""
+        self._do(_SWAP.format(name=self.name, target=f"linear {self._device} 0"))
+
     def mend(self) -> None:
         """Its disk answers again, and the pool goes on."""
-        self._do(_SWAP.format(name=self.name, target=f"linear {self._device} 0") + f"; zpool clear {self.name}")
+        self.answer()
+        self.machine.sh(f"zpool clear {self.name}")
 
     def _do(self, script: str) -> None:
         self.machine.sh(_TABLE.format(device=self._device) + script)

@@ -1,4 +1,4 @@
-"""Hints that destroy, move or unlock something are typed as they are printed, where a dataset's name has a blank; and they end the trouble."""
+"""Hints that destroy, move or unlock something are typed as they are printed, where names have blanks; and they end the trouble."""
 
 import re
 import shlex
@@ -72,3 +72,112 @@ def test_hints_end_the_trouble_as_they_are_printed(master: Machine) -> None:
     assert master.poolferry(*shlex.split(found[1])[1:], "--json", seconds=300).json["outcome"] == "done"
     assert master.sh(f"cat '/{SUB}/one'").text == "one"
     assert run(master)["outcome"] == "done"
+
+
+WORDS, WORDS_COPY = "tank/two words", "vault/the copies/two words"
+KEYED = "12" * 32
+
+
+def test_hints_about_a_copy_as_they_are_printed(master: Machine) -> None:
+    """From the first snapshot over a comparison that fails to a restore under another name."""
+    master.pool("tank", "300M")
+    master.pool("vault", "300M", disk=True)
+    master.sh(f"""set -e; zfs create 'vault/the copies'; zfs create -o mountpoint=/srv/words '{WORDS}'; echo one >/srv/words/one
+        zfs create '{WORDS}/sub'; zfs create -V 8M '{WORDS}/disk'""")
+    master.job(
+        "photos",
+        JOB.replace("tank/photos", WORDS),
+        targets='[place.vault]\ndataset = "vault/the copies"\n',
+    )
+    master.kitted("photos")
+    told = run(master)
+    assert told["why"].startswith("there is no snapshot of"), told
+    follow(master, told, r"take one: (zfs snapshot [^;]*);")
+
+    # The pool of the copy is exported, and then imported without the right to write.
+    master.sh(f"zfs snapshot -r '{WORDS}@b'; zpool export vault")
+    told = run(master)
+    assert "is not imported" in told["why"], told
+    follow(master, told, r"^(zpool import [^;]*);")
+    master.sh("zpool export vault; zpool import -o readonly=on vault")
+    (job,) = master.poolferry("check", "--system", "--json").json["jobs"]
+    (line,) = [each["text"] for each in job["advice"] if "read-only" in each["text"]]
+    one, other = re.findall(r"(zpool (?:export|import) \S+?)(?=,|$)", line)
+    master.sh(f"{one}; {other}")
+
+    # The copy lacks what lies before its newest snapshot: it is begun anew beside, and nothing of it is lost.
+    master.sh(f"zfs destroy '{WORDS_COPY}/sub@first'")
+    told = master.poolferry("verify", "photos", "--json", seconds=300).json["verified"][0]
+    assert told["outcome"] == "failed", told
+    again, rename = re.findall(r"`([^`]*)`", told["hint"])
+    assert master.poolferry(*shlex.split(again)[1:], "--json", seconds=300).json["outcome"] == "nothing-to-do"
+    master.sh(rename)
+    told = run(master)
+    if told["outcome"] == "refused":
+        told = master.poolferry(
+            *shlex.split(re.findall(r"poolferry (?:run|restore) [^;(]*", told["hint"])[-1])[1:], "--json", seconds=300
+        ).json
+    assert told["outcome"] == "done", told
+    assert master.poolferry("verify", "photos", "--json", seconds=300).json["verified"][0]["outcome"] == "done"
+    assert guids(master, f"{WORDS_COPY}.old").keys() >= {"@first", "@b"}
+
+    # Beside the source, in what is not there yet; its mountpoint comes back as the hint says.
+    place = "tank/some where/two words"
+    words = ("restore", "run", "photos", "--to", place, "--json")
+    told = master.poolferry(*words, seconds=300).json
+    assert told["outcome"] == "refused", told
+    (create,) = re.findall(r"(zfs create -p .*)$", told["hint"])
+    master.sh(create)
+    told = master.poolferry(*words, seconds=300).json
+    assert told["outcome"] == "done", told
+    (inherits,) = re.findall(r"to have them back: (zfs inherit -S .*)$", "\n".join(told["warnings"]), re.MULTILINE)
+    master.sh(f"zfs destroy -r '{WORDS}'; {inherits}")
+    assert master.sh(f"zfs get -Ho value,source mountpoint '{place}'").text == "/srv/words\treceived"
+    assert master.sh("cat /srv/words/one").text == "one"
+
+
+def test_hints_in_a_pools_own_dataset_as_they_are_printed(master: Machine) -> None:
+    master.pool("tank", "300M", options=("-O", "user:note=a b"))
+    master.pool("vault", "300M")
+    master.sh(f"""set -e; printf {KEYED} | zfs create -o encryption=on -o keyformat=hex -o keylocation=prompt vault/copies
+        echo one >/tank/one; zfs create 'tank/a b'; echo two >'/tank/a b/two'; zfs snapshot -r tank@a; zfs unload-key vault/copies""")
+    master.job("photos", JOB.replace("/photos", ""), targets=PLACE)
+    master.kitted("photos")
+    told = run(master)
+    assert told["outcome"] == "refused", told
+    load = re.match(r"zfs load-key [^;]*", told["hint"])
+    assert load, told
+    master.sh(f"printf {KEYED} | {load[0]}")
+    assert run(master)["outcome"] == "done"
+
+    # All its snapshots are new: the copy is renamed away, with all below it.
+    master.sh(
+        "zfs list -Hr -t snapshot -o name tank | tr '\\n' '\\0' | xargs -0 -n 1 zfs destroy; zfs snapshot -r tank@b"
+    )
+    master.sh("zfs list -Hr -t bookmark -o name tank | tr '\\n' '\\0' | xargs -0 -n 1 zfs destroy")
+    told = run(master)
+    assert "hold no snapshot in common" in told["why"], told
+    (aside,) = re.findall(r"start from scratch: (poolferry run .*? --aside)", told["hint"])
+    told = master.poolferry(*shlex.split(aside)[1:], "--json", seconds=300).json
+    assert told["outcome"] == "done", told
+
+    # Made anew with another value; and a dataset has the name of one that returns.
+    disk = master.lies_on("tank")
+    master.sh(
+        f"zpool destroy -f tank; zpool create -f -O 'user:note=c d' tank {disk}; zfs create 'tank/a b'; echo mine >'/tank/a b/mine'"
+    )
+    words = ("restore", "run", "photos", "--to", "tank", "--json")
+    told = master.poolferry(*words, seconds=300).json
+    assert told["outcome"] == "refused", told
+    rename = re.match(r"(?:ssh [^;]*)?zfs rename [^;]*?(?=, and so on|;)", told["hint"])
+    assert rename, told
+    master.sh(rename[0])
+    told = master.poolferry(*words, seconds=300).json
+    for free in re.findall(r"unmount that \((.*?)\), and run", told["hint"]):
+        master.sh(free)
+        told = master.poolferry(*words, seconds=300).json
+    assert told["outcome"] == "done", told
+    (keeps,) = [line for line in told["warnings"] if "keeps user:note" in line]
+    master.sh(keeps[keeps.index("zfs set ") :])
+    assert master.sh("zfs get -Ho value user:note tank; cat /tank/one '/tank/a b/two'").lines == ("a b", "one", "two")
+    assert master.sh("mount -t zfs -o zfsutil 'tank/a b_aside' /mnt; cat /mnt/mine").text == "mine"

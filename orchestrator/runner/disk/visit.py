@@ -17,6 +17,7 @@ from orchestrator.disks.errors import DiskBusy, DiskLocked, FilesystemNeedsCheck
 from orchestrator.disks.release import release_disk
 from orchestrator.disks.smart import ask_health
 from orchestrator.domain.authentication import tag_marker
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import NotNow, OrchestratorError, Stalled
 from orchestrator.domain.fast_dataclass import dataclass, replace
@@ -438,7 +439,7 @@ def _note_refused(known: DiskRecord, says: str, visit_context: VisitContext) -> 
 def _check(device: BlockDevice) -> str:
     return (
         "unplug it and plug it in again: it is checked then, and the copy continues; if that comes back: "
-        f"`smartctl -a {device.path}`, and another cable"
+        f"`smartctl -a {quoted(device.path)}`, and another cable"
     )
 
 

@@ -1,0 +1,178 @@
+"""Commands that messages show: each that changes something names the test that types it, and all that stands in one is quoted."""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+
+from orchestrator.cli.terminal.root import root
+from tests.hinted import ANY, CHANGING, HintText, texts, texts_of
+
+TESTS = Path(__file__).parent
+# By the command as the code writes it, {} for what is put in: the test that types it in the state in which it is shown.
+TYPED = {
+    "chmod +x {}": "whole/test_file_hints.py::test_configuration_that_others_may_change",
+    "chmod 600 {}": "whole/test_file_hints.py::test_a_secret_that_others_may_read",
+    "chmod {}-w": "whole/test_file_hints.py::test_configuration_that_others_may_change",
+    "chown -h {}": "whole/test_file_hints.py::test_configuration_that_others_may_change",
+    "chown {}": "whole/test_file_hints.py::test_configuration_that_others_may_change",
+    "chown {} {}": "whole/test_file_hints.py::test_a_key_that_others_may_read_and_a_history_that_is_damaged",
+    "mv {} {}.broken": "whole/test_file_hints.py::test_a_key_that_others_may_read_and_a_history_that_is_damaged",
+    "poolferry disks attach {}": "lab/test_disk_adopt.py",
+    "poolferry disks eject {}": "lab/test_pool_mishaps.py",
+    "poolferry disks enroll {} --set {} --name {}": "lab/test_disk_hints.py",
+    "poolferry disks lost {}": "lab/test_disk_hints.py",
+    "poolferry disks readopt {}": "lab/test_disk_hints.py",
+    "poolferry points accept {}": "whole/test_problems.py",
+    "poolferry points accept {} --point {}": "whole/test_problems.py",
+    "poolferry rename {} {}": "whole/test_rename.py",
+    "poolferry restore pool {}{}": "lab/test_pool_lost.py",
+    "poolferry restore run {} --to {}": "lab/test_zfs_restore.py::test_a_pool_that_was_made_anew_is_restored_before_anything_is_taken_of_it",
+    "poolferry restore run {}{} --to {}": "lab/test_zfs_hints.py::test_hints_end_the_trouble_as_they_are_printed",
+    "poolferry run {} --allow target-in-use": "whole/test_local_mirror.py",
+    "poolferry run {} --allow target-new": "whole/test_local_guards.py",
+    "setfacl -b": "whole/test_file_hints.py::test_configuration_that_others_may_change",
+    "umount {}": "whole/test_disks.py",
+    "zfs allow {} {} {}": "lab/test_zfs_survey.py",
+    "zfs create -p {}": "lab/test_zfs_hints.py::test_hints_about_a_copy_as_they_are_printed",
+    "zfs inherit -S canmount {}": "lab/test_zfs_restore.py::test_what_waits_for_a_key_waits_alone_and_a_lost_key_is_said",
+    "zfs inherit -S {} {}": "lab/test_zfs_hints.py::test_hints_about_a_copy_as_they_are_printed",
+    "zfs load-key {}": "lab/test_zfs_restore.py::test_what_waits_for_a_key_waits_alone_and_a_lost_key_is_said",
+    "zfs load-key {}{}": "lab/test_restore_chaos.py",
+    "zfs mount {}": "lab/test_zfs_restore.py::test_what_waits_for_a_key_waits_alone_and_a_lost_key_is_said",
+    "zfs rename {} {}": "lab/test_zfs_hints.py::test_hints_about_a_copy_as_they_are_printed",
+    "zfs rename {}{} {}": "lab/test_sanoid.py",
+    "zfs set canmount=noauto {}": "lab/test_zfs_hints.py::test_hints_end_the_trouble_as_they_are_printed",
+    "zfs set {} {}": "lab/test_zfs_hints.py::test_hints_in_a_pools_own_dataset_as_they_are_printed",
+    "zfs snapshot {}{}": "lab/test_zfs_hints.py::test_hints_about_a_copy_as_they_are_printed",
+    "zfs unmount {}": "lab/test_zfs_hints.py::test_hints_end_the_trouble_as_they_are_printed",
+    "zpool clear {}": "lab/test_zfs_survey.py::test_a_suspended_pool_is_told_at_once",
+    "zpool destroy {}": "lab/test_pool_rebuild.py::test_a_pool_is_made_anew",
+    "zpool export poolferry-NAME": "lab/test_disk_hints.py",
+    "zpool import -f -N -R /mnt poolferry-NAME": "lab/test_disk_hints.py",
+    "zpool export {}": "lab/test_zfs_hints.py::test_hints_about_a_copy_as_they_are_printed",
+    "zpool import {}": "lab/test_zfs_hints.py::test_hints_about_a_copy_as_they_are_printed",
+    "zpool online {} {}": "lab/test_pool_watch.py",
+    "zpool replace {} {} NEW-DEVICE": "lab/test_pool_watch.py",
+    "zpool set feature@extensible_dataset=enabled {}": "lab/test_zfs_survey.py::test_advice_names_what_is_wrong",
+}  # fmt: skip
+# What nobody types yet: this list may only become shorter.
+UNTYPED = {
+    "chmod g-w",
+    "chmod go-w {}",
+    "chown -hR --from={}{} {}",
+    "groupmod -g",
+    "kill {}",
+    "mv {} {}",
+    "poolferry disks attach DISK",
+    "poolferry disks eject NAME",
+    "poolferry disks enroll DEVICE --set {}",
+    "poolferry disks readopt NAME",
+    "poolferry disks retire DISK",
+    "poolferry disks retire {}",
+    "poolferry restore run {} --path PATH --to FOLDER",
+    "poolferry run {} --allow {}",
+    "rm {}",
+    "usermod -u",
+    "zfs allow -u USER snapshot,destroy,mount DATASET",
+    "zfs create -p -o mountpoint=none -o canmount=off {}",
+    "zfs inherit {} {}",
+    "zfs load-key -a",
+    "zfs load-key -r {}",
+    "zfs mount -a",
+    "zfs release -r syncoid_… SNAPSHOT",
+    "zfs set dedup=off {}",
+    "zfs set mountpoint=/… {}",
+    "zfs set poolferry:flags=Lce",
+    "zfs set snapdev=visible",
+    "zfs set {} COPY",
+    "zfs snapshot -r {}",
+    "zpool attach {} {} NEW-DEVICE",
+    "zpool import -d /dev/disk/by-id {}",
+}
+SHOWN_ALONE = ("app/demo.py",)  # a tale of commands, and no hints
+# Words that need no quotes: numbers, options of ours, and the names of jobs, disks, sets and users, which hold no such letters.
+_PLAIN = re.compile(
+    r"(?:.*\.)?(?:job|disk|disks\[0\]\.name|job\.name|disk\.name|was\.name|rotation\.name|request\.name|pid|pids|seed|run|ABORT|GUARD|OTHER_MACHINE)"
+    r"|.*(?:quote|hinted|shlex).*|.* if .* else .*|' '\.join\(\(?str\(.*|','\.join\(lacking\)|''\.join\(loose\)|os\.geteuid\(\)|_name\(user\)"
+    r"|colon|number|flags|host|letter|downward|disk|name|before|now|path|page|whole|where|value|children|like"
+)
+
+# "poolferry goes by guid": a sentence, and no command.
+_SENTENCES = frozenset(
+    "always both carries chooses copies drills for goes holds job keeps machine makes needs never on or sends should shows takes targets".split()
+)
+
+
+def commands_of(text: HintText) -> list[str]:
+    """Return the changing commands in a text."""
+    return [command for command, _ in text.commands(CHANGING)]
+
+
+@cache
+def shown() -> dict[str, str]:
+    """Return each changing command that the code shows, and where."""
+    return {
+        command: f"{text.file}:{text.line}"
+        for text in texts()
+        if text.file not in SHOWN_ALONE
+        for command in commands_of(text)
+    }
+
+
+def test_each_command_that_changes_something_names_its_test() -> None:
+    known = {*TYPED, *UNTYPED}
+    assert {command: where for command, where in shown().items() if command not in known} == {}
+    assert known - shown().keys() == set(), "no message shows these any more"
+    assert TYPED.keys() & UNTYPED == set()
+
+
+@pytest.mark.parametrize("named", sorted(set(TYPED.values())))
+def test_the_test_is_there(named: str) -> None:
+    file, _, name = named.partition("::")
+    tree = ast.parse((TESTS / file).read_text())
+    assert not name or name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def unquoted(text: HintText) -> list[str]:
+    """Return what stands in a command of a text as it is, though a name may hold blanks."""
+    return [
+        f"{text.file}:{text.line}: {command}: {hole}"
+        for command, holes in text.commands(ANY)
+        for hole in holes
+        if not _PLAIN.fullmatch(hole)
+    ]
+
+
+def test_names_and_paths_in_a_command_are_quoted() -> None:
+    assert [found for text in texts() if text.file not in SHOWN_ALONE for found in unquoted(text)] == []
+
+
+@pytest.mark.parametrize(
+    "code", ['f"take one: zfs snapshot {root}@first"', 'f"`zpool clear {pool}`"', 'f"chmod 600 {folder}/key"']
+)
+def test_a_name_without_quotes_is_seen(code: str) -> None:
+    (text,) = texts_of(f"hint = {code}", "x.py")
+    assert unquoted(text)
+
+
+def test_our_own_commands_and_their_options_are_there() -> None:
+    """Each `poolferry ...` of a message is a command of the program, with the options that it has."""
+    commands = [(command, f"{text.file}:{text.line}") for text in texts() for command, _ in text.commands(ANY)]
+    assert [found for found in commands if found[0].startswith("poolferry ") and not _is_ours(found[0])] == []
+
+
+def _is_ours(command: str) -> bool:
+    words = command.split()[1:]
+    if words[0].rstrip(".") in _SENTENCES:
+        return True
+    found: click.Command | None = root
+    while isinstance(found, click.Group) and words and (below := found.get_command(click.Context(found), words[0])):
+        found, words = below, words[1:]
+    known = (
+        {option for each in found.params for option in (*each.opts, *each.secondary_opts)} | {"--help"} if found else ()
+    )
+    return found is not root and all(word in known for word in words if re.fullmatch(r"--[a-z][a-z-]*", word))

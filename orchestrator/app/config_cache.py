@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.machine import MachineConfig
 
 _TOP = ("poolferry.toml", "targets.toml")
+_DIGEST = ".digest"  # of the copied files, beside them
 _TRIES = 5
 ConfigFingerprint = tuple[tuple[str, int, int, int], ...]
 
@@ -45,7 +46,7 @@ def reload_config(where: compose.Directories, before: LoadedConfig | None) -> Lo
         if before is not None:
             return replace(before, mistakes=told)
         copy = replace(where, config=config_copy_folder(where))
-        if not os.path.isdir(copy.config):
+        if not _is_as_copied(copy.config):
             raise
         try:
             kept = _loaded(copy)
@@ -84,8 +85,14 @@ def _loaded(where: compose.Directories) -> LoadedConfig:
 
 
 def config_for_runs(where: compose.Directories, kept: LoadedConfig) -> str:
-    """Return the directory that a run must read: the files themselves while they are unchanged, else the copy."""
-    return where.config if kept.no_copy or config_fingerprint(where.config) == kept.mark else config_copy_folder(where)
+    """Return the directory that a run must read: the files themselves while they are unchanged, else the copy.
+
+    A copy that is not as it was made is never used: the run then reads the files themselves, and names their mistakes.
+    """
+    if kept.no_copy or config_fingerprint(where.config) == kept.mark:
+        return where.config
+    copy = config_copy_folder(where)
+    return copy if _is_as_copied(copy) else where.config
 
 
 def config_copy_folder(where: compose.Directories) -> str:
@@ -125,5 +132,30 @@ def _copy(where: compose.Directories) -> None:
             shutil.copy2(path, os.path.join(made, name))
         elif name != "jobs":
             os.symlink(path, os.path.join(made, name))
+    with open(os.path.join(made, _DIGEST), "w", encoding="ascii") as file:
+        file.write(_digest(made))
     shutil.rmtree(last, ignore_errors=True)
     os.rename(made, last)
+
+
+def _digest(folder: str) -> str:
+    """Return a digest over the names and contents of a copy's files. Raises: OSError."""
+    import hashlib
+
+    whole = hashlib.sha256()
+    for name in (*_TOP, *_jobs(folder)):
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, name), "rb") as file:
+            content = file.read()
+            whole.update(f"{len(os.fsencode(name))} {len(content)}\n".encode() + os.fsencode(name) + content)
+    return whole.hexdigest()
+
+
+def _is_as_copied(folder: str) -> bool:
+    """Return whether the copy's files are those that were copied; an earlier version made it without a digest."""
+    if not os.path.lexists(os.path.join(folder, _DIGEST)):
+        return os.path.isdir(folder)
+    try:
+        with open(os.path.join(folder, _DIGEST), "rb") as file:
+            return file.read(100) == _digest(folder).encode()
+    except OSError:
+        return False

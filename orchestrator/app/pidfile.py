@@ -67,12 +67,18 @@ def hold_daemon_lock(state: str) -> Iterator[None]:
 
 def ask_to_reload(state: str) -> int | None:
     """Ask the daemon of a state directory to read the configuration again; return its process, or None: there is none."""
+    from orchestrator.process.holders import find_file_holders
+
+    path = os.path.join(state, "locks", "daemon")
     with contextlib.suppress(OSError, ValueError):
-        descriptor = os.open(os.path.join(state, "locks", "daemon"), os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             process = int(os.pread(descriptor, 32, 0))
+            # The signal ends any program but ours: a number is believed of a process alone that has this very file open.
+            if process not in {holder.pid for holder in find_file_holders(path)}:
+                return None
             os.kill(process, signal.SIGHUP)
             return process
         finally:

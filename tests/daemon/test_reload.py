@@ -2,10 +2,12 @@
 
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from orchestrator.app.pidfile import ask_to_reload
 from tests.daemon.daemon_world import copying, daemon, promise, runs, slow_job, until
 from tests.ferry import Ferry
 
@@ -104,6 +106,23 @@ def test_the_copy_is_for_its_owner_alone_and_leads_to_hooks(ferry: Ferry) -> Non
     assert (copy / "jobs" / "photos.toml").read_text() == (ferry.config / "jobs" / "photos.toml").read_text()
 
 
+def test_a_copy_in_which_a_bit_flipped_is_not_used(ferry: Ferry) -> None:
+    ferry.job(more='daily = "02:30"\n')
+    with daemon(ferry) as clock:
+        clock.says("read ")
+        clock.end()
+    broken(ferry)
+    copy = ferry.state / "last-good" / "jobs" / "photos.toml"
+    text = copy.read_text()
+    copy.write_text(text.replace("02:30", "02:31"))
+    told = ferry.run("daemon")
+    assert (told.code, "colour: unknown key" in told.err) == (2, True), told
+    copy.write_text(text)
+    with daemon(ferry) as clock:
+        clock.says(GOES_ON)
+        clock.end()
+
+
 def test_a_copy_that_cannot_be_kept_hinders_nothing(ferry: Ferry) -> None:
     ferry.job(more='every = "1m"\n')
     ferry.state.mkdir()
@@ -111,4 +130,18 @@ def test_a_copy_that_cannot_be_kept_hinders_nothing(ferry: Ferry) -> None:
     with daemon(ferry) as clock:
         clock.says("no copy of the configuration could be kept")
         clock.says("photos: done: ")
+        clock.end()
+
+
+def test_a_number_that_is_not_the_daemons_is_sent_no_signal(ferry: Ferry) -> None:
+    """SIGHUP ends any other program."""
+    ferry.job()
+    lock = ferry.state / "locks" / "daemon"
+    with daemon(ferry) as clock, subprocess.Popen(["sleep", "60"]) as other:
+        clock.says("read ")
+        assert ask_to_reload(str(ferry.state)) == clock.process.pid
+        lock.write_text(f"{other.pid}\n")
+        assert ask_to_reload(str(ferry.state)) is None
+        assert other.poll() is None
+        other.kill()
         clock.end()

@@ -143,7 +143,7 @@ def _digest(folder: str) -> str:
     import hashlib
 
     whole = hashlib.sha256()
-    for name in (*_TOP, *_jobs(folder)):
+    for name in (*_TOP, *_files(folder, "jobs")):
         with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, name), "rb") as file:
             content = file.read()
             whole.update(f"{len(os.fsencode(name))} {len(content)}\n".encode() + os.fsencode(name) + content)

@@ -8,18 +8,19 @@ import stat
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.gate import BUSY, Gate, GateRefusal
+from orchestrator.domain.gate import BUSY, HELLO, Gate, GateRefusal
 from orchestrator.domain.names import JOB_NAME, show_name
 from orchestrator.domain.plan import Command
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.trees.beneath import Folder, Untrusted
 
 if TYPE_CHECKING:
+    from orchestrator.gate.add_points import PointAddition
     from orchestrator.gate.receive import Reception
     from orchestrator.history.arrivals import ArrivalLedger
 
@@ -42,15 +43,44 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> int:
     syslog.openlog("poolferry-gate", syslog.LOG_PID, syslog.LOG_AUTH)
     try:
         request = parse_request(line)
-        right, answer = admit(request, gate)
+        right, answer = ("", _hello(name, gate, request.values)) if request.name == HELLO else admit(request, gate)
         _take_place(settings, name, gate.connections)
         syslog.syslog(syslog.LOG_INFO, f"{name}: {show_name(asker)}: {request}")
         if not isinstance(answer, Command):
-            return _receive(settings, name, gate, answer)
+            return (
+                _add(gate, cast("PointAddition", answer))
+                if right == "adds"
+                else _receive(settings, name, gate, cast("Reception", answer))
+            )
     except GateRefusal as refusal:
         syslog.syslog(syslog.LOG_WARNING, f"{name}: refused to {show_name(asker)}: {refusal.why}")
         raise
-    return _read(gate, answer) if right == "reads" else _ask_zfs(answer)
+    folders = {"": (), "reads": gate.reads, "adds": (gate.adds,)}
+    return _read(folders[right], answer) if right in folders else _ask_zfs(answer)
+
+
+def _add(gate: Gate, asked: "PointAddition") -> int:
+    """Add to the points in the gate's folder; return the exit status. Raises: GateRefusal."""
+    from orchestrator.app.gate_folder import add_points
+
+    return add_points(gate.adds, asked)
+
+
+def _hello(name: str, gate: Gate, values: tuple[str, ...]) -> Command:
+    """Print what this gate is and can, and return the command that says the same of its rsync. Raises: GateRefusal."""
+    from orchestrator import __version__
+    from orchestrator.domain.gate import GateHello, common_protocol, format_hello, parse_hello, who_upgrades
+    from orchestrator.engines.rsync.commands import rsync_version_command
+    from orchestrator.process.relay import write_output
+
+    try:
+        theirs = parse_hello(values[0] if len(values) == 1 else "")
+    except ValueError as error:
+        raise GateRefusal(f"it was greeted with what is no greeting: {error}") from None
+    if common_protocol(theirs.protocols) is None:
+        raise GateRefusal(who_upgrades(theirs.protocols, here="the machine of this gate", there="the one that asks"))
+    write_output(format_hello(GateHello(poolferry=__version__, gate=name, rights=gate.rights)))
+    return rsync_version_command(None)
 
 
 def _ask_zfs(command: Command) -> NoReturn:
@@ -60,15 +90,15 @@ def _ask_zfs(command: Command) -> NoReturn:
     become_for_datasets(command)
 
 
-def _read(gate: Gate, command: Command) -> NoReturn:
-    """Become a command that only reads in the gate's folders. Raises: GateRefusal."""
+def _read(paths: tuple[str, ...], command: Command) -> NoReturn:
+    """Become a command that only reads in these folders. Raises: GateRefusal."""
     from orchestrator.process.confine import ConfinementUnavailable, become
 
     path = ""
     try:
         with ExitStack() as opened:
             folders: list[int] = []
-            for path in gate.reads:
+            for path in paths:
                 folder = opened.enter_context(_folder(path))
                 folders += [] if folder is None else [folder]
             become(command, folders=folders)
@@ -160,6 +190,7 @@ class GateSetup:
     reads: tuple[str, ...] = ()
     sends: str = ""
     receives: str = ""
+    adds: str = ""
     at_most: str = ""
     key: str = ""
     remove: bool = False
@@ -197,7 +228,7 @@ def _gate_text(request: GateSetup) -> str:
     lines = [f"# What the key of another machine may do here, through `poolferry gate {request.name}`."]
     for name, text, parse in (
         *(("reads", folder, parse_gate_folder) for folder in request.reads), ("sends", request.sends, parse_gate_dataset),
-        ("receives", request.receives, parse_gate_dataset), ("at-most", request.at_most, parse_size),
+        ("receives", request.receives, parse_gate_dataset), ("adds", request.adds, parse_gate_folder), ("at-most", request.at_most, parse_size),
     ):  # fmt: skip
         if text:
             try:
@@ -220,8 +251,20 @@ def _install(settings: Settings, request: GateSetup, text: str, key: str, kept: 
     program = shlex.join((program_here(), "gate", request.name, *_directories(settings)))
     options = f'command="{program.replace(chr(92), chr(92) * 2).replace(chr(34), chr(92) + chr(34))}",restrict'
     os.makedirs(os.path.dirname(request.keys_file), mode=0o700, exist_ok=True)
+    if request.adds:
+        _make_private(request.adds)
     _write(gate_file(settings.where.config, request.name), text, mode=0o644)
     _write_keys(request.keys_file, [*kept, f"{options} {key}"])
+
+
+def _make_private(path: str) -> None:
+    """Make the folder to which a key adds, for nobody but us. Raises: WrongRequest for another user's, OSError."""
+    with Folder.at_place(os.path.dirname(path)) as above:
+        try:
+            with above.make_folder(os.path.basename(path)) as folder:
+                folder.make_private()
+        except Untrusted as error:
+            raise WrongRequest(f"{show_name(path)} {error.strerror}") from None
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def gate(terminal: Terminal, *, name: str) -> int:
 
     sshd calls this for a key whose line in authorized_keys begins with `command="poolferry gate NAME",restrict`, as
     `poolferry setup gate` writes it. The key can read below one folder or dataset, which is what a copy from here needs, or
-    only add to copies below one dataset, and can do nothing else: no shell, nothing elsewhere, no change. Each request is in
+    only add to copies below one folder or dataset, and can do nothing else: no shell, nothing elsewhere, no change. Each request is in
     the system's journal (`journalctl -t poolferry-gate`).
     """
     from orchestrator.cli.terminal.runs import answer_and_show

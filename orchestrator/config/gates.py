@@ -95,7 +95,7 @@ def _judge(held: TomlFile, gate: Gate | None) -> None:
     if gate is None or held.mistakes:
         return
     if not gate.rights:
-        held.say((), "says not what the key may do", 'one of reads = "…", sends = "…" and receives = "…"')
+        held.say((), "says not what the key may do", 'one of reads = "…", sends = "…", receives = "…" and adds = "…"')
     elif gate.pools and not gate.sends:
         held.say(("pools",), "names pools to which nothing is copied", 'sends = "…", or no pools')
     elif gate.at_most is not None and not gate.receives:

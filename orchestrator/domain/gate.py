@@ -5,10 +5,12 @@ import re
 from orchestrator.domain.errors import OrchestratorError, RetryClass
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import config_key
+from orchestrator.domain.names import printable_word
 from orchestrator.domain.units import Bytes, parse_size
 
 _DATASET = r"[A-Za-z][A-Za-z0-9_.: /-]*"  # as zfs allows, and no %, which names what is hidden
 _LONGEST = 200  # bytes, of the 255 of a whole name
+_LONGEST_HELLO = 4096
 _PLAIN = r"/[A-Za-z0-9/_.,+@%=:-]+"
 
 
@@ -60,6 +62,10 @@ class Gate:
         "the dataset below which the other side adds to its copies; it can change and remove none of them",
         default="", parse=parse_gate_dataset, example='"vault/in/laptop"',
     )  # fmt: skip
+    adds: str = config_key(
+        "the folder in which the other side adds to its restore points; it can change and remove none of them",
+        default="", parse=parse_gate_folder, example='"/backup/laptop"',
+    )  # fmt: skip
     at_most: Bytes | None = config_key(
         "how much may lie below `receives`: where more is used nothing is received, and no stream brings more",
         default=None, parse=parse_size, example='"2T"',
@@ -69,7 +75,72 @@ class Gate:
     @property
     def rights(self) -> tuple[str, ...]:
         """Return what the key may do, as the names of the keys that say so."""
-        return tuple(name for name in ("reads", "sends", "receives") if getattr(self, name))
+        return tuple(name for name in ("reads", "sends", "receives", "adds") if getattr(self, name))
+
+
+# The versions of what both sides say to each other that this program knows. 1: the questions of copies, and no hello. 2: hello, and
+# folders to which points are added.
+PROTOCOLS: tuple[int, ...] = (1, 2)
+HELLO = "hello.sh"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateHello:
+    """The first words of a run through a gate, of either side: one line of JSON. `gate`, `rights`: of a gate alone."""
+
+    poolferry: str
+    protocols: tuple[int, ...] = PROTOCOLS
+    gate: str = ""
+    rights: tuple[str, ...] = ()
+
+
+def format_hello(hello: GateHello) -> str:
+    """Return a hello as one line of JSON."""
+    import json
+
+    told = {"poolferry": hello.poolferry, "protocols": hello.protocols, "gate": hello.gate, "rights": hello.rights}
+    return json.dumps({name: value for name, value in told.items() if value})
+
+
+def parse_hello(line: str | bytes) -> GateHello:
+    """Parse the line of the other side; what a newer one tells besides is left aside. Raises: ValueError."""
+    import json
+
+    told = json.loads(line) if len(line) <= _LONGEST_HELLO else None
+    if not isinstance(told, dict):
+        raise ValueError("no hello")
+    protocols, rights = told.get("protocols"), told.get("rights", [])
+    if not (isinstance(protocols, list) and protocols and all(type(each) is int for each in protocols)):
+        raise ValueError("a hello without versions")
+    if not (isinstance(rights, list) and all(isinstance(each, str) for each in rights)):
+        raise ValueError("a hello with other rights than names")
+    texts = (printable_word(str(told.get(name, "")))[:_LONGEST] for name in ("poolferry", "gate"))
+    version, gate = texts
+    return GateHello(poolferry=version, protocols=tuple(protocols), gate=gate, rights=tuple(rights))
+
+
+def common_protocol(theirs: tuple[int, ...]) -> int | None:
+    """Return the newest version that both sides know; None: there is none."""
+    return max(set(PROTOCOLS) & set(theirs), default=None)
+
+
+def who_upgrades(theirs: tuple[int, ...], *, here: str, there: str) -> str:
+    """Return the sentence that says which of two sides without a common version is the older one. `here`, `there`: their names."""
+    older = there if max(theirs) < max(PROTOCOLS) else here
+    told = (f"{' and '.join(map(str, each))}" for each in (PROTOCOLS, theirs))
+    ours, others = told
+    return f"{here} knows version {ours} of what is said through a gate, {there} {others}: upgrade poolferry on {older}"
+
+
+def is_unknown_hello(said: str) -> bool:
+    """Return whether a gate's refusal is that of one without hello, of version 1."""
+    return f"{PRINTED}" in said and f": refused: it was asked for `{HELLO}" in said
+
+
+class GateTooOld(OrchestratorError):
+    """A gate and the other side know no common version of what is said between them."""
+
+    retry = RetryClass.ASK_A_HUMAN
 
 
 class GateRefusal(OrchestratorError):

@@ -96,6 +96,8 @@ class SourceReview:
     listed: Callable[[Iterable[bytes]], bytes]
     keys: tuple[tuple[str, str], ...]
     elsewhere: str
+    before: tuple[Pipeline, ...] = ()  # run around `again`
+    after: tuple[Pipeline, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,11 @@ from orchestrator.domain.plan import Command
 from orchestrator.gate.request import GateRequest
 
 if TYPE_CHECKING:
+    from orchestrator.gate.add_points import PointAddition
     from orchestrator.gate.receive import Reception
 
 
-def admit(request: GateRequest, gate: Gate) -> "tuple[str, Command | Reception]":
+def admit(request: GateRequest, gate: Gate) -> "tuple[str, Command | Reception | PointAddition]":
     """Return the right by which a request is answered, and what answers it.
 
     Raises: GateRefusal, with what the last of the gate's rights said.
@@ -26,12 +27,16 @@ def admit(request: GateRequest, gate: Gate) -> "tuple[str, Command | Reception]"
     raise refusal
 
 
-def _rights(gate: Gate) -> "Iterator[tuple[str, Callable[[GateRequest], Command | Reception]]]":
+def _rights(gate: Gate) -> "Iterator[tuple[str, Callable[[GateRequest], Command | Reception | PointAddition]]]":
     """Yield the gate's rights; each is imported only where it is had."""
     if gate.reads:
         from orchestrator.gate.read_only import admit_reading
 
         yield "reads", partial(admit_reading, gate=gate)
+    if gate.adds:
+        from orchestrator.gate.add_points import admit_adding
+
+        yield "adds", partial(admit_adding, root=gate.adds)
     if gate.sends:
         from orchestrator.gate.send import admit_sending
 

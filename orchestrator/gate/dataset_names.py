@@ -8,6 +8,7 @@ import re
 from orchestrator.domain.gate import GateRefusal
 from orchestrator.engines.zfs.plan.hold_names import LONGEST_NAME, parse_cursor_bookmark, parse_hold_bookmark
 from orchestrator.engines.zfs.survey.resume_token import parse_token, token_names
+from orchestrator.gate.request import UnknownQuestion
 
 _NAME = r"[A-Za-z0-9_.: -]+"
 _DATASET = re.compile(rf"{_NAME}(/{_NAME})*")
@@ -18,10 +19,6 @@ _OF_TOKENS = frozenset(
     "fromguid object offset bytes toguid toname largeblockok embedok compressok rawok".split()
 )  # fmt: skip
 _SEND_FLAGS = re.compile(r"-P(?!.*(\w).*\1)[wLcepb]*")
-
-
-class UnknownQuestion(Exception):
-    """Arguments that no version of ours sends."""
 
 
 def dataset_below(name: str, root: str, *, itself: bool = False) -> str:

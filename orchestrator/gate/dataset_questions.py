@@ -10,8 +10,8 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
-from orchestrator.gate.dataset_names import UnknownQuestion, dataset_below, either_below
-from orchestrator.gate.request import GateRequest
+from orchestrator.gate.dataset_names import dataset_below, either_below
+from orchestrator.gate.request import GateRequest, UnknownQuestion
 
 HERE = CommandHost()
 _MOST_NAMES = 5000

@@ -16,12 +16,13 @@ from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.model import PARTIAL
-from orchestrator.gate.request import GateRequest
+from orchestrator.gate.request import GateRequest, UnknownQuestion
 from orchestrator.verify.entry import listing_command
 from orchestrator.verify.pipelines import settle_pipeline
 from orchestrator.verify.source import attributes_command, source_command
 
 _Values = tuple[str, ...]
+Folders = tuple[str, ...]
 
 # As rsync's client makes them (options.c, server_options): single letters, then -e with what it can. Missing here is all that
 # reads elsewhere (-L, -k), takes further words from the input (-s), or changes something (--remove-source-files).
@@ -34,24 +35,24 @@ _OPTIONS = re.compile(
 
 def admit_reading(request: GateRequest, gate: Gate) -> Command:
     """Return the command that answers the request. Raises: GateRefusal."""
-    answer = _ANSWERS.get(request.name)
-    if answer is None:
-        raise GateRefusal(f"it was asked for `{request}`")
     try:
-        return answer(request.values, gate.reads)
-    except _Unknown:
+        return read_question(request, gate.reads)
+    except UnknownQuestion:
         raise GateRefusal(f"it was asked for `{request}`, which is no question that this version knows") from None
 
 
-class _Unknown(Exception):
-    """Arguments that no version of ours sends."""
+def read_question(request: GateRequest, folders: Folders) -> Command:
+    """Return the command that answers a question about what is in the folders. Raises: GateRefusal, UnknownQuestion."""
+    answer = _ANSWERS.get(request.name)
+    if answer is None:
+        raise GateRefusal(f"it was asked for `{request}`")
+    return answer(request.values, folders)
 
 
-_Folders = tuple[str, ...]
 _TOP = "/."  # begins each path of several folders, whose root is "/"
 
 
-def _folder(path: str, folders: _Folders) -> Location:
+def folder_below(path: str, folders: Folders) -> Location:
     """Return the folder that a request names. Raises: GateRefusal when it is not in one of the gate's folders."""
     parts = path.rstrip("/").split("/")
     if {".", ".."} & set(parts) or "" in parts[1:]:
@@ -61,70 +62,72 @@ def _folder(path: str, folders: _Folders) -> Location:
     return Location(path="/".join(parts))
 
 
-def _tree(path: str, folders: _Folders, parts: Sequence[str] = ()) -> SourceTree:
-    """Return the source that a request names: a folder, or several below "/". Raises: GateRefusal · _Unknown."""
+def _tree(path: str, folders: Folders, parts: Sequence[str] = ()) -> SourceTree:
+    """Return the source that a request names: a folder, or several below "/". Raises: GateRefusal · UnknownQuestion."""
     if not parts:
-        return SourceTree(root=_folder(path, folders))
+        return SourceTree(root=folder_below(path, folders))
     if path != "/":
-        raise _Unknown
-    return SourceTree(root=Location(path="/"), parts=tuple(_folder(f"/{part}", folders).path[1:] for part in parts))
+        raise UnknownQuestion
+    return SourceTree(
+        root=Location(path="/"), parts=tuple(folder_below(f"/{part}", folders).path[1:] for part in parts)
+    )
 
 
-def _tools(values: _Values, _: _Folders) -> Command:
+def _tools(values: _Values, _: Folders) -> Command:
     match values:
         case ():
             return script_commands.survey_tools_command(None)
-    raise _Unknown
+    raise UnknownQuestion
 
 
-def _look(values: _Values, folder: _Folders) -> Command:
+def _look(values: _Values, folder: Folders) -> Command:
     match values:
         case (path, "quick" | "whole" as how):
             return script_commands.survey_source_command(_tree(path, folder), whole=how == "whole")
         case (path, "parts", *more):
             parts = [each.removeprefix("/") for each in (path, *more)]
             return script_commands.survey_source_command(_tree("/", folder, parts))
-    raise _Unknown
+    raise UnknownQuestion
 
 
-def _unheld(values: _Values, folder: _Folders) -> Command:
+def _unheld(values: _Values, folder: Folders) -> Command:
     match values:
         case (path, "one-filesystem" | "" as alone, "points" | "" as points, *parts):
             tree = _tree(path, folder, parts)
             return script_commands.find_unheld_command(tree, one_filesystem=bool(alone), points=bool(points))
-    raise _Unknown
+    raise UnknownQuestion
 
 
-def _sizes(values: _Values, folder: _Folders) -> Command:
+def _sizes(values: _Values, folder: Folders) -> Command:
     match values:
         case (path, _, *_) if all(name.startswith("./") and ".." not in name.split("/") for name in values[1:]):
             names = tuple(os.fsencode(name.removeprefix("./")) for name in values[1:])
             if path == "/":
                 for name in names:
-                    _folder(f"/{os.fsdecode(name)}", folder)
+                    folder_below(f"/{os.fsdecode(name)}", folder)
                 return script_commands.sizes_command(Location(path="/"), names)
-            return script_commands.sizes_command(_folder(path, folder), names)
-    raise _Unknown
+            return script_commands.sizes_command(folder_below(path, folder), names)
+    raise UnknownQuestion
 
 
-def _list_source(values: _Values, folder: _Folders) -> Command:
+def _list_source(values: _Values, folder: Folders) -> Command:
     match values:
         case (path, "one-filesystem" | "" as alone, "attributes" | "" as attributes, _, *parts):
             tree = _tree(path, folder, [part.removeprefix("./") for part in parts])
             built = source_command(tree, one_filesystem=bool(alone), attributes=bool(attributes))
             if built.argv[-len(values) :] == values:
                 return built
-    raise _Unknown
+    raise UnknownQuestion
 
 
-def _attributes(values: _Values, folder: _Folders) -> Command:
+def _attributes(values: _Values, folder: Folders) -> Command:
     match values:
         case (path, "all" | "" as whole):
-            return attributes_command(_folder(path, folder), whole=bool(whole))
-    raise _Unknown
+            return attributes_command(folder_below(path, folder), whole=bool(whole))
+    raise UnknownQuestion
 
 
-def _find(values: _Values, folder: _Folders) -> Command:
+def _find(values: _Values, folder: Folders) -> Command:
     match values:
         case (path, _, *_) if path.startswith(f"{_TOP}/"):
             parts = [each.removeprefix(f"{_TOP}/") for each in takewhile(lambda each: each.startswith("/"), values)]
@@ -132,15 +135,15 @@ def _find(values: _Values, folder: _Folders) -> Command:
         case (path, _, *_):
             tree = _tree(path.removesuffix("/.").removesuffix("/"), folder)
             return _same(values, (*_listings(tree), *_whole_listings(tree.root)))
-    raise _Unknown
+    raise UnknownQuestion
 
 
 def _same(values: _Values, known: Iterable[Command]) -> Command:
-    """Return the command of ours that has just these arguments. Raises: _Unknown."""
+    """Return the command of ours that has just these arguments. Raises: UnknownQuestion."""
     for built in known:
         if built.argv[1:] == values:
             return built
-    raise _Unknown
+    raise UnknownQuestion
 
 
 def _listings(tree: SourceTree) -> Iterator[Command]:
@@ -156,14 +159,14 @@ def _whole_listings(tree: Location) -> Iterator[Command]:
             yield listing_command(tree, exclude=exclude, one_filesystem=alone, names=names, root_only=root_only)
 
 
-def _sync(values: _Values, folder: _Folders) -> Command:
+def _sync(values: _Values, folder: Folders) -> Command:
     match values:
         case ("-f", path):
-            return settle_pipeline(_folder(path, folder)).stages[0]
-    raise _Unknown
+            return settle_pipeline(folder_below(path, folder)).stages[0]
+    raise UnknownQuestion
 
 
-def _rsync(values: _Values, folder: _Folders) -> Command:
+def _rsync(values: _Values, folder: Folders) -> Command:
     match values:
         case ("--server", "--sender", letters, *options, ".", path) if _LETTERS.fullmatch(letters):
             if unknown := [option for option in options if not _OPTIONS.fullmatch(option)]:
@@ -173,15 +176,15 @@ def _rsync(values: _Values, folder: _Folders) -> Command:
                     "of several folders rsync may not be sent lists of names: write parallel = 1 in that job"
                 )
             end = "/" * path.endswith("/")
-            words = ("--server", "--sender", letters, *options, ".", _folder(path, folder).path + end)
+            words = ("--server", "--sender", letters, *options, ".", folder_below(path, folder).path + end)
             return Command(argv=("rsync", *words), effect=Effect.READS)
         case ("--server", "--sender", letters, *words) if _LETTERS.fullmatch(letters) and "." in words:
             return _rsync_of_several(letters, words, folder)
     return _same(values, (commands.rsync_version_command(None),))
 
 
-def _rsync_of_several(letters: str, words: list[str], folders: _Folders) -> Command:
-    """Return rsync's far half for several folders, each by its whole path below "/". Raises: GateRefusal · _Unknown.
+def _rsync_of_several(letters: str, words: list[str], folders: Folders) -> Command:
+    """Return rsync's far half for several folders, each by its whole path below "/". Raises: GateRefusal · UnknownQuestion.
 
     Why no list of names: it comes on the input, where no gate sees it, and could name anything below "/".
     """
@@ -190,12 +193,12 @@ def _rsync_of_several(letters: str, words: list[str], folders: _Folders) -> Comm
     if unknown := [option for option in options if not _OPTIONS.fullmatch(option) or option.startswith("--files-from")]:
         raise GateRefusal(f"rsync's option {unknown[0]!r} is none that copies of several folders need")
     if "R" not in letters.partition("e.")[0] or not all(path.startswith(f"{_TOP}/") for path in paths):
-        raise _Unknown
-    named = [f"{_TOP}{_folder(path.removeprefix(_TOP), folders).path}" for path in paths]
+        raise UnknownQuestion
+    named = [f"{_TOP}{folder_below(path.removeprefix(_TOP), folders).path}" for path in paths]
     return Command(argv=("rsync", "--server", "--sender", letters, *options, ".", *named), effect=Effect.READS)
 
 
-_ANSWERS: Mapping[str, Callable[[_Values, _Folders], Command]] = {
+_ANSWERS: Mapping[str, Callable[[_Values, Folders], Command]] = {
     "look-at-tools.sh": _tools,
     "look-at-source.sh": _look,
     "find-unheld.sh": _unheld,

@@ -13,9 +13,9 @@ from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.model import FLAGS, RECEIVE_MARK, DatasetType, ReceiveEncryption
 from orchestrator.gate import dataset_questions as questions
-from orchestrator.gate.dataset_names import UnknownQuestion, dataset_below, snapshot_below
+from orchestrator.gate.dataset_names import dataset_below, snapshot_below
 from orchestrator.gate.dataset_questions import HERE, Values
-from orchestrator.gate.request import GateRequest
+from orchestrator.gate.request import GateRequest, UnknownQuestion
 from orchestrator.gate.stream_head import StreamHead
 
 # What our own side sets on a copy, and the only values that it sets.

@@ -18,6 +18,10 @@ _SCRIPT = re.compile(r"[a-z][a-z-]{0,60}\.sh")
 _LONGEST = 100
 
 
+class UnknownQuestion(Exception):
+    """Arguments that no version of ours sends."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRequest:
     """A request: a program or a script of ours (`name` ends in .sh), and its arguments."""

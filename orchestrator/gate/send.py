@@ -12,7 +12,6 @@ from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark, parse_hold_bookmark, parse_hold_tag
 from orchestrator.gate import dataset_questions as questions
 from orchestrator.gate.dataset_names import (
-    UnknownQuestion,
     dataset_below,
     own_bookmark,
     send_words,
@@ -20,7 +19,7 @@ from orchestrator.gate.dataset_names import (
     token_guid,
 )
 from orchestrator.gate.dataset_questions import HERE, Values
-from orchestrator.gate.request import GateRequest
+from orchestrator.gate.request import GateRequest, UnknownQuestion
 
 
 def admit_sending(request: GateRequest, root: str, pools: tuple[str, ...] = ()) -> Command:

@@ -7,7 +7,7 @@ import ctypes
 import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -21,6 +21,12 @@ _IOCTL = 1 << 15
 _EXECUTE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 2, 1 << 3
 _READ = _READ_FILE | _READ_DIR
 _WRITE_FILE = 1 << 1
+_SINCE_MOVES = 2  # the first version that lets a confined process rename into another folder
+# Mounts of our own. Source: mount_setattr(2), open_tree(2), move_mount(2); the numbers are the same on every architecture.
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_NEW_MOUNTS, _SLAVE_MOUNTS = 0x20000, 1 << 19
+_HERE, _EMPTY_PATH, _RECURSIVE, _CLONE, _BY_DESCRIPTORS = -100, 0x1000, 0x8000, 0x80001, 0x44
+_MOUNT_READ_ONLY, _MOUNT_PLAIN = 0x1, 0x20000E  # the second: no setuid, no devices, no programs, no link followed
 # What each version of the interface can forbid: files since 1, moving to another folder since 2, truncating since 3, devices
 # since 5; the network since 4, signals and abstract sockets of others since 6.
 _FILES = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
@@ -60,6 +66,74 @@ def become(command: Command, *, folders: Sequence[int]) -> NoReturn:
     os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606 - no shell is wanted
 
 
+class _MountAttributes(ctypes.Structure):
+    _fields_ = (
+        ("set", ctypes.c_uint64),
+        ("clear", ctypes.c_uint64),
+        ("propagation", ctypes.c_uint64),
+        ("user", ctypes.c_uint64),
+    )
+
+
+def enter_own_mounts() -> None:
+    """Give this process mounts of its own, in which all is read-only. What was opened before is not. Raises: ConfinementUnavailable."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        _checked(libc.unshare(_NEW_MOUNTS))
+        _set_mount(libc, _HERE, b"/", _RECURSIVE, _MountAttributes(propagation=_SLAVE_MOUNTS))
+        _set_mount(libc, _HERE, b"/", _RECURSIVE, _MountAttributes(set=_MOUNT_READ_ONLY))
+    except OSError as error:
+        raise ConfinementUnavailable(error.errno, "only root can have mounts of its own, since Linux 5.12") from error
+
+
+def shut_into(folder: int, area: str) -> int:
+    """Shut this process into reading an open folder, and writing in what lies at `area` below it; return that, open.
+
+    No link is followed below the folder, and no mode, owner or time outside of the area can be changed, as it is mounted read-only.
+    After `enter_own_mounts`. Raises: ConfinementUnavailable · OSError.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    whole = _mounted_again(libc, folder, _MountAttributes(set=_MOUNT_PLAIN | _MOUNT_READ_ONLY))
+    inner = os.open(".", os.O_PATH | os.O_CLOEXEC, dir_fd=whole)
+    for part in filter(None, area.split("/")):
+        inner = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inner)
+    writable = _mounted_again(libc, inner, _MountAttributes(set=_MOUNT_PLAIN, clear=_MOUNT_READ_ONLY))
+    os.fchdir(writable)
+    confine((whole if area else writable,), writable=(writable,))
+    return writable
+
+
+def _mounted_again(libc: ctypes.CDLL, folder: int, attributes: _MountAttributes) -> int:
+    """Mount an open folder over itself; return the new mount, open."""
+    mount = _checked(libc.syscall(_OPEN_TREE, folder, b"", _CLONE | _EMPTY_PATH))
+    _set_mount(libc, mount, b"", _EMPTY_PATH, attributes)
+    _checked(libc.syscall(_MOVE_MOUNT, mount, b"", folder, b"", _BY_DESCRIPTORS))
+    return mount
+
+
+def _set_mount(libc: ctypes.CDLL, at: int, path: bytes, flags: int, attributes: _MountAttributes) -> None:
+    _checked(libc.syscall(_MOUNT_SETATTR, at, path, flags, ctypes.byref(attributes), ctypes.sizeof(attributes)))
+
+
+def run_apart(action: Callable[[], int]) -> int:
+    """Return the exit status of an action, in a process of its own, which may become a program."""
+    child = os.fork()
+    if not child:
+        try:
+            os._exit(action())
+        except BaseException as error:  # noqa: BLE001  # a child never goes on as its parent
+            os.write(2, f"{error}\n".encode("utf-8", "backslashreplace"))
+            os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return status if status >= 0 else 128 - status
+
+
+def become_shut_in(command: Command) -> NoReturn:
+    """Become the command, in the folder that `shut_into` left this process in. Raises: OSError."""
+    variables = {"PATH": ":".join(SYSTEM_PATH), "LC_ALL": "C.UTF-8", **dict(command.environment)}
+    os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606 - no shell is wanted
+
+
 def become_for_datasets(command: Command) -> NoReturn:
     """Shut this process into asking zfs, where the kernel can, and become the command. Raises: OSError."""
     variables = {"PATH": ":".join(SYSTEM_PATH), "LC_ALL": "C.UTF-8"}
@@ -77,15 +151,17 @@ def confine_to_datasets() -> None:
         confine((), datasets=True)
 
 
-def confine(readable: Iterable[int], *, datasets: bool = False) -> None:
+def confine(readable: Iterable[int], *, datasets: bool = False, writable: Iterable[int] = ()) -> None:
     """Shut this process into reading these open folders, and the programs of the system. Raises: ConfinementUnavailable · OSError.
 
-    `datasets`: and into what zfs needs.
+    `datasets`: and into what zfs needs. `writable`: and into changing what is in these.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)
     if version < 1:
         raise ConfinementUnavailable(ctypes.get_errno(), "the kernel has no Landlock, or it is switched off")
+    if writable and version < _SINCE_MOVES:
+        raise ConfinementUnavailable(errno.ENOSYS, "the kernel's Landlock is older than Linux 5.19")
     handled = _sum(_FILES, version)
     ruleset = _Ruleset(handled, _sum(_NETWORK, version), _sum(_SCOPES, version))
     size = 8 if version < 4 else 16 if version < 6 else 24
@@ -93,6 +169,8 @@ def confine(readable: Iterable[int], *, datasets: bool = False) -> None:
     try:
         for folder in readable:
             _add(libc, rules, folder, _READ)
+        for folder in writable:
+            _add(libc, rules, folder, handled & ~(_EXECUTE | _IOCTL))
         for path in _PROGRAMS:
             _allow(libc, rules, path, _READ | _EXECUTE)
         for path in _SYSTEM:

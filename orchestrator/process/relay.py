@@ -26,6 +26,22 @@ def read_head(missing: Callable[[bytes], int]) -> bytes:
     return head
 
 
+def read_input(*, at_most: int) -> bytes:
+    """Return all of our input. Raises: TooMuchInput."""
+    read, pieces = 0, []
+    while piece := os.read(_INPUT, WIDE):
+        read += len(piece)
+        if read > at_most:
+            raise TooMuchInput
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def write_output(line: str) -> None:
+    """Write a line to our output at once: what this process becomes writes behind it."""
+    _write(1, f"{line}\n".encode())
+
+
 def answer_of(command: Command) -> str | None:
     """Return what a short command prints; None for a bad end, of which its own words have gone to our errors."""
     ended = subprocess.run(

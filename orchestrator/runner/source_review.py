@@ -11,7 +11,7 @@ from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import SkippedEntries
 from orchestrator.process.executor import PipelineFailed, Writer, pipeline_failure
-from orchestrator.runner.run_recorder import RunRecorder
+from orchestrator.runner.run_recorder import RunRecorder, run_small
 from orchestrator.verify.build import sorted_records
 from orchestrator.verify.digest import OpenTree
 from orchestrator.verify.entry import Tolerance
@@ -111,9 +111,13 @@ def copy_again(comparison: SourceComparison, review: SourceReview, journal: RunR
     journal.say(f"copying {show_count(len(names), 'entry', 'entries')} again that are not yet as at the source")
     with open(review.names, "wb") as file:
         file.write(review.listed(names))
+    for pipeline in review.before:
+        run_small(pipeline, journal, writer)
     result = writer.stream(review.again, stop=journal.tools.stop, stall_after=journal.job.pipe.stall_after)
     if not result.well:
         raise journal.tools.engine.explain(pipeline_failure(review.again, result, writer.ssh_options))
+    for pipeline in review.after:
+        run_small(pipeline, journal, writer)
 
 
 def require_equal(

@@ -86,6 +86,11 @@ class Folder:
         loose = seen.st_mode & (stat.S_IWOTH if seen.st_gid in (0, os.getegid()) else stat.S_IWGRP | stat.S_IWOTH)
         return seen.st_uid in (0, os.geteuid()) and (not loose or bool(seen.st_mode & stat.S_ISVTX))
 
+    @property
+    def shown(self) -> str:
+        """Return the path by which it was opened."""
+        return self._shown
+
     @classmethod
     def _of(cls, fd: int, shown: str) -> "Folder":
         made = cls.__new__(cls)

@@ -25,6 +25,7 @@ class _FolderPair:
 
     def __init__(self, old: int, new: int, path: str, above: "_FolderPair | None") -> None:
         self.old, self.new, self.path, self.above = old, new, path, above
+        self.times: tuple[int, int] | None = None  # of a new folder that was there already, and keeps its metadata
         self.depth: int = above.depth + 1 if above else 0
         self.open = 1  # itself, and its folders that are not done
 
@@ -33,13 +34,19 @@ class LinkedTree:
     """A maker of links from one tree into another, which is empty.
 
     `left_out`: paths below the root that are not linked, nor anything below them; a folder that lies too deep is left out too.
-    `reserved`: names that are left out in every folder. `stops`: is asked at each folder whether to end early.
+    `reserved`: names that are left out in every folder. `stops`: is asked at each folder whether to end early. `over`: the other tree
+    has something already, which stays as it is, with its times; then nothing else is left out, and what cannot be linked is an error.
     """
 
     def __init__(
-        self, left_out: Collection[str], *, reserved: Collection[str] = (), stops: Callable[[], bool] = lambda: False
+        self,
+        left_out: Collection[str],
+        *,
+        reserved: Collection[str] = (),
+        stops: Callable[[], bool] = lambda: False,
+        over: bool = False,
     ) -> None:
-        self._left_out, self._reserved, self._stops = left_out, reserved, stops
+        self._left_out, self._reserved, self._stops, self._over = left_out, reserved, stops, over
         self._waiting: list[tuple[_FolderPair, str]] = []
         self._change = Condition()
         self._busy = 0
@@ -49,9 +56,10 @@ class LinkedTree:
 
     def make(self, old: Folder, new: Folder) -> None:
         """Make the links. Raises: OSError, such as for a full disk; what was made until then stays."""
-        if os.listdir(new.fd):
+        if not self._over and os.listdir(new.fd):
             raise Untrusted(errno.ENOTEMPTY, "is not empty, and should be new", os.readlink(f"/proc/self/fd/{new.fd}"))
         root = self._pair(os.dup(old.fd), os.dup(new.fd), "", None)
+        root.times = _times(root.new) if self._over else None
         try:
             self._fill(root)
             workers = [Thread(target=self._work) for _ in range(_WORKERS)] if self._waiting else []
@@ -59,6 +67,8 @@ class LinkedTree:
                 worker.start()
             for worker in workers:
                 worker.join()
+            if root.times is not None:
+                os.utime(root.new, ns=root.times)
         finally:
             for pair in tuple(self._pairs):  # the root, and after an early end what was not done
                 self._close(pair)
@@ -90,12 +100,16 @@ class LinkedTree:
     def _enter(self, above: _FolderPair, name: str) -> None:
         old = os.open(name, _FOLDER, dir_fd=above.old)
         try:
-            os.mkdir(name, 0o700, dir_fd=above.new)
+            there = not _make_folder(name, above.new, over=self._over)
             new = os.open(name, _FOLDER, dir_fd=above.new)
-        except BaseException:
+        except OSError as error:
             os.close(old)
+            if self._over and error.errno in (errno.ENOTDIR, errno.ELOOP):  # something else is there by now
+                self._done(_FolderPair(-1, -1, "", above))
+                return
             raise
         pair = self._pair(old, new, f"{above.path}{name}/", above)
+        pair.times = _times(new) if there else None
         self._fill(pair)
         self._done(pair)
 
@@ -121,8 +135,10 @@ class LinkedTree:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(name)
                 else:
-                    linked += _link(name, pair)
+                    linked += _link(name, pair, over=self._over)
         if pair.depth >= _DEEPEST:
+            if self._over and folders:
+                raise OSError(errno.ENAMETOOLONG, "lies too deep to be linked", pair.path + folders[0])
             folders = []
         with self._change:
             self.linked += linked
@@ -138,17 +154,37 @@ class LinkedTree:
                 each.open -= 1
                 if each.open:
                     return
-            _copy_metadata(each.old, each.new)
-            self._close(each)
+            if each.times is not None:
+                os.utime(each.new, ns=each.times)
+            elif each.new >= 0:
+                _copy_metadata(each.old, each.new)
+            if each.new >= 0:
+                self._close(each)
             each = each.above
 
 
-def _link(name: str, pair: _FolderPair) -> int:
+def _make_folder(name: str, above: int, *, over: bool) -> bool:
+    """Make a folder; return False where one of that name is there, and may be."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=above)
+    except FileExistsError:
+        if not over:
+            raise
+        return False
+    return True
+
+
+def _times(folder: int) -> tuple[int, int]:
+    seen = os.fstat(folder)
+    return seen.st_atime_ns, seen.st_mtime_ns
+
+
+def _link(name: str, pair: _FolderPair, *, over: bool) -> int:
     """Link one entry, a symlink itself; return how many were linked."""
     try:
         os.link(name, name, src_dir_fd=pair.old, dst_dir_fd=pair.new, follow_symlinks=False)
     except OSError as error:
-        if error.errno not in _UNLINKED:
+        if not (error.errno == errno.EEXIST if over else error.errno in _UNLINKED):
             raise
         return 0
     return 1

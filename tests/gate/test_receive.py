@@ -27,6 +27,7 @@ FILESYSTEM = HEADS[0]
 def admitted(line: str) -> Command | Reception:
     right, answer = admit(parse_request(line), GATE)
     assert right == "receives"
+    assert isinstance(answer, Command | Reception)
     return answer
 
 
@@ -201,6 +202,7 @@ def test_whatever_is_admitted_stays_below_the_dataset() -> None:
     for request in mutated(lines, _PARTS, seed=2):
         try:
             _, answer = admit(request, GATE)
+            assert isinstance(answer, Command | Reception)
             commands = (
                 [answer]
                 if isinstance(answer, Command)

@@ -5,12 +5,16 @@ import os
 import shlex
 import socket
 import sys
+from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
 import click
 
 from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
+
+if TYPE_CHECKING:
+    from orchestrator.app.gate import GateSetup
 
 
 @click.command(
@@ -21,6 +25,7 @@ from orchestrator.cli.terminal.screen import Terminal
         ('setup gate vault --reads /etc --reads /home --key "$(cat vault.pub)"', "the same of two folders"),
         ('setup gate vault --sends tank --key "$(cat vault.pub)"', "another machine may copy the datasets of tank"),
         ('setup gate laptop --receives vault/in/laptop --key "$(cat laptop.pub)"', "a laptop may add to its copies"),
+        ('setup gate laptop --adds /backup/laptop --key "$(cat laptop.pub)"', "the same for its folders"),
         ("setup gate vault --remove", "it may not any more"),
     ),
     short_help="Let a key read one folder or dataset, or only add to its copies.",
@@ -31,6 +36,7 @@ from orchestrator.cli.terminal.screen import Terminal
 )
 @click.option("--sends", default="", metavar="DATASET", help="the dataset that the other machine copies from")
 @click.option("--receives", default="", metavar="DATASET", help="the dataset below which it adds to its copies")
+@click.option("--adds", default="", metavar="DIR", help="the folder in which it adds to its restore points")
 @click.option("--at-most", default="", metavar="SIZE", help="how much may lie below --receives")
 @click.option("--key", default="", metavar="KEY", help="its public key: the line, or - to read it from the input")
 @click.option("--into", default="", metavar="FILE", help="the file of keys  [default: ~/.ssh/authorized_keys]")
@@ -45,6 +51,7 @@ def gate(
     reads: tuple[str, ...],
     sends: str,
     receives: str,
+    adds: str,
     at_most: str,
     key: str,
     into: str,
@@ -53,20 +60,20 @@ def gate(
     """Write gates/NAME.toml, and a line in authorized_keys by which a key goes through it.
 
     With --reads and --sends the other machine copies from here, with a job whose source is ssh://USER@THIS-HOST/DIR or /DATASET;
-    its key can read what is below that, and change nothing but poolferry's own bookmarks and holds. With --receives it copies
-    to here, and its key can add to the copies below that dataset, and can neither change nor remove any. All as the user who
-    runs this command, which for the files and datasets of others must be root.
+    its key can read what is below that, and change nothing but poolferry's own bookmarks and holds. With --receives and --adds it
+    copies to here, and its key can add to the copies below that dataset, or to the restore points in that folder, and can neither
+    change nor remove any. All as the user who runs this command, which for the files and datasets of others must be root.
     """
     from orchestrator.app.gate import USUAL_KEYS, GateSetup, install_gate, remove_gate
 
-    if not remove and not ((reads or sends or receives) and key):
+    if not remove and not ((reads or sends or receives or adds) and key):
         raise click.UsageError(
-            "--reads DIR, --sends or --receives DATASET, and --key KEY are needed, or --remove", context
+            "--reads or --adds DIR, --sends or --receives DATASET, and --key KEY are needed, or --remove", context
         )
     given = sys.stdin.read(20_000) if key == "-" else key
     request = GateSetup(
-        name=name, keys=into or USUAL_KEYS, reads=reads, sends=sends, receives=receives, at_most=at_most, key=given,
-        remove=remove,
+        name=name, keys=into or USUAL_KEYS, reads=reads, sends=sends, receives=receives, adds=adds, at_most=at_most,
+        key=given, remove=remove,
     )  # fmt: skip
     if remove:
         gone = remove_gate(terminal, request)
@@ -75,27 +82,35 @@ def gate(
             [f"removed from {path}" for path in gone] or ["there is no such gate"],
         )
         return 0
-    written = install_gate(terminal, request)
-    lines = {word: _line(word, path) for word, path in (("sends", sends), ("receives", receives)) if path}
-    if reads:
-        urls = [_url(folder) for folder in reads]
+    _show(terminal, request, install_gate(terminal, request))
+    return 0
+
+
+def _show(terminal: Terminal, request: "GateSetup", written: tuple[str, ...]) -> None:
+    """Print what was written, and what the other machine needs."""
+    paths = {word: getattr(request, word) for word in ("sends", "receives", "adds")}
+    lines = {word: _line(word, path) for word, path in paths.items() if path}
+    if request.reads:
+        urls = [_url(folder) for folder in request.reads]
         lines["reads"] = f"sources = [{', '.join(urls)}]" if len(urls) > 1 else f"source = {urls[0]}"
     told = [f"wrote {path}" for path in written]
-    if reads or sends:
+    if "reads" in lines or "sends" in lines:
         told += ["", "On the other machine, in the job that copies from here:"]
         told += [f"  {lines[word]}" for word in ("reads", "sends") if word in lines]
-    if receives:
-        made = f"zfs create -p -o mountpoint=none -o canmount=off {shlex.quote(receives)}"
-        told += ["", f"Here, where {receives} is not there yet:", f"  {made}"]
-        told += ["", "On the other machine, in a [place.NAME] of targets.toml:", f"  {lines['receives']}"]
-    source = lines.get("reads") or lines.get("sends")
-    terminal.answer({"gate": name, "written": list(written), "source": source, "target": lines.get("receives")}, told)
-    return 0
+    if request.receives:
+        made = f"zfs create -p -o mountpoint=none -o canmount=off {shlex.quote(request.receives)}"
+        told += ["", f"Here, where {request.receives} is not there yet:", f"  {made}"]
+    for word in ("receives", "adds"):
+        if word in lines:
+            told += ["", "On the other machine, in a [place.NAME] of targets.toml:", f"  {lines[word]}"]
+    source, target = lines.get("reads") or lines.get("sends"), lines.get("receives") or lines.get("adds")
+    terminal.answer({"gate": request.name, "written": list(written), "source": source, "target": target}, told)
 
 
 def _line(word: str, path: str) -> str:
     """Return the line by which the other machine names the folder or dataset."""
-    return f"{'dataset' if word == 'receives' else 'source'} = {_url(path)}"
+    key = {"receives": "dataset", "adds": "path"}.get(word, "source")
+    return f"{key} = {_url(path)}"
 
 
 def _url(path: str) -> str:

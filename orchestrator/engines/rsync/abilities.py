@@ -10,6 +10,8 @@ from orchestrator.engines.rsync.options import RsyncOptions
 UNABLE = 76  # exit code of find-unheld.sh
 _FOUND = r"cannot hold ([a-z-]+): (.*)"
 ELSEWHERE = "copy to a target that can hold all, such as ext4, XFS, btrfs or ZFS, as its root"
+# What try-abilities.sh can be asked to try.
+ABILITIES = ("owners", "modes", "hard-links", "symlinks", "fifos", "devices", "acls", "xattrs", "names", "times")
 # By the words of try-abilities.sh: what is lost, and the key that consents to it; without a key nothing does.
 _ABILITIES = {
     "owners": ("owners and groups", "owners = false"),

@@ -43,8 +43,11 @@ def rsync_version_command(host: Host | None) -> Command:
 def dry_run_command(job: Job, newest: Location, *, there: RsyncProgram | None, coarse: bool) -> Command:
     """Build the dry run that itemizes the differences between source and newest copy; it writes nothing."""
     options, far = options_of(job), job.source.host is not None
+    # What the job has excluded since then must be named to a gate, which links all that is not.
+    excluded = there is not None and there.gated and bool(options.excludes)
     argv = [
         "rsync", "--dry-run", *([] if options.points else _mirrored(options)), *_what(options, hides=not far), "--delete",
+        *["--delete-excluded"] * excluded,
         *_comparing(options, there=there, coarse=coarse),
         "--no-human-readable", "--stats",
         # Names what our own rules leave out: it is in no copy, and a person should know. A far sender may not be asked: rrsync
@@ -67,8 +70,11 @@ def copy_command(
     tidy: bool = False,
     existing: bool = False,
     linked: bool = False,
+    names: str = "",
 ) -> Command:
     """Build the command that copies the source into our tree; unchanged files are linked to `base`, if any.
+
+    `names`: a local file with the paths that alone are copied, NUL-terminated, and nothing below them.
 
     `parallel_copy`: only the paths on its input, with everything below. `tidy`: also removes entries from the tree that the
     source no longer has. `existing`: does so, and copies only what the tree has already. `linked`: does so, and passes over what the
@@ -80,13 +86,18 @@ def copy_command(
     if parallel_copy:
         argv += ["--from0", "--files-from=-", "--recursive"]  # newline-separated lists lose names with newlines
         argv += ["--force"] if world.target.work else []  # a folder of the cut copy may be a file by now
+    if names:
+        argv += ["--from0", f"--files-from={names}", "--ignore-missing-args"]  # what has left the source is among them
+        argv += ["--force"] if world.target.work else []
     argv += _tidying(options) if tidy or existing or linked else []
     argv += ["--existing"] if existing else ["--ignore-existing", "--omit-dir-times"] if linked else []
     # What the job has excluded since the cut, or since the point, is in the work tree, and else it would be published.
     argv += ["--delete-excluded", f"--filter=P_{PARTIAL}"] if (existing or linked) and options.excludes else []
     # Without notes of what a cut copy wrote, nothing says whether its files are whole: their bytes are compared.
     argv += ["--checksum"] if existing and not world.noted and not options.checksum else []
-    argv += [f"--link-dest={_base(base, led=world.target.led)}"] if base is not None else []
+    if base is not None:
+        how = "--copy-dest" if world.adds else "--link-dest"  # a gate lets no rsync link anything of a point
+        argv += [f"{how}={_base(base, led=world.target.led)}"]
     argv += _writing(
         options,
         into,
@@ -97,7 +108,7 @@ def copy_command(
     )
     argv += _comparing(options, there=world.there, coarse=world.target.coarse)
     effect = Effect.DESTROYS if tidy and not options.points else Effect.WRITES
-    tree = SourceTree(root=job.source) if parallel_copy else job.tree  # its list names paths below the root
+    tree = SourceTree(root=job.source) if parallel_copy or names else job.tree  # its list names paths below the root
     return _copy_into(job, argv, tree, into, here=world.here, there=world.there, led=world.target.led, effect=effect)
 
 
@@ -431,7 +442,7 @@ def _moving(
         *_choices(job, here, there),
     ]
     argv += _pairing(job, there, job.source, into)
-    if into.host:
+    if into.host and not (there is not None and there.gated):
         # A receiver that outlives a broken link holds the lock until it ends, so a new run cannot run beside it.
         root = into.path.split(f"/{OURS}/")[0]
         lock = ("flock", "-s", "-w", "60", "-E", str(BUSY))

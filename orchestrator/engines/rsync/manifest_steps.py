@@ -8,7 +8,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview, Step
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.rsync import commands
+from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.abilities import DIFFERENCE_KEYS, ELSEWHERE
 from orchestrator.engines.rsync.model import MANIFEST, MIRROR, OURS, CountsEqual, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
@@ -27,15 +27,24 @@ def record_manifest(
         moved=request.notes,
         linked=base,
         digest=job.verify.digest,
-        review=_review(job, world, work, request),
+        review=_review(job, world, work, request, base),
     )
-    return (_manifest(recording, CountsEqual(tree=work)),)
+    return (_manifest(recording, None if world.links_at_gate(base) else CountsEqual(tree=work)),)
 
 
-def _review(job: Job, world: RsyncSurvey, tree: Location, request: RunRequest) -> SourceReview:
+def _review(
+    job: Job, world: RsyncSurvey, tree: Location, request: RunRequest, base: RestorePoint | None = None
+) -> SourceReview:
     """Return the comparison of the finished copy with the source."""
     options, names = options_of(job), f"{request.notes}/again"
     command = commands.settle_command(job, tree, world, names, anew=True)
+    parted: tuple[Pipeline, ...] = ()
+    linked: tuple[Pipeline, ...] = ()
+    # Why: no copy comes near what a point shares: it is parted from it, then linked again
+    if base is not None and world.links_at_gate(base):
+        parted = (Pipeline(stages=(script_commands.unshare_command(tree),)),)
+        link = script_commands.link_unchanged_command(job.target.location, base.name)
+        linked = (Pipeline(stages=(link,), reads=f"{request.notes}/differing"),)
     return SourceReview(
         source=job.tree,
         one_filesystem=options.one_file_system,
@@ -47,6 +56,8 @@ def _review(job: Job, world: RsyncSurvey, tree: Location, request: RunRequest) -
         links=options.hard_links,
         mirror=not options.points,
         again=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-again"),
+        before=parted,
+        after=linked,
         names=names,
         listed=partial(commands.settle_names, job),
         keys=DIFFERENCE_KEYS,

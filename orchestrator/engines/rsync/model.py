@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.gate import GateHello
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Changes, RestorePoint
@@ -22,23 +23,26 @@ RESTORE_MARKER = ".poolferry-restoring.json"
 RESERVED = (PARTIAL, RESTORE_MARKER)  # never in a copy, at any path and of any type
 MOST_ALTERED = 50_000  # files with other metadata that are named; a later run mends what is beyond them
 MOST_DIFFERING = 100_000  # paths; with more of them a copy gains little by links made before
+MOST_NAMED = 1_000_000  # the same, for a gate, which links nothing by rsync
 MOST_JOINED = 10_000  # names of files with several names: each takes a look at the source
 LOCK = f"{OURS}/lock"
 BUSY = 75  # exit code of flock when the lock stays busy
 MARKER = f"{OURS}/target.json"
 MANIFEST = f"{OURS}/manifest.gz"
 MIRROR = "mirror"
+LINK_UNCHANGED = "link-unchanged"  # what only a gate does, by itself
 MIRROR_DAMAGED = f"{OURS}/mirror.damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RsyncProgram:
-    """The abilities of one side's rsync, as it reports them."""
+    """The abilities of one side's rsync, as it reports them. `gated`: a gate starts it, and keeps it apart from others."""
 
     version: tuple[int, ...]
     protocol: int
     checksums: tuple[str, ...]
     compressions: tuple[str, ...]
+    gated: bool = False
 
     def at_least(self, *version: int) -> bool:
         """Return True when it is this version or a later one."""
@@ -115,6 +119,7 @@ class DifferingPaths:
 
     paths: tuple[bytes, ...]
     joined: tuple[bytes, ...]
+    folders: tuple[bytes, ...] = ()  # folders that both have, with other metadata
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +139,17 @@ class RsyncSurvey:
     differing: DifferingPaths | None = None  # None: unknown, or too many to name
     parts: tuple[SourceSurvey, ...] = ()  # of a source of several folders, each of them
     others: tuple[bytes, ...] = ()  # of such a source, what the newest copy holds besides: it was taken from the list
+    gate: GateHello | None = None  # the gate that our key goes through there
+
+    @property
+    def adds(self) -> bool:
+        """Return True when our key only adds to points: then the far side keeps each copy apart from them, and links by itself."""
+        return self.there is not None and self.there.gated
+
+    def links_at_gate(self, base: RestorePoint | None) -> bool:
+        """Return True when a gate links what is unchanged, after the copy: then no rsync changes what a point shares."""
+        newest = self.points[-1].name if self.points else ""
+        return self.adds and base is not None and base.name == newest and self.differing is not None and not self.unread
 
     @property
     def keeps_partials(self) -> bool:

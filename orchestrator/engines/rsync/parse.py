@@ -12,6 +12,7 @@ from itertools import islice
 from orchestrator.domain.answers import NOT_READ, instant_at, parse_count, parse_json
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.gate import GateHello, parse_hello
 from orchestrator.domain.names import JOB_NAME, parse_point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.point import Changes, FolderChanges, RestorePoint
@@ -133,8 +134,10 @@ def parse_progress(chunk: bytes) -> int | None:
 class DryRunReader:
     """A counter of the itemized lines of a survey; its memory use does not grow with their number."""
 
-    def __init__(self, tree: SourceTree | None = None) -> None:
+    def __init__(self, tree: SourceTree | None = None, *, most_differing: int = MOST_DIFFERING) -> None:
         self._tree = tree or SourceTree(root=Location(path="/"))
+        self._most_differing = most_differing
+        self._changed_folders: list[bytes] = []
         self.deleted = self.changed = self.created = self.other = 0
         self.files_gone = self.files_new = 0
         self.deleted_names: list[bytes] = []
@@ -164,6 +167,8 @@ class DryRunReader:
         item, size, name = line[3:].split(b"|", 2)
         if item[1:2] != b"d" or item[2:3] == b"+" or item.startswith(b"*"):
             self._note_differing(item, name)
+        elif len(self._changed_folders) <= self._most_differing:
+            self._changed_folders.append(parse_name(name.removesuffix(b"/")))
         if item.startswith(b"*deleting"):
             self.deleted += 1
             self.files_gone += not name.endswith(b"/")
@@ -190,7 +195,7 @@ class DryRunReader:
                 self.altered.append(parse_name(name))
 
     def _note_differing(self, item: bytes, name: bytes) -> None:
-        if len(self._differing) <= MOST_DIFFERING:
+        if len(self._differing) <= self._most_differing:
             path = parse_name(name.removesuffix(b"/"))
             self._differing.append(path)
             if item.startswith(b"h"):
@@ -198,9 +203,11 @@ class DryRunReader:
 
     def differing(self) -> DifferingPaths | None:
         """Return the paths that differ; None when they are too many."""
-        if len(self._differing) > MOST_DIFFERING or len(self._joined) > MOST_JOINED:
+        most = self._most_differing
+        if max(len(self._differing), len(self._changed_folders)) > most or len(self._joined) > MOST_JOINED:
             return None
-        return DifferingPaths(paths=tuple(self._differing), joined=tuple(self._joined))
+        folders = tuple(self._changed_folders)
+        return DifferingPaths(paths=tuple(self._differing), joined=tuple(self._joined), folders=folders)
 
     def _note_reserved(self, name: bytes) -> None:
         if len(self.reserved) < _EXAMPLES:
@@ -465,6 +472,14 @@ def parse_sizes(text: bytes, count: int) -> tuple[int | None, ...]:
     if len(sizes) != count:
         raise ValueError(f"{len(sizes)} sizes, and {count} were requested")
     return sizes
+
+
+def parse_greeting(text: bytes) -> tuple[GateHello | None, RsyncProgram | None]:
+    """Parse the answer to `hello_command`: what a gate says of itself, where there is one, and what rsync says."""
+    first, _, rest = text.partition(b"\n")
+    if first.startswith(b'{"poolferry"'):
+        return parse_hello(first), parse_program(rest)
+    return None, parse_program(text)
 
 
 def parse_program(text: bytes) -> RsyncProgram | None:

@@ -1,5 +1,6 @@
 """The decisions of an rsync run from the survey, and the stages of its plan: each step with commands, reason and check."""
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,6 @@ from orchestrator.engines.rsync.model import (
     PARTIAL,
     PARTIALS,
     RESERVED,
-    ROOT,
     TEMPORARY,
     WORK,
     PartialFile,
@@ -37,13 +37,13 @@ from orchestrator.engines.rsync.model import (
     RsyncSurvey,
 )
 from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.plan_text import describe_plan, describe_resumed, warnings
 from orchestrator.engines.rsync.refusals import refuse
 
 if TYPE_CHECKING:
     from orchestrator.engines.rsync.parallel import ParallelCopy
 
 Stage = tuple[Step, ...]
-_NAMED = 5
 _SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are sent again, so that the rest is verified
 
 
@@ -58,39 +58,6 @@ def close_folders(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     command = script_commands.close_folders_command(root, world.target.open, keeps_work=keeps)
     why = "what others may enter or exchange could lead root elsewhere"
     return ((_small("close our folders to other users", why, command),),)
-
-
-def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
-    """Return warnings for a person about a run that does its work."""
-    found = []
-    if ROOT in world.target.open:
-        found.append(
-            f"{job.target.location} could be changed by other users of that machine; now it is root's, and only root writes there"
-        )
-    if closed := [folder for folder in world.target.open if folder != ROOT]:
-        what = " and ".join(closed)
-        found.append(
-            f"{what} in {job.target.location} could be entered by other users of that machine; now only by the owner (0700), "
-            "if modes are kept"
-        )
-    if not world.points and world.changes and world.changes.entries_now == 0:
-        found.append(f"the source {job.tree} is empty, and so is this first copy: is it mounted?")
-    elif not world.points:
-        empty = [each.folder for each in world.parts if each.empty]
-        found += [f"the source {folder} is empty, and so is its first copy: is it mounted?" for folder in empty]
-    if world.others:
-        where = (
-            f"the points until {world.points[-1].name}" if world.points else f"{job.target.location}, where it stays"
-        )
-        found.append(f"no source of this job any more, and in {where}: {_few(world.others)}")
-    if world.reserved:
-        found.append(f"never copied, as poolferry uses these names itself: {_few(world.reserved)}")
-    return tuple(found)
-
-
-def _few(paths: tuple[bytes, ...]) -> str:
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return ", ".join(map(show_name, paths[:_NAMED])) + more
 
 
 def prepare_target(job: Job, *folders: str) -> Stage:
@@ -211,6 +178,56 @@ def copy_stages(
     After an interruption what is there is brought up to date first. Why first, and once: what a later stage links to a point is
     not looked at again, so that nothing is changed in place where its metadata changed at the source meanwhile.
     """
+    if world.links_at_gate(base):
+        return _copy_for_gate(job, world, work, base, request)
+    return _copy_and_link(job, world, work, base, request)
+
+
+def _copy_for_gate(
+    job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None, request: RunRequest
+) -> tuple[Stage, ...]:
+    """Return the stages that copy what differs into a work tree that shares nothing with a point, and then link the rest."""
+    differing, changes = world.differing, world.changes
+    if differing is None or base is None or changes is None:
+        raise AssertionError("world.links_at_gate has seen them")
+    names = f"{request.notes}/differing"
+    damaged = [path for path in world.target.damaged if path]
+    paths = dict.fromkeys((*differing.paths, *differing.joined, *damaged))
+    copy = Step(
+        action=f"copy {job.source}",
+        why=f"what differs from point {base.name}; the gate links the rest",
+        worker="main",
+        work=Pipeline(
+            stages=(commands.copy_command(job, work, world, base=base, names=f"{names}-or-folders"),),
+            keeps=f"{request.notes}/moved-0",
+        ),
+        expected=_expected(world),
+        copies=True,
+        needs=((f"{names}-or-folders", _listed((*paths, *differing.folders))),),
+    )
+    cut = (_update(job, world, work, request),) if world.target.work else ()
+    settle = changes.altered and commands.may_name_what_is_missing(world) and options_of(job).xattrs
+    settled = (_settle(job, world, work, changes.altered, request),) if settle else ()
+    repaired = (_repair(job, world, work, request),) if _repairs(world, base) else ()
+    return (*cut, (copy,), *settled, *repaired, link_unchanged(job, base, names, _listed(paths)))
+
+
+def link_unchanged(job: Job, base: RestorePoint, names: str, listed: bytes) -> Stage:
+    """Return the stage in which the gate links what is unchanged. `listed`: the paths that are not, written to `names`."""
+    command = script_commands.link_unchanged_command(job.target.location, base.name)
+    why = "a gate links by itself, and then lets no copy come near what a point shares"
+    step = _small(f"link unchanged entries from point {base.name}", why, command)
+    work = Pipeline(stages=(command,), reads=names)
+    return (replace(step, work=work, needs=((names, listed),)),)
+
+
+def _listed(paths: Iterable[bytes]) -> bytes:
+    return b"".join(b"./" + path + b"\0" for path in paths)
+
+
+def _copy_and_link(
+    job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None, request: RunRequest
+) -> tuple[Stage, ...]:
     again = (_repair(job, world, work, request),) if _repairs(world, base) else ()
     if (
         base
@@ -540,7 +557,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         publish_point(job, name),
     )
     return Plan(
-        summary=_summary(world, name), stages=stages, resumes=_resumes(world), anew=not world.target.work,
+        summary=describe_plan(world, name), stages=stages, resumes=describe_resumed(world), anew=not world.target.work,
         warnings=warnings(job, world),
     )  # fmt: skip
 
@@ -568,7 +585,7 @@ def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         end_mirror(job),
     )
     what = f"make the mirror as {job.tree}"
-    return Plan(summary=what, stages=stages, resumes=_resumes(world), warnings=warnings(job, world))
+    return Plan(summary=what, stages=stages, resumes=describe_resumed(world), warnings=warnings(job, world))
 
 
 def _new_name(world: RsyncSurvey, request: RunRequest) -> str:
@@ -577,23 +594,3 @@ def _new_name(world: RsyncSurvey, request: RunRequest) -> str:
     if world.points and name <= world.points[-1].name:
         return point_name(parse_point_name(world.points[-1].name) + timedelta(seconds=1))
     return name
-
-
-def _summary(world: RsyncSurvey, name: str) -> str:
-    changes = world.changes
-    if changes is None:
-        return f"make point {name}"
-    if not world.points:
-        return f"first copy: make point {name} of {changes.entries_now} entries, {show_size(changes.moving)}"
-    counts = f"{changes.created} new, {changes.changed} changed, {changes.deleted} gone"
-    damaged = "everything" if world.target.all_damaged else f"{len(world.target.damaged)} damaged"
-    repaired = f", {damaged} copied again" if world.target.damaged else ""
-    return f"make point {name}: {counts}{repaired}, {show_size(changes.moving)} to move"
-
-
-def _resumes(world: RsyncSurvey) -> str | None:
-    if not world.target.work:
-        return None
-    half = sum(half.have for half in world.target.half)
-    tail = f", {show_size(half)} of it half-copied files" if half else ""
-    return f"an interrupted copy lies in the target{tail}"

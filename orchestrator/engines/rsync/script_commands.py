@@ -10,7 +10,7 @@ import re
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.source_tree import SourceTree
-from orchestrator.engines.rsync.model import PARTIAL
+from orchestrator.engines.rsync.model import LINK_UNCHANGED, PARTIAL
 from orchestrator.process.scripts import script, script_command
 
 _ROOM = "engines/rsync"
@@ -30,6 +30,16 @@ def _inside(name: str, *values: str, host: Host | None, effect: Effect = Effect.
 def _functions() -> str:
     """Return the functions by which scripts enter folders."""
     return "".join(script(_ROOM, name) for name in ("enter-place.sh", "enter-own-folder.sh", "enter-folder.sh"))
+
+
+def hello_command(host: Host, hello: str) -> Command:
+    """Build the command that prints version and abilities of a far rsync, and before that what a gate says of itself."""
+    return _script("hello.sh", hello, effect=Effect.READS, host=host)
+
+
+def link_unchanged_command(root: Location, point: str) -> Command:
+    """Build the request that a gate links into the work tree what the point has, and its input does not name as different."""
+    return Command(argv=(LINK_UNCHANGED, root.path, point), effect=Effect.WRITES, host=root.host)
 
 
 def survey_tools_command(host: Host | None) -> Command:

@@ -7,12 +7,21 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
+from orchestrator import __version__
 from orchestrator.domain.answers import NOT_READ, check_count, understand, unreadable
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import OrchestratorError, PermissionDenied
 from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.gate import (
+    GateHello,
+    GateTooOld,
+    common_protocol,
+    format_hello,
+    is_unknown_hello,
+    who_upgrades,
+)
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name
-from orchestrator.domain.place import Location
+from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Pipeline, Plan, Refusal
 from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.domain.source_tree import SourceTree
@@ -23,6 +32,8 @@ from orchestrator.engines.rsync.model import (
     MANIFEST,
     MIRROR,
     MIRROR_DAMAGED,
+    MOST_DIFFERING,
+    MOST_NAMED,
     OURS,
     PARTIAL,
     RESERVED,
@@ -101,9 +112,11 @@ _MOST_RESERVED = 10_000  # names of ours that are remembered
 def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     """Return everything that the plan needs. Raises: OrchestratorError when a side cannot be read."""
     run = command_runner(reader)
-    here, there = survey_programs(job, run)
+    here, there, gate = greet(job, run)
     source_text, target_text = look_at_both(job, reader)
     target = read_target(job, run, target_text)
+    if there is not None and there.gated:  # the gate closes its folder, and clears away what a cut publishing left
+        target = replace(target, open=(), led=False, litter=())
     looked = script_commands.survey_source_command(job.tree)
     parts = understand(PROGRAM, looked, source_text, partial(parse.parse_sources, tree=job.tree))
     source = parse.join_surveys(parts)
@@ -119,6 +132,8 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
         look, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
         changes, reserved, differing = look.changes(), tuple(look.reserved), look.differing()
         others, emptied = _survey_others(job, newest, parts, run) if job.parts else ((), ())
+        if differing is not None and differing.joined and there is not None and there.gated:
+            differing = replace(differing, joined=_names_of_joined(job, differing.joined, reader))
     elif source.directory and options.excludes:  # only rsync itself knows which entries its patterns exclude
         nothing = Location(path=f"{request.notes}/empty")
         look, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
@@ -135,7 +150,8 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
         differing = differing and replace(differing, paths=(*differing.paths, *others))
     return RsyncSurvey(
         here=here, there=there, source=source, target=target, changes=changes, unread=unread, parallel_copies=parallel_copies, holes=holes,
-        parts=parts if job.parts else (), others=others, reserved=reserved, differing=differing, noted=not target.work or _are_notes_there(request.notes),
+        parts=parts if job.parts else (), others=others, reserved=reserved, differing=differing, gate=gate,
+        noted=not target.work or _are_notes_there(request.notes),
     )  # fmt: skip
 
 
@@ -203,12 +219,42 @@ def _side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple
 
 def survey_programs(job: Job, run: Callable[[Command], bytes]) -> tuple[RsyncProgram | None, RsyncProgram | None]:
     """Return the rsync of both sides when there are two; (None, None) for a copy within this machine."""
+    here, there, _ = greet(job, run)
+    return here, there
+
+
+def greeting_command(host: Host) -> Command:
+    """Build the first request of a run: to whom it speaks, and in which versions."""
+    return script_commands.hello_command(host, format_hello(GateHello(poolferry=__version__)))
+
+
+def greet(
+    job: Job, run: Callable[[Command], bytes]
+) -> tuple[RsyncProgram | None, RsyncProgram | None, GateHello | None]:
+    """Return the rsync of both sides when there are two, and the gate that our key goes through; all None within this machine.
+
+    Raises: GateTooOld where the gate and we know no common version, or it lets no key add to points. OrchestratorError.
+    """
     host = job.source.host or job.target.location.host
     if host is None:
-        return None, None
+        return None, None, None
     here = ask(run, commands.rsync_version_command(None), parse.parse_program)
-    there = ask(run, commands.rsync_version_command(host), parse.parse_program)
-    return here, there
+    try:
+        gate, there = ask(run, greeting_command(host), parse.parse_greeting)
+    except PermissionDenied as error:
+        if not is_unknown_hello(" ".join(error.evidence.last_output)):
+            raise
+        if job.source.host is None:
+            raise GateTooOld(
+                f"the gate at {host} is older than this poolferry, and lets no key add to restore points",
+                hint=f"upgrade poolferry on {host}",
+            ) from error
+        return here, ask(run, commands.rsync_version_command(host), parse.parse_program), None
+    if gate is None or there is None:
+        return here, there, None
+    if common_protocol(gate.protocols) is None:
+        raise GateTooOld(who_upgrades(gate.protocols, here="this machine", there=str(host)))
+    return here, replace(there, gated="adds" in gate.rights and job.source.host is None), gate
 
 
 def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
@@ -310,6 +356,25 @@ def newest_copy(job: Job, target: TargetSurvey, *, mirror: bool) -> Location | N
     return target.points[-1].tree if target.points else None
 
 
+def _names_of_joined(job: Job, joined: tuple[bytes, ...], reader: Reader) -> tuple[bytes, ...]:
+    """Return all names of the source's files at these paths: a gate links none of them, so that they stay names of one file."""
+    command = script_commands.list_sizes_command(job.tree, one_filesystem=options_of(job).one_file_system)
+    names: dict[bytes, list[bytes]] = {}
+    try:
+        with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
+            for record in records:
+                path, _, rest = record.partition(b"//")
+                kind, _, links, inode, _ = rest.split(b"\t")
+                if kind != b"d" and links != b"1":
+                    names.setdefault(inode, []).append(path.removeprefix(script_commands.BELOW_ROOT))
+    except PipelineFailed as failed:
+        from orchestrator.engines.rsync.errors import explain
+
+        raise explain(failed) from failed
+    wanted = set(joined)
+    return tuple(path for each in names.values() if not wanted.isdisjoint(each) for path in each)
+
+
 def _survey_changes(
     job: Job, newest: Location, reader: Reader, *, there: RsyncProgram | None, coarse: bool
 ) -> tuple[parse.DryRunReader, bool]:
@@ -317,7 +382,8 @@ def _survey_changes(
 
     None of it ends the survey.
     """
-    look = parse.DryRunReader(job.tree)
+    gated = there is not None and there.gated
+    look = parse.DryRunReader(job.tree, most_differing=MOST_NAMED if gated else MOST_DIFFERING)
     command = commands.dry_run_command(job, newest, there=there, coarse=coarse)
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\n") as lines:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from orchestrator.domain.errors import OrchestratorError, OutsideError
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.gate import PRINTED
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import printable_word, show_name
@@ -47,7 +48,7 @@ def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
     if far:
         programs.append(_program(found, f"rsync on {far}", run, far))
         here, there = programs
-        found += _key(far, run, pulls=job.source.host is not None) if there else ()
+        found += _key(job, far, run) if there else ()
         if here and there:
             chosen = choose_compression(options_of(job).compress, here, there)
             found.append(
@@ -96,24 +97,43 @@ def try_key_command(host: Host) -> Command:
     return Command(argv=("true",), effect=Effect.READS, host=host)
 
 
-def _key(far: Host, run: Callable[[Command], bytes], *, pulls: bool) -> tuple[SystemCheckResult, ...]:
+def try_removal_command(job: Job) -> Command:
+    """Build the command that would remove a point, of a time before there were any; it counts as reading, as no gate lets it through."""
+    return replace(script_commands.remove_command(job.target.location, ("1970-01-01T000000Z",)), effect=Effect.READS)
+
+
+def _key(job: Job, far: Host, run: Callable[[Command], bytes]) -> tuple[SystemCheckResult, ...]:
     """Return a line for what our key may do there: tried with a program that no gate lets through."""
-    subject = f"key at {far}"
+    subject, pulls = f"key at {far}", job.source.host is not None
     try:
-        run(try_key_command(far))
-    except OutsideError as error:
-        said = " ".join(error.evidence.last_output)
-        gate = re.search(rf"{PRINTED}(\S+): refused: ", said)
-        text = f"goes through the gate {printable_word(gate[1])}: anything else was tried, and refused" if gate else ""
-        return (SystemCheckResult(good=True, subject=subject, text=text),) if text else ()
+        gate = _refusing_gate(run, try_key_command(far))
+        if gate and not pulls:  # so it is no login: only now a removal may be asked for
+            gate = _refusing_gate(run, try_removal_command(job))
     except OrchestratorError:
         return ()
-    text = "may do anything there" + (
-        "; `poolferry setup gate` there lets it only read what is copied"
-        if pulls
-        else ", so whoever takes over this machine can remove the copies"
-    )
+    if gate is None:
+        text = "may do anything there, so whoever takes over this machine can remove the copies"
+        if pulls:
+            text = "may do anything there; `poolferry setup gate` there lets it only read what is copied"
+        elif options_of(job).points:
+            text += f"; `poolferry setup gate {job.name} --adds {shlex.quote(job.target.location.path)}` there lets it only add to them"
+        return (SystemCheckResult(good=True, subject=subject, text=text),)
+    text = f"goes through the gate {gate}: anything else was tried, and refused"
+    if not pulls:
+        text = f"append-only: tried to remove a point, and the gate {gate} refused"
     return (SystemCheckResult(good=True, subject=subject, text=text),)
+
+
+def _refusing_gate(run: Callable[[Command], bytes], command: Command) -> str | None:
+    """Return the name of the gate that refuses a command; None where it went through. Raises: OrchestratorError."""
+    try:
+        run(command)
+    except OutsideError as error:
+        gate = re.search(rf"{PRINTED}(\S+): refused: ", " ".join(error.evidence.last_output))
+        if gate is None:
+            raise
+        return printable_word(gate[1])
+    return None
 
 
 def _tools(subject: str, run: Callable[[Command], bytes], host: Host | None) -> tuple[SystemCheckResult, ...]:

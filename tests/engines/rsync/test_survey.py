@@ -17,7 +17,7 @@ from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import RsyncSurvey
 from orchestrator.engines.rsync.parallel import ParallelCopies
-from orchestrator.engines.rsync.survey import command_runner, survey, survey_points
+from orchestrator.engines.rsync.survey import command_runner, greeting_command, survey, survey_points
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineResult
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
@@ -360,11 +360,12 @@ def test_when_the_look_at_both_fails_each_is_asked_by_itself() -> None:
 
 
 def test_both_programs_are_asked_for_a_far_side() -> None:
+    assert THERE.host
     reader = ScriptedExecutor(
         [
             (str(commands.rsync_version_command(None)), scripted_result(b'{"version": "3.5.0"}')),
             (
-                str(commands.rsync_version_command(THERE.host)),
+                str(greeting_command(THERE.host)),
                 scripted_result(b"rsync  version 3.1.3  protocol version 31\n"),
             ),
             (str(script_commands.survey_source_command(job().tree)), scripted_result(b"a\0")),

@@ -11,7 +11,7 @@ from orchestrator.engines.rsync.script_commands import (
     survey_target_command,
     survey_tools_command,
 )
-from orchestrator.engines.rsync.system_check import check_system, try_key_command
+from orchestrator.engines.rsync.system_check import check_system, try_key_command, try_removal_command
 from orchestrator.process.pipeline import PipelineResult
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.engines.rsync.builders import HOST, OLD, ROOT, THERE, job
@@ -40,6 +40,7 @@ def found(
         (str(rsync_version_command(None)), here or version("99.0.0")),
         (str(rsync_version_command(HOST)), there or version("99.0.0")),
         (str(try_key_command(HOST)), key or scripted_result()),
+        (str(try_removal_command(told)), key or scripted_result()),
         (str(survey_tools_command(None)), scripted_result(tools)),
         (str(survey_tools_command(HOST)), scripted_result()),
         (str(survey_source_command(told.tree, whole=True)), source or scripted_result(b"d 1 0 755\n2 0 755\0x\0")),
@@ -56,7 +57,8 @@ def test_all_is_well() -> None:
         "rsync here": "version 99.0.0",
         "rsync on root@backup": "version 99.0.0",
         "link to root@backup": "compression: --compress --compress-choice=zstd --compress-level=1",
-        "key at root@backup": "may do anything there, so whoever takes over this machine can remove the copies",
+        "key at root@backup": "may do anything there, so whoever takes over this machine can remove the copies; "
+        "`poolferry setup gate photos --adds /backup/photos` there lets it only add to them",
         "source /srv/photos": "is there, a filesystem of its own",
         f"target {THERE}": "holds 1 point, 4.0 MiB free",
     }
@@ -65,7 +67,7 @@ def test_all_is_well() -> None:
 def test_a_key_that_goes_through_a_gate() -> None:
     said = "poolferry gate vault: refused: it was asked for `true` (poolferry 1.0)"
     advice = found(there=version("99.0.0"), key=scripted_result(exits=(126,), words=said))
-    assert advice["key at root@backup"].text == "goes through the gate vault: anything else was tried, and refused"
+    assert advice["key at root@backup"].text == "append-only: tried to remove a point, and the gate vault refused"
     other = found(
         there=scripted_result(exits=(1,), words="/usr/bin/rrsync error: SSH_ORIGINAL_COMMAND does not run rsync")
     )

@@ -1,0 +1,63 @@
+"""The sentences of a plan: what it makes, what it resumes, and its warnings."""
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.units import show_size
+from orchestrator.engines.rsync.model import ROOT, RsyncSurvey
+
+_NAMED = 5
+
+
+def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
+    """Return warnings for a person about a run that does its work."""
+    found = []
+    if ROOT in world.target.open:
+        found.append(
+            f"{job.target.location} could be changed by other users of that machine; now it is root's, and only root writes there"
+        )
+    if closed := [folder for folder in world.target.open if folder != ROOT]:
+        what = " and ".join(closed)
+        found.append(
+            f"{what} in {job.target.location} could be entered by other users of that machine; now only by the owner (0700), "
+            "if modes are kept"
+        )
+    if not world.points and world.changes and world.changes.entries_now == 0:
+        found.append(f"the source {job.tree} is empty, and so is this first copy: is it mounted?")
+    elif not world.points:
+        empty = [each.folder for each in world.parts if each.empty]
+        found += [f"the source {folder} is empty, and so is its first copy: is it mounted?" for folder in empty]
+    if world.others:
+        where = (
+            f"the points until {world.points[-1].name}" if world.points else f"{job.target.location}, where it stays"
+        )
+        found.append(f"no source of this job any more, and in {where}: {_few(world.others)}")
+    if world.reserved:
+        found.append(f"never copied, as poolferry uses these names itself: {_few(world.reserved)}")
+    return tuple(found)
+
+
+def _few(paths: tuple[bytes, ...]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(map(show_name, paths[:_NAMED])) + more
+
+
+def describe_plan(world: RsyncSurvey, name: str) -> str:
+    """Return what a run makes, in one line."""
+    changes = world.changes
+    if changes is None:
+        return f"make point {name}"
+    if not world.points:
+        return f"first copy: make point {name} of {changes.entries_now} entries, {show_size(changes.moving)}"
+    counts = f"{changes.created} new, {changes.changed} changed, {changes.deleted} gone"
+    damaged = "everything" if world.target.all_damaged else f"{len(world.target.damaged)} damaged"
+    repaired = f", {damaged} copied again" if world.target.damaged else ""
+    return f"make point {name}: {counts}{repaired}, {show_size(changes.moving)} to move"
+
+
+def describe_resumed(world: RsyncSurvey) -> str | None:
+    """Return what an interrupted run left; None: nothing."""
+    if not world.target.work:
+        return None
+    half = sum(half.have for half in world.target.half)
+    tail = f", {show_size(half)} of it half-copied files" if half else ""
+    return f"an interrupted copy lies in the target{tail}"

@@ -1,0 +1,62 @@
+"""A key that only adds restore points to one folder: copies go as without it, and whoever holds the key harms no older point."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.whole.damage import fill
+from tests.whole.house import House, facts, trees_equal
+from tests.whole.sshd import Sshd, link, sshd
+
+pytestmark = pytest.mark.slow
+__all__ = ["link", "sshd"]
+
+
+def gate(house: House, sshd: Sshd) -> Path:
+    """Let the client's key add points to a folder, and do nothing else with it; return the folder."""
+    folder = house.folder / "far"
+    key, keys = (sshd.folder / "user_key.pub").read_text(), sshd.folder / "authorized_keys"
+    keys.unlink()
+    done = house.call("setup", "gate", "laptop", "--adds", str(folder), "--key", key, "--into", str(keys))
+    assert done.code == 0, done
+    assert folder.stat().st_mode & 0o777 == 0o700
+    return folder
+
+
+@pytest.mark.parametrize(
+    "keys", [{}, {"parallel": 3}, {"checksum": True}, {"excludes": ["*.tmp", "left-out"]}], ids=["plain", "parallel", "checksum", "excludes"]
+)  # fmt: skip
+def test_points_are_added_through_a_gate_as_without_it(house: House, sshd: Sshd, keys: dict[str, object]) -> None:
+    fill(house.source)
+    house.write("many/a", "one file")
+    os.link(house.source / "many/a", house.source / "many/b")
+    folder = gate(house, sshd)
+    house.job(target=sshd.url(folder), pipe=sshd.pipe, rsync=keys)
+    assert (first := house.run()).outcome == "done", first
+    assert house.run().outcome == "nothing-to-do"
+    house.target = folder
+    before = facts(house.point())
+    house.write("plain", "changed")
+    house.write("left-out", "now")
+    house.write("new/deep/file", "new")
+    os.unlink(house.source / "-dash")
+    os.link(house.source / "many/a", house.source / "many/c")
+    os.chmod(house.source / "many", 0o750)
+    assert (third := house.run()).outcome == "done", third
+    assert facts(house.point(0)) == before
+    if "excludes" in keys:
+        (house.source / "left-out").unlink()
+        os.utime(house.source, ns=(0, house.point().stat().st_mtime_ns))
+    assert trees_equal(house.source, house.point())
+    assert len({(house.point() / "many" / name).stat().st_ino for name in "abc"}) == 1
+    if "excludes" in keys:
+        house.job(target=sshd.url(folder), pipe=sshd.pipe, rsync={"excludes": ["many"]})
+        assert house.run().outcome == "done"
+        assert not (house.point() / "many").exists(), "the gate linked what is excluded by now"
+        assert (house.point(-2) / "many/a").exists()
+    for words in (("verify", "photos", "--source"), ("drill", "photos")):
+        assert (told := house.call(*words)).code == 0, told
+    checked = house.call("check", "--system")
+    assert checked.code == 0, checked
+    assert "append-only: tried to remove a point, and the gate laptop refused" in str(checked.value), checked

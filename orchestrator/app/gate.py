@@ -43,7 +43,10 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> int:
     syslog.openlog("poolferry-gate", syslog.LOG_PID, syslog.LOG_AUTH)
     try:
         request = parse_request(line)
-        right, answer = ("", _hello(name, gate, request.values)) if request.name == HELLO else admit(request, gate)
+        if request.name == HELLO:
+            _take_place(settings, name, gate.connections)
+            return _hello(name, gate, request.values)
+        right, answer = admit(request, gate)
         _take_place(settings, name, gate.connections)
         syslog.syslog(syslog.LOG_INFO, f"{name}: {show_name(asker)}: {request}")
         if not isinstance(answer, Command):
@@ -55,7 +58,7 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> int:
     except GateRefusal as refusal:
         syslog.syslog(syslog.LOG_WARNING, f"{name}: refused to {show_name(asker)}: {refusal.why}")
         raise
-    folders = {"": (), "reads": gate.reads, "adds": (gate.adds,)}
+    folders = {"reads": gate.reads, "adds": (gate.adds,)}
     return _read(folders[right], answer) if right in folders else _ask_zfs(answer)
 
 
@@ -66,8 +69,8 @@ def _add(gate: Gate, asked: "PointAddition") -> int:
     return add_points(gate.adds, asked)
 
 
-def _hello(name: str, gate: Gate, values: tuple[str, ...]) -> Command:
-    """Print what this gate is and can, and return the command that says the same of its rsync. Raises: GateRefusal."""
+def _hello(name: str, gate: Gate, values: tuple[str, ...]) -> NoReturn:
+    """Print what this gate is and can, and become the command that says the same of its rsync. Raises: GateRefusal."""
     from orchestrator import __version__
     from orchestrator.domain.gate import GateHello, common_protocol, format_hello, parse_hello, who_upgrades
     from orchestrator.engines.rsync.commands import rsync_version_command
@@ -80,7 +83,7 @@ def _hello(name: str, gate: Gate, values: tuple[str, ...]) -> Command:
     if common_protocol(theirs.protocols) is None:
         raise GateRefusal(who_upgrades(theirs.protocols, here="the machine of this gate", there="the one that asks"))
     write_output(format_hello(GateHello(poolferry=__version__, gate=name, rights=gate.rights)))
-    return rsync_version_command(None)
+    _read((), rsync_version_command(None))
 
 
 def _ask_zfs(command: Command) -> NoReturn:

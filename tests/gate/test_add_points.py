@@ -1,6 +1,5 @@
 """Requests of a key that adds points: what a run sends passes, and comes out as the gate would send it itself; nothing else does."""
 
-import random
 import re
 
 import pytest
@@ -13,6 +12,7 @@ from orchestrator.engines.rsync import script_commands
 from orchestrator.gate.add_points import PointAddition
 from orchestrator.gate.admit import admit
 from orchestrator.gate.request import parse_request
+from tests.gate.mutations import mutated
 
 HOST = Host(user="root", name="server", port=None)
 ROOT = Location(path="/backup/laptop", host=HOST)
@@ -176,17 +176,11 @@ _PARTS = (
 
 def fuzz(count: int) -> None:
     """Require of requests made of those of a run, by exchanging, dropping and adding words, that none leads elsewhere."""
-    chance = random.Random(count)
     lines = [parse_request(ssh_argv(each)[-1]) for each in (*writes(), *looks(), *copies())]
     passed = 0
-    for _ in range(count):
-        request = chance.choice(lines)
-        words = [request.name, *request.values]
-        for _ in range(chance.randint(1, 3)):
-            at = chance.randrange(len(words) + 1)
-            words[at : at + chance.randint(0, 1)] = [chance.choice(_PARTS)] * chance.randint(0, 1)
+    for request in mutated(lines, _PARTS, seed=count, number=count):
         try:
-            _, answer = admit(type(request)(name=(words or [""])[0], values=tuple(words[1:])), GATE)
+            _, answer = admit(request, GATE)
         except GateRefusal:
             continue
         passed += 1

@@ -52,7 +52,7 @@ def test_points_are_added_through_a_gate_as_without_it(house: House, sshd: Sshd,
     assert len({(house.point() / "many" / name).stat().st_ino for name in "abc"}) == 1
     if "excludes" in keys:
         house.job(target=sshd.url(folder), pipe=sshd.pipe, rsync={"excludes": ["many"]})
-        assert house.run().outcome == "done"
+        assert (fourth := house.run()).outcome == "done", fourth
         assert not (house.point() / "many").exists(), "the gate linked what is excluded by now"
         assert (house.point(-2) / "many/a").exists()
     for words in (("verify", "photos", "--source"), ("drill", "photos")):

@@ -119,6 +119,7 @@ class DifferingPaths:
 
     paths: tuple[bytes, ...]
     joined: tuple[bytes, ...]
+    present: tuple[bytes, ...] = ()  # of `paths`, those of the source, as far as no pattern leaves them out
     folders: tuple[bytes, ...] = ()  # folders that both have, with other metadata
 
 

@@ -138,6 +138,7 @@ class DryRunReader:
         self._tree = tree or SourceTree(root=Location(path="/"))
         self._most_differing = most_differing
         self._changed_folders: list[bytes] = []
+        self._present: list[bytes] = []
         self.deleted = self.changed = self.created = self.other = 0
         self.files_gone = self.files_new = 0
         self.deleted_names: list[bytes] = []
@@ -198,6 +199,8 @@ class DryRunReader:
         if len(self._differing) <= self._most_differing:
             path = parse_name(name.removesuffix(b"/"))
             self._differing.append(path)
+            if not item.startswith(b"*"):
+                self._present.append(path)
             if item.startswith(b"h"):
                 self._joined.append(path)
 
@@ -206,8 +209,12 @@ class DryRunReader:
         most = self._most_differing
         if max(len(self._differing), len(self._changed_folders)) > most or len(self._joined) > MOST_JOINED:
             return None
-        folders = tuple(self._changed_folders)
-        return DifferingPaths(paths=tuple(self._differing), joined=tuple(self._joined), folders=folders)
+        return DifferingPaths(
+            paths=tuple(self._differing),
+            joined=tuple(self._joined),
+            present=tuple(self._present),
+            folders=tuple(self._changed_folders),
+        )
 
     def _note_reserved(self, name: bytes) -> None:
         if len(self.reserved) < _EXAMPLES:

@@ -193,17 +193,18 @@ def _copy_for_gate(
     names = f"{request.notes}/differing"
     damaged = [path for path in world.target.damaged if path]
     paths = dict.fromkeys((*differing.paths, *differing.joined, *damaged))
+    copied = dict.fromkeys((*differing.present, *differing.joined, *differing.folders))
     copy = Step(
         action=f"copy {job.source}",
         why=f"what differs from point {base.name}; the gate links the rest",
         worker="main",
         work=Pipeline(
-            stages=(commands.copy_command(job, work, world, base=base, names=f"{names}-or-folders"),),
+            stages=(commands.copy_command(job, work, world, base=base, names=f"{names}-and-present"),),
             keeps=f"{request.notes}/moved-0",
         ),
         expected=_expected(world),
         copies=True,
-        needs=((f"{names}-or-folders", _listed((*paths, *differing.folders))),),
+        needs=((f"{names}-and-present", _listed(copied)),),
     )
     cut = (_update(job, world, work, request),) if world.target.work else ()
     settle = changes.altered and commands.may_name_what_is_missing(world) and options_of(job).xattrs

@@ -135,7 +135,7 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
         if differing is not None and differing.joined and there is not None and there.gated:
             # A name that a pattern leaves out may be one of such a file: then rsync alone can tell what is copied.
             named = None if options.excludes else _names_of_joined(job, differing.joined, reader)
-            differing = named and replace(differing, joined=named)
+            differing = None if named is None else replace(differing, joined=named)
     elif source.directory and options.excludes:  # only rsync itself knows which entries its patterns exclude
         nothing = Location(path=f"{request.notes}/empty")
         look, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)

@@ -281,6 +281,31 @@ def _alone(folder: str) -> Iterator[None]:
         os.close(descriptor)
 
 
+def describe_receiver(dataset: str, user: str) -> tuple[str, ...]:
+    """Return what root must allow a plain user here, so that it can add to copies, and what ZFS here holds it to then."""
+    from orchestrator.domain.plan import Effect
+    from orchestrator.engines.zfs.commands.commands import CommandHost, zfs_command
+    from orchestrator.engines.zfs.survey.parse import parse_version
+    from orchestrator.engines.zfs.system_check import adding_rights
+    from orchestrator.process.relay import answer_of
+
+    try:
+        said = answer_of(zfs_command("version", effect=Effect.READS, where=CommandHost())) or ""
+    except FileNotFoundError:
+        said = ""
+    version = parse_version(said.partition("zfs-kmod-")[2])
+    rights = adding_rights(version)
+    shown = f"ZFS {'.'.join(map(str, version))}" if version else "ZFS, which does not answer here,"
+    holds = (
+        f"{shown} itself refuses {user} `receive -F` then, by whatever way it comes in."
+        if "receive:append" in rights
+        else f"{shown} has no receive:append (2.3.9 has): it lets {user} remove newer snapshots by `receive -F`, so the gate is "
+        "the only wall, and there must be no other way in."
+    )
+    allow = shlex.join(("zfs", "allow", user, ",".join(rights), dataset))
+    return f"Here, as root, so that {user} can receive:", f"  {allow}", f"  {holds}"
+
+
 def remove_gate(settings: Settings, request: GateSetup) -> tuple[str, ...]:
     """Remove the key's lines, then the gate's file; return the paths changed. Raises: OSError."""
     from orchestrator.config.gates import gate_file

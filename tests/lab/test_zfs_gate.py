@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from tests.engines.zfs.survey.token_maker import packed, token
-from tests.lab.common import Ended, Machine
+from tests.lab.common import ENCRYPTED, Ended, Machine
 from tests.lab.cuts import PATIENCE, SOURCE, Chain, Copying, ours, pace
 from tests.lab.gates import let_through
 from tests.lab.laboratory import Pair
@@ -116,3 +116,50 @@ def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
     master.sh(f"zfs snapshot {SOURCE}@d")
     full = copying.run()
     assert (full["outcome"], "lets no more in" in full["why"]) == ("failed", True), full
+
+
+def sends_secrets(machine: Machine, target: str) -> None:
+    """An encrypted dataset with a snapshot, and a job that sends it raw."""
+    machine.pool("tank")
+    machine.sh(f"{ENCRYPTED} tank/secret && echo secret > /tank/secret/file && zfs snapshot tank/secret@a")
+    text = 'engine = "zfs"\nsource = "tank/secret"\ntarget = "vault"\nschedule = "manual"\n[retry]\nattempts = 1\n'
+    machine.job("secret", text, targets=f'[place.vault]\ndataset = "{target}"\n')
+    machine.kitted("secret")
+
+
+@pytest.mark.flavours("trixie", long=["bookworm"])
+def test_two_servers_keep_the_secrets_of_each_other_at_once(pair: Pair) -> None:
+    """Raw, through a gate of root's and one of a plain user's, whose rights are those that the set-up names."""
+    master, backup = pair
+    for machine, target in ((master, "ssh://ferry@backup/vault/in"), (backup, "ssh://root@master/vault/in")):
+        machine.pool("vault")
+        machine.sh("zfs create -o mountpoint=none vault/in")
+        sends_secrets(machine, target)
+    told = let_through(backup, "master", "--receives", "vault/in", user="ferry").lines
+    let_through(master, "backup", "--receives", "vault/in")
+    backup.sh(next(line for line in told if line.startswith("  zfs allow ferry ")))
+    for snapshot in ("b", "c"):
+        under_way = [machine.popen(["poolferry", "run", "secret", "--json"]) for machine in pair]
+        ends = [run.wait(PATIENCE) for run in under_way]
+        assert [end.json["outcome"] for end in ends] == ["done", "done"], ends
+        for machine in pair:
+            machine.sh(f"zfs snapshot tank/secret@{snapshot}")
+    for machine, other in ((master, backup), (backup, master)):
+        guids = machine.sh("zfs list -Ho guid -t snapshot tank/secret").lines[:2]
+        assert other.sh("zfs list -Ho guid -t snapshot vault/in/secret").lines == guids
+        assert other.sh("zfs get -Hpo value keystatus,encryption vault/in/secret").lines == (
+            "unavailable",
+            "aes-256-gcm",
+        )
+    appends = any("readonly,receive:append," in line for line in told)
+    checked = master.poolferry("check", "--system").out.decode()
+    assert "append-only: tried to destroy, and the gate master refused; " in checked, checked
+    assert ("zfs refuses it, too, and `receive -F`" if appends else "there has no receive:append") in checked, checked
+    assert "rights on ssh://ferry@backup/vault/in/secret: ferry may do what is needed" in checked, checked
+    # Without the gate: ZFS itself does what was said.
+    backup.sh("zfs snapshot vault/in/secret@later")
+    master.sh("zfs send -w -i @b tank/secret@c > /run/stream")
+    backup.write("/run/stream", master.read("/run/stream"))
+    forced = backup.sh("zfs receive -F -u vault/in/secret < /run/stream", user="ferry", check=False)
+    there = backup.sh("zfs list vault/in/secret@later", check=False).code == 0
+    assert (forced.code != 0, there) == (appends, appends), forced

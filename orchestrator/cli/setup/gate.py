@@ -1,7 +1,7 @@
 """`poolferry setup gate`: let a key of another machine do one thing here."""
 
-import getpass
 import os
+import pwd
 import shlex
 import socket
 import sys
@@ -88,6 +88,8 @@ def gate(
 
 def _show(terminal: Terminal, request: "GateSetup", written: tuple[str, ...]) -> None:
     """Print what was written, and what the other machine needs."""
+    from orchestrator.app.gate import describe_receiver
+
     paths = {word: getattr(request, word) for word in ("sends", "receives", "adds")}
     lines = {word: _line(word, path) for word, path in paths.items() if path}
     if request.reads:
@@ -100,6 +102,8 @@ def _show(terminal: Terminal, request: "GateSetup", written: tuple[str, ...]) ->
     if request.receives:
         made = f"zfs create -p -o mountpoint=none -o canmount=off {shlex.quote(request.receives)}"
         told += ["", f"Here, where {request.receives} is not there yet:", f"  {made}"]
+        if os.geteuid() != 0:
+            told += ["", *describe_receiver(request.receives, pwd.getpwuid(os.geteuid()).pw_name)]
     for word in ("receives", "adds"):
         if word in lines:
             told += ["", "On the other machine, in a [place.NAME] of targets.toml:", f"  {lines[word]}"]
@@ -114,7 +118,7 @@ def _line(word: str, path: str) -> str:
 
 
 def _url(path: str) -> str:
-    return f'"ssh://{getpass.getuser()}@{socket.gethostname()}/{quote_from_bytes(os.fsencode(path.removeprefix("/")))}"'
+    return f'"ssh://{pwd.getpwuid(os.geteuid()).pw_name}@{socket.gethostname()}/{quote_from_bytes(os.fsencode(path.removeprefix("/")))}"'
 
 
 COMMAND = gate

@@ -27,6 +27,16 @@ RECEIVING = tuple(
     "canmount create destroy mount mountpoint quota readonly receive refquota refreservation rename reservation rollback "
     "sharenfs sharesmb userprop".split()
 )
+# Behind a gate a user only adds. Since OpenZFS 2.3.9 zfs itself can hold a user to that; 2.1.11 says "operation not applicable". Both
+# tried: with receive alone `receive -F` destroys newer snapshots; with receive:append that is refused, and a cut stream goes on.
+ADDING = tuple(right for right in RECEIVING if right not in ("destroy", "rename", "rollback"))
+_APPEND_SINCE = (2, 3, 9)
+
+
+def adding_rights(version: Sequence[int]) -> tuple[str, ...]:
+    """Return the rights that a user needs to add to copies, with the least one to receive that this version of ZFS has."""
+    least = "receive:append" if tuple(version) >= _APPEND_SINCE else "receive"
+    return tuple(least if right == "receive" else right for right in ADDING)
 
 
 def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
@@ -153,9 +163,12 @@ def _rights(look: SideListing, root: Location, reader: Reader, *, target: bool) 
     if target and may.resumable in ("disabled", "-"):
         text = f"a transfer that is cut starts from the beginning: zpool set feature@extensible_dataset=enabled {quoted(pool)}"
         found.append(SystemCheckResult(good=False, subject=f"pool {pool} {_at(root)}", text=text, hinders=False))
-    found += _key(look, root, may, reader, target=target)
+    gate = _gate_of_key(root, reader)
+    found += _key(look, root, may, gate, target=target)
     if not look.root:
-        found.append(_sudo(root, reader) if look.sudo else _delegated(may, root, RECEIVING if target else SENDING))
+        needed = (ADDING if gate else RECEIVING) if target else SENDING
+        adds = look.version if gate and target else ()
+        found.append(_sudo(root, reader) if look.sudo else _delegated(may, root, needed, adds))
     return found
 
 
@@ -165,29 +178,48 @@ def try_destroy_command(root: Location) -> Command:
     return commands.zfs_command(*words, effect=Effect.READS, where=CommandHost(host=root.host))
 
 
-def _key(
-    look: SideListing, root: Location, may: DelegatedRights, reader: Reader, *, target: bool
-) -> tuple[SystemCheckResult, ...]:
-    """Return a line for what our key may do there to the copies, or to the source: tried."""
+def _gate_of_key(root: Location, reader: Reader) -> str | None:
+    """Return the gate that refuses our key to destroy something there: tried. Empty: none does; None: that cannot be seen."""
     if root.host is None:
-        return ()
-    subject = f"key at {root.host}"
+        return None
     try:
         run_read_command(reader, try_destroy_command(root))
     except OutsideError as error:
-        gate = re.search(rf"{PRINTED}(\S+): refused: ", " ".join(error.evidence.last_output))
-        if gate:
-            name = printable_word(gate[1])
-            text = (
-                f"append-only: tried to destroy, and the gate {name} refused"
-                if target
-                else f"goes through the gate {name}: tried to destroy, and was refused"
-            )
-            return (SystemCheckResult(good=True, subject=subject, text=text),)
+        found = re.search(rf"{PRINTED}(\S+): refused: ", " ".join(error.evidence.last_output))
+        return printable_word(found[1]) if found else ""
     except OrchestratorError:
+        return None
+    return ""
+
+
+def _key(
+    look: SideListing, root: Location, may: DelegatedRights, gate: str | None, *, target: bool
+) -> tuple[SystemCheckResult, ...]:
+    """Return a line for what our key may do there to the copies, or to the source."""
+    if gate is None:
         return ()
-    text = _what_else(look, may, target=target)
-    return (SystemCheckResult(good=True, subject=subject, text=text),) if text else ()
+    if gate and target:
+        text = f"append-only: tried to destroy, and the gate {gate} refused{_without_gate(look, may)}"
+    elif gate:
+        text = f"goes through the gate {gate}: tried to destroy, and was refused"
+    else:
+        text = _what_else(look, may, target=target)
+    return (SystemCheckResult(good=True, subject=f"key at {root.host}", text=text),) if text else ()
+
+
+def _without_gate(look: SideListing, may: DelegatedRights) -> str:
+    """Return what holds where the user of a gate comes in by another way; nothing is said of root."""
+    who, where = quoted(may.user), quoted(may.dataset)
+    if look.root or look.sudo:
+        return ""
+    if "destroy" in may.rights:
+        return f"; {who} has the right to destroy there, so the gate is the only wall: as root, zfs unallow {who} destroy {where}"
+    if "receive" not in may.rights:
+        return "; zfs refuses it, too, and `receive -F`" if "receive:append" in may.rights else ""
+    only = "; against `receive -F` the gate is the only wall"
+    if tuple(look.version) < _APPEND_SINCE:
+        return f"{only}, as ZFS {_run_check(look.version)} there has no receive:append"
+    return f"{only}: as root, zfs unallow {who} receive {where} && zfs allow {who} receive:append {where}"
 
 
 def _what_else(look: SideListing, may: DelegatedRights, *, target: bool) -> str:
@@ -206,11 +238,14 @@ def _sudo(root: Location, reader: Reader) -> SystemCheckResult:
     return SystemCheckResult(good=True, subject=f"sudo {_at(root)}", text="runs zfs without a password")
 
 
-def _delegated(may: DelegatedRights, root: Location, needed: Sequence[str]) -> SystemCheckResult:
+def _delegated(may: DelegatedRights, root: Location, needed: Sequence[str], adds: Sequence[int]) -> SystemCheckResult:
+    """Return a line for the rights of our user. `adds`: the version of ZFS behind a gate, where it only adds."""
     subject = f"rights on {root}"
     had = {right.removesuffix(":append") for right in may.rights}  # of receive, since OpenZFS 2.3.9: all but -F
     lacking = [right for right in needed if right not in had]
     if not lacking:
         return SystemCheckResult(good=True, subject=subject, text=f"{may.user} may do what is needed")
-    text = f"zfs allow {quoted(may.user)} {','.join(lacking)} {quoted(may.dataset)}; or sudo = true in [zfs]"
+    named = [right for right in adding_rights(adds) if right.removesuffix(":append") in lacking] if adds else lacking
+    allow = f"zfs allow {quoted(may.user)} {','.join(named)} {quoted(may.dataset)}"
+    text = f"{allow}, as root there" if adds else f"{allow}; or sudo = true in [zfs]"
     return SystemCheckResult(good=False, subject=subject, text=text, hinders=False)

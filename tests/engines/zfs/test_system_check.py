@@ -50,6 +50,9 @@ def test_a_host_that_does_not_answer_lacks_nothing() -> None:
 WELL = LOOK.replace(b"SUSPENDED", b"ONLINE") + b"=above\nvault\t100\toff\n=datasets\n=absent\n=end\n"
 
 
+BY_GATE = "poolferry gate laptop: refused: append-only: x"
+
+
 @pytest.mark.parametrize(
     ("user", "rights", "said", "tells"),
     [
@@ -58,6 +61,10 @@ WELL = LOOK.replace(b"SUSPENDED", b"ONLINE") + b"=above\nvault\t100\toff\n=datas
         (7, "destroy,receive", "could not find any snapshots", "this key can destroy its own copies"),
         (7, "receive", "could not find any snapshots", "by `zfs receive -F`"),
         (7, "receive:append,create", "could not find any snapshots", ""),
+        (7, "receive:append,create", BY_GATE, "the gate laptop refused; zfs refuses it, too, and `receive -F`"),
+        (7, "receive,create", BY_GATE, "wall: as root, zfs unallow ferry receive vault && zfs allow ferry receive:append vault"),
+        (7, "destroy,receive", BY_GATE, "so the gate is the only wall: as root, zfs unallow ferry destroy vault"),
+        (7, "create", BY_GATE, "append-only: tried to destroy, and the gate laptop refused"),
     ],
 )  # fmt: skip
 def test_what_a_key_may_do_to_the_copies_is_tried(user: int, rights: str, said: str, tells: str) -> None:

@@ -226,11 +226,11 @@ def find_names_of(source: Folder, paths: Iterable[str], *, below: Collection[str
             continue
         with folder, os.scandir(folder.fd) as entries:
             for entry in entries:
-                below = f"{path}{entry.name}"
+                inner = f"{path}{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(below + "/")
+                    waiting.append(inner + "/")
                 elif _is_one_of(entry, wanted):
-                    found.add(below)
+                    found.add(inner)
     return found
 
 

@@ -4,13 +4,13 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from datetime import datetime
-from hashlib import sha256
 from typing import TYPE_CHECKING, Self
 
 from orchestrator import compose
 from orchestrator.app.hotplug import find_plugged_in
 from orchestrator.app.settings import WrongRequest
 from orchestrator.config.models import Configuration
+from orchestrator.config.this_machine import machine_id_hash
 from orchestrator.disks.power import wake_disks
 from orchestrator.domain.errors import NotNow
 from orchestrator.domain.fast_dataclass import replace
@@ -42,21 +42,7 @@ if TYPE_CHECKING:
     from orchestrator.history.store import History
     from orchestrator.history.views import HistoryReader
 
-_MACHINE = "/etc/machine-id"
 Say = Callable[[str], None]
-
-
-def machine_id_hash() -> str:
-    """Return this machine's key for markers: it stays when the machine is renamed, and hides the machine's own id.
-
-    Source: machine-id(5): the id is confidential, and must be hashed for applications.
-    """
-    try:
-        with open(_MACHINE, encoding="ascii") as file:
-            told = file.read().strip()
-    except (OSError, ValueError):
-        told = ""
-    return sha256(f"poolferry:{told or os.uname().nodename}".encode()).hexdigest()[:32]
 
 
 def make_visit_context(

@@ -20,7 +20,8 @@ _JOBS, _TOML = "jobs/", ".toml"
 # where the kit wants it: these sections and keys. All others, of later versions too, set the file aside; a test holds that each
 # key is in one of the two tables.
 HARMLESS = frozenset(
-    "engine source target schedule every daily on late-after after stop-at window min-interval priority known-as keep verify guard retry pool sanoid zfs "
+    "engine source sources target schedule every daily spread on late-after after stop-at window min-interval priority known-as "
+    "keep verify guard retry pool sanoid zfs "
     "drill.every drill.files drill.size drill.whole-every drill.check-within hooks.timeout "
     "pipe.stall-after pipe.buffer pipe.rate-limit "
     "rsync.excludes rsync.in-place rsync.hard-links rsync.acls rsync.xattrs rsync.devices rsync.numeric-ids rsync.sparse "

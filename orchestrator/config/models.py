@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from datetime import time
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.config.times import parse_daily, parse_every, parse_schedule, parse_span
+from orchestrator.config.times import parse_daily, parse_every, parse_schedule, parse_span, parse_spread
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import (
@@ -144,6 +144,10 @@ class JobKeys:
     on: str | None = config_key(
         'run when this happens; "attach": the target was plugged in', default=None, choices=("attach",)
     )
+    spread: Seconds | None = config_key(
+        "with schedule or daily: begin up to so much later, each machine and job at its own time, which stays the same",
+        default=None, parse=parse_spread, example="2h",
+    )  # fmt: skip
     late_after: Seconds | None = config_key(
         "the job is late when its newest verified copy is older than this",
         default=None,

@@ -267,6 +267,8 @@ def _judge_schedule(toml_file: TomlFile) -> None:
         toml_file.say((key,), f'"{first}" already says when to run', "only one of schedule, every, daily and on")
     if "min-interval" in toml_file.table and "on" not in toml_file.table:
         toml_file.say(("min-interval",), "is for jobs that run when something happens", 'on = "attach" beside it')
+    if "spread" in toml_file.table and first not in ("schedule", "daily"):
+        toml_file.say(("spread",), "is for jobs that run at fixed times", "schedule or daily beside it")
     if "window" in toml_file.table and "stop-at" in toml_file.table:
         toml_file.say(("stop-at",), '"window" already says when runs stop', "only one of window and stop-at")
 
@@ -308,6 +310,12 @@ def complete_job(draft: JobDraft, engine: EngineSection, place: Place) -> Job:
     keys, sections = draft.keys, dict(draft.sections)
     options = sections.pop(engine.name)
     schedule = keys.get("schedule") or keys.get("every") or keys.get("daily") or ("on attach" if "on" in keys else None)
+    if schedule and (span := keys.get("spread")):
+        from orchestrator.config.this_machine import (
+            place_in_spread,  # digests cost a start 2 ms, and few jobs are spread
+        )
+
+        schedule += f" later {place_in_spread(keys.get('known_as') or draft.name, span)}"
     return Job(
         name=draft.name,
         file=draft.toml_file.file,

@@ -34,6 +34,7 @@ _TIMES = """\
 # When to run, in local time: one of these. Without any, the job runs when you call it.
 schedule = "30 2 * * *"       # five fields as cron reads them: each night at 02:30
 # daily = "02:30"             # the same
+# spread = "2h"               # up to so much later, at this machine's own time: for many machines
 # every = "6h"
 # on = "attach"               # when the target is plugged in
 

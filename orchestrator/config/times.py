@@ -16,7 +16,8 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
 )
 _ITEM = r"(?:\*|([0-9]+|[a-z]+)(?:-([0-9]+|[a-z]+))?)(?:/([0-9]{1,2}))?"
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-_LONGEST = 10 * 366 * 86400
+_DAY = 86400
+_LONGEST = 10 * 366 * _DAY
 
 
 def parse_schedule(text: str) -> str | None:
@@ -95,4 +96,12 @@ def parse_span(text: str) -> Seconds:
     seconds = parse_duration(text)
     if not 1 <= seconds <= _LONGEST:
         raise ValueError('a duration such as "15m", "26h" or "7d"')
+    return seconds
+
+
+def parse_spread(text: str) -> Seconds:
+    """Parse a duration of at most a day. Raises: ValueError."""
+    seconds = parse_duration(text)
+    if not 1 <= seconds <= _DAY:
+        raise ValueError('a duration of at most a day, such as "20m" or "2h"')
     return seconds

@@ -11,9 +11,10 @@ ON_ATTACH = "on attach"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronSchedule:
-    """Five cron fields, as Debian's cron reads them in the machine's local time."""
+    """Five cron fields, as Debian's cron reads them in the machine's local time. `later`: this job's place in its spread."""
 
     fields: str
+    later: Seconds = Seconds(0)
 
     @property
     def follows_the_clock(self) -> bool:
@@ -25,7 +26,7 @@ class CronSchedule:
         return minute.startswith("*") or hour.startswith("*")
 
     def __str__(self) -> str:
-        return f'at "{self.fields}"'
+        return f'at "{self.fields}"{_later(self.later)}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +41,13 @@ class IntervalSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailySchedule:
-    """A local time on each day."""
+    """A local time on each day. `later`: this job's place in its spread."""
 
     at: time
+    later: Seconds = Seconds(0)
 
     def __str__(self) -> str:
-        return f"daily at {self.at:%H:%M}"
+        return f"daily at {self.at:%H:%M}{_later(self.later)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +61,26 @@ class AttachSchedule:
 Schedule = CronSchedule | IntervalSchedule | DailySchedule | AttachSchedule
 
 
+def _later(later: Seconds) -> str:
+    return f", spread: {show_duration(later)} later here" if later else ""
+
+
 @functools.cache
 def parse_normal_schedule(text: str) -> Schedule:
-    """Parse a normal form: "cron 30 2 * * *", "every 900", "daily 02:30", "on attach". Raises: ValueError."""
+    """Parse a normal form: "cron 30 2 * * *", "every 900", "daily 02:30", "on attach". Raises: ValueError.
+
+    The first and the third may end in " later 1834", the seconds of their spread.
+    """
     kind, _, rest = text.partition(" ")
+    rest, _, told = rest.partition(" later ")
+    later = Seconds(int(told or 0))
     match kind:
         case "cron":
-            return CronSchedule(fields=rest)
+            return CronSchedule(fields=rest, later=later)
         case "every":
             return IntervalSchedule(period=Seconds(float(rest)))
         case "daily":
-            return DailySchedule(at=time.fromisoformat(rest))
+            return DailySchedule(at=time.fromisoformat(rest), later=later)
     if text == ON_ATTACH:
         return AttachSchedule()
     raise ValueError(f"no schedule: {text}")

@@ -28,10 +28,16 @@ class ZonedCalendar:
                 return instant + timedelta(seconds=period)
             case AttachSchedule():
                 return None
-            case CronSchedule(fields=fields):
+            case CronSchedule(fields=fields, later=later):
                 pass
-            case DailySchedule(at=at):
+            case DailySchedule(at=at, later=later):
                 fields = f"{at.minute} {at.hour} * * *"
+        if later:
+            told = self._next_cron(fields, instant - timedelta(seconds=later))
+            return None if told is None else told + timedelta(seconds=later)
+        return self._next_cron(fields, instant)
+
+    def _next_cron(self, fields: str, instant: datetime) -> datetime | None:
         key = (fields, instant)
         if key not in self._known:
             if len(self._known) > _CACHED:

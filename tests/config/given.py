@@ -92,6 +92,7 @@ min-interval = "20h"
 """,
     "jobs/tank.toml": """\
 daily = "02:30"
+spread = "20m"
 source = "ssh://root@old/tank/photos"
 engine = "sets"
 target = "vault"

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.config import this_machine
 from orchestrator.config.decode import parse_toml_file
 from orchestrator.config.load import load_configuration
+from orchestrator.config.this_machine import place_in_spread
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.job import (
     GuardLimits,
@@ -101,6 +103,23 @@ def test_a_window_and_a_priority(tmp_path: Path) -> None:
     )
     assert job.window == TimeWindow(begin=time(22), end=time(6))
     assert (job.priority, job.min_interval) == (-3, Seconds(72000))
+
+
+def test_a_spread_gives_each_machine_and_job_a_time_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same one at each look, whatever the job is called now; over 500 machines no part of the span is left free."""
+    text = JOB + 'daily = "02:00"\nspread = "2h"\n'
+    places = set()
+    for number in range(500):
+        (tmp_path / "machine-id").write_text(f"{number:032x}\n")
+        monkeypatch.setattr(this_machine, "_MACHINE", str(tmp_path / "machine-id"))
+        places.add(place_in_spread("photos", 7200))
+    assert {place // 600 for place in places} == set(range(12))
+    schedule = loaded(tmp_path, text).job("photos").schedule
+    assert schedule == f"daily 02:00 later {place_in_spread('photos', 7200)}"
+    assert loaded(tmp_path, text + 'known-as = "pictures"\n').job("photos").schedule == (
+        f"daily 02:00 later {place_in_spread('pictures', 7200)}"
+    )
+    assert loaded(tmp_path, JOB + 'schedule = "manual"\nspread = "2h"\n').job("photos").schedule is None
 
 
 def test_the_shortest_job_has_every_default(tmp_path: Path) -> None:

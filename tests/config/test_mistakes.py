@@ -50,6 +50,8 @@ JOB_MISTAKES = [
     ("window = '22-6'", 4, "window", '"22-6" does not fit', 'a span of the day such as "22:00-06:00"'),
     ("window = '06:00-06:00'", 4, "window", "does not fit", "a span of the day"),
     ("window = '22:00-06:00'\nstop-at = '05:00'", 5, "stop-at", '"window" already says when', "only one of"),
+    ("every = '2h'\nspread = '1h'", 5, "spread", "is for jobs that run at fixed times", "schedule or daily beside it"),
+    ("daily = '02:30'\nspread = '25h'", 5, "spread", '"25h" does not fit', "at most a day"),
     ("daily = '02:30'\nmin-interval = '1h'", 5, "min-interval", "is for jobs that run when", 'on = "attach"'),
     ("priority = 'high'", 4, "priority", '"high" does not fit', "a whole number"),
     ("daily = '02:30'\n\nevery = '1h'", 6, "every", '"daily" already says when', "only one of"),

@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import TimeWindow
 from orchestrator.domain.schedule import (
     AttachSchedule,
@@ -76,6 +77,20 @@ def test_an_hour_that_is_missing_runs_at_its_end() -> None:
     )
 
 
+@pytest.mark.parametrize("schedule", [CronSchedule(fields="0 2 * * *"), DailySchedule(at=time(2))])
+def test_a_spread_delays_each_time_by_the_same(schedule: CronSchedule | DailySchedule) -> None:
+    """Also over midnight, and in the night that has an hour twice."""
+    calendar, begin = ZonedCalendar(BERLIN), datetime(2026, 10, 22, tzinfo=UTC)
+    later = Seconds(23 * 3600 + 34)
+    spread = replace(schedule, later=later)
+    plain, delayed = begin, begin + timedelta(seconds=later)
+    for _ in range(5):
+        plain, delayed = calendar.next_after(schedule, plain) or begin, calendar.next_after(spread, delayed) or begin
+        assert delayed == plain + timedelta(seconds=later)
+    assert calendar.last_until(spread, begin, delayed) == delayed
+    assert calendar.count(spread, begin, delayed) == 6  # and the one of the day before
+
+
 def test_the_last_slot_is_found_over_years() -> None:
     calendar = ZonedCalendar(BERLIN)
     begin, end = datetime(2019, 1, 1, tzinfo=UTC), datetime(2026, 11, 20, tzinfo=UTC)
@@ -107,7 +122,10 @@ def test_a_window_over_midnight() -> None:
     assert calendar.opens(window, datetime(2026, 11, 20, 5, tzinfo=UTC)) == datetime(2026, 11, 20, 21, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("text", ["cron 30 2 * * *", "every 900", "daily 02:30", "on attach"])
+@pytest.mark.parametrize(
+    "text",
+    ["cron 30 2 * * *", "every 900", "daily 02:30", "on attach", "cron 30 2 * * * later 9", "daily 02:30 later 9"],
+)
 def test_normal_forms_are_read(text: str) -> None:
     assert str(parse_normal_schedule(text))
 

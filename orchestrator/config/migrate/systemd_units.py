@@ -17,7 +17,7 @@ _LOST = {
     "OnFailure": "write a [notice.NAME] in poolferry.toml, or [hooks] failed in the job",
     "OnSuccess": "[hooks] done in the job calls a program",
     "ConditionACPower": "the hook battery of poolferry does that: [hooks] before",
-    "RandomizedDelaySec": "jobs begin at their time",
+    "RandomizedDelaySec": 'jobs begin at their time; `spread = "2h"` beside a schedule delays each by a part of it that stays the same',
     "EnvironmentFile": "it was not read; what it sets is unknown here",
 }
 _UNIT = re.compile(r"(?P<name>[^/]+)\.(?P<kind>service|timer)")

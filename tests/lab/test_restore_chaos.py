@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.lab.common import Ended, LabError, Running
+from tests.lab.laboratory import Pair
 from tests.lab.pools import guids, rebuild
 from tests.lab.usb_disks import UsbDisks
 from tests.lab.virtual import VirtualMachine
@@ -29,7 +30,7 @@ PHOTOS = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\nevery = "2m"
 OFFSITE = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "offsite"\non = "attach"\n'
 KEY = "file:///root/key"
 MADE = f"""set -e; useradd anna; echo 1 >/sys/module/zfs/parameters/zfs_txg_timeout; head -c 32 /dev/urandom >/root/key
-zfs create vault/copies; zfs create -o compression=lz4 -o quota=300M -o user:note='a b' tank/photos
+zfs create -o compression=lz4 -o quota=300M -o user:note='a b' tank/photos
 zfs create -o mountpoint=/srv/sub -o refquota=100M -o atime=off 'tank/photos/a b'
 zfs create -o encryption=on -o keyformat=raw -o keylocation={KEY} tank/photos/safe; echo secret >/tank/photos/safe/three
 head -c 3M /dev/urandom >/tank/photos/one; head -c 1M /dev/urandom >/srv/sub/two; chown 1234:4321 /srv/sub/two; chmod 4750 /srv/sub/two
@@ -48,20 +49,27 @@ FILL = "zfs create -o refreservation=$(($(zfs get -Hpo value available tank) - 1
 VICTIMS = ("zfs receive", "zfs send", "mbuffer")
 COPIES = {"photos": "vault/copies/photos", "offsite": "poolferry-red/offsite/photos"}
 
+Fault = Callable[[Running | None], None]
+
 pytestmark = pytest.mark.virtual
 
 
 class LostPool:
     """A machine whose pool gets lost, and all that happens to it while it comes back."""
 
-    def __init__(self, machine: VirtualMachine, *, disk: bool) -> None:
-        self.machine, self.told = machine, list[str]()
+    def __init__(self, machine: VirtualMachine, *, disk: bool = False, wire: Pair | None = None) -> None:
+        """`disk`: the second target; `wire`: the place is the other machine's, behind it."""
+        self.machine, self.told, self.wire = machine, list[str](), wire
+        self.keeper = wire.backup if wire else machine
         self.jobs = ("photos", "offsite") if disk else ("photos",)
         self.drawer = UsbDisks(machine)
-        for name in ("tank", "vault"):
-            machine.pool(name, "400M", disk=True)
+        for where, name in ((machine, "tank"), (self.keeper, "vault")):
+            where.pool(name, "400M", disk=True)
+        self.keeper.sh("zfs create vault/copies")
         machine.sh(MADE)
-        machine.job("photos", PHOTOS, targets=TARGETS)
+        machine.job(
+            "photos", PHOTOS, targets=TARGETS.replace('"vault', '"ssh://root@backup/vault') if wire else TARGETS
+        )
         if disk:
             machine.job("offsite", OFFSITE)
             self.drawer.enroll("red", "--content", "zfs")
@@ -153,20 +161,29 @@ class LostPool:
     def export(self, _: Running | None) -> None:
         """The pool with the copy goes away, at the first moment in which it can."""
         pool = COPIES[self.command[2]].partition("/")[0]
-        ended = self.machine.sh(
+        where = self.machine if pool != "vault" else self.keeper
+        ended = where.sh(
             f"n=0; until zpool export {pool}; do n=$((n+1)); [ $n -lt 40 ] || exit 1; sleep 0.1; done", check=False
         )
         self.say(f"export of {pool} ({ended.code})")
 
+    def cut(self, _: Running | None) -> None:
+        """The link dies, and is there again before the patience of ssh ends, or after it."""
+        assert self.wire is not None
+        self.wire.cut()
+        time.sleep(self.chance.choice((5, 60)))
+        self.wire.mend()
+        self.say("the link was dead")
+
     def mend(self) -> None:
         """A person brings back what others took away."""
         self.machine.sh("zfs destroy tank/fill", check=False)
-        self.machine.sh("zpool list vault || zpool import -d /dev/disk/by-id vault", check=False)
+        self.keeper.sh("zpool list vault || zpool import -d /dev/disk/by-id vault", check=False)
 
     # A round
 
-    def round(self, seed: int) -> None:
-        """Loses the pool, and brings it back from one of the targets."""
+    def round(self, seed: int, *faults: Fault) -> None:
+        """Loses the pool, and brings it back from one of the targets; with these faults, or with some by chance."""
         self.chance = random.Random(seed)
         job = self.jobs[seed % len(self.jobs)]
         before = self.state()
@@ -177,10 +194,7 @@ class LostPool:
         rebuild(self.machine)
         self.machine.sh(SYNCED)
         self.say(f"round {seed}: the pool is lost; back from {job}")
-        faults: list[Callable[[Running | None], None]] = [
-            self.kill, self.power, self.visit, self.night, self.fill, self.again, self.export,
-        ]  # fmt: skip
-        for fault in self.chance.sample(faults, self.chance.randint(2, 4)):
+        for fault in faults or self.some_faults():
             if self.chance.random() < 0.3:
                 fault(None)
             else:
@@ -190,7 +204,11 @@ class LostPool:
         assert self.state() == before
         self.goes_on(seed)
 
-    def disturbed(self, fault: Callable[[Running | None], None]) -> None:
+    def some_faults(self) -> list[Fault]:
+        faults = [self.kill, self.power, self.visit, self.night, self.fill, self.again, self.export]
+        return self.chance.sample(faults + [self.cut] * 2 if self.wire else faults, self.chance.randint(2, 4))
+
+    def disturbed(self, fault: Fault) -> None:
         """The restore with something in the middle of it; what it asks for at its end is done."""
         running = self.machine.popen(["poolferry", *self.command])
         time.sleep(self.chance.uniform(0.5, 25))
@@ -225,7 +243,7 @@ class LostPool:
         self.machine.sh(f"echo {seed} >/tank/photos/new; zfs snapshot -r tank/photos@round{seed}; {SYNCED}")
         for job in self.jobs:
             self.copy(job)
-        assert guids(self.machine, COPIES["photos"]) == guids(self.machine, "tank/photos")
+        assert guids(self.keeper, COPIES["photos"]) == guids(self.machine, "tank/photos")
         runs = [run for run in self.machine.poolferry("history", "--json").json["runs"] if run["run"] > first]
         assert sum(run["moved_bytes"] or 0 for run in runs) < 1 << 20, runs
 
@@ -238,23 +256,33 @@ def commands_of(told: dict[str, Any]) -> Iterator[str]:
             yield line.partition(": ")[2].partition(": ")[2]
 
 
-def play(lost: LostPool, seed: int) -> None:
+def play(lost: LostPool, seed: int, *faults: Fault) -> None:
     try:
-        lost.round(seed)
+        lost.round(seed, *faults)
     except BaseException as error:
         error.add_note(f"seed {seed}:\n" + "\n".join(lost.told))
         raise
 
 
 @pytest.mark.timeout(600)
-def test_one_round_from_the_place(master: VirtualMachine) -> None:
-    play(LostPool(master, disk=False), SEED)
+def test_it_is_killed_in_the_middle(master: VirtualMachine) -> None:
+    lost = LostPool(master)
+    play(lost, SEED, lost.kill)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(ROUNDS * ROUND_SECONDS + 600)
-def test_more_rounds_from_each_target(master: VirtualMachine) -> None:
+def test_more_and_more_rounds_from_a_place_and_a_disk(master: VirtualMachine) -> None:
     lost = LostPool(master, disk=True)
     for seed in range(SEED, SEED + ROUNDS):
+        play(lost, seed)
+        print(f"round {seed}: equal", flush=True)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(ROUNDS * ROUND_SECONDS + 600)
+def test_more_and_more_rounds_from_another_machine(pair: Pair) -> None:
+    lost = LostPool(pair.master, wire=pair)
+    for seed in range(SEED, SEED + ROUNDS // 3):
         play(lost, seed)
         print(f"round {seed}: equal", flush=True)

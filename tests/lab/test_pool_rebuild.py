@@ -99,6 +99,8 @@ def test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached(master: Ma
         "user anna had the number 1234, which is nobody now, and has 1235: `usermod -u 1234 anna`",
     ], told
     assert [part["source"] for part in told["parts"]] == ["tank/music", "tank/photos", "/tank"]
+    master.sh(told["differences"][1].split("`")[1])
+    assert master.sh("id -u anna").text == "1234"
     assert master.sh("cat /tank/photos/one /tank/own; zfs get -Ho value sharenfs tank/music").lines == (
         "one",
         "own",

@@ -277,3 +277,22 @@ def test_check_tells_the_findings(master: VirtualMachine) -> None:
     told = master.poolferry("check", "--system")
     assert "sync=disabled is set on tank" in told.text + told.complaint
     assert "`zfs inherit sync tank`" in told.text + told.complaint
+
+
+@pytest.mark.long
+def test_what_is_set_unwisely_is_mended_by_the_commands_that_are_printed(master: VirtualMachine) -> None:
+    """A pool by names that change, with a dataset that promises what it does not keep; its name has a blank."""
+    red = master.plug(master.disk("red", "512M"))
+    create(master, f"tank $(readlink -f {red.device})")
+    master.sh("zfs create -o sync=disabled 'tank/two words'")
+    master.job("watch", JOB.format(more='accept = ["old-scrub", "arc"]'), targets=PLACES)
+    warned = "\n".join(master.poolferry("run", "watch", "--json").json["warnings"])
+    commands = re.findall(r"`(z(?:fs inherit|pool export) [^`]*)`", warned)
+    assert len(commands) == 2, warned
+    for command in commands:
+        master.sh(command)
+    assert master.sh("zfs get -Ho value sync 'tank/two words'").text == "standard"
+    assert "by-id" in master.lies_on("tank")
+    assert not re.findall(
+        r"`(z(?:fs inherit|pool export) [^`]*)`", str(master.poolferry("run", "watch", "--json").json["warnings"])
+    )

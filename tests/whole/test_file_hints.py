@@ -88,3 +88,47 @@ def test_a_secret_that_others_may_read(house: House) -> None:
     ran = house.call("check", "--system")
     type_command(Ran(code=0, value={}, errors=str(ran.value)), r"its secret: (chmod 600 '.*?')")
     assert secret.stat().st_mode & 0o77 == 0
+
+
+def test_a_record_of_a_rename_that_nobody_can_read(house: House) -> None:
+    house.write("a b", "content")
+    assert house.run(house.job()).outcome == "done"
+    record = house.write(house.state / "locks/rename", "{")
+    ran = house.run()
+    assert ran.code == 75, ran
+    type_command(ran, r"^(rm .*)")
+    assert not record.exists()
+    assert house.run().outcome == "nothing-to-do"
+
+
+def test_a_state_directory_into_which_somebody_laid_a_link(house: House) -> None:
+    house.write("a b", "content")
+    house.job()
+    house.state.mkdir()
+    house.state.chmod(0o777)
+    planted = house.state / "history.sqlite"
+    planted.symlink_to("/etc/passwd")
+    os.lchown(planted, STRANGER, STRANGER)
+    ran = house.run()
+    assert "others may write the state directory" in str(ran.value.get("error")), ran
+    planted.unlink()
+    type_command(ran, r"close the directory: (chmod go-w .*)")
+    assert house.state.stat().st_mode & 0o022 == 0
+    assert house.run().outcome == "done"
+
+
+def test_a_job_of_a_kit_is_accepted(house: House) -> None:
+    """After a bootstrap, by the command that it shows."""
+    house.write("a b", "content")
+    hook = house.write(house.folder / "tell", "#!/bin/sh\n")
+    hook.chmod(0o755)
+    assert house.run(house.job(hooks={"done": [str(hook)]})).outcome == "done"
+    folder = house.folder / "new house"
+    folder.mkdir()
+    new = House(folder)
+    (new.config / "jobs").rmdir()
+    argv = [word for word in new.argv("restore", "bootstrap", str(house.target)) if word != "--json"]
+    told = subprocess.run(argv, env=new.environment, capture_output=True, text=True, check=True)
+    assert new.call("run", "photos").code == 2, "it is no job yet"
+    type_command(Ran(code=0, value={}, errors=told.stdout + told.stderr), r"or afterwards: (mv .*)")
+    assert new.call("check").value["jobs"][0]["job"] == "photos"

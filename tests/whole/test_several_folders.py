@@ -138,6 +138,9 @@ def test_each_folder_is_found_and_brought_back_by_its_whole_path(house: House) -
     assert house.run().outcome == "nothing-to-do"
     refused = house.call("restore", "run", "photos", "--to", "/")
     assert (refused.code, f"--path {folders[0][1:]} --to {folders[0]}" in refused.outcome) == (2, True), refused
+    shutil.rmtree(folders[0])
+    assert house.follow(refused.outcome, -1).outcome == "done"
+    assert house.run().outcome == "nothing-to-do"
     page = (house.target / ".poolferry/RECOVERY.md").read_text()
     back = house.folder / "back"
     blocks = page.split("```sh\n")[1:]

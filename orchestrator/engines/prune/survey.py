@@ -3,6 +3,7 @@
 from functools import partial
 
 from orchestrator.domain.answers import understand
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline
@@ -33,5 +34,5 @@ def confirm_gone(confirmation: SnapshotsGone, reader: Reader) -> None:
         point = there[left[0]]
         raise VerificationFailed(
             f"{point.series}@{point.name} is still there ({len(left)} of them)",
-            hint=f"`zfs list -t snapshot {point.series}` shows what is there",
+            hint=f"`zfs list -t snapshot {quoted(point.series)}` shows what is there",
         )

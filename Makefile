@@ -54,7 +54,7 @@ define installed
 endef
 
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-zfs lab check coverage format bench bench-zfs deb lock clean setup packages packages-test packages-lab
+.PHONY: help demo test test-long test-zfs lab check coverage format bench bench-zfs deb zipapp lock clean setup packages packages-test packages-lab
 
 help:  ## this list
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/make \1|\2/p' Makefile | while IFS='|' read -r target does; do \
@@ -115,6 +115,9 @@ bench-zfs: packages-lab setup  ## the same for datasets, in the virtual machines
 
 deb: setup  ## builds dist/poolferry_VERSION_ARCH.deb for Debian 12 and 13; the same commit makes the same bytes
 	@$(BIN)/python systemd/debian/build_package.py dist
+
+zipapp: setup  ## builds dist/poolferry.pyz, one file that runs where nothing may be installed; the same commit makes the same bytes
+	@$(BIN)/python systemd/zipapp/build_zipapp.py dist
 
 lock:  ## renews requirements.lock (UPGRADE=1: newest versions)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv

@@ -251,7 +251,7 @@ def _reload() -> None:
 def program_here() -> str:
     """Return the path of the command that runs now. Raises: WrongRequest where it has none that stays."""
     beside = os.path.join(os.path.dirname(sys.executable), "poolferry")
-    called = sys.argv[0] if os.path.basename(sys.argv[0]) == "poolferry" else beside
+    called = sys.argv[0] if os.path.basename(sys.argv[0]) in ("poolferry", "poolferry.pyz") else beside
     found = called if os.access(called, os.X_OK) else shutil.which("poolferry")
     if found is None:
         raise WrongRequest("the command poolferry is not on the PATH, so no unit could call it")

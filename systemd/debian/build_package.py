@@ -16,7 +16,7 @@ import stat
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -46,7 +46,7 @@ def main() -> None:
     machine = run("dpkg", "--print-architecture").strip()
     build_wheel(wheels, environment)
     version = next(wheels.glob("poolferry-*.whl")).name.split("-")[1]
-    fetch_carried(wheels, MACHINES[machine])
+    fetch_carried(wheels, MACHINES[machine], CARRIED, PYTHONS)
     add_modules(root, wheels)
     add_command(root)
     add_pages(root)
@@ -79,13 +79,13 @@ def build_wheel(wheels: Path, environment: dict[str, str]) -> None:
     )  # fmt: skip
 
 
-def fetch_carried(wheels: Path, machine: str) -> None:
-    """Download what Debian lacks, for each Python, with the versions and checksums of requirements.lock."""
+def fetch_carried(wheels: Path, machine: str, names: Sequence[str], pythons: Sequence[str]) -> None:
+    """Download what is carried along, for each Python, with the versions and checksums of requirements.lock."""
     lock = (CHECKOUT / "requirements.lock").read_text()
     chosen = wheels / "carried.lock"
     entries = re.findall(r"^\S+==.*(?:\n    .*)*", lock, re.MULTILINE)
-    chosen.write_text("\n".join(each for each in entries if each.partition("==")[0] in CARRIED) + "\n")
-    for python in PYTHONS:
+    chosen.write_text("\n".join(each for each in entries if each.partition("==")[0] in names) + "\n")
+    for python in pythons:
         run(
             sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--require-hashes",
             "--only-binary=:all:", "--implementation=cp", f"--python-version={python}",
@@ -99,7 +99,8 @@ def add_modules(root: Path, wheels: Path) -> None:
     private = root / PRIVATE
     for wheel in sorted(wheels.rglob("*.whl")):
         unpack(wheel, private / "site-packages")
-    shutil.rmtree(private / "site-packages/orchestrator/systemd_shipped/debian")
+    for builder in ("debian", "zipapp"):
+        shutil.rmtree(private / "site-packages/orchestrator/systemd_shipped" / builder)
     (private / "pyvenv.cfg").write_text(ENVIRONMENT)
     (private / "bin").mkdir()
     (private / "bin/python3").symlink_to("/usr/bin/python3")

@@ -57,7 +57,7 @@ def write_archive(root: Path, archive: Path) -> None:
         for path in files_of(root)
     ]
     with open(archive, "wb") as file:
-        file.write(b"#!/usr/bin/env python3\n")
+        file.write(b"#!/usr/bin/python3 -I\n")  # a user's PATH and PYTHONPATH say nothing
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as held:
             add(held, "__main__.py", (HERE / "unpack.py").read_bytes())
             add(held, FILES, "".join(lines).encode())

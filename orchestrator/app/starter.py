@@ -33,7 +33,7 @@ class StarterFiles:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarterRequest:
     """The words of a person. `places`: sources and, as the last, the target, unless that is named; `disks`: a rotation set to be the
-    target; `pools`: to watch.
+    target; `pools`: to watch; `together`: all folders become one job.
     """
 
     places: tuple[str, ...] = ()
@@ -41,6 +41,7 @@ class StarterRequest:
     target: str | None = None
     disks: str | None = None
     pools: tuple[str, ...] = ()
+    together: bool = False
 
 
 def write_starter(settings: Settings, request: StarterRequest) -> StarterFiles:
@@ -118,6 +119,8 @@ def _copies(sources: Sequence[str], target: str, request: StarterRequest) -> "tu
     place = _absolute if kind == FOLDER else lambda text: str(_dataset(text))
     texts = [place(text) for text in sources]
     at = place(target) if target else ""
+    if request.together:
+        return (_together(kind, texts, at, request),)
     if kind == FOLDER and len(sources) == 1 and not request.places and not request.disks:
         return (StarterJob(name="home", kind=FOLDER, source=texts[0], place="home-copies", at=at),)
     names: list[str] = []
@@ -134,6 +137,25 @@ def _copies(sources: Sequence[str], target: str, request: StarterRequest) -> "tu
         else:
             jobs.append(StarterJob(name=name, kind=kind, source=text, place=_job_name(at), at=at))
     return tuple(jobs)
+
+
+def _together(kind: str, texts: Sequence[str], at: str, request: StarterRequest) -> "StarterJob":
+    """Return the one job of several folders. Raises: WrongRequest."""
+    from orchestrator.config.models import parse_any_location
+    from orchestrator.config.starter_files import StarterJob
+    from orchestrator.domain.source_tree import join_folders
+
+    if kind != FOLDER:
+        raise WrongRequest("--together: is for folders; a dataset is copied with all below it")
+    try:
+        join_folders([parse_any_location(text) for text in texts])
+    except ValueError as error:
+        raise WrongRequest(": expected ".join(map(str, error.args))) from None
+    place = request.disks or "folders-copies"
+    return StarterJob(
+        name="folders", kind=kind, source=texts[0], sources=tuple(texts), place=place, at="" if request.disks else at,
+        disks=bool(request.disks),
+    )  # fmt: skip
 
 
 def _job_name(text: str) -> str:
@@ -188,6 +210,8 @@ def _understood(job: "StarterJob") -> str:
     what = "the folder" if job.kind == FOLDER else "the dataset"
     below = ", with all below it," if job.kind == DATASET else ""
     to = f"the disks of the set {job.place}" if job.disks else f"{what} {job.at}"
+    if job.sources:
+        return f"{job.name}: copy the folders {', '.join(job.sources)}, into one restore point each time, to {to}"
     return f"{job.name}: copy {what} {job.source}{below} to {to}"
 
 

@@ -11,6 +11,10 @@ from orchestrator.cli.terminal.screen import Terminal
     cls=CliCommand,
     examples=(
         ("init /srv/photos /home root@nas:/backup", "two folders to another machine, over ssh: each becomes a job"),
+        (
+            "init /etc /home /srv/www root@nas:/backup --together",
+            "one job for all of them: one restore point holds all",
+        ),
         ("init tank/photos vault/replicas", "a dataset, with all below it, to another pool"),
         ("init /home --disks offsite", "to removable disks that take turns"),
         ("init --watch tank", "watch a pool and scrub it each month"),
@@ -27,6 +31,7 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.option("--target", metavar="PLACE", help="where the copies go: a folder or a dataset, here or on a host")
 @click.option("--disks", metavar="SET", help="the copies go to removable disks, a rotation set of this name")
 @click.option("--watch", "pools", multiple=True, metavar="POOL", help="a pool to watch and scrub (repeatable)")
+@click.option("--together", is_flag=True, help="one job for all folders, in place of one for each")
 @pass_terminal
 def init(
     terminal: Terminal,
@@ -36,15 +41,16 @@ def init(
     target: str | None,
     disks: str | None,
     pools: tuple[str, ...],
+    together: bool,
 ) -> int:
     """Write a commented starting configuration; what is there already stays as it is.
 
     Asks nothing, and says what it understood: what begins with a slash, or is here, is a folder; tank/photos is a dataset. Each SOURCE
-    becomes a job, and the last place is the target.
+    becomes a job, with --together all folders one, and the last place is the target.
     """
     from orchestrator.app.starter import StarterRequest, write_starter
 
-    request = StarterRequest(places=places, sources=sources, target=target, disks=disks, pools=pools)
+    request = StarterRequest(places=places, sources=sources, target=target, disks=disks, pools=pools, together=together)
     made = write_starter(terminal, request)
     value = {
         "config": made.folder, "understood": list(made.understood), "written": list(made.written), "existing": list(made.existing),

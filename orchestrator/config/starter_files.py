@@ -82,6 +82,7 @@ late-after = "2h"
 scrub-every = "30d"           # without it, only watch
 # capacity-warn = "80%"
 """
+_ONE_FOLDER = 'source = {source}             # what to copy: a directory, or "ssh://user@host/directory"'
 _JOB = """\
 # One job: what is copied, how, and where to. The name of this file is the name of the job: "poolferry run {name}".
 # Every key that is not a remark is in force; a remark that begins with "# name =" is a choice, mostly the default.
@@ -137,7 +138,7 @@ environment, and with the same as one JSON object on its standard input. Exit 0 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarterJob:
     """One job to be. `kind`: a folder, a dataset, or a pool to watch; `place`: its target's name; `at`: where that lies; with `disks`
-    it is a rotation set, which lies nowhere.
+    it is a rotation set, which lies nowhere. `sources`: several folders in place of the one.
     """
 
     name: str
@@ -146,6 +147,7 @@ class StarterJob:
     place: str = ""
     at: str = ""
     disks: bool = False
+    sources: tuple[str, ...] = ()
 
 
 def starter_files(source: str, target: str) -> Mapping[str, str]:
@@ -175,6 +177,11 @@ def _job(job: StarterJob) -> str:
         "{copy}": job.name if own else last, "{times}": _PLUGGED_IN if job.disks else _TIMES,
         "{source}": quote_location(job.source),
     }  # fmt: skip
+    if job.sources:
+        folders = ", ".join(map(quote_location, job.sources))
+        form = form.replace(
+            _ONE_FOLDER, f"sources = [{folders}]     # each by its whole path; a slash in excludes begins at the top"
+        )
     for sign, value in values.items():
         form = form.replace(sign, value)
     return form

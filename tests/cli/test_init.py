@@ -178,3 +178,24 @@ def test_completion_knows_the_jobs(ferry: Ferry) -> None:
         POOLFERRY_CONFIG=os.fspath(ferry.root / "nowhere"),
     )
     assert (nowhere.out.strip(), nowhere.err) == ("", "")
+
+
+@pytest.mark.parametrize("target", [["root@nas:/backup", "--together"], ["--disks", "offsite", "--together"]])
+def test_init_writes_one_job_of_several_folders(fresh: Ferry, target: list[str]) -> None:
+    told = fresh.run("init", "/etc", "/home", "/srv/www", *target)
+    assert (told.code, "copy the folders /etc, /home, /srv/www, into one restore point" in told.out) == (0, True), told
+    if "--disks" not in target:
+        assert fresh.run("check", "--json").value["jobs"][0]["source"] == "/etc, /home, /srv/www"
+    assert 'sources = ["/etc", "/home", "/srv/www"]' in (fresh.config / "jobs/folders.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("/home", "/home/me", "/backup"), '"/home/me" lies inside "/home"'),
+        (("tank/a", "tank/b", "vault/c"), "is for folders"),
+    ],
+)
+def test_init_refuses_folders_that_one_job_cannot_have(fresh: Ferry, words: tuple[str, ...], said: str) -> None:
+    told = fresh.run("init", *words, "--together")
+    assert (told.code, said in told.err) == (2, True), told

@@ -23,7 +23,7 @@ def blocks(title: str, kind: str = "sh") -> list[str]:
 
 
 def paste(machine: Machine, block: str, *codes: int, disk: str = "") -> list[str]:
-    """What each line of a block prints. `codes`: how they end, in order; 0 where none is told."""
+    """Return the output of each line of a block. `codes`: how they end, in order; 0 where none is told."""
     printed = []
     for at, line in enumerate(block.strip().splitlines()):
         command = line.replace("/dev/disk/by-id/usb-…", disk)
@@ -84,7 +84,7 @@ def test_a_pool_is_lost_and_comes_back_here_and_on_a_new_machine(master: Virtual
     here, anew = blocks("The day the pool is lost")
 
     def come_back(printed: str) -> None:
-        """What a person does with the `zpool create` that was printed, and the line after it in the block."""
+        """Type the `zpool create` that was printed, and the line after it in the block."""
         created = re.search(r"zpool create .*", printed)
         assert created, printed
         master.sh(created[0].replace("zpool create", "zpool create -f"))

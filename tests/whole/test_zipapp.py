@@ -1,15 +1,11 @@
 """poolferry.pyz: built, and used in a minimal Debian whose /usr cannot be written and that has python3 and rsync alone."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.lab.recipe import sources
-from tests.whole.test_debian_package import CHECKOUT, missing
+from tests.whole.minimal_debian import ZIPAPP, build, missing, tell_in_debian
 
-BUILD = CHECKOUT / "systemd/zipapp/build_zipapp.py"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 STORY = """\
 set -eux
@@ -42,17 +38,6 @@ if /root/poolferry.pyz --version; then exit 1; fi
 @pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 @pytest.mark.parametrize("suite", ["trixie", pytest.param("bookworm", marks=pytest.mark.long)])
 def test_one_file_is_all_that_a_machine_needs(tmp_path: Path, suite: str) -> None:
-    built = subprocess.run([sys.executable, BUILD, tmp_path / "dist"], capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr
-    story = tmp_path / "story.sh"
+    built, story = build(ZIPAPP, tmp_path / "dist"), tmp_path / "story.sh"
     story.write_text(STORY)
-    told = subprocess.run(
-        [
-            "mmdebstrap", "--quiet", "--variant=minbase", "--include=python3,rsync", "--format=null",
-            "--dpkgopt=force-unsafe-io", f"--customize-hook=upload {built.stdout.strip()} /root/poolferry.pyz",
-            '--customize-hook=chmod 755 "$1/root/poolferry.pyz"', f"--customize-hook=upload {story} /root/story.sh",
-            '--customize-hook=chroot "$1" sh /root/story.sh', suite, "/dev/null", *sources(suite),
-        ],
-        capture_output=True, text=True, errors="replace",
-    )  # fmt: skip
-    assert told.returncode == 0, told.stdout[-3000:] + told.stderr[-3000:]
+    tell_in_debian(suite, story, built, "poolferry.pyz", "--include=python3,rsync")

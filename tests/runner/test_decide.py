@@ -17,6 +17,8 @@ from orchestrator.runner.decide import (
     GROUND,
     decide_points,
     decide_run,
+    given_up_folders,
+    parse_ground,
     points_to_remove,
     protected_points,
     source_ground,
@@ -109,3 +111,13 @@ def test_what_stays_whatever_keep_says() -> None:
         "2026-01-01": "a restore or a reading is using it",
     }
     assert protected_points(["a"], ["a"]) == {"a": "a restore or a reading is using it"}
+
+
+def test_each_folder_of_a_source_is_remembered_with_its_filesystem() -> None:
+    ground = {"/home": ("7", True), "/srv/a\nb": ("7", False)}
+    text = source_ground(ground)
+    assert text == "/home: device 7 mounted\n/srv/a\\nb: device 7"
+    assert parse_ground(text) == {"/home": True, "/srv/a\\nb": False}
+    assert given_up_folders(text, ground) == ()
+    assert given_up_folders(text, {"/home": ("8", True)}) == ("/srv/a\\nb",)
+    assert (given_up_folders("device 7 mounted", ground), given_up_folders(None, ground)) == ((), ())

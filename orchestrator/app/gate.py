@@ -51,7 +51,7 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> int:
         syslog.syslog(syslog.LOG_INFO, f"{name}: {show_name(asker)}: {request}")
         if not isinstance(answer, Command):
             return (
-                _add(gate, cast("PointAddition", answer))
+                _add(settings, name, gate, cast("PointAddition", answer))
                 if right == "adds"
                 else _receive(settings, name, gate, cast("Reception", answer))
             )
@@ -62,10 +62,14 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> int:
     return _read(folders[right], answer) if right in folders else _ask_zfs(answer)
 
 
-def _add(gate: Gate, asked: "PointAddition") -> int:
+def _add(settings: Settings, name: str, gate: Gate, asked: "PointAddition") -> int:
     """Add to the points in the gate's folder; return the exit status. Raises: GateRefusal."""
     from orchestrator.app.gate_folder import add_points
 
+    # Before it is made, as this process becomes what makes it: of one that is not made after all the next try counts, as the later one.
+    if asked.makes and (arrivals := _open_ledger(settings, name)) is not None:
+        with arrivals, suppress(OSError):
+            arrivals.note(((gate.adds, asked.makes, compose.now()),))
     return add_points(gate.adds, asked)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.history.arrivals import read_arrivals
 from tests.whole.damage import fill
 from tests.whole.house import House, facts, trees_equal
 from tests.whole.sshd import Sshd, link, sshd
@@ -60,3 +61,5 @@ def test_points_are_added_through_a_gate_as_without_it(house: House, sshd: Sshd,
     checked = house.call("check", "--system")
     assert checked.code == 0, checked
     assert "append-only: tried to remove a point, and the gate laptop refused" in str(checked.value), checked
+    came = {name for series, name in read_arrivals(str(house.state)) if series == str(folder)}
+    assert came == {path.name for path in (folder / "points").iterdir() if path.is_dir() and not path.is_symlink()}

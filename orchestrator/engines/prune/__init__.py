@@ -62,9 +62,10 @@ class PruneEngine:
         return failures.explain(broken)
 
     def confirm(self, stage: StageResults, reader: Reader) -> None:
-        for confirmation in stage.confirmations:
-            if isinstance(confirmation, SnapshotsGone):
-                confirm_gone(confirmation, reader)
+        gone = [confirmation for confirmation in stage.confirmations if isinstance(confirmation, SnapshotsGone)]
+        if gone:
+            guids = frozenset[tuple[str, str]]().union(*(each.guids for each in gone))
+            confirm_gone(SnapshotsGone(root=gone[0].root, guids=guids), reader)
 
     def arrival_rules(self, job: Job) -> ArrivalRules:
         return options_of(job)

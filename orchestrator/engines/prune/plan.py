@@ -30,8 +30,11 @@ def plan(job: Job, world: PruneSurvey, request: RunRequest) -> Decision:
     there = show_count(len(world.points), "snapshot")
     if not judged:
         return NothingToDo(why=f"{there} of {root}: none is to go", current=root.path)
-    stages = tuple((step,) for step in _steps(job, world, judged))
-    return Plan(summary=f"removed {len(judged)} of {there} of {root}", stages=stages, current=root.path, taken=world.at)
+    # One stage of one worker: one after the other, and one look at the end tells that all are gone.
+    stage = tuple(_steps(job, world, judged))
+    return Plan(
+        summary=f"removed {len(judged)} of {there} of {root}", stages=(stage,), current=root.path, taken=world.at
+    )
 
 
 def _steps(job: Job, world: PruneSurvey, removals: Sequence[PointRemoval]) -> Iterator[Step]:

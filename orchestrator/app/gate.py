@@ -66,11 +66,11 @@ def _add(settings: Settings, name: str, gate: Gate, asked: "PointAddition") -> i
     """Add to the points in the gate's folder; return the exit status. Raises: GateRefusal."""
     from orchestrator.app.gate_folder import add_points
 
-    # Before it is made, as this process becomes what makes it: of one that is not made after all the next try counts, as the later one.
-    if asked.makes and (arrivals := _open_ledger(settings, name)) is not None:
-        with arrivals, suppress(OSError):
+    status = add_points(gate.adds, asked)
+    if asked.makes and status == 0 and (arrivals := _open_ledger(settings, name)) is not None:
+        with arrivals, suppress(OSError):  # then it counts as come when it is first seen
             arrivals.note(((gate.adds, asked.makes, compose.now()),))
-    return add_points(gate.adds, asked)
+    return status
 
 
 def _hello(name: str, gate: Gate, values: tuple[str, ...]) -> NoReturn:
@@ -152,9 +152,9 @@ def _receive(settings: Settings, name: str, gate: Gate, asked: "Reception") -> i
         raise GateRefusal("the stream ended before it began") from None
     except TooMuchInput:
         raise GateRefusal(f"the stream is longer than at-most allows: {show_size(gate.at_most)}") from None
-    if status == 0 and arrivals is not None and (guid := answer_of(newest)):
+    if status == 0 and arrivals is not None and (mark := answer_of(newest)):
         with suppress(OSError):  # then it counts as come when it is first seen
-            arrivals.note(((asked.dataset, guid.strip(), compose.now()),))
+            arrivals.note(((asked.dataset, mark.strip(), compose.now()),))
     return status
 
 

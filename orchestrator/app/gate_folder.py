@@ -45,6 +45,8 @@ def add_points(root: str, asked: PointAddition) -> int:
             if asked.parts:
                 return _part(folder, ours, asked)
             same = os.fstat(folder.fd)
+        if asked.makes:  # and then this process records that it came
+            return run_apart(lambda: _carry_out(root, same, asked))
         return _carry_out(root, same, asked)
     except ConfinementUnavailable as error:
         raise GateRefusal(f"this machine cannot shut it into one folder: {error.strerror}") from error

@@ -57,6 +57,11 @@ class ReceivedPoint:
     holds: int = 0
     needed: str = ""
 
+    @property
+    def mark(self) -> str:
+        """Return the mark by which its arrival is recorded: another one when the same point is destroyed and comes again."""
+        return f"{self.identity}.{self.order}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointRemoval:

@@ -80,8 +80,8 @@ def used_command(root: str) -> Command:
 
 
 def newest_command(dataset: str) -> Command:
-    """Build the command that prints the guid of a dataset's newest snapshot."""
-    return commands.newest_guid_command(dataset, HERE)
+    """Build the command that prints the mark of the snapshot that came last into a dataset."""
+    return commands.newest_mark_command(dataset, HERE)
 
 
 def _reception(buffer: Values, words: Values, root: str) -> Reception:

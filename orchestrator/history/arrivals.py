@@ -24,10 +24,10 @@ class ArrivalLedger:
         self._descriptor = descriptor
 
     def note(self, arrivals: Iterable[tuple[str, str, datetime]]) -> None:
-        """Write when points came: series, identity, time. Each line in one write, as others write too. Raises: OSError."""
-        for series, identity, at in arrivals:
+        """Write when points came: series, mark, time. Each line in one write, as others write too. Raises: OSError."""
+        for series, mark, at in arrivals:
             if os.fstat(self._descriptor).st_size < _MOST:
-                os.write(self._descriptor, _line(series, identity, at))
+                os.write(self._descriptor, _line(series, mark, at))
 
     def __enter__(self) -> "ArrivalLedger":
         return self
@@ -44,24 +44,29 @@ def open_ledger(state: str, name: str) -> ArrivalLedger:
 
 
 def read_arrivals(state: str) -> dict[Key, datetime]:
-    """Return when each point came, by its series and identity; a line that cannot be read counts as not written. Raises: OSError."""
+    """Return when each point came, by its series and mark; a line that cannot be read counts as not written. Raises: OSError.
+
+    Why the earliest of several: whoever sends can be told of as having sent again, and must not move a point to another day by it.
+    """
     found: dict[Key, datetime] = {}
     for name in _files(state):
         for key, at in _parse(_content(f"{state}/{FOLDER}/{name}")):
-            found[key] = max(at, found.get(key, at))
+            found[key] = min(at, found.get(key, at))
     return found
 
 
 def forget_arrivals(state: str, keeps: Callable[[str, str], bool]) -> None:
-    """Drop the lines that are not kept, where they are more than half of a file. Raises: OSError."""
+    """Drop the lines that are not kept, by series and mark, where they are more than half of a file. Raises: OSError."""
     for name in _files(state):
         path = f"{state}/{FOLDER}/{name}"
         lines = _parse(_content(path))
-        last = dict(lines)
-        kept = {key: at for key, at in last.items() if keeps(*key)}
+        kept: dict[Key, datetime] = {}
+        for key, at in lines:
+            if keeps(*key):
+                kept[key] = min(at, kept.get(key, at))
         if len(lines) > 2 * len(kept) + 100:
             with new_file_at(path, mode=0o600) as file:
-                file.writelines(_line(series, identity, at) for (series, identity), at in kept.items())
+                file.writelines(_line(series, mark, at) for (series, mark), at in kept.items())
 
 
 def _files(state: str) -> list[str]:
@@ -77,16 +82,16 @@ def _content(path: str) -> bytes:
         return file.read(min(os.fstat(descriptor).st_size, 2 * _MOST))
 
 
-def _line(series: str, identity: str, at: datetime) -> bytes:
-    return f"{at.isoformat(timespec='seconds')}\t{identity}\t{series}\n".encode("utf-8", "surrogateescape")
+def _line(series: str, mark: str, at: datetime) -> bytes:
+    return f"{at.isoformat(timespec='seconds')}\t{mark}\t{series}\n".encode("utf-8", "surrogateescape")
 
 
 def _parse(content: bytes) -> list[tuple[Key, datetime]]:
     found = list[tuple[Key, datetime]]()
     for line in content.decode("utf-8", "surrogateescape").split("\n")[:-1]:
         try:
-            at, identity, series = line.split("\t")
-            found.append(((series, identity), parse_instant(at)))
+            at, mark, series = line.split("\t")
+            found.append(((series, mark), parse_instant(at)))
         except ValueError:
             continue
     return found

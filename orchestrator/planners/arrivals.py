@@ -70,7 +70,7 @@ def date_arrivals(points: Sequence[ReceivedPoint], recorded: Mapping[Key, dateti
     for name, each in series.items():
         before, found = now, list[DatedArrival]()
         for point in reversed(each):
-            at = recorded.get((point.series, point.identity))
+            at = recorded.get((point.series, point.mark))
             before = before if at is None else at
             found.append(DatedArrival(point=point, at=before, recorded=at is not None))
         dated[name] = found[::-1]

@@ -52,10 +52,10 @@ def note_first_sight(journal: RunRecorder, world: Any, request: RunRequest) -> N
     fresh = [each for series in dated.values() for each in series if not each.recorded]
     if fresh:
         with ledger.open_ledger(state, ledger.SEEN) as file:
-            file.note((each.point.series, each.point.identity, each.at) for each in fresh)
-    there = {(point.series, point.identity) for point in points}
+            file.note((each.point.series, each.point.mark, each.at) for each in fresh)
+    there = {(point.series, point.mark) for point in points}
     ledger.forget_arrivals(
-        state, lambda series, guid: (series, guid) in there or not (series == root or series.startswith(f"{root}/"))
+        state, lambda series, mark: (series, mark) in there or not (series == root or series.startswith(f"{root}/"))
     )
 
 

@@ -54,7 +54,7 @@ def judged(
     memory: ArrivalMemory | None = None,
 ) -> tuple[PointRemoval, ...] | Refusal:  # fmt: skip
     given_points = list(points)
-    recorded = {(each.series, each.identity): at for each, at in given_points if at}
+    recorded = {(each.series, each.mark): at for each, at in given_points if at}
     series = date_arrivals([each for each, _ in given_points], recorded, now)
     return judge_arrivals(
         series, keep, rules, job="in", now=now, allowed=allowed.split(), memory=memory or ArrivalMemory()
@@ -100,7 +100,7 @@ def test_the_last_ones_stay_however_old_and_so_does_what_is_needed() -> None:
 
 def test_what_nobody_recorded_came_before_the_next_that_somebody_did() -> None:
     first, second, third = point(40)[0], point(30), point(20)[0]
-    series = date_arrivals([third, second[0], first], {("vault/a", second[0].identity): second[1]}, NOW)
+    series = date_arrivals([third, second[0], first], {("vault/a", second[0].mark): second[1]}, NOW)
     assert [(each.at, each.recorded) for each in series["vault/a"]] == [
         (second[1], False), (second[1], True), (NOW, False),
     ]  # fmt: skip

@@ -191,9 +191,9 @@ def newest_command(datasets: tuple[str, ...], host: Host | None) -> Command:
     return script_command("newest.sh", *datasets, effect=Effect.READS, where=CommandHost(host=host))
 
 
-def newest_guid_command(dataset: str, where: CommandHost) -> Command:
-    """Build the command that prints the guid of the snapshot that came last into a dataset."""
-    return script_command("newest-guid.sh", dataset, effect=Effect.READS, where=where)
+def newest_mark_command(dataset: str, where: CommandHost) -> Command:
+    """Build the command that prints guid and createtxg of the snapshot that came last into a dataset: the mark of its arrival."""
+    return script_command("newest-mark.sh", dataset, effect=Effect.READS, where=where)
 
 
 def points_command(root: Location) -> Command:

@@ -2,11 +2,8 @@
 
 import os
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,48 +21,18 @@ from orchestrator.domain.errors import (
     UnreadableAnswer,
     VerificationFailed,
 )
-from orchestrator.domain.job import Job, KeepRules
-from orchestrator.domain.place import Host, Location, Place
+from orchestrator.domain.job import KeepRules
+from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Effect, NothingToDo, Pipeline, Plan, Refusal, single_command
 from orchestrator.engines.contract.arrivals import ArrivalPruner
-from orchestrator.engines.contract.engine import Engine, RunRequest, StageResults, implements
+from orchestrator.engines.contract.engine import Engine, StageResults, implements
 from orchestrator.engines.prune import ENGINE
 from orchestrator.engines.prune.commands import destroy_command
 from orchestrator.engines.prune.model import SnapshotsGone
 from orchestrator.engines.prune.options import options_of
 from orchestrator.process.pipeline import PipelineFailed, StopReason, pipeline_failure
-from orchestrator.process.scripted import ScriptedExecutor, scripted_result
-
-ROOT = Location(path="vault/in/laptop")
-NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-LOOK = (
-    b"1795187460\nvault/in/laptop/a@one\t11\t100\t1795000000\t5\t50\t0\t-\n"
-    b"vault/in/laptop/a@two\t12\t101\t1795000001\t6\t60\t2\t\nvault/in/laptop/b@one\t13\t102\t1795000002\t7\t70\t0\tvault/clone,vault/x\n"
-)
-
-
-def job(**keys: Any) -> Job:
-    place = Place(name="in", location=ROOT)
-    made = Job(
-        name="in",
-        file="in.toml",
-        engine="prune",
-        source=ROOT,
-        target=place,
-        options=ArrivalRules(),
-        keep=KeepRules(daily=2),
-    )
-    return replace(made, **keys)
-
-
-def looks(said: bytes = LOOK, **more: Any) -> ScriptedExecutor:
-    return ScriptedExecutor([(lambda _: True, scripted_result(said, **more))])
-
-
-def request(
-    judge: Callable[[tuple[ReceivedPoint, ...]], tuple[PointRemoval, ...] | Refusal] | None = None,
-) -> RunRequest:
-    return RunRequest(now=NOW, notes="/notes", judge=judge)
+from orchestrator.process.scripted import scripted_result
+from tests.engines.prune.builders import NOW, ROOT, job, looks, request
 
 
 def all_go(points: tuple[ReceivedPoint, ...]) -> tuple[PointRemoval, ...]:

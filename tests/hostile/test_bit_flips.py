@@ -15,14 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.authentication import AuthenticationKey
+from orchestrator.disks.marker import marker_text, parse_marker
+from orchestrator.domain.authentication import AuthenticationKey, Authenticity, judge_marker, tag_marker
 from orchestrator.domain.errors import HistoryError, OrchestratorError, VerificationFailed
-from orchestrator.engines.rsync.parse import parse_marker
+from orchestrator.domain.rotation import Disk
+from orchestrator.engines.rsync import parse
 from orchestrator.history.store import open_history
 from orchestrator.verify.entry import ManifestEntry
 from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_tag, write_manifest
 from tests.daemon.daemon_world import daemon
 from tests.ferry import Ferry
+from tests.planners.rotation_world import marker
 from tests.whole.house import facts
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -39,13 +42,27 @@ def flips(text: bytes) -> Iterator[bytes]:
 @pytest.mark.parametrize("coarse", ["true", "false"])
 def test_a_targets_marker(coarse: str) -> None:
     text = b'{"format": 1, "job": "photos", "coarse": %s}' % coarse.encode()
-    true = parse_marker(text)
+    true = parse.parse_marker(text)
     for changed in flips(text):
         try:
-            found = parse_marker(changed)
+            found = parse.parse_marker(changed)
         except OrchestratorError:
             continue
         assert found == true or (found is not None and found.job != "photos"), changed
+
+
+def test_a_disks_marker() -> None:
+    """No other disk, set, host or count is believed: each flip ends the marker or its tag, or changes our words about it alone."""
+    key, disk = (
+        AuthenticationKey(bytes(range(32)), NOW),
+        Disk(name="red", set="offsite", identity="uuid", content="ext4"),
+    )
+    true = tag_marker(marker(), disk, key)
+    for changed in flips(marker_text(true).encode()):
+        found = parse_marker(changed)
+        assert found in (None, true) or judge_marker(found, disk, key, tagged=True) is not Authenticity.AUTHENTIC, (
+            changed
+        )
 
 
 def test_a_manifest(tmp_path: Path) -> None:

@@ -91,7 +91,9 @@ class LostPool:
         assert not re.search("Traceback|internal error|mistake in poolferry", ended.complaint), ended.complaint
         with suppress(ValueError, KeyError):
             told = ended.json
-            self.say(f"{' '.join(words)}: {told.get('outcome')}: {told.get('why')}; {told.get('hint')}")
+            self.say(
+                f"{' '.join(words)}: {told.get('outcome')}: {told.get('why') or told.get('error')}; {told.get('hint')}"
+            )
         return ended
 
     # As it is
@@ -250,8 +252,8 @@ class LostPool:
 
 def commands_of(told: dict[str, Any]) -> Iterator[str]:
     """The commands in what a restore says: for keys, and for what no stream brings."""
-    yield from re.findall(r"(zfs load-key [^;]*|for each in [^;]*; do zfs load-key [^;]*; done);", told["hint"])
-    for line in told["warnings"]:
+    yield from re.findall(r"(zfs load-key [^;]*|for each in [^;]*; do zfs load-key [^;]*; done);", told.get("hint", ""))
+    for line in told.get("warnings", ()):
         if "not delegated" in line or "not there" in line:
             yield line.partition(": ")[2].partition(": ")[2]
 

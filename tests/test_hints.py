@@ -81,8 +81,10 @@ UNTYPED = {
     "poolferry disks readopt NAME",
     "poolferry disks retire DISK",
     "poolferry disks retire {}",
+    "poolferry restore run --from FOLDER --to FOLDER",
     "poolferry restore run {} --path PATH --to FOLDER",
     "zfs allow -u USER destroy,mount DATASET",
+    "zfs allow {} receive:append {}",
     "zfs allow -u USER snapshot,destroy,mount DATASET",
     "zfs create -p -o mountpoint=none -o canmount=off {}",
     "zfs load-key -r {}",
@@ -100,7 +102,7 @@ SHOWN_ALONE = ("app/demo.py",)  # a tale of commands, and no hints
 _PLAIN = re.compile(
     r"(?:.*\.)?(?:job|disk|disks\[0\]\.name|job\.name|disk\.name|was\.name|rotation\.name|request\.name|pid|pids|seed|run|ABORT|GUARD|OTHER_MACHINE)"
     r"|.*(?:quote|hinted|shlex).*|.* if .* else .*|' '\.join\(\(?str\(.*|','\.join\(lacking\)|''\.join\(loose\)|os\.geteuid\(\)|_name\(user\)"
-    r"|colon|number|flags|host|letter|downward|disk|name|before|now|path|page|whole|where|value|children|like"
+    r"|colon|number|flags|host|who|letter|downward|disk|name|before|now|path|page|whole|where|value|children|like"
 )
 
 # "poolferry goes by guid": a sentence, and no command.

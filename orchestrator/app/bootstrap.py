@@ -13,9 +13,9 @@ from orchestrator import compose
 from orchestrator.app.kit_disk import MOVED, identities_at, record_of
 from orchestrator.app.settings import WrongRequest
 from orchestrator.domain.answers import NOT_READ
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.kit import SET_ASIDE, KitReview
+from orchestrator.domain.kit import SET_ASIDE, KitReview, find_damaged_file
 from orchestrator.domain.names import point_name, show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
@@ -41,7 +41,14 @@ def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str
     """Return the newest kit at a place. Raises: OrchestratorError when there is none, or the place cannot be read."""
     with tempfile.TemporaryDirectory(prefix="poolferry-kit-") as folder:
         files = _fetched(place, folder, log, tuple(ssh_options))
-        found = [kit for kit in (_kit(each, files, folder) for each in _folders(files)) if kit is not None]
+        found, damaged = list[BootstrapKit](), list[OrchestratorError]()
+        for each in _folders(files):
+            try:
+                found += filter(None, (_kit(each, files, folder),))
+            except VerificationFailed as error:  # another job's kit at this place may be sound
+                damaged.append(error)
+    if damaged and not found:
+        raise damaged[0]
     if not found:
         hint = "name the folder in which .poolferry lies, the dataset poolferry-kit, or the device of a disk"
         raise OrchestratorError(f"there is no kit of poolferry at {place}", hint=hint)
@@ -137,6 +144,12 @@ def _kit(folder: str, files: Files, scratch: str) -> BootstrapKit | None:
     configuration = {path.removeprefix(_FOLDER): text for path, text in below.items() if path.startswith(_FOLDER)}
     if _ARCHIVE in below:
         packed = unpack_files(below[_ARCHIVE])
+        if bad := find_damaged_file(packed):
+            raise VerificationFailed(
+                f"the configuration in the kit is damaged: {show_name(bad)} is not as it was written",
+                hint="name the kit of another target or disk; the copies beside this one can be restored without it: "
+                "poolferry restore run --from FOLDER --to FOLDER",
+            )
         configuration = {path.removeprefix(_FOLDER): text for path, text in packed.items() if path.startswith(_FOLDER)}
     if not configuration:
         return None

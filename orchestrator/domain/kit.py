@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from orchestrator.domain.fast_dataclass import dataclass
 
 SET_ASIDE = ".not-trusted"  # suffix of a kit's file that is not trusted yet
+DIGESTS = "SHA256SUMS"  # in a kit's archive: the digest of each other file, as `sha256sum -c` reads it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +42,23 @@ class KitReview:
     set_aside: tuple[SetAside, ...]
     left_out: tuple[str, ...]
     copies: tuple[str, ...]
+
+
+def digest_lines(files: Mapping[str, bytes]) -> bytes:
+    """Return the digests of files by their names, a line for each."""
+    from hashlib import sha256
+
+    lines = (f"{sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
+    return "".join(lines).encode("utf-8", "surrogateescape")
+
+
+def find_damaged_file(files: Mapping[str, bytes]) -> str | None:
+    """Return a file of an archive that is not as its digest says, was lost or added; None: all are, or it holds no digests.
+
+    Archives of earlier versions hold none. Digests guard against bytes that went bad: who writes the archive writes them too.
+    """
+    if DIGESTS not in files:
+        return None
+    told = set(files[DIGESTS].splitlines())
+    true = {line: name for name in files if name != DIGESTS for line in digest_lines({name: files[name]}).splitlines()}
+    return next((true[line] for line in true if line not in told), DIGESTS if told - true.keys() else None)

@@ -13,7 +13,7 @@ from hashlib import sha256
 
 from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.errors import OrchestratorError, PermissionDenied
-from orchestrator.domain.kit import KitContents
+from orchestrator.domain.kit import DIGESTS, KitContents, digest_lines
 from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.contract.pools import KitMaker
 from orchestrator.process.executor import Writer
@@ -126,9 +126,10 @@ def _read(path: str) -> bytes:
 
 
 def write_archive(path: str, files: tuple[tuple[str, bytes], ...]) -> None:
-    """Write an archive that any tar reads, for its owner alone."""
+    """Write an archive that any tar reads, for its owner alone; in it a file of digests, as `sha256sum -c` reads it."""
     import tarfile  # most runs write no archive
 
+    files = (*files, (DIGESTS, digest_lines(dict(files))))
     with open(path, "wb") as file, tarfile.open(fileobj=file, mode="w") as archive:
         os.chmod(path, 0o600)
         for name, content in files:

@@ -1,5 +1,6 @@
 """The recovery kit after a copy: made once a day, kept, carried with our configuration and history; never a copy's failure."""
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -99,10 +100,11 @@ def test_a_kit_is_kept_and_carried_with_all_that_is_ours(journal: RunRecorder, t
     there = tmp_path / "there"
     found = {str(path.relative_to(there)) for path in there.rglob("*") if path.is_file()}
     assert found == {
-        "RECOVERY.md", "kit.json", "guids.tsv", "history.sqlite", "configuration/targets.toml",
+        "RECOVERY.md", "kit.json", "guids.tsv", "history.sqlite", "SHA256SUMS", "configuration/targets.toml",
         "configuration/jobs/photos.toml",
     }  # fmt: skip
     assert (there / "RECOVERY.md").read_text() == "# Do this"
+    subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=there, check=True)
     with open_history(str(there / "history.sqlite")) as copied:
         kept = copied.kits.of("photos")
         assert kept is not None

@@ -101,7 +101,7 @@ SHOWN_ALONE = ("app/demo.py",)  # a tale of commands, and no hints
 # Words that need no quotes: numbers, options of ours, and the names of jobs, disks, sets and users, which hold no such letters.
 _PLAIN = re.compile(
     r"(?:.*\.)?(?:job|disk|disks\[0\]\.name|job\.name|disk\.name|was\.name|rotation\.name|request\.name|pid|pids|seed|run|ABORT|GUARD|OTHER_MACHINE)"
-    r"|.*(?:quote|hinted|shlex).*|.* if .* else .*|' '\.join\(\(?str\(.*|','\.join\(lacking\)|''\.join\(loose\)|os\.geteuid\(\)|_name\(user\)"
+    r"|.*(?:quote|hinted|shlex).*|.* if .* else .*|' '\.join\(\(?str\(.*|','\.join\(\w+\)|''\.join\(loose\)|os\.geteuid\(\)|_name\(user\)"
     r"|colon|number|flags|host|who|letter|downward|disk|name|before|now|path|page|whole|where|value|children|like"
 )
 

@@ -30,7 +30,7 @@ HARMLESS = frozenset(
     "snapshots.autosnap snapshots.autoprune snapshots.needs-hook".split()
 )
 ACTING = frozenset(
-    "hooks drill.check-command drill.scratch pipe.ssh-options pipe.transport pipe.public-transport snapshots.use rsync.points rsync.delete".split()
+    "hooks prune drill.check-command drill.scratch pipe.ssh-options pipe.transport pipe.public-transport snapshots.use rsync.points rsync.delete".split()
 )
 # Values of those that do nothing: what is the default anyhow.
 _IDLE = {"pipe.transport": "ssh", "pipe.public-transport": False, "rsync.points": True, "rsync.delete": False}

@@ -61,7 +61,8 @@ class DaemonControl:
             with control_address(self._settings.where) as address, socket.socket(socket.AF_UNIX) as asked:
                 asked.settimeout(_PATIENCE_S)
                 asked.connect(address)
-                asked.sendall(encode_request(request))
+                with contextlib.suppress(BrokenPipeError):  # a daemon that is asked too much answers before it has read
+                    asked.sendall(encode_request(request))
                 said = _read_line(asked)
         except OSError as error:
             raise _no_daemon(self._settings, error) from error

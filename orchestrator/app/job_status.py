@@ -19,6 +19,7 @@ from orchestrator.views.status import JobStatus, Overview
 
 if TYPE_CHECKING:
     from orchestrator.app.settings import Settings
+    from orchestrator.domain.drill import DrillRecord
     from orchestrator.domain.due import JobPause
     from orchestrator.views.disks import SetReport
 
@@ -46,6 +47,7 @@ class JobHealth:
     blamed: RunRecord | None
     running: RunRecord | None
     problems: tuple[Problem, ...]
+    drills: "tuple[DrillRecord, ...]"
     hint: str
     moved: str
 
@@ -87,7 +89,8 @@ def judge_job(
         facts = replace(facts, copies=())
     goes = facts.going_on
     running = goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None
-    blamed = facts.last_failed or _failed_drill(job, views, at) or last
+    drills = views.drills.of(job.name, limit=_DRILLS)
+    blamed = facts.last_failed or _failed_drill(drills, views, at) or last
     problems = () if moved else views.problems.open_of(job.name, at[0] if at else None)
     gravest = next((each for each in problems if each.kind is not ProblemType.LEFT_OUT), None)
     left_out = next((each for each in reversed(problems) if each.kind is ProblemType.LEFT_OUT), None)
@@ -116,8 +119,9 @@ def judge_job(
     if chosen and health.state in _WITH_HINT:
         hint = problem_hint(chosen, newest=views.point_counts(job.name).newest)
     return JobHealth(
-        health=health, facts=facts, last=last, blamed=blamed, running=running, problems=problems, hint=hint, moved=moved
-    )
+        health=health, facts=facts, last=last, blamed=blamed, running=running, problems=problems, drills=drills, hint=hint,
+        moved=moved,
+    )  # fmt: skip
 
 
 def _moved_from(job: Job, views: HistoryReader) -> str:
@@ -131,9 +135,11 @@ def _ended_well_since(waited: RunRecord, well: RunRecord | None) -> bool:
     return bool(well and well.ended_at and waited.ended_at and well.ended_at >= waited.ended_at)
 
 
-def _failed_drill(job: Job, views: HistoryReader, at: tuple[str, str] | None) -> RunRecord | None:
+def _failed_drill(
+    drills: "Sequence[DrillRecord]", views: HistoryReader, at: tuple[str, str] | None
+) -> RunRecord | None:
     """Return the newest restore test if it failed: data that cannot be restored are no copy, even if runs succeed."""
-    found = newest_drill(views.drills.of(job.name, limit=_DRILLS), at[0] if at else None)
+    found = newest_drill(drills, at[0] if at else None)
     if found is None or found.drilled.outcome is Outcome.DONE:
         return None
     story = views.run(found.run)
@@ -186,7 +192,7 @@ def _job_status(job: Job, views: HistoryReader, *, now: datetime, alive: Alive, 
         points=NO_POINTS if found.moved else views.point_counts(job.name),
         problems=found.problems,
         hint=found.hint,
-        drills=views.drills.of(job.name, limit=_DRILLS),
+        drills=found.drills,
     )
 
 

@@ -1,6 +1,5 @@
 """The report of one month: what was promised, kept, verified and restored as a test, and who looked at it."""
 
-from collections import defaultdict
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -56,7 +55,7 @@ def report_month(settings: "Settings", year: int, month: int, now: datetime) -> 
     until = min(end, now)
     known = settings.configuration().jobs
     with settings.views() as views, views.glance():
-        records = views.monthly.records(begin, until)
+        records = views.monthly.records([job.name for job in known], begin, until)
         acts = views.acts.between(begin, until)
     jobs = tuple(_job_month(job, records, begin, until) for job in known if job.copies)
     return MonthReport(
@@ -70,14 +69,12 @@ def _local(year: int, month: int) -> datetime:
 
 
 def _job_month(job: "Job", records: "MonthRecords", begin: datetime, until: datetime) -> JobMonth:
-    counts: defaultdict[str, int] = defaultdict(int)
-    counts.update(records.counts.get(job.name, {}))
-    ends = records.well.get(job.name, ())
+    counts, ends = records.counts[job.name], records.well[job.name]
     gap = longest_gap(ends, records.first_run.get(job.name, begin), until)
     limit = job.late_after
     return JobMonth(
         job=job, well=counts["well"], badly=counts["badly"], gap=gap, kept=None if limit is None else gap is not None and gap <= limit,
-        points=counts["points_made"], moved_bytes=counts["moved"], readings=counts["readings"], read_bytes=counts["read"],
+        points=counts["points"], moved_bytes=counts["moved"], readings=counts["readings"], read_bytes=counts["read"],
         unsound=counts["unsound"], drills=counts["drills"], failed_drills=counts["failed_drills"],
     )  # fmt: skip
 

@@ -135,10 +135,11 @@ class ControlSocket:
 
     def _judge(self, connection: socket.socket) -> ActAnswer:
         caller = read_caller(connection)
+        # Read also of who is refused: an answer that comes before the question is lost in the caller's broken pipe.
+        line = read_line(connection, compose.monotonic() + _PATIENCE_S)
         if not self._may_ask(caller):
             self._say(f"control socket: refused {caller.name}, process {caller.pid}")
             return _refusal("you may not ask for acts")
-        line = read_line(connection, compose.monotonic() + _PATIENCE_S)
         try:
             request = parse_request(line)
         except ValueError as error:

@@ -18,7 +18,8 @@ class ActHistory:
 
     def newest(self, limit: int, *, subject: str | None = None) -> tuple[ActRecord, ...]:
         """Return the newest acts, of one job or disk or of all, each with its runs."""
-        found = self._database.rows("newest_acts", subject=subject, limit=limit)
+        about = {} if subject is None else {"subject": subject}
+        found = self._database.rows("newest_acts_of" if about else "newest_acts", limit=limit, **about)
         with self._database.understood("newest_acts"):
             return tuple(replace(_act(row), runs=self._runs(row)) for row in found)
 
@@ -33,10 +34,16 @@ class ActHistory:
         return self._database.values("acts_between", _act, first=first, last=last)
 
     def _runs(self, row: Row) -> tuple[int, ...]:
-        found = self._database.rows(
-            "runs_of_act", job=row["subject"], act=row["id"], first=row["asked_at"], last=row["ended_at"]
+        """Return the runs that the act's own processes recorded, the newest first."""
+        processes = {each["pid"] for each in self._database.rows("processes_of_act", act=row["id"])}
+        if not processes:
+            return ()
+        first, last = row["asked_at"], row["ended_at"]
+        return tuple(
+            int(each["id"])
+            for each in self._database.rows("newest_runs_of", job=row["subject"])
+            if each["pid"] in processes and first <= each["begun_at"] and (last is None or each["begun_at"] <= last)
         )
-        return tuple(int(each["id"]) for each in found)
 
     def asked(self, verb: ActVerb, subject: str, about: str, who: str, now: datetime) -> int:
         """Record that an act is asked for, before it begins; return its number."""

@@ -1,10 +1,15 @@
 """Counts of a span of time in the history: runs, points, readings and restore tests, by job."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.history.database import Database
+from orchestrator.domain.run import Outcome
+from orchestrator.history.database import Database, Row
+
+_GOOD = (Outcome.DONE, Outcome.NOTHING, Outcome.INCOMPLETE)
+_BAD = (Outcome.FAILED, Outcome.REFUSED, Outcome.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +29,27 @@ class MonthlyHistory:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def records(self, first: datetime, last: datetime) -> MonthRecords:
-        """Return the counts from `first` to before `last`."""
-        counts: dict[str, dict[str, int]] = {}
+    def records(self, jobs: Sequence[str], first: datetime, last: datetime) -> MonthRecords:
+        """Return the counts of jobs from `first` to before `last`."""
+        counts = {job: Counter[str]() for job in jobs}
+        well: dict[str, list[datetime]] = {job: [] for job in jobs}
         first_run: dict[str, datetime] = {}
-        for statement in ("month_of_runs", "month_of_points", "month_of_readings", "month_of_drills"):
-            for row in self._database.rows(statement, first=first, last=last):
-                own = counts.setdefault(str(row["job"]), {})
-                own |= {name: int(value) for name, value in row.items() if name not in ("job", "begun_at")}
-                if "begun_at" in row:
-                    first_run[str(row["job"])] = row["begun_at"]
-        well: dict[str, list[datetime]] = {}
-        for row in self._database.rows("month_of_good_ends", first=first, last=last):
-            well.setdefault(str(row["job"]), []).append(row["ended_at"])
-        return MonthRecords(
-            counts=counts, first_run=first_run, well={job: tuple(sorted(ends)) for job, ends in well.items()}
-        )
+        for row in self._rows("runs_begun_between", counts, first, last):
+            job, good = row["job"], row["outcome"] in _GOOD
+            first_run.setdefault(job, row["begun_at"])
+            counts[job].update(well=good, badly=row["outcome"] in _BAD, moved=row["moved_bytes"] or 0)
+            well[job] += [row["ended_at"]] if good else []
+        for row in self._rows("points_made_between", counts, first, last):
+            counts[row["job"]].update(points=1)
+        for row in self._rows("readings_between", counts, first, last):
+            counts[row["job"]].update(readings=1, read=row["bytes_read"], unsound=not row["reading_sound"])
+        for row in self._rows("drills_between", counts, first, last):
+            counts[row["job"]].update(drills=1, failed_drills=row["outcome"] != Outcome.DONE)
+        for job in jobs:
+            if before := self._database.first("last_good_end_before", job=job, first=first):
+                well[job].append(before["ended_at"])
+        ends = {job: tuple(sorted(each)) for job, each in well.items()}
+        return MonthRecords(counts=counts, well=ends, first_run=first_run)
+
+    def _rows(self, statement: str, jobs: Mapping[str, object], first: datetime, last: datetime) -> list[Row]:
+        return [row for row in self._database.rows(statement, first=first, last=last) if row["job"] in jobs]

@@ -509,17 +509,22 @@ WHERE job = :job AND place = :place AND name = :name AND sound = 0;
 -- Acts ------------------------------------------------------------------------------------------------------------
 
 -- name: newest_acts
-SELECT * FROM acts WHERE :subject IS NULL OR subject = :subject ORDER BY id DESC LIMIT :limit;
+SELECT * FROM acts ORDER BY id DESC LIMIT :limit;
+
+-- name: newest_acts_of
+SELECT * FROM acts WHERE subject = :subject ORDER BY id DESC LIMIT :limit;
 
 -- name: act
 SELECT * FROM acts WHERE id = :act;
 
 -- name: acts_between
-SELECT * FROM acts WHERE asked_at >= :first AND asked_at < :last ORDER BY id;
+SELECT * FROM acts WHERE asked_at >= :first AND asked_at < :last ORDER BY asked_at;
 
--- name: runs_of_act
-SELECT id FROM (SELECT id, pid, begun_at FROM runs WHERE job = :job ORDER BY id DESC LIMIT 200)
-WHERE pid IN (SELECT pid FROM act_processes WHERE act = :act) AND begun_at >= :first AND (:last IS NULL OR begun_at <= :last) ORDER BY id DESC;
+-- name: processes_of_act
+SELECT pid FROM act_processes WHERE act = :act;
+
+-- name: newest_runs_of
+SELECT id, pid, begun_at FROM runs WHERE job = :job ORDER BY id DESC LIMIT 200;
 
 -- name: ask_act
 INSERT INTO acts (verb, subject, about, who, asked_at) VALUES (:verb, :subject, :about, :who, :now);
@@ -536,34 +541,28 @@ UPDATE acts SET ended_at = :now, well = :well, said = :said WHERE id = :act;
 -- name: end_open_acts
 UPDATE acts SET ended_at = :now, well = 0, said = :said WHERE ended_at IS NULL;
 
--- Months ----------------------------------------------------------------------------------------------------------
+-- Months: counted by whoever asks, as a count by job would be sorted first ---------------------------------------------
 
--- name: month_of_runs
-SELECT job, min(begun_at) AS begun_at, sum(outcome IN ('done', 'nothing-to-do', 'incomplete')) AS well, sum(outcome IN ('failed', 'refused', 'interrupted')) AS badly,
-    coalesce(sum(moved_bytes), 0) AS moved
-FROM runs WHERE begun_at >= :first AND begun_at < :last AND outcome IS NOT NULL AND kind = 'run' GROUP BY job;
+-- name: runs_begun_between
+SELECT job, outcome, begun_at, ended_at, moved_bytes FROM runs INDEXED BY runs_begun
+WHERE begun_at >= :first AND begun_at < :last AND kind = 'run' AND outcome IS NOT NULL;
 
--- name: month_of_good_ends
-SELECT job, ended_at FROM runs
-WHERE begun_at >= :first AND begun_at < :last AND outcome IN ('done', 'nothing-to-do', 'incomplete') AND kind = 'run'
-UNION ALL
-SELECT job, max(ended_at) AS ended_at FROM runs
-WHERE begun_at < :first AND outcome IN ('done', 'nothing-to-do', 'incomplete') AND kind = 'run' GROUP BY job;
+-- name: last_good_end_before
+SELECT ended_at FROM runs
+WHERE job = :job AND begun_at < :first AND outcome IN ('done', 'nothing-to-do', 'incomplete') AND kind = 'run' ORDER BY id DESC LIMIT 1;
 
--- name: month_of_points
-SELECT job, count(*) AS points_made FROM points WHERE made_at >= :first AND made_at < :last GROUP BY job;
+-- name: points_made_between
+SELECT job FROM points WHERE made_at >= :first AND made_at < :last;
 
--- name: month_of_readings
-SELECT points.job AS job, count(*) AS readings, coalesce(sum(bytes_read), 0) AS read, coalesce(sum(readings.sound = 0), 0) AS unsound
-FROM readings JOIN points ON points.id = readings.point WHERE read_at >= :first AND read_at < :last GROUP BY points.job;
+-- name: readings_between
+SELECT points.job AS job, points.place AS place, bytes_read, readings.sound AS reading_sound
+FROM readings JOIN points ON points.id = readings.point WHERE read_at >= :first AND read_at < :last;
 
--- name: month_of_drills
-SELECT job, count(*) AS drills, coalesce(sum(outcome <> 'done'), 0) AS failed_drills
-FROM drills WHERE drilled_at >= :first AND drilled_at < :last GROUP BY job;
+-- name: drills_between
+SELECT job, outcome FROM drills WHERE drilled_at >= :first AND drilled_at < :last;
 
--- name: bytes_read_since
-SELECT points.job AS job, points.place AS place, coalesce(sum(bytes_read), 0) AS bytes
-FROM readings JOIN points ON points.id = readings.point WHERE read_at >= :since GROUP BY points.job, points.place;
+-- name: point_ages
+SELECT job, place, taken_at, made_at, whole_at, bytes FROM points INDEXED BY points_there WHERE gone_at IS NULL;
 
 -- Renames ---------------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from orchestrator.history.values import (
     EventRecord,
     HealthFacts,
     HookRecord,
+    PointAgeRecord,
     PointCounts,
     PointRecord,
     RunDetails,
@@ -164,10 +165,17 @@ class HistoryReader:
 
         return MonthlyHistory(self._database)
 
-    def bytes_read_since(self, since: "datetime") -> dict[tuple[str, str], int]:
-        """Return the bytes that were read again since an instant, by job and place."""
-        found = self._database.rows("bytes_read_since", since=since)
-        return {(str(row["job"]), str(row["place"])): int(row["bytes"]) for row in found}
+    def point_ages(self) -> tuple[PointAgeRecord, ...]:
+        """Return when each existing point was made and last read, and its size; by job and place."""
+        return self._database.values("point_ages", lambda row: PointAgeRecord(**row))
+
+    def bytes_read_between(self, first: "datetime", last: "datetime") -> dict[tuple[str, str], int]:
+        """Return the bytes that were read again in a span of time, by job and place."""
+        found: dict[tuple[str, str], int] = {}
+        for row in self._database.rows("readings_between", first=first, last=last):
+            key = (str(row["job"]), str(row["place"]))
+            found[key] = found.get(key, 0) + int(row["bytes_read"])
+        return found
 
     @property
     def problems(self) -> "ProblemHistory":

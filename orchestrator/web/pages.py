@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from orchestrator import compose
+from orchestrator.app.overview_cache import OverviewCache
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.act import MOST_PATHS, SPANS
 from orchestrator.domain.command_line import quoted
@@ -73,6 +74,7 @@ class Pages:
         self._settings, self._control = settings, control
         self._demo = demo
         self._token = FormToken()
+        self._overviews = OverviewCache(settings)
         self._trouble: tuple[float, OrchestratorError | None] | None = None
 
     @cached_property
@@ -138,12 +140,11 @@ class Pages:
         return self._render("promises.html", **self._promise_values())
 
     def _promise_values(self) -> dict[str, Any]:
-        from orchestrator.app.job_status import survey_jobs
         from orchestrator.app.uncovered import recall_uncovered
         from orchestrator.views.source_rows import headline, source_rows
 
         now = compose.now()
-        found = survey_jobs(self._settings, (), now)
+        found = self._overviews.get(now)
         rows = source_rows(found, now)
         return {
             "found": found,

@@ -110,6 +110,6 @@ def _no_daemon(settings: Settings, error: OSError) -> OrchestratorError:
     if isinstance(error, TimeoutError):
         return OrchestratorError("the daemon does not answer", hint="systemctl restart poolferry.service")
     return OrchestratorError(
-        "the daemon is not running, and nothing is done without it",
+        "the daemon is not running",
         hint="systemctl enable --now poolferry.service" if usual else settings.repeat("daemon"),
     )

@@ -30,7 +30,7 @@ def read_row(job: str, place: str, status: ReadStatus, *, limit: Seconds, promis
     of = "bytes" if status.by_bytes else "points"
     return ReadRow(
         job=job, place=place, oldest=format_ago(status.oldest, now=now) if status.oldest else "not known",
-        never=f"{show_count(status.never, 'point')} of {status.points} never" if status.never else "", share=status.share,
+        never=f"{status.never} of {show_count(status.points, 'point')} never read" if status.never else "", share=status.share,
         share_words=f"{status.share:.0%} of the {of}", limit=show_duration(limit) + ("" if promised else ", as the job promises none"),
         forecast=_forecast(status, now), kind="good" if status.share >= 0.999 else "near" if status.share >= 0.5 or not promised else "bad",
     )  # fmt: skip

@@ -109,6 +109,8 @@ class Site:
             return HTMLResponse(self._pages.failure(413, "this is more than any form of ours holds"), 413)
         try:
             return RedirectResponse(await run_in_threadpool(self._pages.ask, body), 303)
+        except OrchestratorError as error:
+            return HTMLResponse(self._pages.failure(409, f"{error.why}, so nothing was asked for", error.hint), 503)
         except BadForm as error:
             return HTMLResponse(self._pages.failure(400, str(error)), 400)
         except NotAccepted as error:

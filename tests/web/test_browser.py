@@ -1,6 +1,7 @@
 """The pages in a real Chromium: they open, a keyboard reaches all, axe-core finds nothing grave, and a real run is seen live."""
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from tests.web.sites import link_in, serving
 RUN = "the newest run of the mail"
 SLOW = '[pipe]\nrate-limit = "400K"\n[retry]\nattempts = 1\n'
 POINT = "the newest point of the photos"
-VERSIONS = "/versions/photos/2026/03/dsc-030001.jpg"
+VERSIONS = "a photo in all points"
 CHROMIUM = "/usr/bin/chromium"
 PAGES = (
     "/",
@@ -76,6 +77,12 @@ def open_page(context: BrowserContext, address: str) -> Page:
         page.get_by_role("link", name="look into the newest").click()
         page.get_by_role("checkbox").first.check()
         page.get_by_role("button", name="Show how").click()
+    elif address.endswith(VERSIONS):
+        page.goto(address.replace(VERSIONS, "/jobs/photos"))
+        page.get_by_role("link", name="look into the newest").click()
+        page.get_by_role("link", name="2026/").click()
+        page.get_by_role("link", name="03/").click()
+        page.get_by_role("link", name="in all points").first.click()
     else:
         page.goto(address)
     expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -138,6 +145,18 @@ def test_without_scripts_the_pages_say_the_same(browser: Browser, demo: tuple[st
     page.get_by_role("button", name="Resume").click()
     expect(page.locator("#asked")).to_contain_text("runs again at its times")
     context.close()
+
+
+def test_the_report_of_a_month_is_a_page_or_two_of_paper(demo: tuple[str, BrowserContext]) -> None:
+    address, context = demo
+    page = open_page(context, f"{address}/report")
+    printed = page.pdf(prefer_css_page_size=True)
+    assert printed.startswith(b"%PDF-")
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2
+    page.emulate_media(media="print")
+    expect(page.get_by_text("Seen on")).to_be_visible()
+    expect(page.get_by_role("navigation").first).not_to_be_visible()
+    page.close()
 
 
 def test_a_run_that_is_asked_for_here_is_seen_from_its_begin_to_its_end(browser: Browser, ferry: Ferry) -> None:

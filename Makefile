@@ -54,7 +54,7 @@ define installed
 endef
 
 .NOTPARALLEL:
-.PHONY: help demo test test-long test-zfs lab check coverage format bench bench-zfs deb zipapp lock clean setup packages packages-test packages-lab
+.PHONY: help demo pictures test test-long test-zfs lab check coverage format bench bench-zfs deb zipapp lock clean setup packages packages-test packages-lab
 
 help:  ## this list
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/make \1|\2/p' Makefile | while IFS='|' read -r target does; do \
@@ -62,6 +62,9 @@ help:  ## this list
 
 demo: setup  ## installs what is missing, then runs a real backup from copy to restore, and tells it
 	@$(BIN)/python -m tests.demo
+
+pictures: setup  ## makes the pictures of README.md and jobs/web.md anew, in a real browser
+	@$(BIN)/python -m tests.web.pictures
 
 # Two runs, so that no test waits for a core that machines have. Nothing chosen by ARGS in one of them is no failure.
 test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup .venv/debian/stamp  ## the same set-up, then every test but the long ones, on real pools too (LAB=no: not those)

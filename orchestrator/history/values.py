@@ -159,7 +159,7 @@ class PointRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointAgeRecord:
-    """When an existing point was made and when all of it was last read, as in `PointRecord`; and its size."""
+    """Age of an existing point: when it was made and when all of it was last read, as in `PointRecord`; and its size."""
 
     job: str
     place: str

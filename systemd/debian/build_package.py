@@ -146,6 +146,7 @@ def add_pages(root: Path) -> None:
         (documents / folder).mkdir(parents=True)
         for page in sorted((CHECKOUT / folder).glob("*.md")):
             shutil.copy(page, documents / folder)
+    shutil.copytree(CHECKOUT / "jobs/pictures", documents / "jobs/pictures")
     shutil.copytree(CHECKOUT / "systemd/monitoring", documents / "systemd/monitoring")
     for example in sorted((CHECKOUT / "jobs").glob("*.toml")):
         shutil.copy(example, documents / "jobs")

@@ -12,7 +12,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.daemon.daemon_world import daemon, until
-from tests.ferry import COMMAND, Ferry
+from tests.ferry import COMMAND, ROOT, Ferry
+from tests.web.pictures import FOLDER, PICTURES, SCHEMES, make_pictures
 from tests.web.sites import link_in, serving
 
 RUN = "the newest run of the mail"
@@ -145,6 +146,22 @@ def test_without_scripts_the_pages_say_the_same(browser: Browser, demo: tuple[st
     page.get_by_role("button", name="Resume").click()
     expect(page.locator("#asked")).to_contain_text("runs again at its times")
     context.close()
+
+
+def test_the_pictures_of_the_pages_are_of_these_pages(demo: tuple[str, BrowserContext], tmp_path: Path) -> None:
+    """`make pictures` makes them; here one is made, and those that are kept have its form and are small."""
+    address, context = demo
+    (made, _) = make_pictures(context, address, tmp_path, ("front",))
+    shown = {
+        path
+        for page in (ROOT / "README.md", ROOT / "jobs" / "web.md")
+        for path in re.findall(r"\w+-\w+\.webp", page.read_text())
+    }
+    assert shown == {f"{name}-{scheme}.webp" for name in PICTURES for scheme in SCHEMES}
+    for name in shown:
+        kept = (FOLDER / name).read_bytes()
+        assert kept[:16] == made.read_bytes()[:4] + kept[4:8] + made.read_bytes()[8:16], "the same kind of file"
+        assert len(kept) < 80_000
 
 
 def test_the_report_of_a_month_is_a_page_or_two_of_paper(demo: tuple[str, BrowserContext]) -> None:

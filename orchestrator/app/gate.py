@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.gate import BUSY, HELLO, Gate, GateRefusal
 from orchestrator.domain.names import JOB_NAME, show_name
 from orchestrator.domain.plan import Command
@@ -108,7 +108,7 @@ def _read(paths: tuple[str, ...], command: Command) -> NoReturn:
             for path in paths:
                 folder = opened.enter_context(_folder(path))
                 folders += [] if folder is None else [folder]
-            become(command, folders=folders)
+            become(_by_real_path(command), folders=folders)
     except ConfinementUnavailable as error:
         raise GateRefusal(f"this machine cannot shut it into one folder: {error.strerror}") from error
     except Untrusted as error:
@@ -174,6 +174,16 @@ def _require_room(dataset: str, most: int, used: str | None) -> None:
         raise GateRefusal(f"it cannot be seen how much is used in {dataset}")
     if int(used) >= most:
         raise GateRefusal(f"{dataset} uses {show_size(int(used))}, and at-most allows {show_size(most)}")
+
+
+def _by_real_path(command: Command) -> Command:
+    """Return an rsync's command with the path of its one folder, as it follows no link: not even of ours above it. Raises: Untrusted."""
+    folder, _, name = command.argv[-1].rpartition("/")
+    if command.argv[0] != "rsync" or not folder.startswith("/") or folder.startswith("/."):
+        return command
+    with _folder(folder) as opened:
+        real = folder if opened is None else os.readlink(f"/proc/self/fd/{opened}")
+    return replace(command, argv=(*command.argv[:-1], f"{real.rstrip('/')}/{name}"))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from orchestrator.domain.gate import GateRefusal
 from orchestrator.domain.names import printable_word
 
 _SETTING = re.compile(r"LC_ALL=C(\.UTF-8)?")
+_WALLED = "start-rsync.sh"
 _SCRIPT = re.compile(r"[a-z][a-z-]{0,60}\.sh")
 _LONGEST = 100
 
@@ -52,6 +53,29 @@ def parse_request(line: str) -> GateRequest:
         words = [*words[3:4], *words[5 if packed else 4 :]]
         if not words or not _SCRIPT.fullmatch(words[0]):
             raise GateRefusal("a shell")
+    if words[:1] == [_WALLED]:
+        words = _without_wall(words[1:])
     if not words:
         raise GateRefusal("nothing")
     return GateRequest(name=words[0], values=tuple(words[1:]))
+
+
+def _without_wall(words: list[str]) -> list[str]:
+    """Return the words of an rsync that the other side starts behind a wall against links: the gate has its own for it.
+
+    Raises: GateRefusal for another program.
+    """
+    cut = words.index("--") if "--" in words else len(words)
+    trees = [word.partition("=") for word in words[:cut]]
+    inner = words[cut + 1 :]
+    if not inner or inner[0] != "rsync":
+        raise GateRefusal("a program")
+    return [_by_own_path(word, [(f"/proc/self/fd/{number}", path) for number, _, path in trees]) for word in inner]
+
+
+def _by_own_path(word: str, trees: list[tuple[str, str]]) -> str:
+    """Return a word with the tree's own path in place of that of its open folder."""
+    for opened, path in trees:
+        if word == opened or word.startswith(f"{opened}/"):
+            return (path.rstrip("/") + word[len(opened) :]) or "/"
+    return word

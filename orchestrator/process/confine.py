@@ -5,13 +5,16 @@ The kernel's Landlock does it, for root too. Source: landlock(7), linux/landlock
 
 import ctypes
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Command
+from orchestrator.process.link_wall import FAR_ROOT
 from orchestrator.process.pipeline import SYSTEM_PATH, is_missing
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
@@ -27,6 +30,7 @@ _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 _NEW_MOUNTS, _SLAVE_MOUNTS = 0x20000, 1 << 19
 _HERE, _EMPTY_PATH, _RECURSIVE, _CLONE, _BY_DESCRIPTORS = -100, 0x1000, 0x8000, 0x80001, 0x44
 _MOUNT_READ_ONLY, _MOUNT_PLAIN = 0x1, 0x20000E  # the second: no setuid, no devices, no programs, no link followed
+_MOUNT_NO_LINKS, _FROM_ITSELF = 0x200000, 0x4
 # What each version of the interface can forbid: files since 1, moving to another folder since 2, truncating since 3, devices
 # since 5; the network since 4, signals and abstract sockets of others since 6.
 _FILES = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
@@ -56,12 +60,15 @@ def become(command: Command, *, folders: Sequence[int]) -> NoReturn:
     """Go into an open folder, shut this process into reading these and the system's programs, and become the command.
 
     `folders` empty: there is none, which is for the command to tell. Raises: ConfinementUnavailable · FileNotFoundError for a program
-    that is not installed · OSError. Looked for before, as a confined process cannot import what a message needs.
+    that is not installed · OSError. Looked for before, as a confined process cannot import what a message needs. An rsync follows no
+    link in what it reads, where the kernel lets this user make mounts of its own.
     """
     variables = {"PATH": ":".join(SYSTEM_PATH), "LC_ALL": "C.UTF-8", **dict(command.environment)}
     if is_missing(command.argv[0], variables):
         raise FileNotFoundError(errno.ENOENT, "command not found", command.argv[0])
     os.chdir(folders[0] if folders else "/")
+    if command.argv[0] == "rsync" and "." in command.argv:
+        command = _wall_off(command)
     confine(folders)
     os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606 - no shell is wanted
 
@@ -73,6 +80,25 @@ class _MountAttributes(ctypes.Structure):
         ("propagation", ctypes.c_uint64),
         ("user", ctypes.c_uint64),
     )
+
+
+def _wall_off(command: Command) -> Command:
+    """Return the far half of an rsync with its paths in a second "/" that follows no link, as `without-links.pl` makes one.
+
+    Why not by that: a confined process may mount nothing.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        _checked(libc.unshare(_NEW_MOUNTS))
+        _set_mount(libc, _HERE, b"/", _RECURSIVE, _MountAttributes(propagation=_SLAVE_MOUNTS))
+        root = _checked(libc.syscall(_OPEN_TREE, _HERE, b"/", _CLONE | _RECURSIVE))
+        _set_mount(libc, root, b"", _EMPTY_PATH | _RECURSIVE, _MountAttributes(set=_MOUNT_NO_LINKS))
+        _checked(libc.syscall(_MOVE_MOUNT, root, b"", _HERE, b"/", _FROM_ITSELF))
+    except OSError:
+        return command
+    at = command.argv.index(".") + 1
+    inside = f"/proc/self/fd/{fcntl.fcntl(root, fcntl.F_DUPFD, FAR_ROOT)}"
+    return replace(command, argv=(*command.argv[:at], *(inside + path for path in command.argv[at:])))
 
 
 def enter_own_mounts() -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.process.link_wall import show_names
 from orchestrator.process.meter import StallDetector, living_processes
 from orchestrator.process.pipeline import (
     CHUNK,
@@ -283,7 +284,8 @@ class Flow:
 
     def _words(self, stage: PipelineStage) -> DescriptorHandler:
         def heard(_: int) -> None:
-            said = self._read(stage.errors) or b""
+            # In one piece: no program's line is longer than a pipe takes at once.
+            said = show_names(self._read(stage.errors) or b"", stage.names)
             stage.words.add(said)
             if self._limits.on_errors is not None:
                 self._limits.on_errors(said)

@@ -11,14 +11,15 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from orchestrator.domain.command_line import evidence_line, ssh_argv
 from orchestrator.domain.errors import Evidence, OrchestratorError, RetryClass
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.names import make_printable
 from orchestrator.domain.plan import Command, Pipeline
+from orchestrator.process.link_wall import wall_off
 from orchestrator.process.meter import living_processes
 
 # A service or a cron job may have a PATH without sbin, where zfs and mount are.
@@ -332,11 +333,14 @@ _LEFT_BEHIND: list[subprocess.Popen[bytes]] = []
 class PipelineStage:
     """One program and its children. It is reaped last, so that its pid, which names its group, is not reused.
 
-    `errors`: where to read its error output; `exit_wakeup`: readable once it has ended.
+    `errors`: where to read its error output; `exit_wakeup`: readable once it has ended. `names`: see `WalledCommand`.
     """
 
-    def __init__(self, *, command: Command, process: subprocess.Popen[bytes], errors: int) -> None:
+    def __init__(
+        self, *, command: Command, process: subprocess.Popen[bytes], errors: int, names: Mapping[str, str]
+    ) -> None:
         self.command = command
+        self.names = names
         self.errors = errors
         self.words = StderrTail()
         self.alive = True
@@ -480,10 +484,11 @@ def _not_started(pipeline: Pipeline, at: int, status: int, words: str) -> Pipeli
 
 def _start_stage(command: Command, ends: tuple[int, int], fittings: StartOptions) -> PipelineStage:
     source, sink = ends
+    walled = wall_off(command)
     errors, errors_sink = os.pipe()
     try:
         process = subprocess.Popen(
-            (*death_signal_prefix(), *ssh_argv(command, fittings.ssh_options)),
+            (*death_signal_prefix(), *ssh_argv(replace(command, argv=walled.argv), fittings.ssh_options)),
             stdin=source,
             stdout=errors_sink if sink == JOINED else sink,
             stderr=errors_sink,
@@ -498,7 +503,7 @@ def _start_stage(command: Command, ends: tuple[int, int], fittings: StartOptions
     finally:
         os.close(errors_sink)
     try:
-        return PipelineStage(command=command, process=process, errors=errors)
+        return PipelineStage(command=command, process=process, errors=errors, names=walled.names)
     except BaseException:
         process.kill()
         process.wait()

@@ -13,6 +13,7 @@ from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.commands import rsync_version_command
 from orchestrator.gate.read_only import admit_reading
 from orchestrator.gate.request import parse_request
+from orchestrator.process.link_wall import wall_off
 from orchestrator.verify.entry import listing_command
 from orchestrator.verify.pipelines import settle_pipeline
 from orchestrator.verify.source import attributes_command, source_command
@@ -62,6 +63,19 @@ def test_each_question_is_answered_by_the_same_command(path: str) -> None:
     for asked in questions(path):
         answer = admitted(ssh_argv(asked)[-1])
         assert (answer.argv, answer.host, answer.effect) == (asked.argv, None, asked.effect), asked
+
+
+@pytest.mark.parametrize("path", TREES)
+def test_the_far_half_of_a_walled_rsync_is_answered_by_rsync_itself(path: str) -> None:
+    """The gate has a wall of its own, for the tree that the words of ours name."""
+    copy = Command(argv=("rsync", "-a", "--", f"nas:{path}/", "/backup/"), effect=Effect.WRITES)
+    started = next(word for word in wall_off(copy).argv if word.startswith("--rsync-path=")).partition("=")[2]
+    words = "--server --sender -lHogDtpre.iLsfxCIvu --numeric-ids . /proc/self/fd/8/"
+    answer = admitted(f"{started} {words}")
+    assert answer.argv == ("rsync", *words.split()[:-1], f"{path}/")
+    for line in (f"{started} {words}", f"{started} --server --sender -le.L . /etc/", started):
+        with pytest.raises(GateRefusal):
+            admitted(line.replace("/srv/photos", "/etc"))
 
 
 @pytest.mark.parametrize("path", ["/srv", "/srv/photos2", "/srv/photos/../x", "/srv/photos//x", "/srv/photos/./x", "srv/photos",

@@ -20,6 +20,7 @@ from tests.process.script_names import (
     first_change,
     is_entered_before,
     led_by_a_listing,
+    without_comments,
 )
 
 PACKAGE = Path(orchestrator.__file__).parent
@@ -117,6 +118,7 @@ VALUES = {
     ("resume-mirror.sh", '"$half"'): "from a pattern in a folder of ours that was entered",
     ("sweep.sh", '"$1"'): "from -execdir: ./ and the name, in the folder that find is in",
     ("enter-own-folder.sh", '"$probe"'): "from mktemp ./probe.XXXXXX",
+    ("enter-place.sh", 'cd -P "${POOLFERRY_ROOT-}/" '): "/, or that of without-links.pl",
 }
 
 
@@ -128,6 +130,17 @@ def test_only_names_in_the_entered_folder_are_changed(file: Path) -> None:
         return
     found = [word for word in far_names(file.read_text()) if (file.name, word) not in VALUES]
     assert found == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_no_script_starts_rsync_without_the_wall(file: Path) -> None:
+    """The door of those that are no scripts is held by tests/test_house.py."""
+    lines = [
+        line
+        for line in without_comments(file.read_text()).splitlines()
+        if re.search(r"(^|[\s;|&(])rsync\s+(?!--version)", line)
+    ]
+    assert [line for line in lines if not re.match(r"\s*without_links .* -- rsync ", line)] == []
 
 
 @pytest.mark.parametrize("line", CHANGING)

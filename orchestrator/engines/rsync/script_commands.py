@@ -11,6 +11,7 @@ from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync.model import LINK_UNCHANGED, PARTIAL
+from orchestrator.process.link_wall import wall_functions
 from orchestrator.process.scripts import script, script_command
 
 _ROOM = "engines/rsync"
@@ -45,6 +46,11 @@ def link_unchanged_command(root: Location, point: str) -> Command:
 def survey_tools_command(host: Host | None) -> Command:
     """Build the command that prints the names of programs that are missing, or are not those that the scripts need."""
     return _script("look-at-tools.sh", effect=Effect.READS, host=host)
+
+
+def survey_links_command(host: Host | None) -> Command:
+    """Build the command that prints whether links in trees are closed to rsync there: closed, open, or user."""
+    return _script("look-at-links.sh", effect=Effect.READS, host=host, before=wall_functions())
 
 
 def survey_filesystem_command(root: Location) -> Command:
@@ -368,7 +374,8 @@ def discard_note_command(file: Location) -> Command:
 
 def mend_point_command(root: Location, sound: str, damaged: str) -> Command:
     """Build the command that writes files of one point, named on its input, into the same files of another."""
-    return _inside("mend-point.sh", root.path, sound, damaged, host=root.host)
+    before = wall_functions() + _functions()
+    return _script("mend-point.sh", root.path, sound, damaged, effect=Effect.WRITES, host=root.host, before=before)
 
 
 def show_file_command(file: Location) -> Command:

@@ -59,6 +59,7 @@ def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
     for host, program in zip((None, far), programs, strict=False):
         if program is not None:  # else the machine has been named already
             found += _tools("programs here" if host is None else f"programs on {host}", run, host)
+            found += _links("links in trees here" if host is None else f"links in trees on {host}", run, host)
     try:
         looked = script_commands.survey_source_command(job.tree, whole=not job.parts)
         parts = ask(run, looked, partial(parse.parse_sources, tree=job.tree))
@@ -150,6 +151,21 @@ def _tools(subject: str, run: Callable[[Command], bytes], host: Host | None) -> 
         text = "access lists and attributes cannot be compared without getfattr: apt install attr"
         return (SystemCheckResult(good=False, subject=subject, text=text, hinders=False),)
     return ()
+
+
+def _links(subject: str, run: Callable[[Command], bytes], host: Host | None) -> tuple[SystemCheckResult, ...]:
+    """Return a line where rsync can be led by a link, with what closes that. A gate closes it by itself, and lets nobody ask."""
+    try:
+        seen = run(script_commands.survey_links_command(host)).decode("ascii", "replace").strip()
+    except OrchestratorError:
+        return ()
+    if seen != "open":
+        return ()
+    text = (
+        "rsync may be led elsewhere by a link that the owner of a folder puts there while it runs: that is closed for root on "
+        "Linux 5.14 or later, with perl, and in a container only with CAP_SYS_ADMIN"
+    )
+    return (SystemCheckResult(good=False, subject=subject, text=text, hinders=False),)
 
 
 def _judge(subject: str, program: RsyncProgram) -> SystemCheckResult:

@@ -7,6 +7,7 @@ from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.rsync.commands import rsync_version_command
 from orchestrator.engines.rsync.script_commands import (
     survey_filesystem_command,
+    survey_links_command,
     survey_source_command,
     survey_target_command,
     survey_tools_command,
@@ -33,6 +34,7 @@ def found(
     tools: bytes = b"",
     filesystem: PipelineResult | None = None,
     key: PipelineResult | None = None,
+    links: bytes = b"closed\n",
 ) -> dict[str, SystemCheckResult]:
     """The advice by its subject; whatever is not told is well."""
     told = job(target=THERE) if there else job()
@@ -43,6 +45,8 @@ def found(
         (str(try_removal_command(told)), key or scripted_result()),
         (str(survey_tools_command(None)), scripted_result(tools)),
         (str(survey_tools_command(HOST)), scripted_result()),
+        (str(survey_links_command(None)), scripted_result(links)),
+        (str(survey_links_command(HOST)), scripted_result(b"user\n")),
         (str(survey_source_command(told.tree, whole=True)), source or scripted_result(b"d 1 0 755\n2 0 755\0x\0")),
         (str(survey_target_command(told.target.location)), target or scripted_result(MARKED)),
         (str(survey_filesystem_command(told.target.location)), filesystem or scripted_result(b"0\next4\n")),
@@ -101,6 +105,13 @@ def test_programs_that_are_missing_or_not_gnus_are_named() -> None:
     less = found(tools=b"getfattr\n")["programs here"]
     assert (less.good, less.hinders) == (False, False)
     assert "apt install attr" in less.text
+
+
+def test_a_machine_where_links_lead_rsync_on_is_named() -> None:
+    told = found(links=b"open\n")["links in trees here"]
+    assert (told.good, told.hinders) == (False, False)
+    assert "Linux 5.14" in told.text
+    assert "links in trees here" not in found(links=b"")
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@
 # shellcheck shell=dash
 # For other scripts. enter_place PATH goes to a folder that a person named, part by part. A link on the way is followed only
 # when root or we ourselves made it, in a folder where nobody else can exchange it: any other user could lead us elsewhere.
-# With a second word, folders that lack are made.
+# With a second word, folders that lack are made. POOLFERRY_ROOT: a "/" in which no link leads anywhere, see without-links.pl.
 enter_place() {
   slow=
   walk "$@" || { slow=yes && walk "$@"; } || exit
 }
 walk() {
   left=$1 make=${2-} links=0
-  cd -P / || exit
+  cd -P "${POOLFERRY_ROOT-}/" || exit
   while [ -n "$left" ]; do
     part=${left%%/*}
     case $left in */*) left=${left#*/} ;; *) left= ;; esac
@@ -26,7 +26,7 @@ walk() {
       links=$((links + 1))
       [ "$links" -le 40 ] || exit
       goal=$(readlink -n -- "./$part" && printf /) || return 1
-      case $goal in /*) cd -P / || exit ;; esac
+      case $goal in /*) cd -P "${POOLFERRY_ROOT-}/" || exit ;; esac
       left=$goal$left
       continue
     fi

@@ -1,0 +1,276 @@
+"""The wall against links: no rsync that a run, a restore or a far side starts follows a link that a stranger put into a tree."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.plan import Command, Effect, Pipeline
+from orchestrator.engines.rsync.script_commands import survey_links_command
+from orchestrator.process.executor import PipelineResult, Writer
+from orchestrator.process.link_wall import show_names, wall_off
+from tests.hostile.conftest import AS_STRANGER, STRANGER
+from tests.whole.house import House, wait_until
+from tests.whole.loop_disks import LoopDisks
+from tests.whole.sshd import Sshd, sshd
+
+pytestmark = pytest.mark.root
+__all__ = ["sshd"]
+SECRET = "for root alone\n"
+
+# Stands before rsync in the PATH: as rsync starts with a list of names, the owner has just exchanged her folder for a link.
+_EXCHANGED = """#!/bin/sh
+case "$*" in
+  *{when}*) [ -L {hers} ] || {{ mv {hers} {hers}.away; ln -s {secret} {hers}; touch {folder}/exchanged; }} ;;
+esac
+exec {rsync} "$@"
+"""
+
+
+@pytest.fixture
+def secret(house: House) -> Path:
+    """A folder that root alone may enter, with the names of hers."""
+    folder = house.folder / "secret"
+    (folder / "sub").mkdir(mode=0o700, parents=True)
+    folder.chmod(0o700)
+    for name in ("one", "two"):
+        (folder / "sub" / name).write_text(SECRET)
+    return folder
+
+
+def exchange(house: House, secret: Path, when: str) -> None:
+    """From now on an rsync with that word finds her folder exchanged for a link."""
+    programs = house.folder / "programs"
+    programs.mkdir()
+    rsync = shutil.which("rsync")
+    text = _EXCHANGED.format(when=when, hers=house.source / "w/hers", secret=secret, folder=house.folder, rsync=rsync)
+    (programs / "rsync").write_text(text)
+    (programs / "rsync").chmod(0o755)
+    house.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
+
+
+def fill(house: House) -> None:
+    """A folder of hers in the middle of the paths, beside another as large."""
+    for folder in ("w/hers/sub", "w/other/sub"):
+        for name in ("one", "two"):
+            house.write(f"{folder}/{name}", os.urandom(1000))
+    for path in (house.source / "w/hers").rglob("*"):
+        os.chown(path, STRANGER, STRANGER)
+
+
+def leaked(house: House) -> list[Path]:
+    """The copied files that hold what is root's alone."""
+    files = (path for path in house.target.rglob("*") if path.is_file() and not path.is_symlink())
+    return [path for path in files if SECRET.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("where", ["here", "pull", "push", "gate"])
+def test_a_parallel_copy_follows_no_link_in_the_middle_of_a_path(
+    house: House, secret: Path, sshd: Sshd, where: str
+) -> None:
+    """Its list names what lies below her folder; with a far source the far half opens it, or a gate that may read both."""
+    fill(house)
+    if where == "gate":
+        key, keys = (sshd.folder / "user_key.pub").read_text(), sshd.folder / "authorized_keys"
+        keys.unlink()
+        words = ("setup", "gate", "vault", "--reads", str(house.folder), "--key", key, "--into", str(keys))
+        assert house.call(*words).code == 0
+    exchange(house, secret, "--files-from=-")
+    url = {"here": {}, "push": {"target": sshd.url(house.target)}}.get(where, {"source": sshd.url(house.source)})
+    house.job(rsync={"parallel": 2}, pipe=sshd.pipe if url else {}, **url)
+    ran = house.run()
+    assert (house.folder / "exchanged").exists(), ran
+    assert leaked(house) == [], ran
+
+
+def test_files_that_are_looked_at_again_are_read_through_no_link(house: House, secret: Path) -> None:
+    """Those with other metadata are named in a list, after the copy."""
+    fill(house)
+    house.run(house.job())
+    (house.source / "w/hers/sub/one").chmod(0o604)
+    exchange(house, secret, "--ignore-missing-args")
+    ran = house.run()
+    assert (house.folder / "exchanged").exists(), ran
+    assert leaked(house) == [], ran
+
+
+def start(*words: str | Path) -> PipelineResult:
+    """Start rsync as a step does."""
+    argv = ("rsync", *map(str, words))
+    return Writer(log=lambda _: None).stream(Pipeline(stages=(Command(argv=argv, effect=Effect.WRITES),)))
+
+
+def tree(folder: Path, secret: Path) -> Path:
+    """A tree with links out of it, and with one in it: even rsync -L finds nothing behind them."""
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub/plain").write_text("plain")
+    (folder / "sub/folder").symlink_to(secret)
+    (folder / "sub/file").symlink_to(secret / "sub/one")
+    (folder / "sub/near").symlink_to("plain")
+    return folder
+
+
+def test_not_even_an_rsync_that_would_follows_a_link(house: House, secret: Path) -> None:
+    """rsync before 3.5 follows some by mistake; this one is asked to. It says the tree's own path of each."""
+    source, into = tree(house.source / "a b", secret), house.folder / "into"
+    ended = start("-rL", "--", f"{source}/", f"{into}/")
+    assert sorted(path.name for path in into.rglob("*")) == ["plain", "sub"], ended
+    assert ended.exits == (23,)
+    assert f'"{source}/sub/file"' in ended.last_output[0], ended
+    assert "/proc/" not in ended.last_output[0]
+    outside = subprocess.run(["rsync", "-rL", "--", f"{source}/", f"{into}/"], check=True)
+    assert outside.returncode == 0
+    assert (into / "sub/folder/sub/one").read_text() == SECRET, "the links lead somewhere else than here"
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Iterator[str]:
+    """A disk with an empty filesystem."""
+    (tmp_path / "drawer").mkdir()
+    drawer = LoopDisks(tmp_path / "drawer")
+    device = drawer.blank("red")
+    subprocess.run(["mkfs.ext4", "-q", device], check=True)
+    yield device
+    drawer.close()
+
+
+def test_what_is_mounted_below_is_copied_and_follows_no_link_either(house: House, secret: Path, device: str) -> None:
+    """Its own filesystem, with -x only the folder; and the mount is not held any longer than rsync runs."""
+    below = house.source / "below"
+    below.mkdir()
+    subprocess.run(["mount", device, below], check=True)
+    try:
+        tree(below / "tree", secret)
+        for word, expected in (("-rL", True), ("-rLx", False)):
+            into = house.folder / f"into{word}"
+            start(word, "--", f"{house.source}/", f"{into}/")
+            assert (into / "below/tree/sub/plain").exists() is expected
+            assert not (into / "below/tree/sub/file").exists()
+            assert not (into / "below/tree/sub/folder").exists()
+    finally:
+        subprocess.run(["umount", below], check=True)
+    wait_until(lambda: is_free(device))
+
+
+def is_free(device: str) -> bool:
+    """Return whether nobody has it mounted. Another rsync that has just begun may, for a moment."""
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("tree", "free"), [("elsewhere", True), ("disk", False)])
+def test_only_the_disk_that_is_copied_is_in_use(house: House, device: str, tree: str, *, free: bool) -> None:
+    """A long copy keeps nobody from letting go of another disk, also where unmounts do not come through to it."""
+    disk = house.folder / "disk"
+    disk.mkdir()
+    house.write(house.folder / "elsewhere/x")
+    copy = Command(argv=("rsync", "-r", "--", f"{house.folder}/{tree}/", f"{house.target}/"), effect=Effect.WRITES)
+    waits = [word if word != "rsync" else "sleep" for word in wall_off(copy).argv]
+    cut = waits.index("sleep")
+    subprocess.run(["mount", "--make-private", device, disk], check=True)
+    try:
+        sleeper = subprocess.Popen([*waits[: cut + 1], "60"])
+        wait_until(lambda: b"sleep" in Path(f"/proc/{sleeper.pid}/cmdline").read_bytes()[:6])
+    finally:
+        subprocess.run(["umount", disk], check=True)
+    try:
+        assert is_free(device) is free
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_a_whole_machine_is_copied_by_its_root(house: House, secret: Path) -> None:
+    source, into = tree(house.source, secret), house.folder / "into"
+    into.mkdir()
+    names = house.folder / "names"
+    names.write_text(f"{source}/sub\n/usr/bin/env\n")
+    ended = start("-rL", f"--files-from={names}", "--", "/", f"{into}/")
+    assert (into / f"{source}/sub/plain".lstrip("/")).read_text() == "plain", ended
+    assert (into / "usr/bin/env").stat().st_size == os.stat("/usr/bin/env").st_size
+    assert not (into / f"{source}/sub/file".lstrip("/")).exists()
+
+
+def test_an_older_point_is_linked_to_in_one_mount(house: House) -> None:
+    """Two mounts of one filesystem would make each link an error."""
+    base, into = house.target / "points/old", house.target / "points/new"
+    for folder in (house.source, base):
+        (folder / "sub").mkdir(parents=True)
+        (folder / "sub/file").write_text("same")
+        os.utime(folder / "sub/file", (1, 1))
+    ended = start("-a", f"--link-dest={base}", "--", f"{house.source}/", f"{into}/")
+    assert ended.exits == (0,), ended
+    assert (into / "sub/file").stat().st_ino == (base / "sub/file").stat().st_ino
+
+
+@pytest.mark.parametrize(("owner", "followed"), [(0, True), (STRANGER, False)], ids=["root", "a stranger"])
+def test_a_link_above_the_tree_counts_when_root_made_it(house: House, owner: int, *, followed: bool) -> None:
+    house.write("sub/file", "x")
+    way, into = house.folder / "way", house.folder / "into"
+    way.mkdir()
+    (way / "link").symlink_to("../source")
+    os.lchown(way / "link", owner, owner)
+    ended = start("-r", "--", f"{way}/link/sub/", f"{into}/")
+    assert (into / "file").exists() is followed, ended
+    assert ended.exits == ((0,) if followed else (23,)), ended
+    if not followed:
+        assert f'change_dir "{way}/link/sub" failed' in ended.last_output[0], ended
+
+
+_WITHOUT_RIGHTS = {
+    "a container": ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--"),
+    "another user": AS_STRANGER,
+}
+
+
+@pytest.mark.parametrize("who", _WITHOUT_RIGHTS)
+def test_who_may_make_no_mounts_copies_as_ever(house: House, secret: Path, who: str) -> None:
+    """Nothing is closed then, but what the user may not read anyway; `check --system` says it."""
+    source, into = tree(house.source, secret), house.folder / "into"
+    into.mkdir(mode=0o777)
+    into.chmod(0o777)
+    walled = wall_off(Command(argv=("rsync", "-rL", "--", f"{source}/", f"{into}/"), effect=Effect.WRITES))
+    ended = subprocess.run([*_WITHOUT_RIGHTS[who], *walled.argv], capture_output=True, text=True, check=False)
+    assert (into / "sub/plain").read_text() == "plain", ended
+    assert (into / "sub/near").read_text() == "plain", ended
+    assert ended.returncode == (0 if who == "a container" else 23), ended
+    assert b"/proc/" not in show_names(ended.stderr.encode(), walled.names)
+
+
+def test_a_far_half_without_perl_is_started_all_the_same(house: House) -> None:
+    """A small machine with a busybox, say: its folders are opened by their paths."""
+    house.write("sub/file", "x")
+    (house.folder / "programs").mkdir()
+    for program in ("sh", "rsync"):
+        (house.folder / "programs" / program).symlink_to(str(shutil.which(program)))
+    rsh = house.folder / "rsh"
+    rsh.write_text(f'#!/bin/sh\nshift\nPATH={house.folder}/programs exec sh -c "$*"\n')
+    rsh.chmod(0o755)
+    for number, ends in enumerate(((f"box:{house.source}/", "{into}/"), (f"{house.source}/", "box:{into}/"))):
+        into = house.folder / f"into{number}"
+        into.mkdir()
+        ended = start("-r", "-e", rsh, "--", *(end.format(into=into) for end in ends))
+        assert ended.exits == (0,), ended
+        assert (into / "sub/file").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    ("who", "seen"), [((), "closed"), (_WITHOUT_RIGHTS["a container"], "open"), (AS_STRANGER, "user")], ids=str
+)
+def test_it_is_seen_where_links_are_closed(who: tuple[str, ...], seen: str) -> None:
+    ended = subprocess.run([*who, *survey_links_command(None).argv], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == seen
+
+
+def test_the_end_of_rsync_is_its_own(house: House) -> None:
+    """Exit statuses, signals and words pass as without the wall."""
+    ended = start("-r", "--", f"{house.folder}/absent/", f"{house.target}/")
+    assert ended.exits == (23,), ended
+    assert f'change_dir "{house.folder}/absent" failed: No such file or directory' in ended.last_output[0]
+    assert start("--nonsense", "--", f"{house.source}/", f"{house.target}/").exits == (1,)

@@ -232,6 +232,31 @@ def _sweep(values: Values, root: str) -> PointAddition:
     raise UnknownQuestion
 
 
+def _list_others(values: Values, root: str) -> Command:
+    match values:
+        case (path, *folders) if 0 < len(folders) <= _MOST_NAMES:
+            return script_commands.others_command(folder_below(path, (root,)), tuple(map(_plain, folders)))
+    raise UnknownQuestion
+
+
+def _discard_others(values: Values, root: str) -> PointAddition:
+    match values:
+        case (path, *folders) if 0 < len(folders) <= _MOST_NAMES:
+            return _in_work(script_commands.discard_others_command(_work(path, root), tuple(map(_plain, folders))))
+    raise UnknownQuestion
+
+
+def _plain(folder: str) -> str:
+    return _below(folder).decode("utf-8", "surrogateescape")
+
+
+def _open_top(values: Values, root: str) -> PointAddition:
+    match values:
+        case (path,):
+            return _in_work(script_commands.open_top_command(_work(path, root)))
+    raise UnknownQuestion
+
+
 def _dig_holes(values: Values, root: str) -> PointAddition:
     match values:
         case (point, path):
@@ -336,6 +361,7 @@ def _receiver_words(options: list[str], root: str) -> list[str]:
 _LOOKS: Mapping[str, Callable[[Values, str], Command]] = {
     "look-at-target.sh": _look_at_target,
     "half-copied.sh": _half_copied,
+    "list-others.sh": _list_others,
     "see-point.sh": _see_point,
     "look-at-path.sh": _look_at_path,
     "look-in-point.sh": _look_in_point,
@@ -351,6 +377,8 @@ _WRITES: Mapping[str, Callable[[Values, str], PointAddition]] = {
     "finish.sh": _finish,
     "discard.sh": _discard,
     "sweep.sh": _sweep,
+    "discard-others.sh": _discard_others,
+    "open-top.sh": _open_top,
     "dig-holes.sh": _dig_holes,
     LINK_UNCHANGED: _link,
     "store.sh": _store,

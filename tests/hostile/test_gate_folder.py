@@ -63,3 +63,26 @@ def test_points_are_added_through_a_gate_as_without_it(house: House, sshd: Sshd,
     assert "append-only: tried to remove a point, and the gate laptop refused" in str(checked.value), checked
     came = {name for series, name in read_arrivals(str(house.state)) if series == str(folder)}
     assert came == {path.name for path in (folder / "points").iterdir() if path.is_dir() and not path.is_symlink()}
+
+
+def test_several_folders_are_added_through_a_gate(house: House, sshd: Sshd) -> None:
+    folders = [house.folder / name for name in ("etc", "srv/www")]
+    for folder in folders:
+        fill(folder)
+    house.target = gate(house, sshd)
+    house.job(sources=[str(folder) for folder in folders], source=None, target=sshd.url(house.target), pipe=sshd.pipe)
+    assert (first := house.run()).outcome == "done", first
+    assert house.run().outcome == "nothing-to-do"
+    house.write(folders[0] / "plain", "changed")
+    (folders[1] / "-dash").unlink()
+    assert (third := house.run()).outcome == "done", third
+    copies = [house.point() / str(folder)[1:] for folder in folders]
+    assert [facts(copy) for copy in copies] == [facts(folder) for folder in folders]
+    house.job(sources=[str(folders[0])], source=None, target=sshd.url(house.target), pipe=sshd.pipe)
+    assert (fewer := house.run()).outcome == "done", fewer
+    assert not (house.point() / str(folders[1])[1:]).exists(), "the gate linked a folder that the job names no more"
+    work = house.target / ".poolferry/work" / str(folders[1])[1:]  # as a run leaves it that was cut before
+    work.mkdir(parents=True)
+    house.write(folders[0] / "plain", "again")
+    assert (cut := house.run()).outcome == "done", cut
+    assert not (house.point() / str(folders[1])[1:]).exists()

@@ -113,7 +113,7 @@ def unshare_tree(job: Job) -> Stage:
 
 def _discard_others(job: Job) -> Stage:
     """Return the stage that removes from a cut work tree what the job names no more: rsync looks only into what it names."""
-    command = script_commands.discard_others_command(job.target.location, job.tree)
+    command = script_commands.discard_others_command(job.target.location / WORK, job.parts)
     return (
         _small("discard what is no source any more", "the folders of the job may be others since the cut", command),
     )
@@ -121,7 +121,7 @@ def _discard_others(job: Job) -> Stage:
 
 def _open_top(job: Job) -> Stage:
     """Return the stage that gives the folder above several folders its mode: it is ours, as `/` itself is not copied."""
-    command = script_commands.open_top_command(job.target.location)
+    command = script_commands.open_top_command(job.target.location / WORK)
     return (_small("open the folder above all", "it is no copy of the source's root", command),)
 
 
@@ -195,7 +195,7 @@ def _copy_for_gate(
     paths = dict.fromkeys((*differing.paths, *differing.joined, *damaged))
     copied = dict.fromkeys((*differing.present, *differing.joined, *differing.folders))
     copy = Step(
-        action=f"copy {job.source}",
+        action=f"copy {job.tree}",
         why=f"what differs from point {base.name}; the gate links the rest",
         worker="main",
         work=Pipeline(

@@ -5,7 +5,6 @@ jobs/guarantees.md says what the scripts in `scripts/` may do inside a tree.
 """
 
 import functools
-import re
 
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
@@ -130,37 +129,21 @@ def _find(tree: SourceTree, root: str, form: str, *, one_filesystem: bool) -> tu
     return ("find", root, *alone, "-mindepth", "1", "-printf", f"%P{form}")
 
 
-def others_command(tree: Location, source: SourceTree, *, apart: str = "") -> Command:
-    """Build the command that lists what a copy of several folders holds besides them, NUL-terminated. `apart`: a name of ours."""
-    return Command(
-        argv=(*_find_others(tree.path, source, apart), "-printf", r"%P\0"), effect=Effect.READS, host=tree.host
-    )
+def others_command(tree: Location, folders: tuple[str, ...]) -> Command:
+    """Build the command that lists what a copy of several folders holds besides them, NUL-terminated."""
+    before = script(_ROOM, "enter-place.sh") + script(_ROOM, "walk-others.sh")
+    return _script("list-others.sh", tree.path, *folders, effect=Effect.READS, host=tree.host, before=before)
 
 
-def discard_others_command(root: Location, source: SourceTree) -> Command:
+def discard_others_command(work: Location, folders: tuple[str, ...]) -> Command:
     """Build the command that removes from a work tree what is in none of several folders any more."""
-    words = (*_find_others("", source, ""), "-exec", "rm", "-rf", "--", "{}", "+")
-    return in_tree_command(root, "work", *words)
+    before = _functions() + script(_ROOM, "walk-others.sh")
+    return _script("discard-others.sh", work.path, *folders, effect=Effect.WRITES, host=work.host, before=before)
 
 
-def open_top_command(root: Location) -> Command:
+def open_top_command(work: Location) -> Command:
     """Build the command that opens the top of a work tree for readers, which is a folder of our own above several folders."""
-    return in_tree_command(root, "work", "chmod", "0755", ".")
-
-
-def _find_others(tree: str, source: SourceTree, apart: str) -> tuple[str, ...]:
-    """Return the words of a find that stops at each entry that is neither a part nor above one. `tree`: empty for where it runs."""
-    top = f"{tree.rstrip('/')}/." if tree else "."
-    kept: list[str] = []
-    for name in (*source.parts, *((apart,) if apart else ())):
-        kept += ["-path", f"{_pattern(top)}/{_pattern(name)}", "-prune", "-o"]
-    for name in source.above:
-        kept += ["-path", f"{_pattern(top)}/{_pattern(name)}", "-o"]
-    return ("find", top, "-mindepth", "1", *kept, "-prune")
-
-
-def _pattern(path: str) -> str:
-    return re.sub(r"[*?\[\]\\]", r"\\\g<0>", path)
+    return _inside("open-top.sh", work.path, host=work.host)
 
 
 def close_folders_command(root: Location, rooms: tuple[str, ...], *, keeps_work: bool) -> Command:

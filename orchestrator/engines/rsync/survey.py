@@ -172,8 +172,8 @@ def _survey_others(
     job: Job, newest: Location, parts: tuple[SourceSurvey, ...], run: Callable[[Command], bytes]
 ) -> tuple[tuple[bytes, ...], tuple[str, ...]]:
     """Return what the newest copy holds besides the folders of the job, and which of these are empty now and are not there."""
-    apart = "" if options_of(job).points else OURS
-    listed = run(script_commands.others_command(newest, job.tree, apart=apart))
+    own = () if options_of(job).points else (OURS,)
+    listed = run(script_commands.others_command(newest, (*job.parts, *own)))
     bare = tuple(each.folder[1:] for each in parts if each.empty)
     if not bare:
         return tuple(filter(None, listed.split(b"\0"))), ()

@@ -1,6 +1,8 @@
 """Several folders as one source: their survey, the commands that name each of them, and what refuses one without the others."""
 
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -116,11 +118,20 @@ def test_an_empty_folder_is_named_by_the_first_copy() -> None:
     assert first.warnings == ("the source /srv/www is empty, and so is its first copy: is it mounted?",)
 
 
-def test_what_is_no_part_is_found_without_following_a_pattern() -> None:
-    tree = replace(TREE, parts=("a[1]*", "srv/www"))
-    argv = script_commands.others_command(Location(path="/b/"), tree, apart=".poolferry").argv
-    assert argv[:4] == ("find", "/b/.", "-mindepth", "1")
-    assert ("/b/./a\\[1\\]\\*" in argv, "/b/./.poolferry" in argv, "/b/./srv" in argv) == (True, True, True)
+def test_what_is_no_part_is_found_and_removed_without_following_links(tmp_path: Path) -> None:
+    for name in ("a[1]*/x", "a[1]b/y", "srv/www/z", "srv/-rf", "srv/new\nline/q", ".hidden", "..odd", "elsewhere/dear"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "etc").symlink_to(tmp_path / "elsewhere")
+    parts, tree = ("a[1]*", "srv/www", "etc/x"), Location(path=str(tmp_path))
+    found = subprocess.run(script_commands.others_command(tree, parts).argv, capture_output=True, check=True).stdout
+    others = {b"a[1]b", b"srv/-rf", b"srv/new\nline", b".hidden", b"..odd", b"elsewhere"}
+    assert set(found.split(b"\0")[:-1]) == others
+    kept = (*parts, "elsewhere")
+    subprocess.run(script_commands.discard_others_command(tree, kept).argv, check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"a[1]*", "srv", "etc", "elsewhere"}
+    assert [path.name for path in (tmp_path / "srv").iterdir()] == ["www"]
+    assert (tmp_path / "elsewhere/dear").exists()
 
 
 def test_a_folder_that_vanishes_while_it_is_copied_is_a_failure() -> None:

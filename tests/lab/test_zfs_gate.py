@@ -136,7 +136,7 @@ def test_two_servers_keep_the_secrets_of_each_other_at_once(pair: Pair) -> None:
         machine.sh("zfs create -o mountpoint=none vault/in")
         sends_secrets(machine, target)
     told = let_through(backup, "master", "--receives", "vault/in", user="ferry").lines
-    let_through(master, "backup", "--receives", "vault/in")
+    prunes = let_through(master, "backup", "--receives", "vault/in").lines
     backup.sh(next(line for line in told if line.startswith("  zfs allow ferry ")))
     for snapshot in ("b", "c"):
         under_way = [machine.popen(["poolferry", "run", "secret", "--json"]) for machine in pair]
@@ -156,6 +156,8 @@ def test_two_servers_keep_the_secrets_of_each_other_at_once(pair: Pair) -> None:
     assert "append-only: tried to destroy, and the gate master refused; " in checked, checked
     assert ("zfs refuses it, too, and `receive -F`" if appends else "there has no receive:append") in checked, checked
     assert "rights on ssh://ferry@backup/vault/in/secret: ferry may do what is needed" in checked, checked
+    master.sh(next(line for line in prunes if line.startswith("  printf ")))
+    assert "2 snapshots of vault/in: none is to go" in master.poolferry("plan", "backup-in").text
     # Without the gate: ZFS itself does what was said.
     backup.sh("zfs snapshot vault/in/secret@later")
     master.sh("zfs send -w -i @b tank/secret@c > /run/stream")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from orchestrator.app.gate import GateSetup
 
 
+_KEEP = ("daily = 14", "weekly = 8", "monthly = 12")
+
+
 @click.command(
     "gate",
     cls=CliCommand,
@@ -104,11 +107,25 @@ def _show(terminal: Terminal, request: "GateSetup", written: tuple[str, ...]) ->
         told += ["", f"Here, where {request.receives} is not there yet:", f"  {made}"]
         if os.geteuid() != 0:
             told += ["", *describe_receiver(request.receives, pwd.getpwuid(os.geteuid()).pw_name)]
+        else:
+            told += [
+                "",
+                "Nothing that came goes by itself. Here, for a job that prunes it; change the numbers as you like:",
+            ]
+            told += [f"  {_pruning(terminal.where.config, request)}"]
     for word in ("receives", "adds"):
         if word in lines:
             told += ["", "On the other machine, in a [place.NAME] of targets.toml:", f"  {lines[word]}"]
     source, target = lines.get("reads") or lines.get("sends"), lines.get("receives") or lines.get("adds")
     terminal.answer({"gate": request.name, "written": list(written), "source": source, "target": target}, told)
+
+
+def _pruning(config: str, request: "GateSetup") -> str:
+    """Return the command that writes a job which prunes what comes through the gate."""
+    lines = ('engine = "prune"', f'source = "{request.receives}"', 'daily = "04:00"', "[keep]", *_KEEP)
+    file = os.path.join(config, "jobs", f"{request.name}-in.toml")
+    written = shlex.join(("printf", r"%s\n", *lines))
+    return f"{written} > {shlex.quote(file)}"
 
 
 def _line(word: str, path: str) -> str:

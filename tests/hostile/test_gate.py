@@ -236,7 +236,7 @@ def test_set_up_and_taking_away(house: House, sshd: Sshd) -> None:
         (("vault", "--sends", "/srv"), "expected a dataset"),
         (("vault", "--receives", "vault/in", "--at-most", "much"), "expected a size"),
         (("vault", "--reads", "/srv", "--at-most", "1T"), "it goes with --receives"),
-        (("vault",), "--reads DIR, --sends or --receives DATASET, and --key KEY are needed"),
+        (("vault",), "--reads or --adds DIR, --sends or --receives DATASET, and --key KEY are needed"),
     ],
 )
 def test_a_wrong_set_up_writes_nothing(house: House, words: tuple[str, ...], said: str) -> None:

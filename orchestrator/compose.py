@@ -169,12 +169,12 @@ def open_history(where: Directories) -> "History":
 
 @contextlib.contextmanager
 def open_connections(job: "Job") -> Iterator[tuple[str, ...]]:
-    """Yield the ssh options for all work on behalf of a job inside; engines that copy datasets share one connection.
+    """Yield the ssh options for all work on behalf of a job inside, with which it shares one connection to each host.
 
-    Why not for paths: rsync makes its own connections, and few others are needed.
+    Why an rsync that copies does not: it makes connections of its own, of which several encrypt faster than one.
     """
     hosts = tuple(host for host in {job.source.host, job.target.location.host} if host)
-    if not hosts or job.source.path.startswith("/"):
+    if not hosts:
         yield job.pipe.ssh_options
         return
     from orchestrator.process.ssh_master import shared_connections

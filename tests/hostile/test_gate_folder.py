@@ -1,14 +1,17 @@
 """A key that only adds restore points to one folder: copies go as without it, and whoever holds the key harms no older point."""
 
 import os
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from orchestrator.history.arrivals import read_arrivals
 from tests.whole.damage import fill
-from tests.whole.house import House, facts, trees_equal
-from tests.whole.sshd import Sshd, link, sshd
+from tests.whole.house import House, facts, family, kill, trees_equal
+from tests.whole.large_copy import AT_ONCE, in_the_middle, random_file
+from tests.whole.sshd import Link, Sshd, link, sshd
 
 pytestmark = pytest.mark.slow
 __all__ = ["link", "sshd"]
@@ -86,3 +89,229 @@ def test_several_folders_are_added_through_a_gate(house: House, sshd: Sshd) -> N
     house.write(folders[0] / "plain", "again")
     assert (cut := house.run()).outcome == "done", cut
     assert not (house.point() / str(folders[1])[1:]).exists()
+
+
+def first_point(house: House, sshd: Sshd) -> Path:
+    """Make a gate and a first point behind it; return the gate's folder."""
+    house.write("file", "content")
+    house.write("deep/other", "more")
+    house.target = gate(house, sshd)
+    house.job(target=sshd.url(house.target), pipe=sshd.pipe, retry=AT_ONCE)
+    assert (ended := house.run()).outcome == "done", ended
+    return house.target
+
+
+def ask(sshd: Sshd, *words: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    """Return the answer to a request of a hostile client."""
+    argv = ["ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port), f"{sshd.user}@127.0.0.1", shlex.join(words)]
+    return subprocess.run(argv, input=stdin, capture_output=True, timeout=60, check=False)
+
+
+def script(sshd: Sshd, *words: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    return ask(sshd, "sh", "-c", "cat /etc/shadow", *words, stdin=stdin)
+
+
+def send(sshd: Sshd, source: Path, target: str, *options: str) -> "subprocess.CompletedProcess[bytes]":
+    """Let a hostile client's rsync copy to a path there."""
+    shell = shlex.join(("ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port)))
+    argv = ["rsync", *options, "-e", shell, f"{source}/", f"{sshd.user}@127.0.0.1:{target}/"]
+    return subprocess.run(argv, capture_output=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("struck", ["link", "receiver"])
+def test_a_cut_copy_goes_on_through_a_gate(house: House, sshd: Sshd, link: Link, struck: str) -> None:
+    size = random_file(house.source / "disk.img", 120_000_000).stat().st_size
+    house.target = gate(house, sshd)
+    sshd.through = link.port
+    house.job(target=sshd.url(house.target), pipe={**sshd.pipe, "rate-limit": "60M"}, retry=AT_ONCE)
+    run = house.start()
+    in_the_middle(house, size)
+    if struck == "link":
+        link.cut()
+    else:
+        for pid in [pid for pid, name in family(sshd.pid) if name == "rsync"]:
+            kill(pid)
+    ended = house.ended(run)
+    assert (ended.outcome, ended["resumed"]) == ("done", True), ended
+    assert ended["moved_bytes"] < 1.2 * size
+    assert trees_equal(house.source, house.point())
+
+
+def test_a_run_that_was_cut_after_the_links_goes_on(house: House, sshd: Sshd) -> None:
+    folder = first_point(house, sshd)
+    before, name = facts(house.point()), house.points()[0]
+    assert script(sshd, "prepare.sh", str(folder), "photos", "1", "work").returncode == 0
+    assert ask(sshd, "link-unchanged", str(folder), name).returncode == 0
+    work = folder / ".poolferry/work"
+    assert (work / "deep/other").samefile(house.point() / "deep/other")
+    assert "parted from it" in send(sshd, house.source, str(work), "-a").stderr.decode()
+    os.chmod(house.source / "deep/other", 0o600)
+    house.write("new", "file")
+    assert (ended := house.run()).outcome == "done", ended
+    assert trees_equal(house.source, house.point())
+    assert facts(house.point(0)) == before
+
+
+def test_a_copy_that_differs_in_the_end_is_parted_copied_again_and_linked(house: House, sshd: Sshd) -> None:
+    """What the look at the source finds after the copy; here an attribute that no rsync compares by time and size."""
+    folder = first_point(house, sshd)
+    before = facts(house.point())
+    os.link(house.source / "file", house.source / "again")
+    os.unlink(house.source / "again")
+    house.write("new", "file")
+    # The point's own file lost what its source has, so rsync takes it for unchanged, and the review finds it.
+    seen = (house.source / "deep/other").stat()
+    house.write("deep/other", "MORE")
+    os.utime(house.source / "deep/other", ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    os.setxattr(house.source / "file", "user.colour", b"red")
+    assert (ended := house.run()).outcome == "done", ended
+    assert (folder / "latest/new").read_text() == "file"
+    assert os.getxattr(house.point() / "file", "user.colour") == b"red"
+    assert facts(house.point(0)) == before
+
+
+REQUESTS = (
+    "remove.sh {root} {name}", "mend-point.sh {root} {name} {name}", "publish.sh {root} {name} .poolferry/manifest.gz", "true",
+    "publish.sh {root} 2099-01-01T000000Z points/{name}.manifest.gz", "store.sh {root}/points/{name}.manifest.gz", "rm -rf {root}",
+    "store.sh {root}/.poolferry/linked", "store.sh {elsewhere}/new", "discard-note.sh {root}/points/{name}.manifest.gz",
+    "take-up.sh {root}/.poolferry/work ../../points/{name} file '' 0", "discard.sh {root}/.poolferry/work ../../points/{name} file",
+    "unshare-tree.sh {root}/points/{name}", "sweep.sh {root}/points/{name} ''", "cat -- {elsewhere}/secret", "find {elsewhere}/. -printf x",
+    "prepare.sh {elsewhere} photos 1 work", "link-unchanged {root} ../elsewhere", "name-latest.sh {root} ../elsewhere",
+    "close-folders.sh {root} '' .", "in-tree.sh {root} work sh", "hello.sh", "hello.sh []", "zfs list", "rsync --server -le.L . {root}/",
+    "rsync --server -le.L . {root}/points/{name}/", "rsync --server -le.L --inplace . {root}/.poolferry/work/",
+    "rsync --server -le.L --link-dest {root}/points/{name} . {root}/.poolferry/work/",
+    "rsync --server -le.L --temp-dir {elsewhere} . {root}/.poolferry/work/", "rsync --server --sender -le.L . {elsewhere}/",
+)  # fmt: skip
+
+
+def test_a_hostile_client_changes_no_point_and_reads_nothing_else(house: House, sshd: Sshd) -> None:
+    folder, elsewhere = first_point(house, sshd), house.folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "secret").write_text("the secret of another folder")
+    name = house.points()[0]
+    before = facts(folder / "points"), facts(elsewhere)
+    for request in REQUESTS:
+        line = request.format(root=folder, name=name, elsewhere=elsewhere)
+        words = shlex.split(line)
+        answer = script(sshd, *words) if words[0].endswith(".sh") else ask(sshd, *words)
+        assert b"poolferry gate laptop: refused: " in answer.stderr, (request, answer)
+        assert answer.returncode == 126, (request, answer)
+        assert b"secret" not in answer.stdout
+    assert (facts(folder / "points"), facts(elsewhere)) == before
+
+
+def test_a_hostile_copy_is_led_nowhere(house: House, sshd: Sshd, tmp_path: Path) -> None:
+    """Links that it sends lead it neither to a point nor elsewhere, and what it sends of a point's names changes none of it."""
+    folder, elsewhere = first_point(house, sshd), house.folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "file").write_text("the secret of another folder")
+    name, work = house.points()[0], folder / ".poolferry/work"
+    before = facts(folder / "points"), facts(elsewhere)
+    hostile = tmp_path / "hostile"
+    hostile.mkdir()
+    (hostile / "point").symlink_to(f"../../points/{name}")
+    (hostile / "out").symlink_to(elsewhere)
+    assert script(sshd, "prepare.sh", str(folder), "photos", "1", "work").returncode == 0
+    assert send(sshd, hostile, str(work), "-a").returncode == 0
+    assert (work / "out").is_symlink()
+    changed = tmp_path / "changed"
+    changed.mkdir()
+    (changed / "file").write_text("changed")
+    (changed / "file").chmod(0o777)
+    for below in ("point", "out", "point/deep"):
+        assert send(sshd, changed, f"{work}/{below}", "-a").returncode != 0
+        assert send(sshd, changed, f"{work}/{below}", "-a", "--append").returncode != 0
+    names = b"./point/file\0./out/file\0./../../elsewhere/file\0"
+    sums = script(sshd, "sums.sh", str(work), stdin=names)
+    assert b"secret" not in sums.stdout + sums.stderr
+    dug = script(
+        sshd, "dig-holes.sh", f"{folder}/points/{name}", str(work), stdin=b"-delete\0-fprintf\0/x\0./point/file\0"
+    )
+    assert dug.returncode == 0
+    assert (facts(folder / "points"), facts(elsewhere)) == before
+    again = script(sshd, "publish.sh", str(folder), name, ".poolferry/manifest.gz")
+    assert b"is there already" in again.stderr
+    assert (ended := house.run()).outcome in ("done", "nothing-to-do"), ended
+
+
+def test_a_copy_that_still_runs_can_reach_no_point_that_is_made_of_its_tree(house: House, sshd: Sshd) -> None:
+    folder = first_point(house, sshd)
+    name = house.points()[0]
+    assert script(sshd, "prepare.sh", str(folder), "photos", "1", "work").returncode == 0
+    client = ("ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port), f"{sshd.user}@127.0.0.1")
+    server = ("rsync", "--server", "-re.LsfxCIvu", ".", f"{folder}/.poolferry/work/")
+    with subprocess.Popen([*client, *server], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as waits:
+        assert waits.stdin
+        assert waits.stdout
+        assert waits.stdout.read(1)  # rsync's greeting: it is in the work tree
+        busy = script(sshd, "prepare.sh", str(folder), "photos", "0", "work")
+        assert (busy.returncode, b"refused: busy: " in busy.stderr) == (126, True), busy
+        waits.stdin.close()
+    assert ask(sshd, "link-unchanged", str(folder), name).returncode == 0
+
+
+def test_a_mirror_does_not_pass(house: House, sshd: Sshd) -> None:
+    house.write("file", "content")
+    house.job(target=sshd.url(gate(house, sshd)), pipe=sshd.pipe, rsync={"points": False})
+    refused = house.run()
+    assert (refused.outcome, "only lets restore points be added" in refused["why"]) == ("refused", True), refused
+
+
+def speak(sshd: Sshd, before: str) -> None:
+    """Let the gate be that of another version, by what is run before it."""
+    keys = sshd.folder / "authorized_keys"
+    line = keys.read_text()
+    program, _, rest = line.removeprefix('command="').partition(" ")
+    other = sshd.folder / "other-version"
+    python = Path(program).parent / "python"
+    other.write_text(f"#!{python}\nimport sys\n{before}\nfrom orchestrator.__main__ import program\nprogram()\n")
+    other.chmod(0o755)
+    keys.write_text(f'command="{other} {rest}')
+
+
+OLD = "import orchestrator.app.gate as gate\ngate.HELLO = ''"  # the first version had no hello
+NEWER = "import orchestrator.domain.gate as gate\ngate.PROTOCOLS = (7, 8)"
+
+
+def test_a_gate_of_another_version_says_which_side_is_to_be_upgraded(house: House, sshd: Sshd) -> None:
+    first_point(house, sshd)
+    line = (sshd.folder / "authorized_keys").read_text()
+    speak(sshd, OLD)
+    old = house.run()
+    assert (old.outcome, "is older than this poolferry" in old["why"]) == ("failed", True), old
+    assert "upgrade poolferry on" in old["hint"], old
+    (sshd.folder / "authorized_keys").write_text(line)
+    speak(sshd, NEWER)
+    newer = house.run()
+    assert newer.outcome == "failed", newer
+    assert "upgrade poolferry on the one that asks" in newer["why"] + newer["hint"] + str(newer["evidence"]), newer
+    (sshd.folder / "authorized_keys").write_text(line)
+    other = script(sshd, "hello.sh", '{"poolferry": "9.0", "protocols": [7, 8], "news": {"a": 1}}')
+    assert b"upgrade poolferry on the machine of this gate" in other.stderr, other
+    both = script(sshd, "hello.sh", '{"poolferry": "9.0", "protocols": [2, 3], "news": {"a": 1}}')
+    assert both.stdout.startswith(b'{"poolferry": '), both
+
+
+def test_an_older_gate_is_read_from_as_before(house: House, sshd: Sshd) -> None:
+    house.write("file", "content")
+    key, keys = (sshd.folder / "user_key.pub").read_text(), sshd.folder / "authorized_keys"
+    keys.unlink()
+    done = house.call("setup", "gate", "vault", "--reads", str(house.source), "--key", key, "--into", str(keys))
+    assert done.code == 0, done
+    speak(sshd, OLD)
+    house.job(source=sshd.url(house.source), pipe=sshd.pipe)
+    assert (ended := house.run()).outcome == "done", ended
+
+
+def test_nothing_to_do_takes_one_login_and_three_requests(house: House, tmp_path: Path) -> None:
+    server = Sshd(tmp_path / "loud", more="LogLevel VERBOSE")
+    server.start()
+    try:
+        first_point(house, server)
+        log = tmp_path / "loud/log"
+        before = log.read_text()
+        assert house.run().outcome == "nothing-to-do"
+        said = log.read_text().removeprefix(before)
+        assert (said.count("Accepted publickey"), said.count("Starting session: ")) == (1, 3), said
+    finally:
+        server.stop()

@@ -31,6 +31,7 @@ from orchestrator.engines.rsync.script_commands import (
 )
 
 _PLAIN = r"[A-Za-z0-9/_.,+@%=:-]*"
+_AT_GATE = r"[^\n]*"  # it takes no words from its input, and knows all that rsync escapes since 3.2.4
 _WILD = r"([\\*?\[\]])"
 _WILD_BYTES = rb"([\\*?\[\]])"
 
@@ -493,7 +494,8 @@ def _pairing(job: Job, there: RsyncProgram | None, one: Location, other: Locatio
     argv = ["-e", " ".join(rsync_shell(host, job.pipe.ssh_options))]
     far = one if one.host else other
     paths = (far.path, *(job.parts if one.host and one == job.source else ()))
-    if not all(re.fullmatch(_PLAIN, path) for path in paths) or (there is not None and not there.at_least(3, 2, 4)):
+    plain = _AT_GATE if there is not None and there.gated else _PLAIN
+    if not all(re.fullmatch(plain, path) for path in paths) or (there is not None and not there.at_least(3, 2, 4)):
         argv += ["--protect-args"]  # the only way for a newline in a path; before 3.2.4 also for a space
     return argv
 

@@ -13,9 +13,17 @@ from orchestrator.engines.rsync.options import options_of
 def refuse(job: Job, world: RsyncSurvey, request: RunRequest) -> Refusal | None:
     """Return a refusal when the state of source or target forbids every copy."""
     return (
-        _refuse_digest(job, world) or _refuse_source(job, world) or _refuse_target(job, world)
+        _refuse_gate(job, world) or _refuse_digest(job, world) or _refuse_source(job, world) or _refuse_target(job, world)
         or _refuse_unmarked(job, world, request)
     )  # fmt: skip
+
+
+def _refuse_gate(job: Job, world: RsyncSurvey) -> Refusal | None:
+    """Refuse a mirror behind a gate that only adds: each run of it would change what is there."""
+    if world.gate is None or not world.adds or options_of(job).points:
+        return None
+    why = f"the gate {world.gate.gate} at {job.target.location.host} only lets restore points be added, and a mirror is none"
+    return Refusal(why=why, evidence=(), hint=f"write points = true in [rsync] of {job.file}")
 
 
 def _refuse_digest(job: Job, world: RsyncSurvey) -> Refusal | None:

@@ -116,7 +116,8 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     source_text, target_text = look_at_both(job, reader)
     target = read_target(job, run, target_text)
     if there is not None and there.gated:  # the gate closes its folder, and clears away what a cut publishing left
-        target = replace(target, open=(), led=False, litter=())
+        half = tuple(replace(each, wanted=None) if b"\n" in each.path else each for each in target.half)
+        target = replace(target, open=(), led=False, litter=(), half=half)
     looked = script_commands.survey_source_command(job.tree)
     parts = understand(PROGRAM, looked, source_text, partial(parse.parse_sources, tree=job.tree))
     source = parse.join_surveys(parts)
@@ -385,6 +386,8 @@ def _survey_changes(
     None of it ends the survey.
     """
     gated = there is not None and there.gated
+    # The first requests of a run share one login.
+    job = replace(job, pipe=replace(job.pipe, ssh_options=reader.ssh_options))
     look = parse.DryRunReader(job.tree, most_differing=MOST_NAMED if gated else MOST_DIFFERING)
     command = commands.dry_run_command(job, newest, there=there, coarse=coarse)
     try:

@@ -38,6 +38,8 @@ def _part(name: bytes) -> str:
 
 
 def _digest(text: bytes) -> str:
+    from hashlib import blake2b  # a gate needs the commands of this room alone
+
     return blake2b(text, digest_size=_BYTES).hexdigest()
 
 

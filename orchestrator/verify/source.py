@@ -1,6 +1,5 @@
 """The review of a copy: its entries as the source has them now, beside what the copy holds."""
 
-import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -60,6 +59,8 @@ class SourceComparison:
         self._tolerance, self._elapsed, self._skipped = tolerance, elapsed, skipped
         self._mirror, self._links, self._parts = mirror, links, parts
         self._inodes: dict[bytes, tuple[bytes, bytes]] = {}
+        import tempfile  # a gate needs the commands of this file alone
+
         self._asked = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # lives as long as the comparison
         weakref.finalize(self, self._asked.close)
         self._folder = folder

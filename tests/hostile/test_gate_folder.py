@@ -153,7 +153,7 @@ def test_a_run_that_was_cut_after_the_links_goes_on(house: House, sshd: Sshd) ->
 
 
 def test_a_copy_that_differs_in_the_end_is_parted_copied_again_and_linked(house: House, sshd: Sshd) -> None:
-    """What the look at the source finds after the copy; here an attribute that no rsync compares by time and size."""
+    """The look at the source finds what rsync took for unchanged; here a file of the same size and time."""
     folder = first_point(house, sshd)
     before = facts(house.point())
     os.link(house.source / "file", house.source / "again")

@@ -1,0 +1,203 @@
+"""The rsync engine, as the contract asks for it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.domain.errors import OrchestratorError, VerificationFailed
+from orchestrator.domain.job import Job, VerifyRules
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step, TreeVerification
+from orchestrator.domain.point import Changes, RestorePoint
+from orchestrator.engines.contract.engine import (
+    RunRequest,
+    SkippedEntries,
+    StageResults,
+    SystemCheckResult,
+)
+from orchestrator.engines.rsync import commands, parse, script_commands
+from orchestrator.engines.rsync.model import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, RsyncSurvey
+from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
+from orchestrator.engines.rsync.parse import RsyncMeter, confirm_counts
+from orchestrator.engines.rsync.survey import command_runner, survey, survey_points
+from orchestrator.process.executor import Reader
+from orchestrator.process.pipeline import PipelineFailed
+
+Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]
+
+if TYPE_CHECKING:
+    from orchestrator.domain.point_contents import PlannedFile
+    from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
+
+
+class RsyncEngine:
+    """The rsync engine, which implements the contract: each call goes directly to the responsible module.
+
+    Modules that nothing needs before the survey are imported in the call; `later` names them.
+    """
+
+    name = "rsync"
+    options = RsyncOptions
+    needs_datasets = False
+    stays = False
+    without: tuple[str, ...] = ("pipe.buffer", "pipe.public-transport", "pipe.transport")
+    guards: tuple[str, ...] = ("target-new", "target-in-use")
+    no_files = ("", "")
+    later = ("orchestrator.engines.rsync.plan", "orchestrator.engines.rsync.survey")
+
+    def mistakes(
+        self, options: Any, source: Location, target: Location, verify: VerifyRules
+    ) -> Iterable[tuple[str, str, str]]:
+        return mistakes(options, source, target, verify)
+
+    def lands(self, _options: RsyncOptions, _source: Location, place: Location) -> Location:
+        return place
+
+    def advise(self, job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
+        from orchestrator.engines.rsync.system_check import check_system
+
+        return check_system(job, reader)
+
+    def survey(self, job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
+        return survey(job, request, reader)
+
+    def changes(self, world: RsyncSurvey) -> Changes | None:
+        return world.changes
+
+    def newest(self, world: RsyncSurvey) -> RestorePoint | None:
+        return world.points[-1] if world.points else None
+
+    def find_moved(self, job: Job, world: RsyncSurvey, reader: Reader) -> Mapping[bytes, int]:
+        from orchestrator.engines.rsync.moves import find_moved
+
+        return find_moved(job, world, reader)
+
+    def forecast_files(self, job: Job, request: RunRequest, reader: Reader) -> "Iterator[PlannedFile]":
+        from orchestrator.engines.rsync.file_forecast import forecast_files
+
+        return forecast_files(job, request, reader)
+
+    def surveyed_points(self, job: Job, world: RsyncSurvey) -> tuple[RestorePoint, ...] | None:
+        return world.points if world.target.owner == job.identity and options_of(job).points else None
+
+    def ground(self, world: RsyncSurvey) -> Mapping[str, tuple[str, bool]]:
+        if not world.parts:
+            return {"": (str(world.source.device), world.source.mounted)}
+        return {each.folder: (str(each.device), each.mounted) for each in world.parts}
+
+    def plan(self, job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
+        from orchestrator.engines.rsync.plan import plan
+
+        return plan(job, world, request)
+
+    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
+        return survey_points(job, reader)
+
+    def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
+        from orchestrator.engines.rsync import plan
+
+        return plan.remove_points(job, names, reasons)
+
+    def survey_restore(self, job: Job, wanted: "RestoreRequest", reader: Reader) -> "DestinationSurvey":
+        from orchestrator.engines.rsync import restore as restoring
+
+        return restoring.survey_restore(job, wanted, reader)
+
+    def plan_restore(self, job: Job, wanted: "RestoreRequest", seen: "DestinationSurvey", *, aside: str | None) -> Plan:
+        from orchestrator.engines.rsync import restore as restoring
+
+        return restoring.plan_restore(job, wanted, seen, aside=aside)
+
+    def plan_sample(self, job: Job, point: RestorePoint, paths: tuple[bytes, ...], to: Location, notes: str) -> Step:
+        from orchestrator.engines.rsync import restore as restoring
+
+        return restoring.plan_sample(job, point, paths, to, notes)
+
+    def comparison_of(self, job: Job, point: RestorePoint, tree: Location) -> TreeVerification:
+        from orchestrator.engines.rsync import restore as restoring
+
+        return restoring.comparison_of(job, point, tree)
+
+    def meter(self) -> RsyncMeter:
+        return RsyncMeter()
+
+    def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
+        from orchestrator.engines.rsync import errors as failures
+
+        return failures.find_skipped_entries(broken, errors, job.tree)
+
+    def explain(self, broken: PipelineFailed) -> OrchestratorError:
+        from orchestrator.engines.rsync import errors as failures
+
+        return failures.explain(broken)
+
+    def check_space(
+        self, job: Job, world: RsyncSurvey, plan: Plan, request: RunRequest, reader: Reader
+    ) -> Plan | Refusal:
+        """Return the plan, with a warning when the data may not fit."""
+        from orchestrator.engines.rsync.survey import warn_of_low_space
+
+        return warn_of_low_space(world, plan) if options_of(job).points else plan  # in a mirror deletions free space
+
+    def space(self, world: RsyncSurvey) -> str:
+        from orchestrator.engines.rsync.survey import describe_space
+
+        return describe_space(world)
+
+    def confirm(self, stage: StageResults, reader: Reader) -> None:
+        for confirmation in stage.confirmations:
+            if isinstance(confirmation, CountsEqual) and stage.recorded is not None:
+                own = tuple(meter for meter in stage.meters if isinstance(meter, RsyncMeter))
+                confirm_counts(confirmation, own, stage.left_out, stage.recorded)
+            if isinstance(confirmation, PointVisible):
+                _confirm_visible(confirmation, reader)
+
+    def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
+        return ((path, f"xxh128:{digest}" if digest else "") for path, digest in parse.parse_moved(lines))
+
+    def _told(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
+        return ((path, digest) for path, digest in self.moved(lines) if digest)
+
+    def digests(self, tree: Location, names: str, empty: str, algorithm: str, job: Job) -> tuple[Pipeline, Parse]:
+        with open(names, "rb") as file:
+            odd_names = any(b"\\" in line and set(line) & set(b"*?[") for line in file)
+        command = commands.digests_command(tree, empty, algorithm, job, odd_names=odd_names)
+        parser: Parse = parse.parse_sums if algorithm == "sha256" else self._told
+        return Pipeline(stages=(command,), reads=names), parser
+
+    def damage_note(self, point: RestorePoint) -> Location | None:
+        if point.name == MIRROR:
+            return point.tree / MIRROR_DAMAGED
+        return Location(path=f"{point.tree.path}.damaged", host=point.tree.host)
+
+    def forget(self, tree: Location, paths: tuple[bytes, ...]) -> Pipeline:
+        return Pipeline(stages=(script_commands.discard_command(tree, paths),))
+
+    def discard(self, file: Location) -> Pipeline:
+        return Pipeline(stages=(script_commands.discard_note_command(file),))
+
+    def mend(self, job: Job, *, sound: RestorePoint, damaged: RestorePoint) -> Pipeline:
+        return Pipeline(stages=(script_commands.mend_point_command(job.target.location, sound.name, damaged.name),))
+
+    def recovery(self, job: Job, made: datetime) -> str:
+        from orchestrator.engines.rsync.recovery_page import recovery_page
+
+        return recovery_page(job, made)
+
+    def store(self, local: str, file: Location) -> Pipeline:
+        return Pipeline(stages=(script_commands.store_command(file),), reads=local)
+
+    def fetch(self, file: Location, local: str) -> Pipeline:
+        return Pipeline(stages=(script_commands.show_file_command(file),), keeps=local)
+
+
+def _confirm_visible(confirmation: PointVisible, reader: Reader) -> None:
+    answer = command_runner(reader)(script_commands.confirm_point_command(confirmation.root, confirmation.name))
+    if answer.strip() != b"there":
+        raise VerificationFailed(
+            f"point {confirmation.name} is not to be seen after publishing",
+            hint="look at the target's disk; the next run looks again",
+        )
+
+
+ENGINE = RsyncEngine()

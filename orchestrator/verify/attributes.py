@@ -7,7 +7,6 @@ text says nothing of them. What a filesystem invents for itself (system.nfs4_acl
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from hashlib import blake2b
 
 NO_ATTRIBUTES = "-"
 UNRECORDED = ""

@@ -1,6 +1,8 @@
 """A key that only adds restore points to one folder: copies go as without it, and whoever holds the key harms no older point."""
 
+import json
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -315,3 +317,28 @@ def test_nothing_to_do_takes_one_login_and_three_requests(house: House, tmp_path
         assert (said.count("Accepted publickey"), said.count("Starting session: ")) == (1, 3), said
     finally:
         server.stop()
+
+
+def test_the_recipe_of_the_page(house: House, sshd: Sshd, tmp_path: Path) -> None:
+    """The command of jobs/guarantees.md as it stands, but for the folder; then the line that it prints for the other machine."""
+    page = (Path(__file__).parents[2] / "jobs/guarantees.md").read_text()
+    (command,) = (line for line in page.splitlines() if line.startswith("poolferry setup gate laptop --adds "))
+    folder, home = house.folder / "laptop", tmp_path / "server"
+    home.mkdir()
+    (home / "laptop.pub").write_text((sshd.folder / "user_key.pub").read_text())
+    program = home / "poolferry"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(house.argv())} "$@"\n')
+    program.chmod(0o755)
+    variables = {**house.environment, "HOME": str(home), "PATH": f"{home}:{os.environ['PATH']}"}
+    line = command.replace("/backup/laptop", str(folder))
+    done = subprocess.run(["sh", "-c", line], cwd=home, env=variables, capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)["target"]
+    assert re.fullmatch(rf'path = "ssh://root@[^/]+{re.escape(str(folder))}"', told), told
+    (sshd.folder / "authorized_keys").write_text((home / ".ssh/authorized_keys").read_text())
+    house.write("file", "content")
+    house.target = folder
+    house.job(target=sshd.url(folder), pipe=sshd.pipe)
+    checked = house.call("check", "--system")
+    assert "append-only: tried to remove a point, and the gate laptop refused" in str(checked.value), checked
+    assert (ended := house.run()).outcome == "done", ended
+    assert trees_equal(house.source, house.point())

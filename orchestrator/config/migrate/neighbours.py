@@ -136,7 +136,11 @@ def _ping(call: ProgramCall, *, before: bool) -> ImportedPing | None:
     match = _PART.search(address)
     part = (match[1] or "exit") if match else ""
     bare = address[: match.start()] if match else address
-    if match and match[2] and not urlsplit(bare).path.strip("/"):
+    try:
+        path = urlsplit(bare).path
+    except ValueError:  # such as [x]: no address, so nothing that was ever pinged
+        return None
+    if match and match[2] and not path.strip("/"):
         bare = address  # the variable is no exit code: nothing else tells the checks of that host apart
     posts = any(re.match(r"--data|-d|--post-data|-X", word) for word in call.words)
     if "$" in bare or "`" in bare or (posts and not (_watched(bare) or _is_ntfy(bare))):

@@ -115,6 +115,7 @@ def test_ways_to_ping(imports: SyncoidImport, line: str, url: str, style: str | 
         "|| curl https://hooks.example.org/only-when-it-failed",
         "; curl -X POST -d x https://x.example.org/y",
         "&& curl https://x.example.org/$TOKEN",
+        "&& curl https://[x]/y",  # no address: nothing answers there
         "|| mail -s x 'a b'",
         "&& zpool scrub tank",
         "&& ssh nas zpool scrub vault",

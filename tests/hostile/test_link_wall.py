@@ -167,10 +167,11 @@ def is_free(device: str) -> bool:
 @pytest.mark.parametrize(("tree", "free"), [("elsewhere", True), ("disk", False)])
 def test_only_the_disk_that_is_copied_is_in_use(house: House, device: str, tree: str, *, free: bool) -> None:
     """A long copy keeps nobody from letting go of another disk, also where unmounts do not come through to it."""
-    disk = house.folder / "disk"
+    disk = Path("/run") / f"poolferry-test-{os.getpid()}"
     disk.mkdir()
     house.write(house.folder / "elsewhere/x")
-    copy = Command(argv=("rsync", "-r", "--", f"{house.folder}/{tree}/", f"{house.target}/"), effect=Effect.WRITES)
+    source = {"elsewhere": house.folder / "elsewhere", "disk": disk}[tree]
+    copy = Command(argv=("rsync", "-r", "--", f"{source}/", f"{house.target}/"), effect=Effect.WRITES)
     waits = [word if word != "rsync" else "sleep" for word in wall_off(copy).argv]
     cut = waits.index("sleep")
     subprocess.run(["mount", "--make-private", device, disk], check=True)
@@ -179,6 +180,7 @@ def test_only_the_disk_that_is_copied_is_in_use(house: House, device: str, tree:
         wait_until(lambda: b"sleep" in Path(f"/proc/{sleeper.pid}/cmdline").read_bytes()[:6])
     finally:
         subprocess.run(["umount", disk], check=True)
+        disk.rmdir()
     try:
         assert is_free(device) is free
     finally:

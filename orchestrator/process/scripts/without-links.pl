@@ -59,6 +59,8 @@ sub shut_links_out {
     open($self, "<", "/proc/self/exe") && read($self, $head, 20) == 20 or return;
     my $numbers = $OF_MACHINE{ unpack "x18 S", $head } or return;
     my ($slash, $itself) = ("/", "");
+    # What is mounted when somebody looks (a snapshot below .zfs, autofs) is to be here before the mounts are copied.
+    for (trees()) { stat "$_/." }
     return if syscall($numbers->[0], $NEW_MOUNTS) != 0;
     return if syscall($MOUNT_SETATTR, $HERE, $slash, $RECURSIVE, $SLAVE, length $SLAVE) != 0;
     let_go_of_disks($numbers->[1]);
@@ -69,24 +71,30 @@ sub shut_links_out {
     return $tree;
 }
 
-# Unmounts here the disks that the program does not work on, where an unmount elsewhere does not come through (no systemd): else who
-# lets go of another disk meanwhile would find it busy. Those with the system on them stay.
-sub let_go_of_disks {
-    my ($umount) = @_;
+sub trees {
     my @trees;
     for (@ARGV) {
         last if $_ eq "--";
         push @trees, m{^\d+=(/.*)}s ? $1 : ();
     }
+    return @trees;
+}
+
+# Unmounts here the disks that the program does not work on, where an unmount elsewhere does not come through (no systemd): else who
+# lets go of another disk meanwhile would find it busy. Only where removable disks are, and none that a word names: a list, a key.
+sub let_go_of_disks {
+    my ($umount) = @_;
+    my @trees = trees();
     open(my $mounts, "<", "/proc/self/mountinfo") or return;
     my @disks;
     while (<$mounts>) {
         my (undef, undef, undef, undef, $at, undef, @more) = split / /;
         my ($fields, $kind, $device) = join(" ", @more) =~ /^(.*?)- (\S+) (\S+)/ or next;
         return if $at eq "/" && $fields =~ /master:/;
-        next if $kind ne "zfs" && $device !~ m{^/dev/} || $at =~ m{^/(boot|etc|home|opt|root|run|tmp|usr|var|)$|^/etc/};
+        next if $at !~ m{^/(run|mnt|media)/} || $kind ne "zfs" && $device !~ m{^/dev/};
         $at =~ s/\\([0-7]{3})/chr oct $1/ge;
-        push @disks, $at if !grep { index("$_/", "$at/") == 0 || index("$at/", s{/*$}{/}r) == 0 } @trees;
+        next if grep { index("$_/", "$at/") >= 0 } @ARGV;
+        push @disks, $at if !grep { index("$at/", s{/*$}{/}r) == 0 } @trees;
     }
     for my $disk (reverse @disks) { syscall($umount, $disk, $DETACHED) }
 }

@@ -26,7 +26,7 @@ MOST_CALLERS = 16
 _BACKLOG = 512
 _PATIENCE_S = 5.0  # for the whole line: who is slower gets no answer
 _SO_PEERGROUPS = 59  # source: asm-generic/socket.h; Python has no name for it
-_MOST_GROUPS = 1024
+_MOST_GROUPS = 256  # Python asks the kernel for 1024 bytes at most
 
 Ask = Callable[[ActRequest, str], ActAnswer]
 Say = Callable[[str], None]

@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,7 +26,7 @@ from orchestrator.domain.act import (
     parse_request,
 )
 from tests.daemon.daemon_world import Daemon, daemon, runs, until
-from tests.ferry import Ferry
+from tests.ferry import ROOT, Ferry
 
 ODD = '<script>alert(1)</script>\u202e"; rm -rf / #'
 
@@ -195,6 +196,17 @@ def test_acts_that_a_killed_daemon_left_open_are_ended_by_the_next(ferry: Ferry)
     with daemon(ferry):
         told = ended(ferry, act)
     assert (told.well, told.said) == (False, "the daemon ended before it")
+
+
+@pytest.mark.root
+def test_the_kernel_tells_all_groups_of_a_caller() -> None:
+    script = (
+        "import socket\nfrom orchestrator.daemon.control_socket import read_caller\n"
+        "one, other = socket.socketpair()\nprint(sorted(read_caller(other).groups))"
+    )
+    groups = ["setpriv", "--regid=7", "--groups=7,61001,61002"]
+    told = subprocess.run([*groups, sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert told.stdout.strip() == "[7, 61001, 61002]", told.stderr
 
 
 def test_a_line_says_what_its_request_says() -> None:

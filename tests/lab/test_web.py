@@ -1,0 +1,68 @@
+"""The status page on a real systemd: begun by its socket, in its sandbox, and one act from the button to the copy."""
+
+import re
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.lab.common import Machine
+from tests.lab.service import PLACES, QUICK, install, outcomes, until
+
+pytestmark = pytest.mark.virtual
+
+SOCKET = "/run/poolferry-web.sock"
+# The machines are built with what runs need alone; these are without compiled parts, or do without them.
+TAKEN = "starlette uvicorn jinja2 markupsafe h11 anyio idna sniffio typing_extensions.py"
+
+
+ASK = """
+import http.client, socket, sys
+class Asked(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(60)
+        self.sock.connect(sys.argv[1])
+asked, body = Asked("localhost"), sys.argv[3] if len(sys.argv) > 3 else None
+sent = {"Origin": "http://localhost", "Content-Type": "application/x-www-form-urlencoded"} if body else {}
+asked.request("POST" if body else "GET", sys.argv[2], body, sent)
+answer = asked.getresponse()
+print(answer.status, answer.headers.get("location", "-"))
+print(answer.read().decode())
+"""
+
+
+def ask(machine: Machine, path: str, *body: str) -> str:
+    """Ask for a page by the socket, or send a form; return the status, where it leads, and the page."""
+    return machine.sh(["/usr/bin/python3", "-c", ASK, SOCKET, path, *body], seconds=90).text
+
+
+@pytest.mark.flavours("trixie")
+def test_a_button_of_the_page_runs_a_job_on_a_real_systemd(master: Machine) -> None:
+    site = "/mnt/poolferry/.venv/lib/python3*/site-packages"
+    master.sh(f"for each in {TAKEN}; do cp -rn {site}/$each /opt/poolferry/lib/python3*/site-packages/ || true; done")
+    master.job("quick", QUICK.format(when=""), targets=PLACES)
+    install(master)
+    said = master.poolferry("setup", "web", check=True).text
+    for command in said.partition("Then type:")[2].split("\n"):
+        master.sh(command.strip() or "true")
+    last = master.sh("systemd-analyze security poolferry-web.service | tail -1").text
+    assert float(last.split(": ")[1].split()[0]) <= 1.5, last
+    assert master.sh("systemctl is-active poolferry-web.service", check=False).text.strip() == "inactive"
+    assert master.sh("stat -c '%a %U %G' /run/poolferry/control.sock").text.strip() == "660 root poolferry"
+
+    page = ask(master, "/jobs/quick")
+    assert master.sh("systemctl is-active poolferry-web.service").text.strip() == "active", "its socket began it"
+    found = re.findall(r'name="token" value="([^"]+)"', page)
+    assert found, page
+    form = urlencode({"token": found[0], "act": "run", "job": "quick"})
+    answer = ask(master, "/acts", form)
+    assert answer.startswith("303 /jobs/quick#asked"), answer
+    until(master, lambda: outcomes(master, "quick")[:1] == ["done"])
+    listed = ask(master, "/acts")
+    assert "run quick" in listed
+    assert re.search(r"poolferry-web \(uid \d+\)|uid \d+", listed), "who asked is the page's own user"
+    assert "uid 0" not in listed
+    pid = master.sh("systemctl show -P MainPID poolferry-web.service").text.strip()
+    assert "CapEff:\t0000000000000004" in master.sh(f"cat /proc/{pid}/status").text
+    master.sh("systemctl stop poolferry")
+    assert "the daemon is not running" in ask(master, "/acts", form)

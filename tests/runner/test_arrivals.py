@@ -12,8 +12,11 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.engines.prune import ENGINE
 from orchestrator.engines.registry import load_engine
 from orchestrator.history import arrivals as ledger
-from orchestrator.runner.arrivals import arrival_judge, removals
+from orchestrator.history.store import open_history
+from orchestrator.runner.arrivals import arrival_judge, note_first_sight, remember_look, removals
+from orchestrator.runner.run_recorder import begin_run
 from tests.engines.prune.builders import job, looks, request
+from tests.runner.journals import journal
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -51,3 +54,31 @@ def test_what_is_remembered_and_recorded_decides(tmp_path: Path) -> None:
     world = ENGINE.survey(job(), request(), looks())
     assert removals(ENGINE, world, request()) == ()
     assert removals(ENGINE, world, request(lambda _: Refusal(why="no", evidence=(), hint="look"))) == ()
+
+
+def test_a_run_records_what_it_sees_first_and_what_a_person_accepted(tmp_path: Path) -> None:
+    with open_history(str(tmp_path / "history.sqlite")) as history:
+        tools = replace(journal(history, tmp_path).tools, engine=ENGINE)
+        run = begin_run(job(), tools, "asked by hand")
+        world = ENGINE.survey(job(), request(), looks())
+        with ledger.open_ledger(str(tmp_path), "laptop") as file:
+            file.note([("vault/in/laptop/a", "12.101", NOW - timedelta(days=9)), ("vault/other", "1.1", NOW)])
+            file.note(("vault/in/laptop/a", f"{n}.7", NOW) for n in range(500))  # long gone
+        note_first_sight(run, world, request())
+        note_first_sight(run, world, replace(request(), now=NOW + timedelta(days=1)))
+        assert ledger.read_arrivals(str(tmp_path)) == {
+            ("vault/in/laptop/a", "11.100"): NOW
+            - timedelta(days=9),  # it came before the next one, which a gate recorded
+            ("vault/in/laptop/a", "12.101"): NOW - timedelta(days=9),
+            ("vault/in/laptop/b", "13.102"): NOW,
+            ("vault/other", "1.1"): NOW,
+        }
+        remember_look(run, world, request())
+        assert "arrivals accepted" not in history.memory("in")
+        remember_look(run, world, replace(request(), allowed=frozenset({"silent-after"})))
+        assert "arrivals accepted" not in history.memory("in")
+        remember_look(run, world, replace(request(), allowed=frozenset({"max-changed"})))
+        assert (history.memory("in")["arrivals accepted"], history.memory("in")["arrivals looked at"]) == (
+            "102",
+            NOW.isoformat(),
+        )

@@ -2,11 +2,12 @@
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.fork_server import run_command
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = (sys.executable, "-m", "orchestrator")
@@ -64,14 +65,7 @@ class Ferry:
 
     def run(self, *arguments: str, **variables: str) -> Ended:
         """The command to its end."""
-        told = subprocess.run(
-            [*COMMAND, *arguments],
-            env={**self.variables(), **variables},
-            cwd=self.root,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=60,
-        )
+        told = run_command(arguments, environment={**self.variables(), **variables}, folder=str(self.root), timeout=60)
         return Ended(
             code=told.returncode,
             out=told.stdout.decode("utf-8", "surrogateescape"),

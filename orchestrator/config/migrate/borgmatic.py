@@ -157,11 +157,13 @@ def _source(path: str) -> Location:
 
 def _joinable(found: list[tuple[YamlValue, Location]]) -> list[list[tuple[YamlValue, Location]]]:
     """Return the folders that become one job: all of a file, or each by itself where a job could not have them all."""
+    if not found:
+        return []
     try:
         join_folders([source for _, source in found])
     except ValueError:
         return [[each] for each in found]
-    return [found] if found else []
+    return [found]
 
 
 def _import_sources(

@@ -71,6 +71,11 @@ def test_folders_that_one_job_cannot_have_become_a_job_each(folder: Path) -> Non
     assert made.jobs["home"]["rsync"] == {"excludes": ["*.pyc", "/**/.cache"]}
 
 
+def test_without_folders_nothing_is_made(folder: Path) -> None:
+    made = run(folder, CONFIG.replace("source_directories:\n    - /home\n    - /etc\n", ""))
+    assert (made.jobs, "it has no source_directories" in " ".join(made.lost)) == ({}, True)
+
+
 def test_the_sections_of_before(folder: Path) -> None:
     made = run(folder, OLDER, "nas:/backup/points")
     assert made.jobs["home"]["keep"] == {"weekly": 4}

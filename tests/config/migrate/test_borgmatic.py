@@ -101,6 +101,13 @@ def test_what_is_lost_has_its_line(folder: Path, line: str, why: str) -> None:
     assert any(each.startswith("config.yaml:14: ") and why in each for each in lost), lost
 
 
+@pytest.mark.parametrize("text", ["", "source_directories: [docs]\n"])
+def test_without_a_source_folder_nothing_is_made(folder: Path, text: str) -> None:
+    made = run(folder, text, target="/backup")
+    assert made.jobs == {}
+    assert made.lost
+
+
 def test_without_a_folder_for_the_copies_nothing_is_made(folder: Path) -> None:
     made = run(folder, CONFIG.replace("/mnt/backup/host.borg", "ssh://u@u.repo.example.org/./repo"))
     assert made.jobs == {}

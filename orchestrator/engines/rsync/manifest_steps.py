@@ -44,7 +44,9 @@ def _review(
     if base is not None and world.links_at_gate(base):
         parted = (Pipeline(stages=(script_commands.unshare_command(tree),)),)
         link = script_commands.link_unchanged_command(job.target.location, base.name)
-        linked = (Pipeline(stages=(link,), reads=f"{request.notes}/differing"),)
+        times = commands.folder_times_command(job, tree, world)  # which parting has changed
+        known = replace(times, argv=(times.argv[0], "--existing", *times.argv[1:]))
+        linked = (Pipeline(stages=(known,)), Pipeline(stages=(link,), reads=f"{request.notes}/differing"))
     return SourceReview(
         source=job.tree,
         one_filesystem=options.one_file_system,

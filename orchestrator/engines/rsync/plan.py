@@ -195,7 +195,8 @@ def _copy_for_gate(
     paths = dict.fromkeys((*differing.paths, *differing.joined, *damaged))
     copied = dict.fromkeys((*differing.present, *differing.joined, *differing.folders))
     if len(copied) > 1:
-        copied.pop(b".", None)  # rsync takes the root for all that lies right in it, and sends its metadata with any other name
+        # rsync takes the root for all that lies right in it, and sends its metadata with any other name.
+        copied.pop(b".", None)
     copy = Step(
         action=f"copy {job.tree}",
         why=f"what differs from point {base.name}; the gate links the rest",

@@ -104,9 +104,9 @@ def format_hello(hello: GateHello) -> str:
 
 def parse_hello(line: str | bytes) -> GateHello:
     """Parse the line of the other side; what a newer one tells besides is left aside. Raises: ValueError."""
-    import json
+    from orchestrator.domain.answers import parse_json
 
-    told = json.loads(line) if len(line) <= _LONGEST_HELLO else None
+    told = parse_json(line) if len(line) <= _LONGEST_HELLO else None
     if not isinstance(told, dict):
         raise ValueError("no hello")
     protocols, rights = told.get("protocols"), told.get("rights", [])
@@ -127,14 +127,13 @@ def common_protocol(theirs: tuple[int, ...]) -> int | None:
 def who_upgrades(theirs: tuple[int, ...], *, here: str, there: str) -> str:
     """Return the sentence that says which of two sides without a common version is the older one. `here`, `there`: their names."""
     older = there if max(theirs) < max(PROTOCOLS) else here
-    told = (f"{' and '.join(map(str, each))}" for each in (PROTOCOLS, theirs))
-    ours, others = told
+    ours, others = (" and ".join(map(str, each)) for each in (PROTOCOLS, theirs))
     return f"{here} knows version {ours} of what is said through a gate, {there} {others}: upgrade poolferry on {older}"
 
 
 def is_unknown_hello(said: str) -> bool:
     """Return whether a gate's refusal is that of one without hello, of version 1."""
-    return f"{PRINTED}" in said and f": refused: it was asked for `{HELLO}" in said
+    return PRINTED in said and f": refused: it was asked for `{HELLO}" in said
 
 
 class GateTooOld(OrchestratorError):

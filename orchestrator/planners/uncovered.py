@@ -29,7 +29,6 @@ def find_uncovered_datasets(
     that hold copies. A dataset above a source only leads to it.
     """
     leads = {name.rpartition("/")[0] for name in (*copied, *alone, *targets)}
-    leads |= {each.rpartition("/")[0] for each in leads} - {""}
     while more := {each.rpartition("/")[0] for each in leads} - leads - {""}:
         leads |= more
     found: list[str] = []

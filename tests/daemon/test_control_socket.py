@@ -23,7 +23,6 @@ from orchestrator.domain.act import (
     ActRequest,
     ActVerb,
     encode_request,
-    parse_request,
 )
 from tests.daemon.daemon_world import Daemon, daemon, runs, until
 from tests.ferry import ROOT, Ferry
@@ -207,13 +206,3 @@ def test_the_kernel_tells_all_groups_of_a_caller() -> None:
     groups = ["setpriv", "--regid=7", "--groups=7,61001,61002"]
     told = subprocess.run([*groups, sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert told.stdout.strip() == "[7, 61001, 61002]", told.stderr
-
-
-def test_a_line_says_what_its_request_says() -> None:
-    for request in (
-        ActRequest(verb=ActVerb.RUN, job="a.b-c"),
-        ActRequest(verb=ActVerb.PAUSE, job="a", span="7d", user="ann@example.org"),
-        ActRequest(verb=ActVerb.PAUSE, job="a"),
-        ActRequest(verb=ActVerb.RESTORE, job="a", point="2026-01-01T000000Z", paths=(b"\xff\n\\x/-rf", "é".encode())),
-    ):
-        assert parse_request(encode_request(request)) == request

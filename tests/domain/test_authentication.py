@@ -1,10 +1,12 @@
 """Judgement of tags over manifests and markers: who made them, and what is said of one that is not this host's."""
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.authentication import (
     AuthenticationKey,
     Authenticity,
@@ -12,6 +14,7 @@ from orchestrator.domain.authentication import (
     expected_key,
     judge_manifest,
     judge_marker,
+    parse_uses,
     tag_marker,
 )
 from orchestrator.domain.rotation import Disk, DiskMarker
@@ -59,6 +62,11 @@ def test_the_key_that_a_manifest_should_have_is_that_of_its_time() -> None:
     assert expected_key(uses, datetime(2025, 12, 31, tzinfo=UTC)) is None
     assert expected_key(uses, datetime(2026, 3, 1, tzinfo=UTC)) == "first"
     assert expected_key(uses, None) == "second"
+    assert parse_uses(json.dumps([(key, since.isoformat()) for key, since in uses])) == uses
+    assert parse_uses("") == ()
+    for damaged in ("{", '[["first"]]', '[["first", "2026-01-01"]]'):
+        with pytest.raises(NOT_READ):
+            parse_uses(damaged)
 
 
 def test_a_marker_is_judged_by_its_tag_and_by_the_last_visit() -> None:

@@ -1,8 +1,22 @@
-"""The folder of a gate is one plain absolute path, and its dataset one plain name."""
+"""The folder of a gate is one plain absolute path, its dataset one plain name; and both sides find a version that both know."""
 
 import pytest
 
-from orchestrator.domain.gate import Gate, parse_gate_dataset, parse_gate_folder, parse_pool_id
+from orchestrator.domain.gate import (
+    HELLO,
+    PRINTED,
+    PROTOCOLS,
+    Gate,
+    GateHello,
+    common_protocol,
+    format_hello,
+    is_unknown_hello,
+    parse_gate_dataset,
+    parse_gate_folder,
+    parse_hello,
+    parse_pool_id,
+    who_upgrades,
+)
 
 
 @pytest.mark.parametrize("path", ["/srv", "/srv/photos", "/srv/a-b_c,d", "/srv/..a/.b"])
@@ -41,3 +55,57 @@ def test_the_guid_of_a_pool() -> None:
 def test_the_rights_of_a_gate() -> None:
     assert Gate().rights == ()
     assert Gate(reads=("/srv",), receives="tank").rights == ("reads", "receives")
+
+
+def test_a_hello_is_one_line_that_says_what_it_says() -> None:
+    for hello in (GateHello(poolferry="1.2"), GateHello(poolferry="1.2", gate="laptop", rights=("reads", "adds"))):
+        assert "\n" not in format_hello(hello)
+        assert parse_hello(format_hello(hello)) == parse_hello(format_hello(hello).encode()) == hello
+
+
+def test_a_newer_side_may_tell_more_and_nothing_that_it_tells_is_obeyed_or_long() -> None:
+    told = parse_hello('{"poolferry": "9\\u001b[2J", "protocols": [2, 3], "gate": "' + "g" * 999 + '", "moon": "full"}')
+    assert (told.poolferry, told.protocols, told.gate) == ("9\\x1b[2J", (2, 3), "g" * 200)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("", "Expecting value"),
+        (b"\xff", "invalid start byte"),
+        ("[" * 4000, "nested too deep"),
+        ("[1]", "no hello"),
+        ('{"protocols": [1], "gate": "' + "g" * 4096 + '"}', "no hello"),
+        ("{}", "without versions"),
+        ('{"protocols": []}', "without versions"),
+        ('{"protocols": [true]}', "without versions"),
+        ('{"protocols": ["2"]}', "without versions"),
+        ('{"protocols": [2], "rights": "adds"}', "other rights than names"),
+        ('{"protocols": [2], "rights": [1]}', "other rights than names"),
+    ],
+)
+def test_what_is_no_hello_is_refused(line: str | bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        parse_hello(line)
+
+
+def test_both_sides_speak_the_newest_version_that_both_know_or_the_older_one_is_upgraded() -> None:
+    newest = max(PROTOCOLS)
+    assert common_protocol((1,)) == 1
+    assert common_protocol((*PROTOCOLS, newest + 1)) == newest
+    assert common_protocol((newest + 1,)) is None
+    known = " and ".join(map(str, PROTOCOLS))
+    assert who_upgrades((newest + 1, newest + 2), here="this machine", there="root@nas") == (
+        f"this machine knows version {known} of what is said through a gate, root@nas {newest + 1} and {newest + 2}: "
+        "upgrade poolferry on this machine"
+    )
+    assert who_upgrades((0,), here="this machine", there="root@nas").endswith("upgrade poolferry on root@nas")
+
+
+def test_a_gate_without_hello_is_known_by_its_refusal() -> None:
+    refusal = (
+        f"{PRINTED}laptop: refused: it was asked for `{HELLO} '{{}}'`, which is no question that this version knows"
+    )
+    assert is_unknown_hello(refusal)
+    assert not is_unknown_hello(refusal.replace(HELLO, "sums.sh"))
+    assert not is_unknown_hello(refusal.removeprefix(PRINTED)), "another program said it"

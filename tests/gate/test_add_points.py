@@ -9,9 +9,11 @@ from orchestrator.domain.gate import Gate, GateRefusal
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.rsync import script_commands
+from orchestrator.engines.rsync.commands import restore_command
 from orchestrator.gate.add_points import PointAddition
 from orchestrator.gate.admit import admit
 from orchestrator.gate.request import parse_request
+from tests.engines.rsync.builders import job
 from tests.gate.mutations import mutated
 
 HOST = Host(user="root", name="server", port=None)
@@ -70,6 +72,7 @@ def looks() -> list[Command]:
         script_commands.survey_point_command(POINT, (ODD, b"b")),
         script_commands.show_file_command(Location(path=f"{POINT.path}.manifest.gz", host=HOST)),
         script_commands.sums_command(POINT),
+        restore_command(POINT, Location(path="/srv/back"), job(), folder=True).stages[0],
         server("-n" + LETTERS[1:], "--delete", *USUAL, ".", f"{POINT.path}/"),
         server(
             "--sender", "-ntcRe.LsfxCIvu", "--checksum-choice=xxh128", "--files-from=-", "--from0", ".", f"{WORK.path}/"
@@ -147,7 +150,8 @@ HOSTILE = (
     "discard.sh /backup/laptop/.poolferry/work a", "finish.sh /backup/laptop/.poolferry/work a ../x 5 ''", "close-folders.sh /backup/laptop '' .",
     "dig-holes.sh /etc /backup/laptop/.poolferry/work", "dig-holes.sh /backup/laptop/points/2026-11-25T120000Z /backup/laptop/points",
     "in-tree.sh /backup/laptop work rsync", "name-latest.sh /backup/laptop ../x", "link-unchanged /backup/laptop ../x",
-    "link-unchanged /backup 2026-11-25T120000Z", "try-abilities.sh /backup/laptop rm", "look-at-target.sh /backup", "sums.sh /etc",
+    "link-unchanged /backup 2026-11-25T120000Z", "link-unchanged /backup/laptop", "look-in-point.sh", f"look-in-point.sh {POINT.path}{' x' * 2001}",
+    f"dig-holes.sh /etc/points/{NAME} {WORK.path}", "try-abilities.sh /backup/laptop rm", "look-at-target.sh /backup", "sums.sh /etc",
     "separate-files.sh /backup/laptop all", "end-mirror.sh /backup/laptop", "hello.sh",
 )  # fmt: skip
 HOSTILE_COPIES = (

@@ -20,6 +20,8 @@ def test_the_topmost_of_each_tree_is_named_and_what_only_leads_to_a_source_is_no
     assert found == ("tank/home/ann", "tank/scratch", "tank/vm")
     assert datasets(*NAMES, copied="tank vault") == ()
     assert datasets(*NAMES, copied="tank/db", paths="/tank/vm /tank/home", targets="vault") == ("tank/scratch",)
+    deep = ("tank", "tank/a", "tank/a/b", "tank/a/b/c", "tank/a/b/c/d", "tank/a/x")
+    assert datasets(*deep, copied="tank/a/b/c/d") == ("tank/a/x",), "each dataset above a source only leads to it"
     assert datasets("tank/dbx", "tank/db", copied="tank/db") == ("tank/dbx",), "a longer name is another dataset"
 
 

@@ -5,9 +5,11 @@ import subprocess
 import pytest
 
 from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.gate import GateHello, format_hello
 from orchestrator.domain.place import Location
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync.parse import (
+    parse_greeting,
     parse_partial_files,
     parse_program,
     parse_sizes,
@@ -200,6 +202,13 @@ def test_versions(text: bytes, expected: tuple[object, ...]) -> None:
     found = parse_program(text)
     assert found is not None
     assert (found.version, found.protocol, found.checksums, found.compressions) == expected
+
+
+def test_a_greeting_is_answered_by_a_gate_and_its_rsync_or_by_an_rsync_alone() -> None:
+    hello = GateHello(poolferry="1.2", gate="laptop", rights=("adds",))
+    assert parse_greeting(format_hello(hello).encode() + b"\n" + V_JSON) == (hello, parse_program(V_JSON))
+    for alone in (V_31, V_JSON):
+        assert parse_greeting(alone) == (None, parse_program(alone))
 
 
 @pytest.mark.parametrize("text", [b"", b"openrsync: protocol version 29\n", b'{"error": 1}'])

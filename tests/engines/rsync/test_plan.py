@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.domain.gate import GateHello
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.plan import Decision, Effect, NothingToDo, Pipeline, Plan, Refusal, TreeLinking
 from orchestrator.domain.point import Changes
@@ -62,6 +64,7 @@ def deeds(decision: Plan | NothingToDo) -> list[str]:
 
 
 ABSENT = replace(EMPTY, exists=False)
+ADDING, GATE = replace(NEW, gated=True), GateHello(poolferry="1.2", gate="laptop", rights=("adds",))
 LOST = replace(ASKED, remembered={"target-used": str(ROOT)})
 TIED = Refusal(why="hard links tie this tree together", evidence=("1 GiB tied",), hint="write parallel = 1")
 
@@ -104,6 +107,9 @@ REFUSALS: list[tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], st
     ("blake3 there", replace(job(target=THERE), verify=VerifyRules(digest="blake3")), world(EMPTY, here=NEW, there=NEW), ASKED,
      "blake3 cannot be made on root@backup, so its points could never be verified", (),
      'write digest = "xxh128" or "sha256" in [verify]'),
+    ("a mirror behind a gate", mirror(target=THERE), world(EMPTY, here=NEW, there=ADDING, gate=GATE), ASKED,
+     "the gate laptop at root@backup only lets restore points be added, and a mirror is none", (),
+     "write points = true in [rsync] of photos.toml"),
     ("an old rsync there", job(target=THERE), world(EMPTY, here=NEW, there=program(3, 1, 3)), ASKED,
      "xxh128 cannot be made on root@backup, so its points could never be verified", (),
      'write digest = "sha256" in [verify]'),
@@ -506,3 +512,65 @@ def test_where_anything_is_unusual_rsync_links_alone(told: Job, seen: RsyncSurve
     steps = planned(told, seen).steps
     assert not any(isinstance(step.work, TreeLinking) for step in steps)
     assert not any("--ignore-existing" in str(step.work) for step in steps)
+
+
+AT_GATE = DifferingPaths(
+    paths=(b"a", b"gone", b"new"), joined=(b"new", b"twin"), present=(b"a", b"new"), folders=(b".", b"d")
+)
+
+
+def behind_gate(**more: Any) -> RsyncSurvey:
+    return world(
+        **{
+            "target": replace(USED, points=(point(root=THERE),)),
+            "differing": AT_GATE,
+            "here": NEW,
+            "there": ADDING,
+            "gate": GATE,
+            **more,
+        }
+    )
+
+
+def test_a_gate_links_the_rest_once_what_differs_is_copied_apart_from_the_points() -> None:
+    steps = planned(job(target=THERE), behind_gate()).steps
+    at = next(number for number, step in enumerate(steps) if step.accounts or step.copies)
+    copy, link = steps[at : at + 2]
+    ((names, listed),) = copy.needs
+    assert copy.action == "copy /srv/photos"
+    assert listed == b"./a\0./new\0./twin\0./d\0", (
+        "not what has gone; and of the root, which stands for all in it, nothing"
+    )
+    assert f"--files-from={names} --ignore-missing-args" in str(copy.work)
+    assert f"--copy-dest={THERE.path}/points/{OLD}" in str(copy.work)
+    assert "--link-dest" not in str(steps)
+    assert link.action == f"link unchanged entries from point {OLD}"
+    assert isinstance(link.work, Pipeline)
+    assert (link.work.stages[0].argv, link.work.reads) == (("link-unchanged", THERE.path, OLD), link.needs[0][0])
+    assert link.needs[0][1] == b"./a\0./gone\0./new\0./twin\0", "what has gone is not linked, either"
+
+
+def test_behind_a_gate_the_metadata_of_the_root_alone_is_copied_where_nothing_else_is() -> None:
+    told = behind_gate(differing=DifferingPaths(paths=(b"gone",), joined=(), folders=(b".",)))
+    copy = next(step for step in planned(job(target=THERE), told).steps if step.action == "copy /srv/photos")
+    assert copy.needs[0][1] == b"./.\0"
+
+
+def test_behind_a_gate_a_cut_copy_damage_and_other_metadata_are_seen_to_before_anything_is_linked() -> None:
+    target = replace(USED, points=(point(root=THERE),), work=True, damaged=(b"bad",))
+    told = behind_gate(target=target, changes=replace(CHANGED, other=1, altered=(b"a",)))
+    done = deeds(planned(job(target=THERE), told))
+    begun = done.index("bring the cut copy up to date")
+    assert done[begun : begun + 5] == [
+        "bring the cut copy up to date", "copy /srv/photos", "look again at 1 file with other metadata", "copy 1 damaged file again",
+        f"link unchanged entries from point {OLD}",
+    ]  # fmt: skip
+    link = next(step for step in planned(job(target=THERE), told).steps if step.action.startswith("link"))
+    assert b"./bad\0" in link.needs[0][1], "a damaged file is never linked"
+
+
+@pytest.mark.parametrize("more", [{"differing": None}, {"unread": True}, {"target": replace(USED, points=())}])
+def test_behind_a_gate_all_is_copied_where_the_differences_are_not_known(more: dict[str, Any]) -> None:
+    steps = planned(job(target=THERE), behind_gate(**more)).steps
+    assert "link unchanged" not in str([step.action for step in steps])
+    assert "--link-dest" not in str([str(step.work) for step in steps])

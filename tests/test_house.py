@@ -78,7 +78,7 @@ PURE = {
     "process": "scripted",
     "runner/restore": "request",
     "schedule": "triggers",
-    "verify": "compare compare_sides entry manifest_lookup partition pipelines results",
+    "verify": "compare compare_sides completeness entry manifest_lookup partition pipelines results",
     "views": "*",
 }
 CLOCKS = ("app", "cli", "daemon", "compose")

@@ -1,10 +1,10 @@
 """Plans as data: each step carries its exact commands, its reason, and its expected effect."""
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Host, Location
@@ -76,11 +76,24 @@ class Confirmation(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedEntries:
+    """The entries of a source that a whole copy has. `never`: letters of kinds that are not copied; `reserved`: names that are not.
+
+    `above`: folders that the copy alone has. `selected`: lists, with a reader, the paths that the job's patterns let pass; None: it has none.
+    """
+
+    never: frozenset[bytes]
+    reserved: frozenset[bytes]
+    above: frozenset[bytes]
+    selected: Callable[[Any], Iterator[bytes]] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReview:
     """The comparison of a finished copy with its source: kinds, owners, modes, times, links, access lists, attributes.
 
     `again` copies those entries anew that are listed in the local file `names`, in the form that `listed` gives them. `keys`: words of a difference,
-    with the key in the job that consents to it; `elsewhere`: what helps besides.
+    with the key in the job that consents to it; `elsewhere`: what helps besides. `copied`: names are compared too; None: counts prove them.
     """
 
     source: SourceTree
@@ -98,6 +111,7 @@ class SourceReview:
     elsewhere: str
     before: tuple[Pipeline, ...] = ()  # run around `again`
     after: tuple[Pipeline, ...] = ()
+    copied: CopiedEntries | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,6 +41,7 @@ from orchestrator.runner.source_review import (
     compare_attributes,
     copy_again,
     list_source,
+    require_complete,
     require_equal,
 )
 from orchestrator.verify.build import (
@@ -82,6 +83,8 @@ def record_manifest(
     key = key_for(work.manifest, work.point, journal)
     build = _ManifestBuilder(work, local, key, left_out, began, journal, writer, notes)
     built, seen = build.draft()
+    if seen:
+        require_complete(seen, work, journal)
     attributes = compare_attributes(seen, work, journal, writer, notes) if seen else {}
     if seen and work.review and seen.differences:
         if not work.review.mirror:
@@ -89,6 +92,7 @@ def record_manifest(
         copy_again(seen, work.review, journal, writer)
         built, again = build.draft()
         if again is not None:
+            require_complete(again, work, journal)
             attributes = compare_attributes(again, work, journal, writer, notes)
             require_equal(seen, again, work, work.review)
     for found in built.findings:

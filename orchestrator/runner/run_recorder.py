@@ -29,6 +29,7 @@ class RunRecorder:
         self.run = run
         self.begun = begun
         self.attempt = 0
+        self.attempt_since = begun
         self.moved = 0
         self.resumed = False
         self.steps: list[StepReport] = []
@@ -57,6 +58,7 @@ class RunRecorder:
         self.attempt += 1
         self._index = 0
         self._attempting = True
+        self.attempt_since = self.tools.monotonic()
         self._looking_since = self.now
         if not looking:
             self._looked()

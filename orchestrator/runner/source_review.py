@@ -1,10 +1,11 @@
 """The look at the source after a copy: what its entries are, what the copy has of it, and what is copied once more."""
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 
 from orchestrator.domain.answers import NOT_READ, unreadable
-from orchestrator.domain.errors import VerificationFailed
+from orchestrator.domain.errors import LookAgain, VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview
@@ -13,6 +14,7 @@ from orchestrator.engines.contract.engine import SkippedEntries
 from orchestrator.process.executor import PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder, run_small
 from orchestrator.verify.build import sorted_records
+from orchestrator.verify.completeness import CompletenessProof, select_records
 from orchestrator.verify.digest import OpenTree
 from orchestrator.verify.entry import Tolerance
 from orchestrator.verify.source import (
@@ -50,18 +52,51 @@ def list_source(
     tolerance = Tolerance(owner=not review.owners, mode=not review.modes, grain_ns=review.grain_ns)
     comparison = SourceComparison(
         tolerance, elapsed=elapsed, skipped=skipped, mirror=review.mirror, links=review.links, parts=review.parts,
-        folder=notes,
+        folder=notes, proof=_proof(review, skipped, journal, notes),
     )  # fmt: skip
     command = source_command(review.source, one_filesystem=review.one_filesystem, attributes=bool(review.parts))
     try:
         with writer.records(Pipeline(stages=(command,))) as records:
             entries = _held(sorted_records(comparison.begin(iter(records)), folder=notes))
             attributes = _held(sorted_records(comparison.read_attributes(iter(records)), folder=notes))
+        if review.copied is not None and review.copied.selected is not None:
+            names = (path + b"//" for path in review.copied.selected(writer))
+            entries = select_records(entries, _held(sorted_records(names, folder=notes)))
     except PipelineFailed as failure:
         raise journal.tools.engine.explain(failure) from failure
     except (*NOT_READ, StopIteration) as error:
         raise unreadable("find", command, None, error) from error
     return SourceListing(comparison=comparison, entries=entries, attributes=attributes)
+
+
+def _proof(
+    review: SourceReview, skipped: frozenset[bytes], journal: RunRecorder, notes: str
+) -> CompletenessProof | None:
+    if review.copied is None:
+        return None
+    spool = tempfile.TemporaryFile(dir=notes)  # noqa: SIM115  # lives as long as the proof
+    since, monotonic = journal.attempt_since, journal.tools.monotonic
+    return CompletenessProof(spool, review.copied, skipped=skipped, elapsed=lambda: monotonic() - since)
+
+
+def require_complete(comparison: SourceComparison, work: ManifestRecording, journal: RunRecorder) -> None:
+    """Check that the copy holds each entry of the source, and no other, where no count proves it. Raises: LookAgain."""
+    lacking = comparison.proof.result() if comparison.proof else None
+    if lacking is None:
+        return
+    told = [
+        f"{words} {show_count(count, 'entry', 'entries')}{whose}: {', '.join(map(show_name, names))}{' …' if count > len(names) else ''}"
+        for words, count, whose, names in (
+            ("lacks", lacking.missing, " of the source", lacking.missing_names),
+            ("holds", lacking.surplus, " that the source has not", lacking.surplus_names),
+        )
+        if count
+    ]
+    raise LookAgain(
+        f"the copy in {work.tree} {', and '.join(told)}; no point is made of it",
+        hint=f"`poolferry run {journal.job.name}` looks again and mends; if it comes back, see that both machines have the same poolferry, "
+        "and look at the target's disk",
+    )
 
 
 def _held(records: Iterator[bytes]) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -270,6 +271,48 @@ def speak(sshd: Sshd, before: str) -> None:
     other.write_text(f"#!{python}\nimport sys\n{before}\nfrom orchestrator.__main__ import program\nprogram()\n")
     other.chmod(0o755)
     keys.write_text(f'command="{other} {rest}')
+
+
+FORGETFUL = """import orchestrator.trees.linked_tree as tree
+link = tree._link
+tree._link = lambda name, pair, *, over: 0 if name.startswith("other") else link(name, pair, over=over)
+"""
+CARELESS = "import orchestrator.app.gate_folder as gate\nread = gate._read_names\ngate._read_names = lambda: read() and frozenset()\n"
+
+
+@pytest.mark.parametrize(
+    ("fault", "keys", "told"),
+    [
+        (FORGETFUL, {"excludes": ["*.tmp"]}, ("lacks 2 entries of the source: deep/other, deep/other\\xff\\n ",)),
+        (CARELESS, {}, ("holds 2 entries that the source has not: gone, gone/deep",)),
+    ],
+    ids=["forgetful", "careless"],
+)
+def test_no_point_is_made_where_the_gate_links_wrongly(
+    house: House, sshd: Sshd, fault: str, keys: dict[str, object], told: tuple[str, ...]
+) -> None:
+    """The fault is in the gate's own link step: the run names it, and the next one, of a gate without it, mends."""
+    for path in ("deep/other\udcff\n ", "deep/some.tmp", "gone/deep", "stays"):
+        house.write(path, "old")
+    first_point(house, sshd)
+    house.job(target=sshd.url(house.target), pipe=sshd.pipe, rsync=keys, retry={"attempts": 1})
+    time.sleep(1.1)  # what changes in the middle of a run is no lack
+    shutil.rmtree(house.source / "gone")
+    house.write("new", "file")
+    before, line = house.points(), (sshd.folder / "authorized_keys").read_text()
+    time.sleep(1.1)
+    speak(sshd, fault)
+    failed = house.run()
+    assert failed.outcome == "failed", failed
+    assert all(words in failed["why"] for words in told), failed
+    assert house.points() == before
+    (sshd.folder / "authorized_keys").write_text(line)
+    assert (mended := house.follow(failed["hint"])).outcome == "done", mended
+    assert len(house.points()) == len(before) + 1
+    wanted = facts(house.source)
+    if keys:
+        del wanted[b"/deep/some.tmp"]
+    assert facts(house.point()) == wanted
 
 
 OLD = "import orchestrator.app.gate as gate\ngate.HELLO = ''"  # the first version had no hello

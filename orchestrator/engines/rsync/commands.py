@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterable
 
 from orchestrator.domain.command_line import pack_script, rsync_shell
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline
@@ -58,6 +59,14 @@ def dry_run_command(job: Job, newest: Location, *, there: RsyncProgram | None, c
         *_pairing(job, there, job.source, newest),
         *_sources(job.tree), _argument(newest),
     ]  # fmt: skip
+    return Command(argv=tuple(argv), effect=Effect.READS)
+
+
+def list_selected_command(job: Job, empty: str) -> Command:
+    """Build the command that names all of a source on this machine that a copy takes, compared with an empty folder there."""
+    # Each name by itself, and nothing of what is in attributes: only names are asked for.
+    options = replace(options_of(job), hard_links=False, acls=False, xattrs=False)
+    argv = ["rsync", "--dry-run", *_what(options), "--out-format=pf:%i|%n", *_sources(job.tree), f"{empty}/"]
     return Command(argv=tuple(argv), effect=Effect.READS)
 
 

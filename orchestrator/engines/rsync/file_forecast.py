@@ -48,6 +48,25 @@ def forecast_files(job: Job, request: RunRequest, reader: Reader) -> Iterator[Pl
             raise explain(failed) from failed
 
 
+def list_selected(job: Job, empty: str, reader: Reader) -> Iterator[bytes]:
+    """Yield the path of each entry of a source on this machine that the job's patterns let pass. Raises: OrchestratorError.
+
+    `empty`: an empty folder; only rsync knows what a pattern leaves out, and compared with nothing it names all the rest.
+    """
+    command, line = commands.list_selected_command(job, empty), b""
+    try:
+        with reader.records(Pipeline(stages=(command,)), separator=b"\n") as lines:
+            for line in lines:
+                if line.startswith(b"pf:"):
+                    path = parse_name(line[3:].partition(b"|")[2].removesuffix(b"/"))
+                    yield b"" if path == b"." else path
+    except NOT_READ as error:
+        raise unreadable(PROGRAM, command, line, error) from error
+    except PipelineFailed as failed:
+        if not is_partial(failed):  # what cannot be read, or is gone, the copy itself has told of
+            raise explain(failed) from failed
+
+
 def _parse_planned(line: bytes) -> PlannedFile | None:
     """Parse one line of a dry run; None where it names no entry that would be added, changed or removed.
 

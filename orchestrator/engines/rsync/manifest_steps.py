@@ -5,12 +5,13 @@ from functools import partial
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview, Step
+from orchestrator.domain.plan import CopiedEntries, ManifestRecording, Pipeline, SourceReview, Step
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.abilities import DIFFERENCE_KEYS, ELSEWHERE
-from orchestrator.engines.rsync.model import MANIFEST, MIRROR, OURS, CountsEqual, RsyncSurvey
+from orchestrator.engines.rsync.file_forecast import list_selected
+from orchestrator.engines.rsync.model import MANIFEST, MIRROR, OURS, RESERVED, CountsEqual, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 
 Stage = tuple[Step, ...]
@@ -40,12 +41,14 @@ def _review(
     command = commands.settle_command(job, tree, world, names, anew=True)
     parted: tuple[Pipeline, ...] = ()
     linked: tuple[Pipeline, ...] = ()
+    copied: CopiedEntries | None = None
     # Why: no copy comes near what a point shares: it is parted from it, then linked again
     if base is not None and world.links_at_gate(base):
         parted = (Pipeline(stages=(script_commands.unshare_command(tree),)),)
         link = script_commands.link_unchanged_command(job.target.location, base.name)
         times = commands.folder_times_command(job, tree, world)  # which parting has changed
         known = replace(times, argv=(times.argv[0], "--existing", *times.argv[1:]))
+        copied = _copied_entries(job, request)
         linked = (Pipeline(stages=(known,)), Pipeline(stages=(link,), reads=f"{request.notes}/differing"))
     return SourceReview(
         source=job.tree,
@@ -60,10 +63,22 @@ def _review(
         again=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-again"),
         before=parted,
         after=linked,
+        copied=copied,
         names=names,
         listed=partial(commands.settle_names, job),
         keys=DIFFERENCE_KEYS,
         elsewhere=ELSEWHERE,
+    )
+
+
+def _copied_entries(job: Job, request: RunRequest) -> CopiedEntries:
+    """Return the entries of the source of which a copy must hold each, and no other: rsync's counts say nothing of what a gate links."""
+    options, tree = options_of(job), job.tree
+    return CopiedEntries(
+        never=frozenset() if options.devices else frozenset((b"b", b"c", b"p", b"s")),
+        reserved=frozenset(name.encode() for name in RESERVED),
+        above=frozenset((b"", *(path.encode("utf-8", "surrogateescape") for path in tree.above))),
+        selected=partial(list_selected, job, f"{request.notes}/empty") if options.excludes else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 
 from orchestrator.domain.answers import NOT_READ, unreadable
@@ -14,7 +15,7 @@ from orchestrator.engines.contract.engine import SkippedEntries
 from orchestrator.process.executor import PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder, run_small
 from orchestrator.verify.build import sorted_records
-from orchestrator.verify.completeness import CompletenessProof, select_records
+from orchestrator.verify.completeness import NameComparison, select_records
 from orchestrator.verify.digest import OpenTree
 from orchestrator.verify.entry import Tolerance
 from orchestrator.verify.source import (
@@ -52,7 +53,7 @@ def list_source(
     tolerance = Tolerance(owner=not review.owners, mode=not review.modes, grain_ns=review.grain_ns)
     comparison = SourceComparison(
         tolerance, elapsed=elapsed, skipped=skipped, mirror=review.mirror, links=review.links, parts=review.parts,
-        folder=notes, proof=_proof(review, skipped, journal, notes),
+        folder=notes, names=_name_comparison(review, skipped, journal, notes),
     )  # fmt: skip
     command = source_command(review.source, one_filesystem=review.one_filesystem, attributes=bool(review.parts))
     try:
@@ -69,19 +70,21 @@ def list_source(
     return SourceListing(comparison=comparison, entries=entries, attributes=attributes)
 
 
-def _proof(
+def _name_comparison(
     review: SourceReview, skipped: frozenset[bytes], journal: RunRecorder, notes: str
-) -> CompletenessProof | None:
+) -> NameComparison | None:
     if review.copied is None:
         return None
-    spool = tempfile.TemporaryFile(dir=notes)  # noqa: SIM115  # lives as long as the proof
+    spool = tempfile.TemporaryFile(dir=notes)  # noqa: SIM115  # lives as long as the comparison
     since, monotonic = journal.attempt_since, journal.tools.monotonic
-    return CompletenessProof(spool, review.copied, skipped=skipped, elapsed=lambda: monotonic() - since)
+    names = NameComparison(spool, review.copied, skipped=skipped, elapsed=lambda: monotonic() - since)
+    weakref.finalize(names, spool.close)
+    return names
 
 
 def require_complete(comparison: SourceComparison, work: ManifestRecording, journal: RunRecorder) -> None:
     """Check that the copy holds each entry of the source, and no other, where no count proves it. Raises: LookAgain."""
-    lacking = comparison.proof.result() if comparison.proof else None
+    lacking = comparison.names.result() if comparison.names else None
     if lacking is None:
         return
     told = [

@@ -28,8 +28,8 @@ class IncompleteCopy:
     surplus_names: tuple[bytes, ...]
 
 
-class CompletenessProof:
-    """A proof that is fed from a merge of both listings. `spool`: an empty file for names that one side alone has.
+class NameComparison:
+    """A comparison of names that is fed from a merge of both listings. `spool`: an empty file for names that one side alone has.
 
     `skipped`: paths that the copy left out with a warning, with all below them. `elapsed`: the seconds since the look began that decided
     what is copied.

@@ -3,6 +3,7 @@
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
@@ -16,8 +17,10 @@ from orchestrator.verify.attributes import (
     keep_parts,
     parse_attributes,
 )
-from orchestrator.verify.completeness import CompletenessProof
 from orchestrator.verify.entry import Tolerance, differences, parse_listing, split_records
+
+if TYPE_CHECKING:
+    from orchestrator.verify.completeness import NameComparison
 
 _FORMAT = r"//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\t%C@\0"
 _HERE = b"./"  # begins each path in a listing of several folders
@@ -50,17 +53,17 @@ class SourceComparison:
     """A comparison of the listing of a copy with its source's, entry by entry, both sorted.
 
     `elapsed`: the seconds since the copy began. What the source changed meanwhile is no difference: the next run copies it.
-    `asked`: where the names are noted whose attributes the copy must be asked for, see `asked_names`. `proof`: is told which names
+    `asked`: where the names are noted whose attributes the copy must be asked for, see `asked_names`. `names`: is told which names
     both have, and which one side alone.
     """
 
     def __init__(
         self, tolerance: Tolerance, *, elapsed: Callable[[], float], skipped: frozenset[bytes], mirror: bool, links: bool,
-        parts: str, folder: str, proof: CompletenessProof | None = None,
+        parts: str, folder: str, names: "NameComparison | None" = None,
     ) -> None:  # fmt: skip
         self._tolerance, self._elapsed, self._skipped = tolerance, elapsed, skipped
         self._mirror, self._links, self._parts = mirror, links, parts
-        self.proof = proof
+        self.names = names
         self._inodes: dict[bytes, tuple[bytes, bytes]] = {}
         import tempfile  # a gate needs the commands of this file alone
 
@@ -77,8 +80,8 @@ class SourceComparison:
         """Take the time from the first record; yield those of entries. What is left then are attributes."""
         now = float(next(records))
         self._began = now - self._elapsed()
-        if self.proof:
-            self.proof.begin(now)
+        if self.names:
+            self.names.begin(now)
         return (record.removeprefix(_HERE) for record in iter(lambda: next(records, b""), b""))
 
     def read_attributes(self, records: Iterator[bytes]) -> Iterator[bytes]:
@@ -98,32 +101,32 @@ class SourceComparison:
         other = next(theirs, _BEHIND)
         text = next(texts, _BEHIND)
         none = NO_ATTRIBUTES if self.attributes else UNRECORDED
-        proof, there = self.proof, False
+        names, there = self.names, False
         for record in listing:
             end = record.index(b"//") + 2
             key = record[:end]
             while other[:end] < key:
-                if proof and not there:
-                    proof.note_source(other)
+                if names and not there:
+                    names.note_source(other)
                 other, there = next(theirs, _BEHIND), False
             while text[:end] < key:
                 text = next(texts, _BEHIND)
             there = other.startswith(key)
             if there:
                 self._compare(record, other, end)
-            if proof and there:
-                proof.note_both(other, end)
-            elif proof:
-                proof.note_copy(record)
+            if names and there:
+                names.note_both(other, end)
+            elif names:
+                names.note_copy(record)
             told = none
             if text.startswith(key):
                 told = keep_parts(text[end:].decode("ascii"), self._parts)
             if self.attributes and (told != none or not there):
                 self._ask(key, told if there else UNRECORDED, other if there else b"")
             yield record, told
-        if proof:
+        if names:
             for left in chain(() if there or other is _BEHIND else (other,), theirs):
-                proof.note_source(left)
+                names.note_source(left)
 
     def _ask(self, key: bytes, told: str, other: bytes) -> None:
         self.asked += 1

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.domain.plan import CopiedEntries
-from orchestrator.verify.completeness import CompletenessProof, IncompleteCopy, select_records
+from orchestrator.verify.completeness import IncompleteCopy, NameComparison, select_records
 from orchestrator.verify.entry import Tolerance
 from orchestrator.verify.source import SourceComparison
 
@@ -37,9 +37,9 @@ def prove(
     copied: CopiedEntries = ALL,
 ) -> IncompleteCopy | None:
     """Merge the listings of two trees, as a manifest is built of them. `new`: what the source changed since the look."""
-    proof = CompletenessProof(BytesIO(), copied, skipped=skipped, elapsed=lambda: NEW - BEGAN)
+    names = NameComparison(BytesIO(), copied, skipped=skipped, elapsed=lambda: NEW - BEGAN)
     merge = SourceComparison(
-        Tolerance(), elapsed=lambda: 0, skipped=frozenset(), mirror=False, links=True, parts="", folder=str(folder), proof=proof
+        Tolerance(), elapsed=lambda: 0, skipped=frozenset(), mirror=False, links=True, parts="", folder=str(folder), names=names
     )  # fmt: skip
     theirs = (
         b"%b//%b\t0\t1.0000000000\t755\t0\t0\t1\t7\t\t%d" % (path, kind, NEW if path in new else OLD)
@@ -48,7 +48,7 @@ def prove(
     ours = (b"%b//%b\t0\t1.0000000000\t755\t0\t0\t1\t7\t" % each for each in copy.items())
     entries = sorted(merge.begin(iter((b"%d" % NEW, *theirs))))
     assert len(list(merge.join(sorted(ours), entries, ()))) == len(copy)
-    return proof.result()
+    return names.result()
 
 
 def without(tree: Mapping[bytes, bytes], *gone: bytes) -> dict[bytes, bytes]:

@@ -315,6 +315,27 @@ def test_no_point_is_made_where_the_gate_links_wrongly(
     assert facts(house.point()) == wanted
 
 
+def test_what_the_source_changes_in_the_middle_is_no_lack(house: House, sshd: Sshd) -> None:
+    """The source gives a folder away and takes one in, with all in them, in the very moment of the links."""
+    for path in ("away/one", "deep/gone", "stays"):
+        house.write(path, "old")
+    comes = house.write(house.folder / "comes/.dot", "old").parent
+    first_point(house, sshd)
+    house.write("new", "file")
+    time.sleep(1.1)
+    moves = f"os.rename({str(comes)!r}, {str(house.source / 'came')!r}); os.rename({str(house.source / 'away')!r}, {str(comes)!r})"
+    unlinks = f"os.unlink({str(house.source / 'deep/gone')!r})"
+    both = f"read = gate._read_names\ndef names():\n    {moves}; {unlinks}\n    return read()\n"
+    line = (sshd.folder / "authorized_keys").read_text()
+    speak(sshd, f"import os\nimport orchestrator.app.gate_folder as gate\n{both}gate._read_names = names")
+    assert (done := house.run()).outcome == "done", done
+    assert done["attempts"] == 1, done
+    assert (comes / "one").exists()
+    (sshd.folder / "authorized_keys").write_text(line)
+    assert (second := house.run()).outcome == "done", second
+    assert trees_equal(house.source, house.point())
+
+
 OLD = "import orchestrator.app.gate as gate\ngate.HELLO = ''"  # the first version had no hello
 NEWER = "import orchestrator.domain.gate as gate\ngate.PROTOCOLS = (7, 8)"
 

@@ -31,6 +31,10 @@ class MonthlyHistory:
 
     def records(self, jobs: Sequence[str], first: datetime, last: datetime) -> MonthRecords:
         """Return the counts of jobs from `first` to before `last`."""
+        with self._database.understood("the counts of a span of time"):
+            return self._counted(jobs, first, last)
+
+    def _counted(self, jobs: Sequence[str], first: datetime, last: datetime) -> MonthRecords:
         counts = {job: Counter[str]() for job in jobs}
         well: dict[str, list[datetime]] = {job: [] for job in jobs}
         first_run: dict[str, datetime] = {}

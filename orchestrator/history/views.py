@@ -172,9 +172,11 @@ class HistoryReader:
     def bytes_read_between(self, first: "datetime", last: "datetime") -> dict[tuple[str, str], int]:
         """Return the bytes that were read again in a span of time, by job and place."""
         found: dict[tuple[str, str], int] = {}
-        for row in self._database.rows("readings_between", first=first, last=last):
-            key = (str(row["job"]), str(row["place"]))
-            found[key] = found.get(key, 0) + int(row["bytes_read"])
+        rows = self._database.rows("readings_between", first=first, last=last)
+        with self._database.understood("readings_between"):
+            for row in rows:
+                key = (str(row["job"]), str(row["place"]))
+                found[key] = found.get(key, 0) + int(row["bytes_read"])
         return found
 
     @property

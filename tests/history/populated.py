@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from datetime import date
 from pathlib import Path
 
+from orchestrator.domain.act import ActVerb
 from orchestrator.domain.drill import DrillResult, UserCheckResult
 from orchestrator.domain.due import DueRun, ScheduleAnchor
 from orchestrator.domain.kit import KitContents
@@ -33,6 +34,9 @@ def populate(path: Path, job: str = JOB, place: str = PLACE) -> None:
         _notices(history, job, place)
         _disks(history)
         history.kits.keep(job, KIT, NOON)
+        act = history.acts.asked(ActVerb.RUN, job, "", "root (uid 0)", NOON)
+        history.acts.begun(act, 1)
+        history.acts.ended(act, well=True, said="done", now=later(hours=1))
         history.rebuilds.keep("tank", top_guid=7, lost=["tank/a"], kits={job: KIT.content}, now=NOON)
 
 
@@ -145,7 +149,11 @@ def readers(reader: HistoryReader, job: str = JOB) -> dict[str, Callable[[], obj
     return {
         "runs": lambda: reader.runs(None, 9), "runs of a job": lambda: reader.runs(job, 9),
         "runs_before": lambda: reader.runs_before(99, None, 9), "runs_before of a job": lambda: reader.runs_before(99, job, 9), "run": lambda: reader.run(1),
-        "open_step": lambda: reader.open_step(3),
+        "open_step": lambda: reader.open_step(3), "point_ages": reader.point_ages,
+        "bytes_read_between": lambda: reader.bytes_read_between(NOON, later(days=1)),
+        "acts.of": lambda: reader.acts.of(1), "acts.newest": lambda: reader.acts.newest(9),
+        "acts.newest of one": lambda: reader.acts.newest(9, subject=job), "acts.between": lambda: reader.acts.between(NOON, later(days=1)),
+        "monthly.records": lambda: reader.monthly.records([job], NOON, later(days=1)),
         "totals": reader.totals, "points": lambda: reader.points(None), "points of a job": lambda: reader.points(job),
         "point_counts": lambda: reader.point_counts(job), "findings": lambda: reader.findings(1), "memory": lambda: reader.memory(job),
         "fact": lambda: reader.fact(job, "guard", json.loads), "facts_below": lambda: reader.facts_below(job, "gu", json.loads),

@@ -67,7 +67,9 @@ def test_what_is_planted_on_a_disk_leads_nowhere(drawer: LoopDisks, tmp_path: Pa
         (drawer.source / "a.txt").write_text(f"other words {number}\n")
         drawer.pull("red")
         drawer.plug("red")
-        visit = drawer.scan()["visits"]["red"]
+        scanned = drawer.scan()
+        assert "red" in scanned["visits"], (plant, scanned)
+        visit = scanned["visits"]["red"]
         if visit["ending"] == "busy":  # somebody still held the disk; it must be as the hint says, and end that way
             assert "poolferry disks eject" in visit["hint"], visit
             assert drawer.run("disks", "eject", drawer.full("red")).code == 0, visit

@@ -164,11 +164,14 @@ def is_free(device: str) -> bool:
     return True
 
 
+@pytest.mark.parametrize("below", ["/run", "a folder of anybody"])
 @pytest.mark.parametrize(("tree", "free"), [("elsewhere", True), ("disk", False)])
-def test_only_the_disk_that_is_copied_is_in_use(house: House, device: str, tree: str, *, free: bool) -> None:
+def test_only_the_disk_that_is_copied_is_in_use(
+    house: House, device: str, tree: str, below: str, *, free: bool
+) -> None:
     """A long copy keeps nobody from letting go of another disk, also where unmounts do not come through to it."""
-    disk = Path("/run") / f"poolferry-test-{os.getpid()}"
-    disk.mkdir()
+    disk = house.folder / below / f"poolferry-test-{os.getpid()}"
+    disk.mkdir(parents=True)
     house.write(house.folder / "elsewhere/x")
     source = {"elsewhere": house.folder / "elsewhere", "disk": disk}[tree]
     copy = Command(argv=("rsync", "-r", "--", f"{source}/", f"{house.target}/"), effect=Effect.WRITES)
@@ -180,12 +183,12 @@ def test_only_the_disk_that_is_copied_is_in_use(house: House, device: str, tree:
         wait_until(lambda: b"sleep" in Path(f"/proc/{sleeper.pid}/cmdline").read_bytes()[:6])
     finally:
         subprocess.run(["umount", disk], check=True)
-        disk.rmdir()
     try:
         assert is_free(device) is free
     finally:
         sleeper.kill()
         sleeper.wait()
+        disk.rmdir()  # not before: the kernel unmounts it then, wherever it is mounted
 
 
 def test_a_whole_machine_is_copied_by_its_root(house: House, secret: Path) -> None:

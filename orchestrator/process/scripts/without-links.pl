@@ -81,7 +81,8 @@ sub trees {
 }
 
 # Unmounts here the disks that the program does not work on, where an unmount elsewhere does not come through (no systemd): else who
-# lets go of another disk meanwhile would find it busy. Only where removable disks are, and none that a word names: a list, a key.
+# lets go of another disk meanwhile would find it busy. None that belongs to the system or to users' homes, where ssh and libraries
+# read, and none that a word names: a list, a key.
 sub let_go_of_disks {
     my ($umount) = @_;
     my @trees = trees();
@@ -91,7 +92,7 @@ sub let_go_of_disks {
         my (undef, undef, undef, undef, $at, undef, @more) = split / /;
         my ($fields, $kind, $device) = join(" ", @more) =~ /^(.*?)- (\S+) (\S+)/ or next;
         return if $at eq "/" && $fields =~ /master:/;
-        next if $at !~ m{^/(run|mnt|media)/} || $kind ne "zfs" && $device !~ m{^/dev/};
+        next if $at =~ m{^/(?:$|(?:usr|etc|var|home|root|opt|boot|nix|lib\w*|s?bin)(?:/|$))} || $kind ne "zfs" && $device !~ m{^/dev/};
         $at =~ s/\\([0-7]{3})/chr oct $1/ge;
         next if grep { index("$_/", "$at/") >= 0 } @ARGV;
         push @disks, $at if !grep { index("$at/", s{/*$}{/}r) == 0 } @trees;

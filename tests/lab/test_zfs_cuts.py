@@ -1,6 +1,7 @@
 """A first copy that is cut, wherever and however, goes on from where it was, and is then equal."""
 
 import contextlib
+import json
 import signal
 import time
 from collections.abc import Callable
@@ -168,7 +169,7 @@ def test_a_copy_that_is_cut_goes_on(pair: Pair, row: Row) -> None:
             assert ended(run).get("outcome") == SAID[who]
             run = copying.begin()
     told = ended(run)
-    assert told.get("outcome") == "done", told
+    assert told.get("outcome") == "done", json.dumps(told)
     require_went_on(copying, row)
     copying.require_equal()
     copying.require_nothing_left()

@@ -17,7 +17,7 @@ from tests.whole.house import House, facts, family, kill, trees_equal
 from tests.whole.large_copy import AT_ONCE, in_the_middle, random_file
 from tests.whole.sshd import Link, Sshd, link, sshd
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.namespace]
 __all__ = ["link", "sshd"]
 
 

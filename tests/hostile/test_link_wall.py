@@ -17,7 +17,7 @@ from tests.whole.house import House, wait_until
 from tests.whole.loop_disks import LoopDisks
 from tests.whole.sshd import Sshd, sshd
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.namespace]
 __all__ = ["sshd"]
 SECRET = "for root alone\n"
 

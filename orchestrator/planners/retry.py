@@ -64,7 +64,10 @@ def decide_retry(
             # Also where bytes move each time: the very same command that fails again meets nothing that changed.
             if fruitless > AT_ONCE or repeats >= AT_ONCE:
                 return GiveUp(why=f"looked again {AT_ONCE} times, and it is still so")
-            return RetryAfter(wait=Seconds(0), why="the world changed since the look: look again at once")
+            # The second time at once was too soon: what a receive left may close only with the pool's next write, some seconds later.
+            pause = Seconds(min(2**repeats, rules.wait)) if repeats else Seconds(0)
+            when = f"in {show_duration(pause)}" if pause else "at once"
+            return RetryAfter(wait=pause, why=f"the world changed since the look: look again {when}")
         case RetryClass.ONCE:
             if repeats:
                 return GiveUp(why="the same unknown failure twice; a person should look")

@@ -131,7 +131,9 @@ def test_no_failure_is_tried_for_ever(
 def test_the_same_command_that_fails_again_and_again_is_not_repeated_for_ever_though_bytes_move(
     kind: type[OutsideError],
 ) -> None:
-    assert waits(outside(kind), attempt=3, fruitless=0, repeats=AT_ONCE - 1) == 0
+    assert [waits(outside(kind), attempt=1 + each, fruitless=0, repeats=each) for each in range(AT_ONCE)] == [0, 2, 4]
+    hasty = RetryRules(attempts=5, wait=Seconds(1), wait_at_most=Seconds(1))
+    assert waits(outside(kind), attempt=3, fruitless=0, repeats=AT_ONCE - 1, rules=hasty) == 1
     assert isinstance(decide(outside(kind), attempt=4, fruitless=0, repeats=AT_ONCE), GiveUp)
     assert waits(LookAgain("removed"), attempt=4, fruitless=0, repeats=0) == 0
 

@@ -72,7 +72,10 @@ def _parse(content: bytes, path: str) -> AuthenticationKey:
         told = json.loads(content) if len(content) <= _LARGEST else None
         if not isinstance(told, dict) or told.get("format") != _FORMAT:
             raise ValueError("another format")
-        return AuthenticationKey(bytes.fromhex(told["key"]), datetime.fromisoformat(told["made"]).astimezone(UTC))
+        key = bytes.fromhex(told["key"])
+        if key.hex() != told["key"]:
+            raise ValueError("not as it was written")
+        return AuthenticationKey(key, datetime.fromisoformat(told["made"]).astimezone(UTC))
     except (ValueError, OverflowError, KeyError, TypeError, RecursionError):
         hint = "put the kept copy of it back; without one remove it: a new key is made"
         raise OrchestratorError(f"{path} is no key that this version can read", hint=hint) from None

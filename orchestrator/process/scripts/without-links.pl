@@ -61,6 +61,7 @@ sub shut_links_out {
     my ($slash, $itself) = ("/", "");
     # What is mounted when somebody looks (a snapshot below .zfs, autofs) is to be here before the mounts are copied.
     for (trees()) { stat "$_/." }
+    return if !root_is_a_mount();                # a chroot: it would get copies of all mounts, and could do no more with them
     return if syscall($numbers->[0], $NEW_MOUNTS) != 0;
     return if syscall($MOUNT_SETATTR, $HERE, $slash, $RECURSIVE, $SLAVE, length $SLAVE) != 0;
     let_go_of_disks($numbers->[1]);
@@ -69,6 +70,12 @@ sub shut_links_out {
     return if syscall($MOUNT_SETATTR, $tree, $itself, $EMPTY_PATH | $RECURSIVE, $FOLLOW_NO_LINK, length $FOLLOW_NO_LINK) != 0;
     return if syscall($MOVE_MOUNT, $tree, $itself, $HERE, $slash, $FROM_ITSELF) != 0;
     return $tree;
+}
+
+sub root_is_a_mount {
+    open(my $mounts, "<", "/proc/self/mountinfo") or return 0;
+    while (<$mounts>) { return 1 if (split / /)[4] eq "/" }
+    return 0;
 }
 
 sub trees {

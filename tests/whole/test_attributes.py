@@ -92,15 +92,28 @@ def test_a_name_that_left_its_file_has_one_of_its_own_in_the_next_point(house: H
     assert facts(house.point(0)) == before
 
 
-def test_a_file_with_holes_keeps_them_when_only_its_metadata_changes(house: House) -> None:
+@pytest.mark.parametrize(
+    ("names", "later"), [((), ()), (("a/same",), ()), (("a/same",), ("b/later",)), ((), ("b/later",))]
+)
+def test_a_file_with_holes_keeps_them_when_only_its_metadata_changes(
+    house: House, names: tuple[str, ...], later: tuple[str, ...]
+) -> None:
+    """Also one with several names, of which some may be new."""
     image = house.write("folder/disk image.img")
     with image.open("r+b") as file:
         file.truncate(40 << 20)
         file.seek(20 << 20)
         file.write(b"x" * 5000)
+    for folder in ("a", "b"):
+        (house.source / folder).mkdir()
+    for name in names:
+        os.link(image, house.source / name)
     house.run(house.job())
+    for name in later:
+        os.link(image, house.source / name)
     image.chmod(0o600)
     os.chown(image, 1000, 1001)
     assert house.run().outcome == "done"
     assert facts(house.point()) == facts(house.source)
-    assert (house.point() / "folder/disk image.img").stat().st_blocks * 512 < 100_000
+    for name in ("folder/disk image.img", *names, *later):
+        assert (house.point() / name).stat().st_blocks * 512 < 100_000, name

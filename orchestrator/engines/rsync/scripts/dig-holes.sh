@@ -6,21 +6,38 @@
 # Why find first: it tells which of them are there, and only large ones are worth a look.
 set -e
 point=$1 work=$2
+several=3
+# Digs in one file. $2: the inodes of files of which all names are here. Ends with $several where it has several, and none are told.
+dig() (
+  enter_place "$work"
+  case $1 in */*) enter_folder "${1%/*}" ;; esac
+  name=${1##*/}
+  if ! lone_file "$name"; then
+    if [ -L "./$name" ] || [ ! -f "./$name" ]; then exit 0; fi
+    [ $# = 2 ] || exit "$several"
+    case " $2" in *" $(stat -c %i -- "./$name") "*) ;; *) exit 0 ;; esac
+  fi
+  time=$(stat -c %.9Y -- "./$name")
+  # Not every filesystem has holes.
+  fallocate --dig-holes "./$name" 2>/dev/null || true
+  touch -m -d "@$time" -- "./$name"
+)
+# Prints the inodes of the files with several names of which the work tree has all: another may be a point's, too.
+whole_files() (
+  enter_place "$work"
+  find . -xdev -type f -size +127k -links +1 -printf "%i %n\n" | sort | uniq -c | while read -r found inode names; do
+    [ "$found" != "$names" ] || printf "%s " "$inode"
+  done
+)
 enter_place "$point"
 export LC_ALL=C
 # shellcheck disable=SC2016
 LC_ALL=C grep -az "^\./" | xargs -0 -r sh -c 'find "$@" -maxdepth 0 -type f -size +127k -printf "%b %s %p\0" 2>/dev/null || true' sh | tr "\n\0" "\0\n" |
   while read -r blocks size path; do
     [ $((blocks * 512 + 65536)) -le "$size" ] || continue
-    case $path in */*) folder=${path%/*} ;; *) folder=. ;; esac
-    (
-      enter_place "$work"
-      enter_folder "${folder#./}"
-      name=${path##*/}
-      lone_file "$name" || exit 0
-      time=$(stat -c %.9Y -- "./$name")
-      # Not every filesystem has holes.
-      fallocate --dig-holes "./$name" 2>/dev/null || true
-      touch -m -d "@$time" -- "./$name"
-    ) || true
+    path=${path#./}
+    dig "$path" || [ $? != "$several" ] || {
+      whole=${whole-$(whole_files || true)}
+      dig "$path" "$whole" || true
+    }
   done

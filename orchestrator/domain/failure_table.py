@@ -14,6 +14,8 @@ from orchestrator.domain.errors import (
     HostUnreachable,
     OutsideError,
     PermissionDenied,
+    ProgramMissing,
+    SourceMissing,
     TargetFull,
     Unexplained,
 )
@@ -162,3 +164,18 @@ GATES = (GATE_BUSY, GATE_FULL, GATE_APPEND_ONLY, GATE)
 PLAIN_LOGIN = (RRSYNC, CHANGED_KEY, HOST_KEY, LOGIN_REFUSED)
 LOGIN = (*GATES, *PLAIN_LOGIN)
 NETWORK = (UNRESOLVED, UNANSWERED)
+
+# The rows of ZFS that engines share which look at pools and snapshots; the engine zfs tells more of both sides of a stream.
+ZFS_MISSING = says(
+    r"(zpool|zfs): (command )?not found|/dev/zfs|ZFS modules? (is|are|cannot be) (not )?loaded",
+    ProgramMissing, "ZFS is not there, or its kernel module is not loaded",
+    "apt install zfsutils-linux zfs-dkms and `modprobe zfs` there",
+)  # fmt: skip
+DATASET_MISSING = says(
+    r"cannot open '[^']*': (dataset does not exist|no such pool)|no such pool available",
+    SourceMissing, "the dataset is not there", "import its pool, or correct the name in the job file",
+)  # fmt: skip
+POOL_SUSPENDED = says(
+    r"I/O is currently suspended|pool is suspended",
+    OutsideError, "the pool lost its disks and waits for them", "attach the disks again, then `zpool clear`",
+)  # fmt: skip

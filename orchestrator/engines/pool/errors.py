@@ -5,7 +5,6 @@ from orchestrator.domain.errors import (
     OrchestratorError,
     OutsideError,
     PermissionDenied,
-    ProgramMissing,
     SourceMissing,
     Stalled,
     Stopped,
@@ -13,19 +12,16 @@ from orchestrator.domain.errors import (
 from orchestrator.domain.failure_table import (
     LOGIN,
     NETWORK,
+    POOL_SUSPENDED,
     SSH_ENDED,
+    ZFS_MISSING,
     FailureRow,
     explain_by,
 )
 from orchestrator.process.pipeline import PipelineFailed, StopReason
 
 _TABLE = (
-    FailureRow(
-        words=r"(zpool|zfs): (command )?not found|/dev/zfs|ZFS modules? (is|are|cannot be) (not )?loaded",
-        error=ProgramMissing,
-        why="ZFS is not there, or its kernel module is not loaded",
-        hint="apt install zfsutils-linux zfs-dkms and `modprobe zfs` there",
-    ),
+    ZFS_MISSING,
     FailureRow(
         words=r"cannot open '[^']*': no such pool|no such pool",
         error=SourceMissing,
@@ -38,12 +34,7 @@ _TABLE = (
         why="somebody else has begun or ended a scan meanwhile",
         hint="the next run looks again",
     ),
-    FailureRow(
-        words=r"I/O is currently suspended|pool is suspended",
-        error=OutsideError,
-        why="the pool lost its disks and waits for them",
-        hint="attach the disks again, then `zpool clear`",
-    ),
+    POOL_SUSPENDED,
     *LOGIN,
     FailureRow(
         words=r"[Pp]ermission denied|Operation not permitted|must be (super)?user|insufficient privileges",

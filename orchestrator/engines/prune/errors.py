@@ -5,38 +5,26 @@ from orchestrator.domain.errors import (
     LookAgain,
     NotNow,
     OrchestratorError,
-    OutsideError,
     PermissionDenied,
-    ProgramMissing,
-    SourceMissing,
     Stalled,
     Stopped,
-    Unexplained,
 )
-from orchestrator.domain.failure_table import FailureRow, find_failure, first_line, hint_of, whole_lines
+from orchestrator.domain.failure_table import (
+    DATASET_MISSING,
+    POOL_SUSPENDED,
+    ZFS_MISSING,
+    FailureRow,
+    explain_by,
+    first_line,
+)
 from orchestrator.engines.prune.model import EXIT_STAYED
 from orchestrator.process.pipeline import PipelineFailed, StopReason
 
 _OTHER = "is not the snapshot with the guid"
 _TABLE = (
-    FailureRow(
-        words=r"zfs: (command )?not found|/dev/zfs|ZFS modules? (is|are|cannot be) (not )?loaded",
-        error=ProgramMissing,
-        why="ZFS is not there, or its kernel module is not loaded",
-        hint="apt install zfsutils-linux zfs-dkms and `modprobe zfs`",
-    ),
-    FailureRow(
-        words=r"cannot open '[^']*': (dataset does not exist|no such pool)|no such pool available",
-        error=SourceMissing,
-        why="the dataset is not there",
-        hint="import its pool, or correct the name in the job file",
-    ),
-    FailureRow(
-        words=r"pool I/O is currently suspended|pool is suspended",
-        error=OutsideError,
-        why="the pool lost its disks and waits for them",
-        hint="attach the disks again, then `zpool clear`",
-    ),
+    ZFS_MISSING,
+    DATASET_MISSING,
+    POOL_SUSPENDED,
     FailureRow(
         words=r"[Pp]ermission denied|Operation not permitted",
         error=PermissionDenied,
@@ -67,14 +55,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     code = next((code for code in reversed(evidence.exits) if code), None)
     if code == EXIT_STAYED:
         why = f"some snapshots are in use and stay ({first_line(said)})"
-        return NotNow(why, hint="the next run tries again; all others that were to go are gone")
+        return NotNow(why, hint="what was removed until then is gone; the next run goes on")
     if _OTHER in said:
         return LookAgain(f"snapshots changed after the look: {first_line(said)}")
-    if found := find_failure(_TABLE, said, codes=() if code is None else (code,)):
-        row, line = found.row, whole_lines(said, found.at) if found.at else first_line(said)
-        return row.error(f"{row.why} ({line})" if line else row.why, evidence=evidence, hint=hint_of(row, said))
-    return Unexplained(
-        f"zfs ended with {code}: {first_line(said) or 'no words'}",
-        evidence=evidence,
-        hint="the whole output is in `poolferry show RUN`",
-    )
+    return explain_by(_TABLE, evidence, program="zfs", words="cannot")

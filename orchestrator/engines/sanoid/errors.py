@@ -11,13 +11,21 @@ from orchestrator.domain.errors import (
     OutsideError,
     PermissionDenied,
     ProgramMissing,
-    SourceMissing,
     Stalled,
     Stopped,
     TargetFull,
     VerificationFailed,
 )
-from orchestrator.domain.failure_table import LOGIN, NETWORK, FailureRow, explain_by, matching_line
+from orchestrator.domain.failure_table import (
+    DATASET_MISSING,
+    LOGIN,
+    NETWORK,
+    POOL_SUSPENDED,
+    ZFS_MISSING,
+    FailureRow,
+    explain_by,
+    matching_line,
+)
 from orchestrator.engines.sanoid.model import EXIT_NOT_TAKEN
 from orchestrator.process.pipeline import PipelineFailed, StopReason
 
@@ -37,12 +45,7 @@ _TABLE = (
         why="a part of sanoid is missing",
         hint="apt install libconfig-inifiles-perl libcapture-tiny-perl there",
     ),
-    FailureRow(
-        words=r"zfs: (command )?not found|/dev/zfs|ZFS modules (are not|cannot be) loaded",
-        error=ProgramMissing,
-        why="ZFS is not there, or its kernel module is not loaded",
-        hint="apt install zfsutils-linux zfs-dkms and `modprobe zfs` there",
-    ),
+    ZFS_MISSING,
     FailureRow(
         words=r"I don't understand the setting|requires a minimum sanoid\.defaults\.conf|cannot load .*sanoid\.defaults\.conf",
         error=OutsideError,
@@ -55,18 +58,8 @@ _TABLE = (
         why="sanoid cannot read its configuration",
         hint="look whether [snapshots] use names a directory with a sanoid.conf; `sanoid --readonly` there shows more",
     ),
-    FailureRow(
-        words=r"cannot open '[^']*': (dataset does not exist|no such pool)|no such pool available",
-        error=SourceMissing,
-        why="the dataset is not there",
-        hint="import its pool, or correct the name in the job file",
-    ),
-    FailureRow(
-        words=r"pool I/O is currently suspended|pool is suspended",
-        error=OutsideError,
-        why="the pool lost its disks and waits for them",
-        hint="attach the disks again, then `zpool clear`",
-    ),
+    DATASET_MISSING,
+    POOL_SUSPENDED,
     FailureRow(
         words=r"out of space|quota exceeded",
         error=TargetFull,

@@ -25,7 +25,7 @@ from orchestrator.planners.choose_copy import (
 )
 from orchestrator.runner.disk.state import find_disk_record
 from orchestrator.runner.problems import missing_parts
-from orchestrator.views.copies import CopySearchResult
+from orchestrator.views.copies import CopySearchResult, RestoreGoal
 
 if TYPE_CHECKING:
     from orchestrator.app.settings import Settings
@@ -35,9 +35,12 @@ _RUNS = 50
 
 
 def find_copies(
-    settings: "Settings", job: Job, *, at: datetime | None = None, name: str | None = None
+    settings: "Settings", job: Job, *, at: datetime | None = None, name: str | None = None, path: bytes = b""
 ) -> CopySearchResult:
-    """Find all copies of a job's source; read every place that can be reached now. Raises: HistoryError."""
+    """Find all copies of a job's source; read every place that can be reached now. Raises: HistoryError.
+
+    `path`: what is to be brought back, below a point; empty: all.
+    """
     known = settings.configuration()
     jobs = [each for each in known.jobs if each.copies and each.tree == job.tree]
     with settings.views() as views:
@@ -47,7 +50,7 @@ def find_copies(
         past = [went for each in jobs for went in _went(views, each.name)]
     size = choice.point.bytes if choice.point else None
     return CopySearchResult(
-        job=job, copies=copies, choice=choice, takes=estimate_duration(size, past), in_the_way=_in_the_way(job)
+        job=job, copies=copies, choice=choice, takes=estimate_duration(size, past), goals=restore_goals(job, os.fsdecode(path))
     )  # fmt: skip
 
 
@@ -161,20 +164,28 @@ def _went(views: "HistoryReader", job: str) -> Iterator[PastTransfer]:
             yield PastTransfer(kind=run.kind.value, run=run.id, bytes=run.moved_bytes, took=Seconds(run.took_s))
 
 
-def _in_the_way(job: Job) -> str:
-    """Describe what exists at the source's place; empty: nothing, or a place that only the restore itself checks."""
-    if job.source.host is not None or not job.source.path.startswith("/"):
-        return ""
-    return ", ".join(filter(None, (_held_at(folder.path) for folder in job.tree.folders)))
+def restore_goals(job: Job, path: str) -> tuple[RestoreGoal, ...]:
+    """Return what is to be brought back, each to the place that it came from; a file of a dataset to where the person stands."""
+    if not job.source.path.startswith("/"):
+        return (RestoreGoal(path=path, to=f"./{path.rpartition('/')[2]}" if path else str(job.source)),)
+    paths = (path,) if path else job.tree.parts or ("",)
+    places = [(each, job.source / each if each else job.source) for each in paths]
+    return tuple(
+        RestoreGoal(path=each, to=str(place), in_the_way="" if place.host else _held_at(place.path))
+        for each, place in places
+    )
 
 
 def _held_at(path: str) -> str:
+    """Describe what exists there; empty: nothing."""
     if not os.path.lexists(path):
         return ""
+    if os.path.islink(path) or not os.path.isdir(path):
+        return f"{show_name(path)} is there"
     try:
         many = len(os.listdir(path))
     except OSError:
-        return f"{show_name(path)} is there, and is no folder that can be read"
+        return f"{show_name(path)} is there, and cannot be read"
     return f"{show_name(path)} holds {show_count(many, 'entry', 'entries')}" if many else ""
 
 

@@ -71,7 +71,8 @@ def choose_copy(settings: Settings, request: RestoreCommand) -> "CopySearchResul
     job = _job(settings, request)
     if request.origin is not None:
         raise WrongRequest("--from needs --to")
-    return find_copies(settings, job, at=request.at, name=None if request.point == "latest" else request.point)
+    name = None if request.point == "latest" else request.point
+    return find_copies(settings, job, at=request.at, name=name, path=_below(request.path))
 
 
 def plan_restore(settings: Settings, request: RestoreCommand) -> RestorePlan:

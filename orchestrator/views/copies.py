@@ -18,14 +18,28 @@ _FINDINGS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreGoal:
+    """One thing to bring back. `path`: below the point, empty: all of it; `to`: as `--to` takes it; `in_the_way`: what is there now."""
+
+    path: str
+    to: str
+    in_the_way: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CopySearchResult:
-    """The copies of a source, the choice among them, the estimated time of a restore, and data that is in the way."""
+    """The copies of a source, the choice among them, the estimated time of a whole restore, and what is to be brought back."""
 
     job: Job
     copies: tuple[CopyCandidate, ...]
     choice: CopyChoice
     takes: tuple[Seconds, PastTransfer] | None
-    in_the_way: str
+    goals: tuple[RestoreGoal, ...]
+
+    @property
+    def in_the_way(self) -> str:
+        """Return what exists where something is to go; empty: nothing, or places that only the restore itself checks."""
+        return ", ".join(goal.in_the_way for goal in self.goals if goal.in_the_way)
 
 
 def copy_search_lines(found: CopySearchResult, *, now: datetime) -> list[str]:
@@ -52,18 +66,17 @@ def copy_search_lines(found: CopySearchResult, *, now: datetime) -> list[str]:
 
 
 def restore_commands(found: CopySearchResult) -> tuple[str, ...]:
-    """Return the commands that restore the chosen point to its original place: one for each folder of the source."""
+    """Return the commands that bring back what is wanted of the chosen point, each with --aside only where something is in its way."""
     import shlex
 
-    choice, tree = found.choice, found.job.tree
+    choice = found.choice
     if choice.copy is None or choice.point is None:
         return ()
-    aside = " --aside" if found.in_the_way else ""
     words = ("poolferry", "restore", "run", choice.copy.job, "--point", choice.point.name)
-    paths: list[tuple[str, ...]] = [("--path", part) for part in tree.parts] or [()]
     return tuple(
-        shlex.join((*words, *path, "--to", str(folder))) + aside
-        for path, folder in zip(paths, tree.folders, strict=True)
+        shlex.join((*words, *(("--path", goal.path) if goal.path else ()), "--to", goal.to))
+        + (" --aside" if goal.in_the_way else "")
+        for goal in found.goals
     )
 
 

@@ -52,6 +52,7 @@ def unpacked(archive: str) -> str:
         work = tempfile.mkdtemp(dir=above, prefix=".unpacking-")  # 0700
         try:
             write_files(held, listed.decode(), work)
+            os.sync()  # a name that a power cut leaves must not be one of empty files
             os.rename(work, program)
         except OSError:
             if not os.path.isdir(program):  # another start may have been faster

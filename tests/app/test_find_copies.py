@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orchestrator.app.find_copies import find_better_copies
+from orchestrator.app.find_copies import find_better_copies, restore_goals
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.planners.choose_copy import CandidatePoint, CopyCandidate, choose_copy
@@ -23,7 +24,7 @@ def copy(job: str, *days: int, away: str = "", disk: str = "", sound: bool | Non
 
 
 def found(*copies: CopyCandidate, at: datetime | None = None) -> CopySearchResult:
-    return CopySearchResult(job=JOB, copies=copies, choice=choose_copy(copies, at=at), takes=None, in_the_way="")
+    return CopySearchResult(job=JOB, copies=copies, choice=choose_copy(copies, at=at), takes=None, goals=())
 
 
 def say(job: str, point: str) -> str:
@@ -54,3 +55,11 @@ def test_nothing_newer_than_the_instant_that_was_asked_for() -> None:
     assert [point.name for _, point, _ in find_better_copies(seen, JOB, say, at=at)] == ["p2"], (
         "its own later point was not asked for"
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "goal"), [("", ("", "tank/photos")), ("2026/a.jpg", ("2026/a.jpg", "./a.jpg"))], ids=["whole", "a file"]
+)
+def test_a_file_of_a_dataset_goes_to_where_the_person_stands(path: str, goal: tuple[str, str]) -> None:
+    dataset = replace(JOB, source=Location(path="tank/photos"))
+    assert [(each.path, each.to) for each in restore_goals(dataset, path)] == [goal]

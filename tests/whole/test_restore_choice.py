@@ -28,6 +28,37 @@ def two_copies(house: House) -> None:
     assert house.run("other").outcome == "done"
 
 
+def test_one_file_that_is_asked_for_is_all_that_the_command_brings_back(house: House) -> None:
+    house.write("one", "the first")
+    house.write("in/two", "the second")
+    assert house.run(house.job()).outcome == "done"
+    house.write("one", "spoilt")
+    house.write("in/two", "spoilt as well")
+    told = house.call("restore", "plan", "photos", "--path", "in/two").value
+    assert told["in_the_way"] == f"{house.source}/in/two is there"
+    words = shlex.split(told["command"])
+    assert words[-5:] == ["--path", "in/two", "--to", f"{house.source}/in/two", "--aside"]
+    (house.source / "in/two").unlink()
+    told = house.call("restore", "plan", "photos", "--path", "in/two").value
+    assert told["in_the_way"] is None
+    assert house.call(*shlex.split(told["command"])[1:]).outcome == "done"
+    assert ((house.source / "in/two").read_text(), (house.source / "one").read_text()) == ("the second", "spoilt")
+
+
+def test_of_several_folders_only_what_is_in_the_way_is_set_aside(house: House) -> None:
+    for folder in ("a", "b"):
+        house.write(house.folder / folder / "file", folder)
+    folders = [str(house.folder / folder) for folder in ("a", "b")]
+    assert house.run(house.job(source=None, sources=folders)).outcome == "done"
+    (house.folder / "b/file").unlink()
+    told = house.call("restore", "plan", "photos").value
+    assert told["in_the_way"] == f"{folders[0]} holds 1 entry"
+    assert [each.endswith("--aside") for each in told["command"].split(" && ")] == [True, False]
+    told = house.call("restore", "plan", "photos", "--path", folders[1][1:]).value
+    assert house.call(*shlex.split(told["command"])[1:]).outcome == "done"
+    assert (house.folder / "b/file").read_text() == "b"
+
+
 def test_the_newest_proved_copy_of_all_jobs_is_chosen_and_its_command_restores(house: House) -> None:
     two_copies(house)
     found = choice(house)

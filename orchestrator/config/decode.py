@@ -296,7 +296,7 @@ def describe_expected(kind: type[Any], rule: ConfigKey) -> str:
     """Describe the values that a key accepts: the error of its `parse` for an empty text, its choices, or its type."""
     if rule.choices:
         return list_choices(rule.choices)
-    if rule.parse:
+    if rule.parse and kind is not tuple:  # of a tuple it parses each item
         try:
             rule.parse("")
         except ValueError as error:

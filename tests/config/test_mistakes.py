@@ -214,7 +214,7 @@ SOURCES = [
     ("'root@nas:/a', '/b'", "folders of two machines: root@nas and this machine", "a job for each"),
     ("'root@nas:/a', 'ssh://nas/b'", "folders of two machines: root@nas and nas", "a job for each"),
     ("'/a', true", "true does not fit", "a path"),
-    ("", "is empty", "a path"),
+    ("", "is empty", 'a list of texts in quotes, such as ["/home"'),
 ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from orchestrator.domain.command_line import quoted
-from orchestrator.domain.errors import Evidence, NotNow, OutsideError
+from orchestrator.domain.errors import Evidence, NotNow, OutsideError, Stopped
 from orchestrator.domain.names import printable_word
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.run import RunReport
@@ -17,7 +17,8 @@ from orchestrator.process.pipeline import child_environment, is_missing
 from orchestrator.process.stop import StopRequest
 from orchestrator.runner.run_recorder import RunRecorder
 
-DECIDING = ("before", "snapshot-before")  # what follows these events waits for their hooks, and for their leave
+BEGINNING = "before"
+DECIDING = (BEGINNING, "snapshot-before")  # what follows these events waits for their hooks, and for their leave
 NOT_NOW = 75
 _LINE = 1000
 _MOST_OUTPUT = 64 << 10
@@ -31,6 +32,8 @@ def call_hooks(event: str, journal: RunRecorder, report: RunReport | None = None
     failed = list[str]()
     for argv in journal.job.hooks.of(event):
         result, output = _call(event, argv, journal, report)
+        if event == BEGINNING and result.stopped is StopReason.STOPPED:
+            raise Stopped(journal.tools.stop.reason or "the run was asked to stop")
         code, words = result.exits[0], " ".join(output.decode(errors="replace").split())[-_LINE:]
         if event in DECIDING and code == NOT_NOW and result.stopped is None:
             raise NotNow(
@@ -40,7 +43,7 @@ def call_hooks(event: str, journal: RunRecorder, report: RunReport | None = None
         if code != 0 or result.stopped is not None:
             why = (
                 f"took longer than {journal.job.hooks.timeout:g} s"
-                if result.stopped is StopReason.STOPPED
+                if result.stopped is not None
                 else _explain_code(code, find_program(argv[0], journal.tools.hook_folders))
             )
             text = f"the hook {argv[0]} for {event} {why}" + (f": {words}" if words else "")
@@ -81,9 +84,19 @@ def _call(
         del said[:-_MOST_OUTPUT]
 
     began = tools.monotonic()
-    stop = StopRequest(deadline=journal.job.hooks.timeout, because="the hook took too long")
+    limit = journal.job.hooks.timeout
+    # Nothing has begun before `before`: a run that is asked to stop ends it. What other hooks began is theirs to end.
+    if event == BEGINNING:
+        stop, timeout = tools.stop, limit
+    else:
+        stop, timeout = StopRequest(deadline=limit, because="the hook took too long"), None
     result = Writer().stream(
-        Pipeline(stages=(command,), reads=stdin), stop=stop, stall_after=None, on_output=heard, on_errors=heard
+        Pipeline(stages=(command,), reads=stdin),
+        stop=stop,
+        timeout=timeout,
+        stall_after=None,
+        on_output=heard,
+        on_errors=heard,
     )
     os.unlink(stdin)
     tools.history.hook_called(

@@ -7,11 +7,12 @@ import pytest
 from orchestrator.app.month_report import longest_gap, report_month
 from orchestrator.app.settings import Settings
 from orchestrator.domain.act import ActVerb
+from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds
 from orchestrator.history.store import open_history
 from tests.ferry import Ferry
-from tests.history.records import begin, report
+from tests.history.records import begin, reading, report
 
 FIRST = datetime(2026, 10, 1, tzinfo=UTC)
 
@@ -26,6 +27,7 @@ def settings(ferry: Ferry) -> Settings:
     ferry.job(more='late-after = "26h"\n')
     ferry.job("music", more='late-after = "26h"\n')
     ferry.job("quiet")
+    ferry.job("broken", more='late-after = "26h"\n')
     return Settings(config=str(ferry.config), state=str(ferry.state))
 
 
@@ -38,16 +40,25 @@ def test_a_month_says_what_was_promised_kept_and_looked_at(settings: Settings) -
                 bad = job == "music" and number in (10, 11)
                 outcome = Outcome.FAILED if bad else Outcome.DONE
                 history.ended(run, report(run, job=job, outcome=outcome, moved_bytes=100), at + timedelta(minutes=5))
+        failed = begin(history, job="broken", now=day(5), pid=1)
+        history.ended(failed, report(failed, job="broken", outcome=Outcome.FAILED), day(5))
+        history.point_made("photos", "photos-copies", "p", run, entries=3, bytes=30, taken=day(3), now=day(3))
+        rotten = Finding(path=b"a", verdict=Verdict.ROTTEN, detail="")
+        for number, read in ((4, reading()), (5, reading(rotten)), (45, reading(rotten))):
+            history.verified("photos", "photos-copies", "p", reading=read, now=day(number), scope="whole")
         act = history.acts.asked(ActVerb.ACKNOWLEDGE, "music", "", "ann", day(12))
         history.acts.ended(act, well=True, said="seen as failing", now=day(12))
         history.acts.asked(ActVerb.RUN, "music", "", "ann", day(40))
     found = report_month(settings, 2026, 10, day(60))
-    photos, music, quiet = sorted(found.jobs, key=lambda each: ["photos", "music", "quiet"].index(each.job.name))
+    order = ["photos", "music", "quiet", "broken"]
+    photos, music, quiet, broken = sorted(found.jobs, key=lambda each: order.index(each.job.name))
     assert (photos.kept, photos.badly, photos.moved_bytes // 100) == (True, 0, photos.well)
     assert 30 <= photos.well <= 32, "the month is the machine's own, in its zone"
     assert (music.kept, music.badly) == (False, 2)
     assert music.gap == Seconds(3 * 86400.0)
     assert (quiet.kept, quiet.gap, quiet.well) == (None, None, 0)
+    assert (broken.kept, broken.gap, broken.badly) == (False, None, 1), "no run ended well, so nothing was kept"
+    assert (photos.points, photos.readings, photos.unsound) == (1, 2, 1)
     assert [each.who for each in found.acts] == ["ann"]
     assert found.ended
     running = report_month(settings, 2026, 10, day(9))

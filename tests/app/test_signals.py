@@ -71,6 +71,24 @@ def test_a_signal_interrupts_a_run_in_good_order(slow: Ferry, number: signal.Sig
     assert slow.run("history", "--json").value["runs"][0]["outcome"] == "interrupted"
 
 
+def test_a_run_that_waits_for_its_hook_before_ends_with_it(ferry: Ferry) -> None:
+    """Nothing has begun then, and a hook may take five minutes."""
+    hook = ferry.root / "waits"
+    hook.write_text(f"#!/bin/sh\necho $$ > {ferry.root}/hook\nexec sleep 600\n")
+    hook.chmod(0o755)
+    ferry.job(more=f'[hooks]\nbefore = ["{hook}"]\n')
+    child = subprocess.Popen(
+        [*COMMAND, "run", "photos", "--json"], env=ferry.variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    until(lambda: (ferry.root / "hook").exists() and bool((ferry.root / "hook").read_text().strip()), child)
+    child.send_signal(signal.SIGTERM)
+    out, _ = child.communicate(timeout=20)
+    value = json.loads(out)
+    assert (value["outcome"], "SIGTERM" in value["why"]) == ("interrupted", True), value
+    assert not Path(f"/proc/{int((ferry.root / 'hook').read_text())}").exists()
+    assert not ferry.target().exists()
+
+
 def test_a_second_interrupt_is_the_same_as_one(slow: Ferry) -> None:
     child = begun(slow, "run", "photos")
     for _ in range(3):

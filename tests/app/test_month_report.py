@@ -44,7 +44,7 @@ def test_a_month_says_what_was_promised_kept_and_looked_at(settings: Settings) -
         history.ended(failed, report(failed, job="broken", outcome=Outcome.FAILED), day(5))
         history.point_made("photos", "photos-copies", "p", run, entries=3, bytes=30, taken=day(3), now=day(3))
         rotten = Finding(path=b"a", verdict=Verdict.ROTTEN, detail="")
-        for number, read in ((4, reading()), (5, reading(rotten)), (45, reading(rotten))):
+        for number, read in ((4, reading()), (5, reading(rotten)), (6, reading()), (45, reading(rotten))):
             history.verified("photos", "photos-copies", "p", reading=read, now=day(number), scope="whole")
         act = history.acts.asked(ActVerb.ACKNOWLEDGE, "music", "", "ann", day(12))
         history.acts.ended(act, well=True, said="seen as failing", now=day(12))
@@ -58,7 +58,7 @@ def test_a_month_says_what_was_promised_kept_and_looked_at(settings: Settings) -
     assert music.gap == Seconds(3 * 86400.0)
     assert (quiet.kept, quiet.gap, quiet.well) == (None, None, 0)
     assert (broken.kept, broken.gap, broken.badly) == (False, None, 1), "no run ended well, so nothing was kept"
-    assert (photos.points, photos.readings, photos.unsound) == (1, 2, 1)
+    assert (photos.points, photos.readings, photos.unsound) == (1, 3, 1)
     assert [each.who for each in found.acts] == ["ann"]
     assert found.ended
     running = report_month(settings, 2026, 10, day(9))

@@ -1,4 +1,4 @@
-"""What was read again of the copies, from a history that is written as runs write it."""
+"""The reading promise, from a history that is written as runs write it."""
 
 from datetime import timedelta
 

@@ -106,6 +106,8 @@ def test_what_no_page_of_ours_sent_does_nothing(ferry: Ferry, clock: Daemon) -> 
     assert site.get(f"/acts?{good}").status_code == 200, "a question is a question"
     for method in ("PUT", "DELETE", "PATCH"):
         assert site.request(method, "/acts", content=good, headers=OURS).status_code == 405
+    forged = urlencode(form(site, "pause", job="photos", span="3d") | {"token": "0" * 32})
+    assert site.post("/acts", content=forged, headers=OURS).status_code == 403, "a token that this server did not give"
     key = EntryKey()
     closed = client(settings_of(ferry), key=key)
     assert closed.post("/acts", content=good, headers=OURS).status_code == 403, "no cookie"

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -83,7 +84,13 @@ class LoopDisks:
         return self.loops[name]
 
     def pull(self, name: str) -> None:
-        _did("losetup", "-d", self.loops.pop(name))
+        """Take it out; a copy of its mount that another process made keeps it attached for a moment, and then it would be seen twice."""
+        device = self.loops.pop(name)
+        _did("losetup", "-d", device)
+        backing = Path("/sys/block") / Path(device).name / "loop/backing_file"
+        end = time.monotonic() + 30.0
+        while time.monotonic() < end and _text(backing) == str(self.image(name)):
+            time.sleep(0.02)
 
     def enrolled(self, name: str, *more: str) -> str:
         """A new disk of the set, plugged in."""
@@ -137,6 +144,13 @@ class LoopDisks:
             self.pull(name)
         for left in self.mountpoint("").parent.glob(f"*-{self.mark}"):
             left.rmdir()
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
 
 
 def _did(*argv: str) -> str:

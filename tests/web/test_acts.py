@@ -108,7 +108,7 @@ def test_what_no_page_of_ours_sent_does_nothing(ferry: Ferry, clock: Daemon) -> 
         assert site.request(method, "/acts", content=good, headers=OURS).status_code == 405
     forged = urlencode(form(site, "pause", job="photos", span="3d") | {"token": "0" * 32})
     told = site.post("/acts", content=forged, headers=OURS)
-    assert (told.status_code, "this server was started anew" in told.text) == (400, True), told.text
+    assert (told.status_code, "while the status page was started again" in told.text) == (400, True), told.text
     key = EntryKey()
     closed = client(settings_of(ferry), key=key)
     assert closed.post("/acts", content=good, headers=OURS).status_code == 403, "no cookie"

@@ -75,6 +75,7 @@ SLOW = (
     "web/test_acts",
     "web/test_browser",
     "web/test_pages",
+    "web/test_proxy",
     "web/test_server",
     "whole/",
 )

@@ -72,7 +72,7 @@ class ActService:
             self._admit(request)
         except ActRefused as refused:
             return ActAnswer(accepted=False, act=None, said=str(refused))
-        name = f"{request.user}, by {who}" if request.user else who
+        name = f"{request.user} (by proxy), through {who}" if request.user else who
         act = self._history.acts.asked(request.verb, request.subject, describe(request), name, compose.now())
         self._say(f"{request.subject}: {name} asks for {request.verb} {describe(request)}".rstrip())
         try:

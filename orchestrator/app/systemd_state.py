@@ -169,7 +169,10 @@ def _bad(text: str) -> SystemCheckResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemdSetup:
-    """Request for units. `timer`: instead of the daemon; `remove`: remove all of them; `web`: those of the status page alone."""
+    """Request for units. `timer`: instead of the daemon; `remove`: remove all of them; `web`: those of the status page alone.
+
+    `web_options`: options that its command gets, of plain characters.
+    """
 
     into: str = UNITS_AT
     rules_into: str = RULES_AT
@@ -177,6 +180,7 @@ class SystemdSetup:
     timer: bool = False
     remove: bool = False
     web: bool = False
+    web_options: tuple[str, ...] = ()
 
 
 def unit_files(where: compose.Directories, request: SystemdSetup) -> tuple[dict[str, str], dict[str, str]]:
@@ -185,6 +189,8 @@ def unit_files(where: compose.Directories, request: SystemdSetup) -> tuple[dict[
     if request.web:
         units = {name: shipped[name] for name in WEB_UNITS}
         texts = unit_texts(units, program=program_here(), config=where.config, state=where.state)
+        if request.web_options:
+            texts = {name: _with_options(text, request.web_options) for name, text in texts.items()}
         return texts, {USERS_FILE: shipped[USERS_FILE]}
     chosen = ALL_UNITS if request.remove else TIMER_UNITS if request.timer else DAEMON_UNITS
     units = {name: shipped[name] for name in chosen}
@@ -310,6 +316,10 @@ def _web_unit(text: str, program: str, config: str, state: str) -> str:
     hidden = [path for path in dict.fromkeys(_program_folders(program)) if not path.startswith(("/usr/", "/lib/"))]
     seen = "".join(f'BindReadOnlyPaths="{_escaped(path)}"\n' for path in hidden)
     return text.replace("InaccessiblePaths=", f"{seen}InaccessiblePaths=", 1) if seen else text
+
+
+def _with_options(text: str, options: Sequence[str]) -> str:
+    return re.sub(r"(?m)^(ExecStart=.* web)$", lambda found: " ".join((found[1], *options)), text)
 
 
 def _word_with_path(path: str, found: re.Match[str]) -> str:

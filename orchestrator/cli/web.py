@@ -37,9 +37,14 @@ _DEMO = "127.0.0.1:9743"
 @click.option(
     "--host", "names", multiple=True, metavar="NAME", help="a name under which a reverse proxy serves it (repeatable)"
 )
+@click.option(
+    "--proxy-user", "header", metavar="HEADER", help="the header in which a reverse proxy on the socket names who asks"
+)
 @click.option("--demo", is_flag=True, help="show made-up years of history; nothing of yours is read")
 @pass_terminal
-def web(terminal: Terminal, *, path: str | None, listen: str | None, names: Sequence[str], demo: bool) -> int:
+def web(
+    terminal: Terminal, *, path: str | None, listen: str | None, names: Sequence[str], header: str | None, demo: bool
+) -> int:  # fmt: skip
     """Serve the status page until Ctrl-C: promises, runs, disks and pools, live. Its buttons ask the daemon; none destroys anything.
 
     Without --listen a socket is served, which systemd passes or which is made; who may open it may look. A TCP address is for
@@ -47,6 +52,10 @@ def web(terminal: Terminal, *, path: str | None, listen: str | None, names: Sequ
     """
     if path and listen:
         raise click.UsageError("--socket and --listen exclude each other")
+    if header is not None and (listen or (demo and not path)):
+        raise click.UsageError(
+            "--proxy-user counts on the socket alone: whoever may open a TCP address could name anybody there"
+        )
     from orchestrator.web.libraries import require_libraries
 
     require_libraries()
@@ -56,7 +65,7 @@ def web(terminal: Terminal, *, path: str | None, listen: str | None, names: Sequ
 
     if not demo:
         settings = CachedSettings(config=terminal.config, state=terminal.state)
-        return _serve(terminal, Pages(settings, DaemonControl(settings)), path, listen, names)
+        return _serve(terminal, Pages(settings, DaemonControl(settings)), path, listen, names, header)
     from orchestrator.app.demo import DemoControl, demonstration
 
     terminal.say("making up two years of history …")
@@ -67,22 +76,26 @@ def web(terminal: Terminal, *, path: str | None, listen: str | None, names: Sequ
             path,
             listen or (None if path else _DEMO),
             names,
+            header,
         )
 
 
-def _serve(terminal: Terminal, pages: "Pages", path: str | None, listen: str | None, names: Sequence[str]) -> int:
-    from orchestrator.web.guard import EntryKey
+def _serve(
+    terminal: Terminal, pages: "Pages", path: str | None, listen: str | None, names: Sequence[str], header: str | None = None
+) -> int:  # fmt: skip
+    from orchestrator.web.guard import EntryKey, ProxyUser
     from orchestrator.web.server import serve
     from orchestrator.web.site import Site
 
     key = EntryKey() if listen else None
+    proxy_user = ProxyUser(header) if header is not None else None
     with _listen(terminal, path, listen) as (listening, where):
         if key:
             terminal.say(f"open http://{where}/enter?key={key.link} (good once); Ctrl-C ends it")
         elif where:
             terminal.say(f"serving {where}; on the machine with the browser: ssh -L 9743:{where} {os.uname().nodename}")
             terminal.say("then open http://localhost:9743; Ctrl-C ends it")
-        serve(Site(pages, names=tuple(names), key=key), listening)
+        serve(Site(pages, names=tuple(names), key=key, proxy_user=proxy_user), listening)
     return 0
 
 

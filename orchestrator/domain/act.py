@@ -109,9 +109,9 @@ def parse_request(line: bytes) -> ActRequest:
         verb = ActVerb(told.pop("act", ""))
     except (ValueError, TypeError):
         raise ValueError(f"no act that may be asked for; there are {', '.join(ActVerb)}") from None
-    user = _text(told, "user", _USER)
+    user = parse_user(told.pop("user")) if "user" in told else ""
     needed, allowed = _ARGUMENTS[verb]
-    given = frozenset(told) - {"user"}
+    given = frozenset(told)
     if lacks := needed - given:
         raise ValueError(f"{verb} needs {', '.join(sorted(lacks))}")
     if given - needed - allowed:
@@ -120,6 +120,13 @@ def parse_request(line: bytes) -> ActRequest:
         verb=verb, user=user, job=_text(told, "job", JOB_NAME), disk=_text(told, "disk", JOB_NAME), span=_span(told),
         point=_text(told, "point", POINT_NAME), paths=_paths(told.get("paths", [])),
     )  # fmt: skip
+
+
+def parse_user(told: object) -> str:
+    """Return the name of who asks, as a reverse proxy gives it. Raises: ValueError for whatever is not exactly one."""
+    if not isinstance(told, str) or not _USER.fullmatch(told):
+        raise ValueError("user: not a name that one can have (letters, digits and . _ @ + - alone, 64 at most)")
+    return told
 
 
 def _text(told: dict[str, object], name: str, form: "re.Pattern[str]") -> str:

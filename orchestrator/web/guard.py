@@ -1,10 +1,13 @@
 """The guard before each page: who asks, under which name, from which page; and what a browser may do with the answer."""
 
+import re
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from orchestrator.app.settings import WrongRequest
+from orchestrator.domain.act import parse_user
 from orchestrator.domain.fast_dataclass import dataclass
 
 Scope = MutableMapping[str, Any]
@@ -20,6 +23,7 @@ _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
+_FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
 HEADERS = (
     (b"content-security-policy", _POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
@@ -50,6 +54,38 @@ class EntryKey:
     def admits(self, cookie: str) -> bool:
         """Return True for the cookie that an entry gave."""
         return self._used and secrets.compare_digest(cookie.encode(), self._cookie.encode())
+
+
+class NobodyNamed(Exception):
+    """A request in which the reverse proxy named nobody, or several, or what is no name. The message says which."""
+
+
+class ProxyUser:
+    """The header in which a reverse proxy names who asks; it counts on a unix socket alone, which nobody else should reach."""
+
+    def __init__(self, header: str) -> None:
+        """Take the header's name. Raises: WrongRequest for what is none."""
+        if not _FIELD_NAME.fullmatch(header):
+            raise WrongRequest(f"--proxy-user {header!r}: expected the name of a header, such as X-Remote-User")
+        self._header = header
+
+    def read(self, given: Sequence[str]) -> str:
+        """Return who asks. `given`: the values of all headers of this name. Raises: NobodyNamed."""
+        found = [value for value in given if value]
+        if not found:
+            raise NobodyNamed(
+                f"the reverse proxy named nobody in {self._header}; what is asked for here is recorded with a name"
+            )
+        try:
+            (user,) = map(parse_user, found)
+        except ValueError:
+            raise NobodyNamed(f"what stands in {self._header} is not one name of a user") from None
+        return user
+
+    @property
+    def header(self) -> str:
+        """Return the header's name."""
+        return self._header
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,9 +96,12 @@ class Pages:
             self._trouble = now, self._control.trouble()
         return self._trouble[1]
 
-    def ask(self, body: bytes) -> str:
-        """Ask for the act of a form; return the address that shows what becomes of it. Raises: BadForm · NotAccepted · OrchestratorError."""
-        form = parse_act_form(body, self._token, "")
+    def ask(self, body: bytes, user: str) -> str:
+        """Ask for the act of a form; return the address that shows what becomes of it. Raises: BadForm · NotAccepted · OrchestratorError.
+
+        `user`: as a reverse proxy names who asks; empty: there is none.
+        """
+        form = parse_act_form(body, self._token, user)
         answer = self._control.ask(form.request)
         if not answer.accepted:
             raise NotAccepted(answer.said)

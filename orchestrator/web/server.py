@@ -19,12 +19,21 @@ _FIRST_PASSED = 3  # source: sd_listen_fds(3)
 
 
 def passed_socket() -> socket.socket | None:
-    """Return the socket that systemd opened for this process; None: it opened none. Raises: WrongRequest for several."""
+    """Return the socket that systemd opened for this process; None: it opened none. Raises: WrongRequest for several, and for TCP.
+
+    Why not TCP: only the file of a socket says who may open it.
+    """
     if os.environ.get("LISTEN_PID") != str(os.getpid()):
         return None
     if os.environ.get("LISTEN_FDS") != "1":
         raise WrongRequest("systemd passed more than one socket; poolferry-web.socket has one ListenStream=")
-    return socket.socket(fileno=_FIRST_PASSED)
+    passed = socket.socket(fileno=_FIRST_PASSED)
+    if passed.family != socket.AF_UNIX:
+        passed.close()
+        raise WrongRequest(
+            "systemd passed a socket of the network, which anybody may open; poolferry-web.socket has ListenStream= with the path of a file"
+        )
+    return passed
 
 
 def open_unix_socket(path: str) -> socket.socket:

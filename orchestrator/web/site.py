@@ -14,7 +14,7 @@ from orchestrator.app.settings import WrongRequest
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.names import POINT_NAME, parse_name
 from orchestrator.web.act_forms import FORM_TYPE, LONGEST_FORM, BadForm
-from orchestrator.web.guard import COOKIE, ENTRY, EntryKey, GuardRefusal, RequestGuard
+from orchestrator.web.guard import COOKIE, ENTRY, EntryKey, GuardRefusal, NobodyNamed, ProxyUser, RequestGuard
 from orchestrator.web.live import LiveStreams
 from orchestrator.web.pages import NoSuchPage, NotAccepted, Pages, PointRequest, is_number, parse_year
 from orchestrator.web.templates import ASSETS, read_asset
@@ -24,10 +24,15 @@ _KEPT = "public, max-age=31536000, immutable"
 
 
 class Site:
-    """The whole site as one ASGI program. `streams`: those that are open, to be ended with the server."""
+    """The whole site as one ASGI program. `streams`: those that are open, to be ended with the server.
 
-    def __init__(self, pages: Pages, *, names: tuple[str, ...] = (), key: EntryKey | None = None) -> None:
-        self._pages, self._key = pages, key
+    `proxy_user`: given only where a unix socket is served.
+    """
+
+    def __init__(
+        self, pages: Pages, *, names: tuple[str, ...] = (), key: EntryKey | None = None, proxy_user: ProxyUser | None = None
+    ) -> None:  # fmt: skip
+        self._pages, self._key, self._proxy_user = pages, key, proxy_user
         self.streams = LiveStreams(pages.part)
         inner = Starlette(routes=self._routes(), exception_handlers=self._failures())
         inner.router.redirect_slashes = False  # //evil.example/ would lead there
@@ -108,7 +113,10 @@ class Site:
         if body is None:
             return HTMLResponse(self._pages.failure(413, "this is more than any form of ours holds"), 413)
         try:
-            return RedirectResponse(await run_in_threadpool(self._pages.ask, body), 303)
+            user = self._proxy_user.read(request.headers.getlist(self._proxy_user.header)) if self._proxy_user else ""
+            return RedirectResponse(await run_in_threadpool(self._pages.ask, body, user), 303)
+        except NobodyNamed as error:
+            return HTMLResponse(self._pages.failure(403, str(error)), 403)
         except OrchestratorError as error:
             return HTMLResponse(self._pages.failure(409, f"{error.why}, so nothing was asked for", error.hint), 503)
         except BadForm as error:
@@ -125,7 +133,8 @@ class Site:
         await run_in_threadpool(
             self._pages.part, topic
         )  # an address that names nothing is said before the stream begins
-        return StreamingResponse(self.streams.stream(topic), media_type="text/event-stream")
+        unheld = {"X-Accel-Buffering": "no"}  # nginx would hold it back until its buffer is full
+        return StreamingResponse(self.streams.stream(topic), media_type="text/event-stream", headers=unheld)
 
     def _enter(self, request: Request) -> Response:
         cookie = self._key.enter(request.query_params.get("key", "")) if self._key else None

@@ -82,7 +82,7 @@ def test_each_act_is_done_and_recorded_with_who_asked(ferry: Ferry, clock: Daemo
     (run,) = runs(ferry)
     assert (run["outcome"], run["requested"]) == ("done", "asked for on the status page")
     assert (done.well, done.runs) == (True, (run["run"],)), "the act leads to its run"
-    assert done.who.startswith("ann, by ")
+    assert done.who.startswith("ann (by proxy), through ")
     assert f"(uid {os.geteuid()})" in done.who
     assert ended(ferry, ask(ferry, ActRequest(verb=ActVerb.VERIFY, job="photos")).act).well
     told = ask(ferry, ActRequest(verb=ActVerb.PAUSE, job="photos", span="3d"))

@@ -13,12 +13,13 @@ from starlette.testclient import TestClient
 from orchestrator.app.cached_settings import CachedSettings
 from orchestrator.app.control import DaemonControl
 from orchestrator.app.demo import DemoControl
-from orchestrator.web.guard import EntryKey
+from orchestrator.web.guard import EntryKey, ProxyUser
 from orchestrator.web.pages import Pages
 from orchestrator.web.site import Site
 from tests.ferry import COMMAND, Ferry
 
 HOST = "http://localhost:9743"
+OURS = {"Origin": HOST, "Content-Type": "application/x-www-form-urlencoded"}
 ODD = "<script>alert(1)</script>\u202egnp.exe\n&\"'" + b"caf\xe9".decode("utf-8", "surrogateescape")
 
 
@@ -28,11 +29,12 @@ def settings_of(ferry: Ferry) -> CachedSettings:
 
 
 def client(
-    settings: CachedSettings, *, key: EntryKey | None = None, names: tuple[str, ...] = (), demo: bool = False
-) -> TestClient:
+    settings: CachedSettings, *, key: EntryKey | None = None, names: tuple[str, ...] = (), demo: bool = False,
+    proxy_user: ProxyUser | None = None,
+) -> TestClient:  # fmt: skip
     """Return who asks a site under one of its names."""
     control = DemoControl(settings) if demo else DaemonControl(settings)
-    site = Site(Pages(settings, control, demo=demo), key=key, names=names)
+    site = Site(Pages(settings, control, demo=demo), key=key, names=names, proxy_user=proxy_user)
     return TestClient(site.program, base_url=HOST, follow_redirects=False)
 
 
@@ -80,3 +82,29 @@ def read_until(asked: socket.socket, mark: bytes) -> bytes:
         assert piece, told[-500:]
         told += piece
     return told
+
+
+def token_in(page: str) -> str:
+    """The token in a form of a page."""
+    return str(re.findall(r'name="token" value="([^"]+)"', page)[0])
+
+
+def form(site: TestClient, act: str, page: str = "/jobs/photos", **fields: str) -> dict[str, str]:
+    """The fields of a form, as a page of ours has it."""
+    return {"token": token_in(site.get(page).text), "act": act, **fields}
+
+
+def started_by_systemd(
+    ferry: Ferry, passed: socket.socket, path: Path | None, user: str = ""
+) -> subprocess.Popen[bytes]:
+    """Start the page with a socket. `path`: where it is to listen, unless it does; `user`: what the unit says about its user, as a command."""
+    if path is not None:
+        passed.bind(str(path))
+        passed.listen()
+    script = f'exec 3<&{passed.fileno()}; exec env LISTEN_FDS=1 LISTEN_PID=$$ {user} "$@"'
+    return subprocess.Popen(
+        ["bash", "-c", script, "bash", *COMMAND, "web"],
+        env=ferry.variables(),
+        pass_fds=[passed.fileno()],
+        stderr=subprocess.PIPE,
+    )

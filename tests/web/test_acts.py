@@ -16,9 +16,7 @@ from orchestrator.web.act_forms import LONGEST_FORM
 from orchestrator.web.guard import EntryKey
 from tests.daemon.daemon_world import Daemon, daemon, runs, until
 from tests.ferry import Ferry
-from tests.web.sites import HOST, ODD, client, settings_of
-
-OURS = {"Origin": HOST, "Content-Type": "application/x-www-form-urlencoded"}
+from tests.web.sites import HOST, ODD, OURS, client, form, settings_of, token_in
 
 
 @pytest.fixture
@@ -29,16 +27,6 @@ def clock(ferry: Ferry) -> Iterator[Daemon]:
     with daemon(ferry) as clock:
         until((ferry.state / "control.sock").exists, "it listens", lambda: clock.log)
         yield clock
-
-
-def token_in(page: str) -> str:
-    """The token in a form of a page."""
-    return str(re.findall(r'name="token" value="([^"]+)"', page)[0])
-
-
-def form(site: TestClient, act: str, page: str = "/jobs/photos", **fields: str) -> dict[str, str]:
-    """The fields of a form, as a page of ours has it."""
-    return {"token": token_in(site.get(page).text), "act": act, **fields}
 
 
 def press(site: TestClient, page: str, act: str) -> str:

@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import stat
-import subprocess
 import time
 from pathlib import Path
 
@@ -12,9 +11,9 @@ import pytest
 
 from orchestrator import compose
 from orchestrator.history.store import open_history
-from tests.ferry import COMMAND, Ferry
+from tests.ferry import Ferry
 from tests.history.records import begin, report
-from tests.web.sites import ask, link_in, read_until, serving
+from tests.web.sites import ask, link_in, read_until, serving, started_by_systemd
 from tests.whole.house import wait_until
 
 STREAMS = 200
@@ -130,19 +129,6 @@ def test_a_socket_whose_server_was_killed_is_taken(ferry: Ferry, path: Path) -> 
         assert path.exists()
         with serving(ferry, "--socket", str(path)), ask(path, "/") as asked:
             read_until(asked, b"</html>")
-
-
-def started_by_systemd(ferry: Ferry, passed: socket.socket, path: Path, user: str = "") -> subprocess.Popen[bytes]:
-    """Start the page with a socket that listens already. `user`: what the unit says about its user, as a command."""
-    passed.bind(str(path))
-    passed.listen()
-    script = f'exec 3<&{passed.fileno()}; exec env LISTEN_FDS=1 LISTEN_PID=$$ {user} "$@"'
-    return subprocess.Popen(
-        ["bash", "-c", script, "bash", *COMMAND, "web"],
-        env=ferry.variables(),
-        pass_fds=[passed.fileno()],
-        stderr=subprocess.PIPE,
-    )
 
 
 def test_systemd_passes_a_socket(ferry: Ferry, path: Path) -> None:

@@ -1,10 +1,15 @@
 """`poolferry setup web`: install the units of the status page."""
 
+import re
+from collections.abc import Sequence
+
 import click
 
 from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 from orchestrator.cli.terminal.units import answer_installed, show_units
+
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 
 
 @click.command(
@@ -13,6 +18,7 @@ from orchestrator.cli.terminal.units import answer_installed, show_units
     examples=(
         ("setup web", "install the socket and the service of the status page"),
         ("setup web --print", "show them, and write nothing"),
+        ("setup web --host backup.example.org --proxy-user X-Remote-User", "the same, behind a reverse proxy"),
     ),
     short_help="Install the status page's units.",
 )
@@ -20,17 +26,25 @@ from orchestrator.cli.terminal.units import answer_installed, show_units
 @click.option(
     "--users-into", default="/etc/sysusers.d", show_default=True, metavar="DIR", help="where the group's file goes"
 )
+@click.option(
+    "--host", "names", multiple=True, metavar="NAME", help="a name under which a reverse proxy serves it (repeatable)"
+)
+@click.option("--proxy-user", "header", metavar="HEADER", help="the header in which a reverse proxy names who asks")
 @click.option("--print", "show", is_flag=True, help="print the units; write nothing")
 @click.option("--remove", is_flag=True, help="take the units away again")
 @pass_terminal
-def web(terminal: Terminal, *, into: str, users_into: str, show: bool, remove: bool) -> int:
+def web(
+    terminal: Terminal, *, into: str, users_into: str, names: Sequence[str], header: str | None, show: bool, remove: bool
+) -> int:  # fmt: skip
     """Install a socket for the status page, the service that it begins, and the group that may ask the daemon.
 
     The service is a user of its own, which reads, and asks the daemon for what has a button. Nothing is enabled or started.
     """
     from orchestrator.app.systemd_state import SystemdSetup, install_units, unit_files
 
-    request = SystemdSetup(into=into, users_into=users_into, remove=remove, web=True)
+    request = SystemdSetup(
+        into=into, users_into=users_into, remove=remove, web=True, web_options=_options(names, header)
+    )
     if show:
         units, group = unit_files(terminal.where, request)
         show_units(terminal, units | group)
@@ -50,6 +64,15 @@ def web(terminal: Terminal, *, into: str, users_into: str, show: bool, remove: b
     )
     answer_installed(terminal, into, changed, following)
     return 0
+
+
+def _options(names: Sequence[str], header: str | None) -> tuple[str, ...]:
+    """Return the options of the page's command in its unit. Raises: UsageError for what is no plain word."""
+    given = [("--host", name) for name in names] + ([] if header is None else [("--proxy-user", header)])
+    for option, word in given:
+        if not _PLAIN.fullmatch(word):
+            raise click.UsageError(f"{option} {word!r}: expected letters, digits, dots and hyphens")
+    return tuple(word for each in given for word in each)
 
 
 COMMAND = web

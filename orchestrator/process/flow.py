@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.process.link_wall import show_names
+from orchestrator.process.link_wall import Side, show_names, take_out_notes
 from orchestrator.process.meter import StallDetector, living_processes
 from orchestrator.process.pipeline import (
     CHUNK,
@@ -142,6 +142,7 @@ class Flow:
             took_s=time.monotonic() - self._began,
             moved=self._moved,
             stopped=self._stopped,
+            links_lead=frozenset[Side]().union(*(stage.links_lead for stage in self._stages)),
         )
 
     def _turn(self) -> Iterator[bytes]:
@@ -285,7 +286,10 @@ class Flow:
     def _words(self, stage: PipelineStage) -> DescriptorHandler:
         def heard(_: int) -> None:
             # In one piece: no program's line is longer than a pipe takes at once.
-            said = show_names(self._read(stage.errors) or b"", stage.names)
+            said = self._read(stage.errors) or b""
+            if stage.names:
+                said, led = take_out_notes(show_names(said, stage.names))
+                stage.links_lead |= led
             stage.words.add(said)
             if self._limits.on_errors is not None:
                 self._limits.on_errors(said)

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
+from enum import Enum
 
 from orchestrator.domain.command_line import is_script, pack_script
 from orchestrator.domain.fast_dataclass import dataclass
@@ -28,21 +29,38 @@ _BESIDES = (
 )  # options whose values are paths of the receiving side
 _FAR = re.compile(r"(?P<host>(?:[^@/:]*@)?(?:\[[^\]]*\]|[^:/\[]*):)(?P<path>.*)", re.DOTALL)
 _FAR_RSYNC = "--rsync-path="
+_LEADS_ON_BEGINS = b"without-links.pl: links lead on ("
+_LEADS_ON = re.compile(rb"without-links\.pl: links lead on \((\d+)\)\n")
+
+
+class Side(Enum):
+    """A half of an rsync: the one that is started here, or the one that it starts on a host."""
+
+    HERE = "here"
+    THERE = "there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalledCommand:
-    """A command line behind the wall. `names`: the paths by which it knows its trees, and those by which people do."""
+    """A command line behind the wall. `names`: the paths by which it knows its trees, and those by which people do.
+
+    `open`: the sides of which it is known before the start that links lead on there.
+    """
 
     argv: tuple[str, ...]
     names: Mapping[str, str]
+    open: frozenset[Side] = frozenset()
 
 
 def wall_off(command: Command) -> WalledCommand:
     """Return the command line that starts this program; that of an rsync over trees starts it behind the wall."""
     at = _rsync_at(command)
-    if at is None or not os.access(_PERL, os.X_OK):
+    if at is None:
         return WalledCommand(argv=command.argv, names={})
+    if not os.access(_PERL, os.X_OK):
+        return WalledCommand(
+            argv=command.argv, names={}, open=frozenset({Side.HERE}) if os.geteuid() == 0 else frozenset()
+        )
     here, there = _TreeAliases(_ROOT, _FIRST), _TreeAliases(FAR_ROOT, _FAR_FIRST)
     words = _rename_trees(command.argv[at + 1 :], here, there)
     argv = (_PERL, "-e", _program(), "--", *here.words, "--", *command.argv[: at + 1], *words)
@@ -55,6 +73,14 @@ def show_names(said: bytes, names: Mapping[str, str]) -> bytes:
         shown = re.sub(rb"[\x00-\x1f\x7f]|\\(?=#\d{3})", _escaped, os.fsencode(path).rstrip(b"/"))
         said = said.replace(alias.encode() + b"/", shown + b"/").replace(alias.encode(), shown or b"/")
     return said
+
+
+def take_out_notes(said: bytes) -> tuple[bytes, frozenset[Side]]:
+    """Return what a program said without the wall's own words, and the sides of which these say that links lead on there."""
+    found = _LEADS_ON.findall(said) if _LEADS_ON_BEGINS in said else []
+    if not found:
+        return said, frozenset()
+    return _LEADS_ON.sub(b"", said), frozenset(Side.HERE if int(number) == _ROOT else Side.THERE for number in found)
 
 
 def _escaped(byte: re.Match[bytes]) -> bytes:

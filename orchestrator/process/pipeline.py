@@ -11,7 +11,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
 
 from orchestrator.domain.command_line import evidence_line, ssh_argv
@@ -19,7 +19,7 @@ from orchestrator.domain.errors import Evidence, OrchestratorError, RetryClass
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.names import make_printable
 from orchestrator.domain.plan import Command, Pipeline
-from orchestrator.process.link_wall import wall_off
+from orchestrator.process.link_wall import Side, WalledCommand, wall_off
 from orchestrator.process.meter import living_processes
 
 # A service or a cron job may have a PATH without sbin, where zfs and mount are.
@@ -42,7 +42,8 @@ class StopReason(StrEnum):
 class PipelineResult:
     """Result of a pipeline. `exits`: per stage, negative for signals, None if unknown; without meaning if `stopped`.
 
-    `moved`: bytes that passed the counted stage, else bytes added to `keeps`, else None (unknown).
+    `moved`: bytes that passed the counted stage, else bytes added to `keeps`, else None (unknown). `links_lead`: where root's rsync
+    could not be started behind the wall against links.
     """
 
     exits: tuple[int | None, ...]
@@ -51,6 +52,7 @@ class PipelineResult:
     took_s: float = 0.0
     moved: int | None = None
     stopped: StopReason | None = None
+    links_lead: frozenset[Side] = frozenset()
 
     @property
     def culprit(self) -> int | None:
@@ -333,14 +335,16 @@ _LEFT_BEHIND: list[subprocess.Popen[bytes]] = []
 class PipelineStage:
     """One program and its children. It is reaped last, so that its pid, which names its group, is not reused.
 
-    `errors`: where to read its error output; `exit_wakeup`: readable once it has ended. `names`: see `WalledCommand`.
+    `errors`: where to read its error output; `exit_wakeup`: readable once it has ended. `names`: see `WalledCommand`; `links_lead`: see
+    `PipelineResult`.
     """
 
     def __init__(
-        self, *, command: Command, process: subprocess.Popen[bytes], errors: int, names: Mapping[str, str]
+        self, *, command: Command, process: subprocess.Popen[bytes], errors: int, walled: WalledCommand
     ) -> None:
         self.command = command
-        self.names = names
+        self.names = walled.names
+        self.links_lead = walled.open
         self.errors = errors
         self.words = StderrTail()
         self.alive = True
@@ -503,7 +507,7 @@ def _start_stage(command: Command, ends: tuple[int, int], fittings: StartOptions
     finally:
         os.close(errors_sink)
     try:
-        return PipelineStage(command=command, process=process, errors=errors, names=walled.names)
+        return PipelineStage(command=command, process=process, errors=errors, walled=walled)
     except BaseException:
         process.kill()
         process.wait()

@@ -35,6 +35,7 @@ from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopier, SilentMeter
 from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries, StageResults, implements
 from orchestrator.process.executor import PipelineFailed, PipelineResult, StopReason, Writer, pipeline_failure
+from orchestrator.process.link_wall import Side
 from orchestrator.runner.run_recorder import RunRecorder
 
 if TYPE_CHECKING:  # its import takes 4 ms, and most runs do nothing in parallel
@@ -183,6 +184,7 @@ class StepExecutor:
         self.left_out = list[SkippedEntries]()
         self.meters = list[ProgressMeter]()
         self.recorded: ManifestCounts | None = None
+        self._open_sides = frozenset[Side]()  # told already
         self._linked = False  # a tree was linked before its copy
         self._progress: _StageProgress | None = None
 
@@ -370,6 +372,7 @@ class StepExecutor:
             on_errors=said,
         )  # fmt: skip
         end.result = result
+        self._tell_of_links(result)
         if joined and result.moved is not None:
             meter.passed(result.moved)
         end.moved = meter.moved() if step.copies else None
@@ -390,6 +393,18 @@ class StepExecutor:
             self.left_out.append(left_out)
         if step.accounts:
             self.meters.append(meter)
+
+    def _tell_of_links(self, result: PipelineResult) -> None:
+        """Record once where rsync could not be kept from being led on by links."""
+        places = (self.journal.job.source, self.journal.job.target.location)
+        far = next((str(place.host) for place in places if place.host), "the other machine")
+        for side in sorted(result.links_lead - self._open_sides, key=lambda each: each.value):
+            where = "here" if side is Side.HERE else f"at {far}"
+            self.journal.say(
+                f"rsync ran {where} without the wall against links, so an owner of a folder in the tree could have led it elsewhere: "
+                "poolferry check --system says what closes that"
+            )
+        self._open_sides |= result.links_lead
 
 
 def _is_held_still(journal: RunRecorder) -> bool:

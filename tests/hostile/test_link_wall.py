@@ -1,5 +1,6 @@
 """The wall against links: no rsync that a run, a restore or a far side starts follows a link that a stranger put into a tree."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.engines.rsync.script_commands import survey_links_command
 from orchestrator.process.executor import PipelineResult, Writer
-from orchestrator.process.link_wall import show_names, wall_off
+from orchestrator.process.link_wall import Side, show_names, wall_off
 from tests.hostile.conftest import AS_STRANGER, STRANGER
 from tests.whole.house import House, wait_until
 from tests.whole.loop_disks import LoopDisks
@@ -252,7 +253,7 @@ def test_a_far_half_without_perl_is_started_all_the_same(house: House) -> None:
     """A small machine with a busybox, say: its folders are opened by their paths."""
     house.write("sub/file", "x")
     (house.folder / "programs").mkdir()
-    for program in ("sh", "rsync"):
+    for program in ("sh", "rsync", "id"):
         (house.folder / "programs" / program).symlink_to(str(shutil.which(program)))
     rsh = house.folder / "rsh"
     rsh.write_text(f'#!/bin/sh\nshift\nPATH={house.folder}/programs exec sh -c "$*"\n')
@@ -263,6 +264,19 @@ def test_a_far_half_without_perl_is_started_all_the_same(house: House) -> None:
         ended = start("-r", "-e", rsh, "--", *(end.format(into=into) for end in ends))
         assert ended.exits == (0,), ended
         assert (into / "sub/file").read_text() == "x"
+        assert ended.links_lead == {Side.THERE}
+
+
+def test_a_run_without_the_wall_says_so_in_its_record(house: House) -> None:
+    """Once a run, as a line of its record and no warning: who cannot have it would be warned every night."""
+    house.job()
+    says = "rsync ran here without the wall against links"
+    for number, before in enumerate((_WITHOUT_RIGHTS["a container"], ())):
+        house.write("sub/file", f"other words {number}")
+        ended = house.call("run", "photos", before=before)
+        assert ended.code == 0, ended
+        shown = json.dumps(house.call("show", "last", "--json").value)
+        assert (shown.count(says), '"warnings": []' in shown) == (1 if before else 0, True), shown
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@
 #
 # The mounts are this process's own, and gone with it; what is mounted or unmounted elsewhere meanwhile is so here, too. They are
 # copied whole, so that names in one filesystem can be linked and renamed as ever. Where the kernel does not let us do that (another
-# user than root, a container without rights, before Linux 5.14), the folders are opened by their paths, and POOLFERRY_ROOT is not set.
+# user than root, a container without rights, before Linux 5.14), the folders are opened by their paths, and POOLFERRY_ROOT is not set;
+# root is told so by one line of error output.
 # Without `use warnings`: loading it takes longer than all else here.
 use strict;
 
@@ -40,6 +41,7 @@ if (defined $root) {
     open(my $at, "<&=", $root) or die "$!\n";
     $root = $ENV{POOLFERRY_ROOT} = keep($at, $number);
 }
+elsif ($> == 0) { syswrite STDERR, "without-links.pl: links lead on ($number)\n" }
 while (defined(my $folder = shift)) {
     last if $folder eq "--";
     my ($own_number, $path) = $folder =~ m{^(\d+)=(/.*)}s or die "not a folder: $folder\n";

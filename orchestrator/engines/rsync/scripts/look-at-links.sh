@@ -4,7 +4,7 @@
 # it has no more rights than the user who looks.
 if [ "$(id -u)" != 0 ]; then
   echo user
-elif (without_links 77 -- printenv POOLFERRY_ROOT) > /dev/null; then
+elif (without_links 77 -- printenv POOLFERRY_ROOT) > /dev/null 2>&1; then
   echo closed
 else
   echo open

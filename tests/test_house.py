@@ -297,6 +297,13 @@ def starts_rsync_behind_the_wall(module: Module) -> list[str]:
     ]
 
 
+def reaches_hosts_by_their_own_words(module: Module) -> list[str]:
+    """A sentence that writes out `ssh {name}` forgets the port, the user or the brackets: `Host.ssh` has them."""
+    if module.name == "domain.place" or not re.search(r"""["'`( ]ssh (-p )?\{|"ssh", \*?\w*(host|port)""", module.text):
+        return []
+    return [f"{module.name}: writes out how a host is reached; Host.ssh does that"]
+
+
 @functools.cache
 def protocols() -> frozenset[str]:
     """The names of all our protocols."""
@@ -365,6 +372,7 @@ RULES: list[Rule] = [
     stays_below_the_walls,
     asks_no_protocol_by_isinstance,
     starts_rsync_behind_the_wall,
+    reaches_hosts_by_their_own_words,
 ]
 
 
@@ -485,10 +493,13 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (asks_no_protocol_by_isinstance, "runner.run", "from typing import runtime_checkable"),
     (starts_rsync_behind_the_wall, "engines.rsync.restore", 'x = Command(argv=("rsync", "-a", "--", a, b))'),
     (starts_rsync_behind_the_wall, "runner.restore.files", 'x = ["/usr/bin/rsync", *words]'),
+    (reaches_hosts_by_their_own_words, "app.bootstrap", 'hint = f"`ssh {host.name} true` must print nothing"'),
+    (reaches_hosts_by_their_own_words, "engines.zfs.plan", 'end = shlex.join(("ssh", host.name, "kill", "1"))'),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.test_sanoid import age"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab import test_sanoid"),
 ]
 SOUND: list[tuple[Rule, str, str]] = [
+    (reaches_hosts_by_their_own_words, "domain.plan", 'return f"{self.host.ssh} {line}"'),
     (starts_rsync_behind_the_wall, "compose", 'x = load_engine("rsync")'),
     (keeps_to_the_table, "runner.run", "from orchestrator.engines.contract import Engine"),
     (keeps_to_the_table, "cli.run", "from orchestrator import __version__, compose"),

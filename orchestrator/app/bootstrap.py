@@ -78,10 +78,8 @@ def _hint(words: str, host: "Host | None", ended: int | None) -> str:
     if host is None:
         return "is it here, and are you root?"
     if ended == _SSH_FAILED:
-        port = f"-p {host.port} " if host.port else ""
-        user = f"{host.user}@" if host.user else ""
         return (
-            f"`ssh {port}{user}{host.name} true` must end well without a question: say it once, look at the host's key before you "
+            f"`{host.ssh} true` must end well without a question: say it once, look at the host's key before you "
             "agree, and let this machine's key in there (ssh-copy-id); --ssh-option gives ssh more, such as -i and a file"
         )
     return "is it the folder of a copy, or the dataset above the copies; and may this user read it?"

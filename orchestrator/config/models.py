@@ -99,7 +99,12 @@ def parse_job_name(text: str) -> str:
 
 
 def parse_any_location(text: str) -> Location:
-    """Parse like `parse_location`, with our own message for a host that urllib refuses. Raises: ValueError."""
+    """Parse like `parse_location`, also root@nas:/srv as scp writes it, with our own message for a host that urllib refuses.
+
+    Raises: ValueError.
+    """
+    if ":/" in text and "://" not in text:
+        text = url_of_ssh_place(text) or text
     if "://" not in text:
         return parse_location(text)  # most places are paths, and urllib costs a start 3 ms
     from urllib.parse import urlsplit
@@ -122,7 +127,7 @@ class JobKeys:
 
     engine: str = config_key("the way of copying", example="rsync")
     source: Location | None = config_key(
-        'what to copy: an absolute path, or "ssh://user@host[:port]/path" for another machine',
+        'what to copy: an absolute path, "ssh://user@host[:port]/path" or "user@host:/path" for another machine',
         default=None, parse=parse_any_location, example="/srv/photos",
     )  # fmt: skip
     sources: tuple[Location, ...] = config_key(
@@ -188,7 +193,7 @@ class PlaceKeys:
     """The keys of one [place.NAME] in targets.toml: exactly one of the two."""
 
     path: Location | None = config_key(
-        'a directory that this place has for itself: an absolute path, or "ssh://user@host[:port]/path"',
+        'a directory that this place has for itself: an absolute path, "ssh://user@host[:port]/path" or "user@host:/path"',
         default=None, parse=parse_any_location, example="/backup/photos",
     )  # fmt: skip
     dataset: Location | None = config_key(

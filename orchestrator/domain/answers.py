@@ -50,9 +50,7 @@ def unreadable(program: str, command: Command, said: bytes | None, error: Except
             host=str(command.host) if command.host else None,
         ),
         hint=(
-            f"`ssh {command.host.name} true` must print nothing: mend the login scripts there; else "
-            if command.host
-            else ""
+            f"`{command.host.ssh} true` must print nothing: mend the login scripts there; else " if command.host else ""
         )
         + "run the command by hand: `poolferry show RUN` holds it",
     )

@@ -1,6 +1,7 @@
 """Locations of data: a path or a dataset, here or on a host reached by ssh; and mount points below a restored folder."""
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,23 @@ class Host:
     port: int | None = None
 
     def __str__(self) -> str:
-        return (f"{self.user}@" if self.user else "") + self.name + (f":{self.port}" if self.port else "")
+        """Return the host as a URL has it."""
+        return self.login(bracket=True) + (f":{self.port}" if self.port else "")
+
+    @property
+    def ssh(self) -> str:
+        """Return the words by which a person reaches it in a shell: ssh -p 2222 ann@nas."""
+        return f"{self.shell} {shlex.quote(self.login())}"
+
+    @property
+    def shell(self) -> str:
+        """Return the same without the host, as RSYNC_RSH has it: ssh -p 2222."""
+        return f"ssh -p {self.port}" if self.port else "ssh"
+
+    def login(self, *, bracket: bool = False) -> str:
+        """Return user@name. `bracket`: with [] around an IPv6 address, where a colon would follow."""
+        name = f"[{self.name}]" if bracket and ":" in self.name else self.name
+        return f"{self.user}@{name}" if self.user else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

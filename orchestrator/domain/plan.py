@@ -38,7 +38,7 @@ class Command:
         """Return the command line as a person would paste it into a shell."""
         setting = "".join(f"{key}={shlex.quote(value)} " for key, value in self.environment)
         line = setting + shlex.join(self.argv)
-        return f"ssh {self.host} {shlex.quote(line)}" if self.host else line
+        return f"{self.host.ssh} {shlex.quote(line)}" if self.host else line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

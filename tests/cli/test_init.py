@@ -36,7 +36,7 @@ def test_init_writes_what_check_accepts(fresh: Ferry) -> None:
     [
         ("root@nas:/srv", "ssh://root@nas/srv"),
         ("nas:/srv/a b", "ssh://nas/srv/a%20b"),
-        ("[fe80::1]:/srv", "ssh://fe80::1/srv"),
+        ("[fe80::1]:/srv", "ssh://[fe80::1]/srv"),
     ],
 )
 def test_init_takes_a_place_as_scp_writes_it(fresh: Ferry, typed: str, written: str) -> None:
@@ -51,10 +51,14 @@ def test_init_guesses_no_place(fresh: Ferry, typed: str) -> None:
     assert (told.code, typed in told.err, fresh.config.exists()) == (2, True, False), told
 
 
-def test_a_place_as_scp_writes_it_gets_the_url_to_write(ferry: Ferry) -> None:
+def test_a_place_as_scp_writes_it_is_understood(ferry: Ferry) -> None:
+    """One that begins at the root; from a home, or a dataset, it is not, as a pool may have a colon in its name."""
     ferry.job()
     file = ferry.config / "jobs" / "photos.toml"
-    file.write_text(re.sub(r"^source = .*$", 'source = "root@nas:/srv"', file.read_text(), flags=re.MULTILINE))
+    for typed, host in (("root@nas:/srv/a b", "root@nas"), ("[fe80::1]:/srv/a b", "[fe80::1]")):
+        file.write_text(re.sub(r"^source = .*$", f'source = "{typed}"', file.read_text(), flags=re.MULTILINE))
+        assert f"copies ssh://{host}/srv/a%20b to" in ferry.run("check").out
+    file.write_text(re.sub(r"^source = .*$", 'source = "root@nas:srv"', file.read_text(), flags=re.MULTILINE))
     assert 'expected "ssh://root@nas/srv" for a place on that host' in ferry.run("check").err
 
 

@@ -203,13 +203,7 @@ def _parent(told: SyncoidCall) -> tuple[Location, str]:
 def _children(told: SyncoidCall) -> str:
     """Return a command that lists the children of a source, to write a line for each."""
     host = told.source.host
-    ssh = (
-        f"ssh {host} "
-        if host and not host.port
-        else f"ssh -p {host.port} {host.user or 'root'}@{host.name} "
-        if host
-        else ""
-    )
+    ssh = f"{host.ssh} " if host else ""
     return f"{ssh}zfs list -H -o name -r -d 1 '{told.source.path}' | tail -n +2"
 
 

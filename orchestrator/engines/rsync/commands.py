@@ -527,8 +527,7 @@ def _argument(place: Location, *, wild: bool = False, folder: bool = True) -> st
     if place.host is None:
         return path
     shown = "/".join(map(_escaped, path.split("/"))) if wild else path
-    name = f"[{place.host.name}]" if ":" in place.host.name else place.host.name
-    return (f"{place.host.user}@" if place.host.user else "") + f"{name}:{shown}"
+    return f"{place.host.login(bracket=True)}:{shown}"
 
 
 def _escaped(part: str) -> str:

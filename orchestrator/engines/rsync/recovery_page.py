@@ -122,7 +122,7 @@ def recovery_page(job: Job, made: datetime) -> str:
         return _page(job, made, _of_several(job))
     by_cp = _BY_CP.format(newest="latest/" if points else "") if not (source.host or place.host) else ""
     about = (_POINTS if points else _MIRROR).format(
-        names="\n".join((*_set("copy", _for_rsync(place)), *_set("to", _for_rsync(source)))), ours=OURS, look=_look(place),
+        names="\n".join((*_port(job), *_set("copy", _for_rsync(place)), *_set("to", _for_rsync(source)))), ours=OURS, look=_look(place),
         make="" if source.host else 'mkdir -p "$to"\n', by_cp=by_cp,
     )  # fmt: skip
     return _page(job, made, about)
@@ -137,9 +137,9 @@ def _of_several(job: Job) -> str:
         lines += _set("part", folder.path[1:])
         lines += [] if folder.host else ['mkdir -p "$to/$part"']
         lines.append(f'rsync -aHAX --numeric-ids --modify-window=-1 "{below}/$part/" "$to/$part/"')
-    root = f"{_login(job.source)}:" if job.source.host else ""
+    root = f"{job.source.host.login(bracket=True)}:" if job.source.host else ""
     return _SEVERAL.format(
-        points=" in `points`" if points else "", names="\n".join((*_set("copy", _for_rsync(place)), f"to={shlex.quote(root)}")),
+        points=" in `points`" if points else "", names="\n".join((*_port(job), *_set("copy", _for_rsync(place)), f"to={shlex.quote(root)}")),
         look=_POINTS_OF_SEVERAL.format(look=_look(place)) if points else "", lines="\n".join(lines),
         manifest="points/NAME.manifest.gz" if points else f"{OURS}/manifest.gz",
     )  # fmt: skip
@@ -177,17 +177,16 @@ def _set(name: str, value: str) -> tuple[str, ...]:
 def _look(place: Location) -> str:
     if place.host is None:
         return 'ls "$copy/points"'
-    port = ("-p", str(place.host.port)) if place.host.port else ()
     *first, last = _set("points", shlex.quote(f"{place.path}/points"))
-    ssh = shlex.join(("ssh", *port, _login(place), "ls"))
-    return "\n".join((*first, last, f'{ssh} "$points"'))
+    return "\n".join((*first, last, f'{place.host.ssh} ls "$points"'))
 
 
 def _for_rsync(place: Location) -> str:
-    """Return a place in rsync's syntax; another port belongs in ssh's own configuration."""
-    return place.path if place.host is None else f"{_login(place)}:{place.path}"
+    """Return a place in rsync's syntax; `_port` has what does not fit in there."""
+    return place.path if place.host is None else f"{place.host.login(bracket=True)}:{place.path}"
 
 
-def _login(place: Location) -> str:
-    host = place.host
-    return "" if host is None else f"{host.user}@{host.name}" if host.user else host.name
+def _port(job: Job) -> tuple[str, ...]:
+    """Return the line by which rsync reaches a host at another port than ssh's own; one side of a job is here."""
+    hosts = (job.source.host, job.target.location.host)
+    return tuple(f"export RSYNC_RSH='{host.shell}'" for host in hosts if host and host.port)

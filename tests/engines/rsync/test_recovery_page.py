@@ -31,7 +31,7 @@ def test_here() -> None:
 def test_a_copy_elsewhere() -> None:
     far = replace(JOB, target=Place(name="nas", location=Location(path="/backup/my photos", host=FAR)))
     told = blocks(far)
-    assert "copy='backup@nas.lan:/backup/my photos'\n" in told
+    assert told.startswith("export RSYNC_RSH='ssh -p 2222'\ncopy='backup@nas.lan:/backup/my photos'\n")
     assert """points=''"'"'/backup/my photos/points'"'"''\nssh -p 2222 backup@nas.lan ls "$points"\n""" in told
     assert "cp -a" not in recovery_page(far, MADE)
 
@@ -39,6 +39,7 @@ def test_a_copy_elsewhere() -> None:
 def test_a_source_elsewhere_and_a_mirror() -> None:
     job = replace(JOB, source=Location(path="/srv/photos", host=FAR), options=RsyncOptions(points=False))
     told = blocks(job)
+    assert told.startswith("export RSYNC_RSH='ssh -p 2222'\n")
     assert "to=backup@nas.lan:/srv/photos\n" in told
     assert "mkdir" not in told
     assert 'rsync -aHAX --numeric-ids --modify-window=-1 --exclude=/.poolferry "$copy/" "$to/"' in told

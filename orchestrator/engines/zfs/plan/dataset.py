@@ -1,7 +1,5 @@
 """The decision on one dataset: nothing, its actions in order, or a refusal."""
 
-import shlex
-
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
@@ -84,7 +82,7 @@ def _decide(
 def _refuse_busy(case: PlanContext, name: str) -> Refusal:
     process, whole, host = case.world.receiving[name], case.target_name(name), case.world.target.root.host
     stream = f"its stream holds no snapshot of {case.source_name(name)}" if process.ours else "no run of ours began it"
-    end = shlex.join((*(("ssh", host.name) if host else ()), "kill", str(process.pid)))
+    end = f"{host.ssh} kill {process.pid}" if host else f"kill {process.pid}"
     return Refusal(
         why=f"another program receives into {whole}",
         evidence=(f"process {process.pid}{f' on {host}' if host else ''}; {stream}",),

@@ -166,10 +166,7 @@ def recovery_page(job: Job, made: datetime, content: Mapping[str, Any]) -> str:
 def _far(job: Job) -> str:
     """Return the words that run a command where the copy is; empty: here."""
     host = job.target.location.host
-    if host is None:
-        return ""
-    port = ("-p", str(host.port)) if host.port else ()
-    return shlex.join(("ssh", *port, f"{host.user}@{host.name}" if host.user else host.name))
+    return host.ssh if host else ""
 
 
 def create_dataset_line(name: str, options: Mapping[str, str]) -> str:

@@ -2,19 +2,27 @@
 
 Why unpacked: scripts, templates and compiled modules are files. Why no ready-made unpacker: they unpack below $HOME, which for root
 may be another user's (`sudo -E`), into folders that others may enter. FILES is in the archive: each file with its SHA-256.
+
+Each program that runs holds a lock on USED in its folder. A newer version removes, when it is unpacked, what nobody runs and what was
+not started for a month: a daemon goes on reading files of the version that it was started as.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
 import stat
 import sys
 import tempfile
+import time
 import zipfile
 
 FILES = "poolferry.files"
 PYTHONS = ((3, 11), (3, 12), (3, 13))
 VARIABLE = "POOLFERRY_UNPACK"
+USED = "used"
+UNUSED_AFTER = 30 * 86400  # seconds
 
 
 def main() -> None:
@@ -48,7 +56,8 @@ def unpacked(archive: str) -> str:
         program = os.path.join(above, name)
         if os.path.isdir(program):
             require_own(program)
-            return program
+            if hold(program):
+                return program
         work = tempfile.mkdtemp(dir=above, prefix=".unpacking-")  # 0700
         try:
             write_files(held, listed.decode(), work)
@@ -59,7 +68,38 @@ def unpacked(archive: str) -> str:
                 raise
         finally:
             shutil.rmtree(work, ignore_errors=True)
+        hold(program)
+        remove_unused(above)
         return program
+
+
+def hold(program: str) -> bool:
+    """Note that the program is started now, and lock it for as long as it runs. Return False when it was removed meanwhile."""
+    try:
+        used = os.open(os.path.join(program, USED), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except FileNotFoundError:
+        return False
+    fcntl.flock(used, fcntl.LOCK_SH)
+    os.utime(used)
+    os.set_inheritable(used, True)  # it stays open in what this process becomes
+    return os.path.isdir(program)
+
+
+def remove_unused(above: str) -> None:
+    """Remove the versions that nobody runs and that were not started for a month, and what a start that was killed left."""
+    for entry in list(os.scandir(above)):
+        mark = entry.path if entry.name.startswith(".unpacking-") else os.path.join(entry.path, USED)
+        with contextlib.suppress(OSError):
+            if time.time() - os.lstat(mark).st_mtime < UNUSED_AFTER:
+                continue
+            seen = os.open(mark, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(seen, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                away = tempfile.mkdtemp(dir=above, prefix=".unpacking-")
+                os.rename(entry.path, away)  # who starts it now finds none
+                shutil.rmtree(away, ignore_errors=True)
+            finally:
+                os.close(seen)
 
 
 def usual_folder() -> str:

@@ -32,6 +32,20 @@ test "$(ls /var/lib/poolferry-program | wc -l)" = 1
 program=$(echo /var/lib/poolferry-program/*)
 chmod 755 "$program"
 if /root/poolferry.pyz --version; then exit 1; fi
+rm -r "$program"
+cd /var/lib/poolferry-program
+mkdir -m 700 unused held fresh .unpacking-killed
+touch -d '40 days ago' unused/used held/used .unpacking-killed
+touch fresh/used
+exec 9< held/used
+flock -s 9
+/root/poolferry.pyz --version
+test "$(ls -A | grep -v "${program##*/}" | tr '\n' ' ')" = 'fresh held '
+exec 9<&-
+/root/poolferry.pyz daemon & daemon=$!
+while flock -n "$program/used" true; do sleep 0.1; done
+kill "$daemon"
+wait "$daemon" || true
 """
 
 

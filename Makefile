@@ -13,7 +13,7 @@ FAST := not slow and not root and not lab and not bench
 
 # What runs need, and what only the tests need. python3 is asked for separately: any Python 3.11 with venv will do.
 RUNTIME_PACKAGES := rsync openssh-client mbuffer perl-base sqlite3 acl attr util-linux
-TEST_SERVERS := openssh-server nginx prometheus prometheus-node-exporter nut-server nut-client
+TEST_SERVERS := openssh-server nginx prometheus prometheus-node-exporter nut-server nut-client postgresql postgresql-common
 # A machine's own mail system stays what it is; where there is none, Debian's default one is tested.
 TEST_SERVERS += $(if $(wildcard /usr/sbin/sendmail),,exim4-base exim4-daemon-light)
 TEST_PACKAGES := $(TEST_SERVERS) openssl e2fsprogs iproute2 shellcheck groff-base chromium libatomic1

@@ -32,6 +32,7 @@ HERE = Path(__file__).parent
 _FOLDERS = itertools.count()
 # What starts programs again and again, or waits for their end: `make check` leaves it out.
 SLOW = (
+    "fleet/",
     "hostile/",
     "engines/zfs/test_chaos",
     "engines/zfs/drill/test_drill",

@@ -1,6 +1,7 @@
 """Settings of the whole machine from poolferry.toml; the file may be missing."""
 
 import os
+import stat
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.machine import (
     ClockOptions,
     DigestOptions,
+    FleetOptions,
     HistoryOptions,
     MachineConfig,
     MetricsOptions,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 FILE = "poolferry.toml"
 SECTIONS: dict[str, type[Any]] = {
     "clock": ClockOptions, "digest": DigestOptions, "metrics": MetricsOptions, "history": HistoryOptions, "web": WebOptions,
+    "fleet": FleetOptions,
 }  # fmt: skip
 CHANNELS = "notice"
 
@@ -46,7 +49,10 @@ def load_machine_config(directory: str, jobs: Collection[str] | None = None) -> 
     if isinstance(held, ConfigMistake):
         raise DeclarationError((held,))
     machine = parse_machine_config(held, jobs)
-    mistakes = [*held.mistakes, *writable_by_others((path, *_secret_files(machine)))]
+    pem_files = [
+        each for each in (machine.fleet.root_certificate, machine.fleet.certificate, machine.fleet.key) if each
+    ]
+    mistakes = [*held.mistakes, *writable_by_others((path, *_secret_files(machine), *pem_files))]
     if mistakes:
         raise DeclarationError(tuple(sorted(mistakes, key=lambda each: (each.line or 0, each.key))))
     return machine
@@ -68,7 +74,47 @@ def parse_machine_config(toml_file: TomlFile, jobs: Collection[str] | None = Non
         near = nearest_name(name, known)
         toml_file.say((name,), "unknown key", f"[{near}], the nearest name" if near else list_choices(known))
     sections = {name: _section(toml_file, name, model) for name, model in SECTIONS.items()}
+    if "fleet" in toml_file.table:
+        _check_fleet(toml_file, sections["fleet"])
     return MachineConfig(**sections, notice=_channels(toml_file, jobs))
+
+
+def _check_fleet(toml_file: TomlFile, fleet: FleetOptions) -> None:
+    """Record what is wrong with the centre's keys together, and with the files that they name."""
+    table = toml_file.table["fleet"]
+    if not isinstance(table, dict):
+        return
+    if "centre" not in table:
+        example = "postgresql://backups.example.org/poolferry"
+        toml_file.say(("fleet", "centre"), "is missing", f'the centre\'s address, such as "{example}"')
+    for one, other in (("certificate", "key"), ("key", "certificate")):
+        if one in table and other not in table:
+            toml_file.say(("fleet", other), "is missing", f"the file that belongs to [fleet] {one}")
+    for name in ("root-certificate", "certificate", "key"):
+        path = getattr(fleet, name.replace("-", "_"))
+        if path is not None and (wrong := _wrong_pem(path, secret=name == "key")):
+            toml_file.say(("fleet", name), *wrong)
+
+
+def _wrong_pem(path: str, *, secret: bool) -> tuple[str, str] | None:
+    """Return what is wrong with a file of a certificate or a key, and what is expected; None: nothing that this user can see."""
+    try:
+        seen = os.stat(path)
+    except FileNotFoundError:
+        return f"there is no {show_name(path)}", "a file in PEM format"
+    except OSError:
+        return None  # the status page reads this file too, and may not look there
+    if not stat.S_ISREG(seen.st_mode):
+        return f"{show_name(path)} is no file", "a file in PEM format"
+    if secret and stat.S_IMODE(seen.st_mode) & 0o077:
+        import shlex  # only mistakes need it
+
+        quoted = shlex.quote(show_name(path))
+        return (
+            f"others may read {show_name(path)} (mode {stat.S_IMODE(seen.st_mode):04o})",
+            f"its owner alone: chmod 600 {quoted}",
+        )
+    return None
 
 
 def _channels(toml_file: TomlFile, jobs: Collection[str] | None) -> "tuple[Channel, ...]":

@@ -15,6 +15,8 @@ OrchestratorError
 ├─ TargetUnable            a target that cannot hold what the source has           ASK_A_HUMAN
 ├─ LookAgain               a plan that only cleared the way is done                NOW
 ├─ PartlyRefused           some parts of a job were refused, the rest is done      ASK_A_HUMAN
+├─ CentreUnreachable      the fleet's centre gives no answer; no run needs it      LATER
+├─ CentreRefused          the fleet's centre says no                               ASK_A_HUMAN
 └─ HistoryError            cannot remember; refuse to act                         ASK_A_HUMAN
 """
 
@@ -194,6 +196,16 @@ class PartlyRefused(OrchestratorError):
     def __init__(self, why: str, *, evidence: tuple[str, ...], hint: str = "") -> None:
         super().__init__(why, hint=hint)
         self.evidence = evidence
+
+
+class CentreUnreachable(OrchestratorError):
+    """A centre that gives no answer. Runs go on without it, and what it is to know waits in the history."""
+
+    retry = RetryClass.LATER
+
+
+class CentreRefused(OrchestratorError):
+    """A centre that says no: another password, a missing right, a host that left, a schema that is too old."""
 
 
 class HistoryError(OrchestratorError):

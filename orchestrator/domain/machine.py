@@ -97,6 +97,42 @@ class WebOptions:
     )  # fmt: skip
 
 
+def _parse_centre(text: str) -> str:
+    """Parse the address of a centre. Imported late: few machines have one. Raises: ValueError."""
+    from orchestrator.domain.fleet import parse_centre
+
+    return parse_centre(text)
+
+
+def _parse_pem_path(text: str) -> str:
+    """Parse the path of a certificate or a key. Raises: ValueError."""
+    if not text.startswith("/") or ".." in text.split("/"):
+        raise ValueError('an absolute path, such as "/etc/poolferry/fleet.pem"')
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetOptions:
+    """The centre of many hosts: a PostgreSQL that gathers what this machine's history knows; no run ever needs it."""
+
+    centre: str | None = config_key(
+        "the centre's address, without a password", default=None, parse=_parse_centre,
+        example="postgresql://backups.example.org/poolferry",
+    )  # fmt: skip
+    root_certificate: str | None = config_key(
+        "who signs the centre's certificate; without it those that this machine trusts",
+        default=None, parse=_parse_pem_path, example="/etc/poolferry/fleet-root.pem",
+    )  # fmt: skip
+    certificate: str | None = config_key(
+        "this host's certificate, where the centre asks for one; its common name is the role of `poolferry fleet invite`",
+        default=None, parse=_parse_pem_path, example="/etc/poolferry/fleet.pem",
+    )  # fmt: skip
+    key: str | None = config_key(
+        "the key of that certificate: a file that only its owner may read",
+        default=None, parse=_parse_pem_path, example="/etc/poolferry/fleet-key.pem",
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineConfig:
     """All settings of poolferry.toml; its defaults when the file is missing."""
@@ -106,6 +142,7 @@ class MachineConfig:
     metrics: MetricsOptions = field(default_factory=MetricsOptions)
     history: HistoryOptions = field(default_factory=HistoryOptions)
     web: WebOptions = field(default_factory=WebOptions)
+    fleet: FleetOptions = field(default_factory=FleetOptions)
     notice: "tuple[Channel, ...]" = ()
 
 

@@ -37,3 +37,49 @@ def test_a_section_that_is_no_section_is_told(tmp_path: Path) -> None:
 
 def test_a_broken_file_is_one_mistake(tmp_path: Path) -> None:
     assert len(mistakes(tmp_path, "[clock\n")) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ('centre = "postgresql://me:secret@c.example.org/fleet"', "without a password"),
+        ('centre = "postgresql://c.example.org/fleet?password=x"', "without a password"),
+        ('centre = "postgresql://c.example.org/fleet?sslmode=require"', "sslmode=verify-full"),
+        ('centre = "postgresql:///fleet?host=c.example.org&sslmode=disable"', "sslmode=verify-full"),
+        ('centre = "postgresql:///fleet?options=-crole%3Dx"', "no options in the address"),
+        ('centre = "mysql://c.example.org/fleet"', 'an address such as "postgresql://'),
+        ('centre = "postgresql://c.example.org"', 'an address such as "postgresql://'),
+    ],
+)
+def test_a_centre_that_a_network_could_forge_is_a_mistake(tmp_path: Path, line: str, what: str) -> None:
+    ((number, key, _, expected),) = mistakes(tmp_path, f"[fleet]\n{line}\n")
+    assert (number, key) == (2, "fleet.centre")
+    assert what in expected
+
+
+def test_a_centre_on_this_machine_needs_no_tls(tmp_path: Path) -> None:
+    for address in (
+        "postgresql:///fleet",
+        "postgresql:///fleet?host=/run/pg&port=5433",
+        "postgresql://127.0.0.1:5/f?sslmode=disable",
+    ):
+        (tmp_path / "poolferry.toml").write_text(f'[fleet]\ncentre = "{address}"\n')
+        assert load_machine_config(str(tmp_path)).fleet.centre == address
+
+
+def test_a_key_that_others_may_read_is_a_mistake(tmp_path: Path) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "fleet.pem"
+    for path in (key, certificate):
+        path.write_text("PEM\n")
+        path.chmod(0o644)
+    text = f'[fleet]\ncentre = "postgresql://c.example.org/fleet"\nkey = "{key}"\n'
+    found = mistakes(tmp_path, text)
+    assert [(line, at) for line, at, _, _ in found] == [(1, "fleet.certificate"), (3, "fleet.key")]
+    assert found[1][2:] == (f"others may read {key} (mode 0644)", f"its owner alone: chmod 600 {key}")
+    key.chmod(0o600)
+    text += f'certificate = "{certificate}"\n'
+    assert mistakes(tmp_path, text + 'root-certificate = "/nowhere.pem"\n')[0][1:3] == (
+        "fleet.root-certificate", "there is no /nowhere.pem",
+    )  # fmt: skip
+    (tmp_path / "poolferry.toml").write_text(text)
+    assert load_machine_config(str(tmp_path)).fleet.key == str(key)

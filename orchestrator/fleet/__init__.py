@@ -1,0 +1,9 @@
+"""The only package that speaks to PostgreSQL: the centre of many hosts, which gathers, compares, lends permits and passes orders on.
+
+connection   the door: one place that connects, with TLS, keepalives and a limit of time on every wait
+schema       the tables of the centre: numbered files in `migrations`, applied in order
+enrolment    hosts and their roles: invited, joined, gone
+
+A host's run is never in anybody else's hands: nothing here is imported where no [fleet] is declared, and no run waits for an
+answer of the centre.
+"""

@@ -1,0 +1,183 @@
+"""The connection to a centre: every wait in it has an end, so that a line that has gone silent never holds a host.
+
+Three things can hang, and each has its own limit. The server computes for too long: `statement_timeout`, `lock_timeout`. The
+machine or the line is gone: keepalives and `tcp_user_timeout`. Somebody between takes every byte and passes none on, so that the
+line looks healthy: `within` cuts it from outside after a while. Source: procrastinate PR #1596, a worker that hung for seven hours.
+"""
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from orchestrator.domain.errors import CentreRefused, CentreUnreachable, OrchestratorError
+from orchestrator.domain.fleet import FleetIdentity, is_local
+from orchestrator.domain.machine import FleetOptions
+
+if TYPE_CHECKING:
+    import psycopg
+
+CONNECT_S = 10
+ANSWER_S = 30.0  # of one statement; what may take longer says so
+_LIMITS = {"statement_timeout": "30s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "60s"}
+_TRUSTED_BY_DEBIAN = "/etc/ssl/certs/ca-certificates.crt"
+_INSTALL = 'pip install "poolferry[fleet]", or apt install python3-psycopg'
+
+Row = dict[str, Any]
+Values = Sequence[object] | Mapping[str, object]
+
+
+def connection_settings(
+    fleet: FleetOptions, identity: FleetIdentity | None, *, purpose: str, limits: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return what libpq needs for each connection to the centre, as keywords of `psycopg.connect`; procrastinate takes the same.
+
+    `identity` None: whoever the address or the operating system says, as an administrator connects. `purpose`: what
+    `pg_stat_activity` shows. `limits`: settings of the session in place of the usual ones.
+    """
+    if fleet.centre is None:
+        raise OrchestratorError("no centre is declared", hint="poolferry fleet join ADDRESS --token TOKEN")
+    from psycopg.conninfo import conninfo_to_dict
+
+    told = {name: str(value) for name, value in conninfo_to_dict(fleet.centre).items() if value is not None}
+    session = {**_LIMITS, **(limits or {})}
+    told |= {
+        "application_name": f"poolferry {purpose}"[:63],
+        "connect_timeout": str(CONNECT_S),
+        "keepalives": "1", "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3",
+        "tcp_user_timeout": "25000",
+        "client_encoding": "UTF8",
+        "options": " ".join(f"-c {name}={value}" for name, value in session.items()),
+    }  # fmt: skip
+    if identity is not None:
+        told |= {"user": identity.role} | ({"password": identity.password} if identity.password else {})
+    return told | _encryption(fleet)
+
+
+def _encryption(fleet: FleetOptions) -> dict[str, str]:
+    """Return the settings for TLS: off this machine always, with the centre's name checked."""
+    named = {"sslrootcert": fleet.root_certificate, "sslcert": fleet.certificate, "sslkey": fleet.key}
+    given = {name: value for name, value in named.items() if value is not None}
+    if fleet.centre and is_local(fleet.centre) and not given:
+        return {}
+    return {"sslmode": "verify-full", "sslrootcert": _TRUSTED_BY_DEBIAN} | given
+
+
+@contextlib.contextmanager
+def plain_errors(centre: str) -> Iterator[None]:
+    """Turn the library's errors into ours. Raises: CentreUnreachable, CentreRefused."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        raise _plain_error(centre, error) from error
+
+
+def _plain_error(centre: str, error: "psycopg.Error") -> OrchestratorError:
+    """Return our error for one of the library's.
+
+    Source: PostgreSQL, appendix A: 08 connection, 53 resources such as a full disk, 57P stopped by an operator; 28 who one is,
+    42501 what one may, 55P03 a lock, 57014 a statement that took too long.
+    """
+    from psycopg.errors import OperationalError
+
+    state = error.sqlstate or ""
+    said = " ".join((error.diag.message_primary or str(error)).split())
+    if state.startswith("28") or "authentication failed" in said:
+        hint = "poolferry fleet invite HOST at the centre, then the command that it prints here"
+        return CentreRefused(f"the centre {centre} does not know this host: {said}", hint=hint)
+    if state == "42501":
+        return CentreRefused(
+            f"the centre {centre} does not allow that: {said}", hint="poolferry fleet init at the centre"
+        )
+    if state.startswith("53"):
+        hint = "make room at the centre; what it is to know waits here"
+        return CentreUnreachable(f"the centre {centre} has no room: {said}", hint=hint)
+    if isinstance(error, OperationalError) or state[:2] in ("08", "57", "55", "40", "25"):
+        return CentreUnreachable(f"the centre {centre} gives no answer: {said}", hint="runs go on; it is tried again")
+    hint = "the centre may be older than this host: poolferry fleet init there"
+    return CentreRefused(f"the centre {centre} refused a statement: {said}", hint=hint)
+
+
+class CentreSession:
+    """One connection to the centre. Use as a context manager; one thread at a time.
+
+    Every method raises CentreUnreachable or CentreRefused. Outside of `transaction` each statement is one of its own.
+    """
+
+    def __init__(self, connection: "psycopg.Connection[Row]", centre: str) -> None:
+        self.connection = connection
+        self.centre = centre
+        self._cut = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; an unfinished transaction is rolled back."""
+        self.connection.close()
+
+    @contextlib.contextmanager
+    def within(self, seconds: float = ANSWER_S) -> Iterator[None]:
+        """Cut the connection when what is inside is not done in time, however healthy the line looks."""
+        timer = threading.Timer(seconds, self._cut_line)
+        timer.daemon = True
+        timer.start()
+        try:
+            with plain_errors(self.centre):
+                yield
+        except OrchestratorError as error:
+            if self._cut:
+                why = f"the centre {self.centre} gives no answer: silent for {seconds:g} s"
+                raise CentreUnreachable(why, hint="runs go on; it is tried again") from error
+            raise
+        finally:
+            timer.cancel()
+
+    def _cut_line(self) -> None:
+        """Shut the socket, which wakes whoever waits at it. Why a duplicate: closing it leaves the library's own open."""
+        self._cut = True
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.connection.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
+    @contextlib.contextmanager
+    def transaction(self, seconds: float = ANSWER_S) -> Iterator[None]:
+        """Run all statements inside as one transaction: all are stored, or none."""
+        with self.within(seconds), self.connection.transaction():
+            yield
+
+    def rows(self, statement: str, values: Values = (), *, seconds: float = ANSWER_S) -> list[Row]:
+        """Return all rows of a statement, by column name. Values go by %s or %(name)s, never into the text."""
+        with self.within(seconds):
+            return self.connection.execute(statement.encode(), values or None).fetchall()
+
+    def first(self, statement: str, values: Values = (), *, seconds: float = ANSWER_S) -> Row | None:
+        """Return the first row of a statement, or None."""
+        return next(iter(self.rows(statement, values, seconds=seconds)), None)
+
+    def change(self, statement: str, values: Values = (), *, seconds: float = ANSWER_S) -> int:
+        """Run a statement that changes something; return the number of changed rows."""
+        with self.within(seconds):
+            return self.connection.execute(statement.encode(), values or None).rowcount
+
+
+def open_centre(
+    fleet: FleetOptions, identity: FleetIdentity | None, *, purpose: str, limits: Mapping[str, str] | None = None
+) -> CentreSession:
+    """Connect to the centre. Arguments: as of `connection_settings`. Raises: CentreUnreachable, CentreRefused."""
+    try:
+        import psycopg
+        from psycopg.rows import dict_row
+    except ImportError as error:
+        raise OrchestratorError("a fleet needs psycopg", hint=_INSTALL) from error
+    centre = str(fleet.centre)
+    with plain_errors(centre):
+        told: dict[str, Any] = connection_settings(fleet, identity, purpose=purpose, limits=limits)
+        connection = psycopg.connect(**told, autocommit=True, row_factory=dict_row)
+    return CentreSession(connection, centre)

@@ -1,0 +1,96 @@
+"""The schema of a centre: numbered files, each applied once and in order, all that are missing in one transaction.
+
+A file is never changed once it is released: a centre may be of any age. Everything belongs to a role that nobody can log in as;
+whoever applies them needs CREATEROLE, and CREATE on the database.
+"""
+
+import functools
+import os
+import re
+
+from orchestrator.domain.errors import CentreRefused
+from orchestrator.fleet.connection import CentreSession
+
+_MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
+_NAME = re.compile(r"(\d{4})-[a-z-]+\.sql")
+_LOCK = 0x706F6F6C666C  # "poolfl", of the advisory lock under which one at a time upgrades
+_LONG_S = 3600.0
+OWNER, HOSTS, READERS = "poolferry_owner", "poolferry_host", "poolferry_reader"
+_START = f"""
+CREATE SCHEMA IF NOT EXISTS poolferry AUTHORIZATION {OWNER};
+GRANT USAGE ON SCHEMA poolferry TO {HOSTS}, {READERS};
+SET LOCAL ROLE {OWNER};
+CREATE TABLE IF NOT EXISTS poolferry.migrations (
+    number integer PRIMARY KEY,
+    name text NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+GRANT SELECT ON poolferry.migrations TO {HOSTS}, {READERS};
+"""
+
+
+@functools.cache
+def migrations() -> dict[int, tuple[str, str]]:
+    """Return each migration by its number: the name of its file, and its text."""
+    found: dict[int, tuple[str, str]] = {}
+    for name in sorted(os.listdir(_MIGRATIONS)):
+        if match := _NAME.fullmatch(name):
+            with open(os.path.join(_MIGRATIONS, name), encoding="utf-8") as file:
+                found[int(match[1])] = (name, file.read())
+    return found
+
+
+def upgrade_schema(centre: CentreSession) -> tuple[str, ...]:
+    """Create the schema, or apply what it lacks; return the names of the files that were applied. Raises: CentreRefused."""
+    with centre.transaction(_LONG_S):
+        centre.change("SET LOCAL statement_timeout = 0")
+        centre.change("SET LOCAL lock_timeout = '60s'")
+        centre.rows("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        _make_roles(centre)
+        centre.change(_START)
+        done = {row["number"]: row["name"] for row in centre.rows("SELECT number, name FROM poolferry.migrations")}
+        if strange := sorted(done.keys() - migrations().keys()):
+            raise CentreRefused(
+                f"the centre was upgraded by a newer poolferry: {', '.join(done[each] for each in strange)} is not known here",
+                hint="upgrade poolferry on this machine first",
+            )
+        missing = [number for number in migrations() if number not in done]
+        for number in missing:
+            name, text = migrations()[number]
+            centre.change(text, seconds=_LONG_S)
+            centre.change("INSERT INTO poolferry.migrations (number, name) VALUES (%s, %s)", (number, name))
+    return tuple(migrations()[number][0] for number in missing)
+
+
+def _make_roles(centre: CentreSession) -> None:
+    """Create the three roles that nobody logs in as. They belong to the whole server, and may be there."""
+    there = {row["rolname"] for row in centre.rows("SELECT rolname FROM pg_catalog.pg_roles")}
+    for role in (OWNER, HOSTS, READERS):
+        if role not in there:
+            centre.change(f"CREATE ROLE {role} NOLOGIN")
+    me = centre.first(
+        "SELECT current_user AS me, rolsuper AS super FROM pg_catalog.pg_roles WHERE rolname = current_user"
+    )
+    if me and not me["super"]:
+        centre.change(f"GRANT {OWNER} TO CURRENT_USER")
+    centre.change(_LEAST_RIGHTS)
+    if me and me["super"]:
+        centre.change(_SUPERUSERS_PART)
+
+
+# What every role may do in a fresh database is taken from them: no table for a while, no large object that fills the disk.
+_LEAST_RIGHTS = f"""
+DO $$ BEGIN
+    EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO {HOSTS}, {READERS}', current_database());
+END $$;
+"""
+_SUPERUSERS_PART = """
+DO $$ DECLARE each regprocedure; BEGIN
+    REVOKE ALL ON SCHEMA public FROM PUBLIC;
+    FOR each IN SELECT oid FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
+        AND proname ~ '^(lo_|lowrite$|loread$)' LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', each);
+    END LOOP;
+END $$;
+"""

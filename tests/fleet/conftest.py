@@ -1,0 +1,47 @@
+"""One PostgreSQL for each process of the tests, and for each test a centre of its own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator.domain.machine import FleetOptions
+from orchestrator.fleet.connection import open_centre
+from orchestrator.fleet.schema import upgrade_schema
+from tests.fleet.centres import Centre
+from tests.fleet.postgres import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A running server that all tests of this process share: who stops it uses one of its own."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(scope="session")
+def model_database(postgres: PostgresServer) -> str:
+    """The name of a database with the whole schema, of which others are copies."""
+    name = postgres.make_database()
+    with open_centre(FleetOptions(centre=postgres.url(name)), None, purpose="test") as centre:
+        upgrade_schema(centre)
+    return name
+
+
+@pytest.fixture
+def empty_database(postgres: PostgresServer) -> Iterator[str]:
+    """The name of a database without anything in it."""
+    name = postgres.make_database()
+    yield name
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def centre(postgres: PostgresServer, model_database: str) -> Iterator[Centre]:
+    """A centre without hosts."""
+    name = postgres.make_database(template=model_database)
+    yield Centre(postgres, name)
+    postgres.drop_database(name)

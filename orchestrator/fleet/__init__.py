@@ -3,6 +3,7 @@
 connection   the door: one place that connects, with TLS, keepalives and a limit of time on every wait
 schema       the tables of the centre: numbered files in `migrations`, applied in order
 enrolment    hosts and their roles: invited, joined, gone
+credentials  the file in the state directory that says who this host is at the centre
 
 A host's run is never in anybody else's hands: nothing here is imported where no [fleet] is declared, and no run waits for an
 answer of the centre.

@@ -38,7 +38,7 @@ def connection_settings(
     `pg_stat_activity` shows. `limits`: settings of the session in place of the usual ones.
     """
     if fleet.centre is None:
-        raise OrchestratorError("no centre is declared", hint="poolferry fleet join ADDRESS --token TOKEN")
+        raise OrchestratorError("no centre is declared", hint="[fleet] in poolferry.toml")
     from psycopg.conninfo import conninfo_to_dict
 
     told = {name: str(value) for name, value in conninfo_to_dict(fleet.centre).items() if value is not None}
@@ -54,6 +54,13 @@ def connection_settings(
     if identity is not None:
         told |= {"user": identity.role} | ({"password": identity.password} if identity.password else {})
     return told | _encryption(fleet)
+
+
+def name_of_database(centre: str) -> str:
+    """Return the database that an address names."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    return str(conninfo_to_dict(centre).get("dbname", ""))
 
 
 def _encryption(fleet: FleetOptions) -> dict[str, str]:
@@ -87,7 +94,7 @@ def _plain_error(centre: str, error: "psycopg.Error") -> OrchestratorError:
     state = error.sqlstate or ""
     said = " ".join((error.diag.message_primary or str(error)).split())
     if state.startswith("28") or "authentication failed" in said:
-        hint = "poolferry fleet invite HOST at the centre, then the command that it prints here"
+        hint = "at the centre: `poolferry fleet invite HOST --again`; it prints the command that joins again"
         return CentreRefused(f"the centre {centre} does not know this host: {said}", hint=hint)
     if state == "42501":
         return CentreRefused(
@@ -98,7 +105,7 @@ def _plain_error(centre: str, error: "psycopg.Error") -> OrchestratorError:
         return CentreUnreachable(f"the centre {centre} has no room: {said}", hint=hint)
     if isinstance(error, OperationalError) or state[:2] in ("08", "57", "55", "40", "25"):
         return CentreUnreachable(f"the centre {centre} gives no answer: {said}", hint="runs go on; it is tried again")
-    hint = "the centre may be older than this host: poolferry fleet init there"
+    hint = "the centre may be older than this host; there: poolferry fleet init"
     return CentreRefused(f"the centre {centre} refused a statement: {said}", hint=hint)
 
 

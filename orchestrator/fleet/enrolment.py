@@ -49,7 +49,7 @@ def invite_host(centre: CentreSession, name: str) -> Invitation:
         if known and known["joined_at"] and not known["left_at"]:
             raise CentreRefused(
                 f"a host {name} has joined already, at {known['joined_at']:%Y-%m-%d %H:%M} UTC",
-                hint=f"another name for another machine; if it is this one, made anew: poolferry fleet invite {name} --again",
+                hint=f"another name for another machine; if it is this one, made anew: `poolferry fleet invite {name} --again`",
             )
         _make_role(centre, role, password)
         if known:
@@ -84,7 +84,7 @@ def forget_host(centre: CentreSession, name: str) -> None:
 def _known(centre: CentreSession, name: str) -> int:
     row = centre.first("SELECT id FROM poolferry.hosts WHERE name = %s FOR UPDATE", (name,))
     if row is None:
-        raise CentreRefused(f"no host {name} is known at the centre", hint="poolferry fleet hosts")
+        raise CentreRefused(f"no host {name} is known at the centre")
     return int(row["id"])
 
 
@@ -127,7 +127,7 @@ def join_centre(fleet: FleetOptions, token: str, *, machine: str) -> FleetIdenti
         found = centre.first("SELECT host, host_name FROM poolferry.enrol(%s)", (machine,))
         if found is None:
             why = f"the token {role} was used, or is older than a day"
-            raise CentreRefused(why, hint="poolferry fleet invite HOST at the centre makes another")
+            raise CentreRefused(why, hint="at the centre: poolferry fleet invite HOST")
         _take_password(centre, role, password)
     return FleetIdentity(host=str(found["host_name"]), role=role, password=password)
 

@@ -3,12 +3,11 @@
 import json
 import os
 import shlex
-import stat
 from datetime import UTC, datetime
 
 from orchestrator.domain.authentication import FILE_NAME, KEY_BYTES, AuthenticationKey
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.trees.beneath import Folder, Untrusted
+from orchestrator.trees.beneath import Folder, Untrusted, open_to_others
 
 _FORMAT = 1
 _LARGEST = 4 << 10  # bytes; ours has 150
@@ -20,7 +19,7 @@ def read_key(state: str) -> AuthenticationKey | None:
     try:
         with Folder(state) as folder, open(folder.open_file(FILE_NAME), "rb") as file:
             owners = (0, os.geteuid(), os.fstat(folder.fd).st_uid)
-            if complaint := _open_to_others(os.fstat(file.fileno()), owners):
+            if complaint := open_to_others(os.fstat(file.fileno()), owners):
                 raise OrchestratorError(
                     f"{path} {complaint}, so its tags prove nothing",
                     hint=f"chown {os.geteuid()} {shlex.quote(path)} && chmod 600 {shlex.quote(path)}; if somebody else may have read it, remove it: "
@@ -59,12 +58,6 @@ def obtain_key(state: str, now: datetime) -> AuthenticationKey:
     if made is None:
         raise OrchestratorError(f"{state}/{FILE_NAME} was made and is gone", hint="find out who removes files there")
     return made
-
-
-def _open_to_others(seen: os.stat_result, owners: tuple[int, ...]) -> str:
-    if seen.st_uid not in owners:
-        return f"belongs to the user {seen.st_uid}"
-    return f"is open to others (mode {stat.S_IMODE(seen.st_mode):04o})" if stat.S_IMODE(seen.st_mode) & 0o077 else ""
 
 
 def _parse(content: bytes, path: str) -> AuthenticationKey:

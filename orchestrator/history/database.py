@@ -40,7 +40,7 @@ from orchestrator.trees.beneath import writable_by_others
 
 MARK = 0x706F6F6C  # "pool", as SQLite's application_id: a file of another program is never migrated
 _STATE = frozenset(
-    "history.sqlite history.sqlite-journal authentication.key notes locks hooks sanoid last-good daemon.pid control.sock".split()
+    "history.sqlite history.sqlite-journal authentication.key fleet.key notes locks hooks sanoid last-good daemon.pid control.sock".split()
 )
 _MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 

@@ -262,6 +262,13 @@ def new_file_at(path: str, *, mode: int = 0o600) -> Iterator[BinaryIO]:
         yield file
 
 
+def open_to_others(seen: os.stat_result, owners: tuple[int, ...]) -> str:
+    """Return how others than these owners could read or write a file that is to be secret; empty: they cannot."""
+    if seen.st_uid not in owners:
+        return f"belongs to the user {seen.st_uid}"
+    return f"is open to others (mode {stat.S_IMODE(seen.st_mode):04o})" if stat.S_IMODE(seen.st_mode) & 0o077 else ""
+
+
 def writable_by_others(paths: Iterable[str], seen: dict[str, bool] | None = None) -> Iterator[ConfigMistake]:
     """Yield a mistake for each of these files, and each folder above them, that another user may change.
 

@@ -150,6 +150,9 @@ class DefaultCommandGroup(CliGroup):
 
 
 pass_terminal = click.make_pass_decorator(Terminal, ensure=True)
+centre_option = click.option(
+    "--centre", metavar="ADDRESS", help="the centre, as its administrator; else [fleet] in poolferry.toml"
+)
 
 
 def complete_job_name(context: click.Context, _: click.Parameter, begun: str) -> list[str]:

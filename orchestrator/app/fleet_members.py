@@ -1,0 +1,162 @@
+"""A centre and its hosts: made, invited, joined, left, forgotten."""
+
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+from orchestrator import compose
+from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.machine import FleetOptions
+
+if TYPE_CHECKING:
+    from orchestrator.domain.fleet import FleetIdentity
+    from orchestrator.fleet.connection import CentreSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvitedHost:
+    """An invited host. `command`: what joins it, typed there within a day."""
+
+    host: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradedCentre:
+    """A centre whose schema is the newest. `applied`: the files that were missing."""
+
+    centre: str
+    applied: tuple[str, ...]
+
+
+def declared_fleet(settings: Settings, centre: str | None = None) -> FleetOptions:
+    """Return the section [fleet]. `centre`: an address in place of the declared one. Raises: DeclarationError, WrongRequest."""
+    fleet = compose.read_machine_config(settings.where).fleet
+    if centre is not None:
+        from orchestrator.domain.fleet import parse_centre
+
+        try:
+            return replace(fleet, centre=parse_centre(centre))
+        except ValueError as error:
+            raise WrongRequest(f"that is no centre's address: expected {error}") from None
+    if fleet.centre is None:
+        raise WrongRequest("no centre is declared: [fleet] in poolferry.toml, or --centre ADDRESS")
+    return fleet
+
+
+def connect_administrator(settings: Settings, centre: str | None) -> "CentreSession":
+    """Connect as whoever the address or the operating system says: who administers a centre."""
+    from orchestrator.fleet.connection import open_centre
+
+    return open_centre(declared_fleet(settings, centre), None, purpose="administrator")
+
+
+def require_identity(settings: Settings) -> "FleetIdentity":
+    """Return who this host is at its centre. Raises: WrongRequest when it has joined none."""
+    from orchestrator.fleet.credentials import read_identity
+
+    identity = read_identity(settings.where.state)
+    if identity is None:
+        raise WrongRequest("this host has joined no centre; `poolferry fleet invite` at the centre prints how")
+    return identity
+
+
+def make_centre(settings: Settings, centre: str | None) -> UpgradedCentre:
+    """Make the schema of a centre, or bring it up to date. Raises: CentreRefused, CentreUnreachable."""
+    from orchestrator.fleet.schema import upgrade_schema
+
+    with connect_administrator(settings, centre) as session:
+        return UpgradedCentre(centre=session.centre, applied=upgrade_schema(session))
+
+
+def invite(settings: Settings, host: str, *, centre: str | None, address: str | None, again: bool) -> InvitedHost:
+    """Invite a host. `address`: the centre's as that host is to type it; `again`: also one that has joined. Raises: CentreRefused."""
+    from orchestrator.fleet.enrolment import invite_host, let_join_again
+
+    fleet = declared_fleet(settings, centre)
+    public = declared_fleet(settings, address).centre if address else _public_address(str(fleet.centre))
+    with connect_administrator(settings, centre) as session:
+        if again:
+            let_join_again(session, host)
+        invitation = invite_host(session, host)
+    command = f"poolferry fleet join {shlex.quote(str(public))} --token {shlex.quote(invitation.token)}"
+    return InvitedHost(host=host, command=command)
+
+
+def _public_address(centre: str) -> str:
+    """Return a centre's address without its user; of a server on this machine, with this machine's name."""
+    from orchestrator.domain.fleet import is_local
+    from orchestrator.fleet.connection import name_of_database
+
+    if is_local(centre):
+        return f"postgresql://{os.uname().nodename}/{name_of_database(centre)}"
+    scheme, _, rest = centre.partition("://")
+    return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+def forget(settings: Settings, host: str, *, centre: str | None) -> None:
+    """Remove a host and all that it sent from the centre. Raises: CentreRefused when there is none of that name."""
+    from orchestrator.fleet.enrolment import forget_host
+
+    with connect_administrator(settings, centre) as session:
+        forget_host(session, host)
+
+
+def join(settings: Settings, address: str, token: str) -> "FleetIdentity":
+    """Join a centre with a token, keep the password, and declare the centre in poolferry.toml. Raises: CentreRefused, WrongRequest."""
+    from orchestrator.config.this_machine import machine_id_hash
+    from orchestrator.fleet.credentials import keep_identity, read_identity
+    from orchestrator.fleet.enrolment import join_centre
+
+    where = settings.where
+    declared = compose.read_machine_config(where).fleet
+    fleet = declared_fleet(settings, address)
+    if declared.centre not in (None, fleet.centre):
+        raise WrongRequest(
+            f"poolferry.toml names another centre, {declared.centre}: change [fleet] there, or join that one"
+        )
+    if (known := read_identity(where.state)) is not None:
+        raise WrongRequest(f"this host has joined as {known.host}; `poolferry fleet leave` ends that")
+    identity = join_centre(fleet, token, machine=machine_id_hash())
+    keep_identity(where.state, identity)
+    if declared.centre is None:
+        _declare(where, str(fleet.centre))
+    return identity
+
+
+def _declare(where: compose.Directories, centre: str) -> None:
+    """Add the section [fleet] to poolferry.toml, whole or not at all."""
+    from orchestrator.trees.beneath import new_file_at
+
+    path = os.path.realpath(os.path.join(where.config, "poolferry.toml"))
+    try:
+        with open(path, encoding="utf-8") as file:
+            before = file.read()
+        mode = os.stat(path).st_mode & 0o777
+    except FileNotFoundError:
+        before, mode = "", 0o644
+    gap = "" if not before else "\n" if before.endswith("\n") else "\n\n"
+    try:
+        os.makedirs(where.config, exist_ok=True)
+        with new_file_at(path, mode=mode) as new:
+            new.write(f'{before}{gap}[fleet]\ncentre = "{centre}"\n'.encode())
+    except OSError as error:
+        hint = f"add these two lines to it: [fleet] and centre = {centre!r}"
+        raise OrchestratorError(
+            f"this host has joined, but {path} cannot be written: {error.strerror}", hint=hint
+        ) from error
+
+
+def leave(settings: Settings) -> str:
+    """Leave the centre; return the name that this host had there. What it sent stays. Raises: CentreUnreachable, WrongRequest."""
+    from orchestrator.fleet.connection import open_centre
+    from orchestrator.fleet.credentials import drop_identity
+    from orchestrator.fleet.enrolment import leave_centre
+
+    identity = require_identity(settings)
+    with open_centre(declared_fleet(settings), identity, purpose="leave") as session:
+        leave_centre(session)
+    drop_identity(settings.where.state)
+    return identity.host

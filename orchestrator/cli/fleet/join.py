@@ -1,0 +1,30 @@
+"""`poolferry fleet join`: this host becomes one of a fleet."""
+
+import click
+
+from orchestrator.cli.terminal.options import CliCommand, pass_terminal
+from orchestrator.cli.terminal.screen import Terminal
+
+
+@click.command(
+    "join",
+    cls=CliCommand,
+    examples=(("fleet join postgresql://backups.example.org/poolferry --token TOKEN", "as `fleet invite` printed it"),),
+)
+@click.argument("address")
+@click.option("--token", required=True, metavar="TOKEN", help="as `fleet invite` printed it; it is used up by this")
+@pass_terminal
+def join(terminal: Terminal, address: str, token: str) -> int:
+    """Join the centre at ADDRESS: from then on the daemon sends it what this host's history knows.
+
+    The token is exchanged for a password that only this host has, kept in the state directory.
+    """
+    from orchestrator.app.fleet_members import join
+
+    identity = join(terminal, address, token)
+    lines = [f"joined as {identity.host}; the daemon sends from now on, or: poolferry fleet send"]
+    terminal.answer({"host": identity.host, "role": identity.role}, lines)
+    return 0
+
+
+COMMAND = join

@@ -1,0 +1,91 @@
+"""Hosts of a centre, by the commands that a page shows: made, invited, joined, left, invited again, forgotten."""
+
+import json
+import shlex
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.ferry import Ended, Ferry
+from tests.fleet.centres import Centre
+from tests.fleet.postgres import PostgresServer
+
+
+def typed(ferry: Ferry, line: str) -> Ended:
+    """A whole line, as a person copies it."""
+    name, *words = shlex.split(line)
+    assert name == "poolferry"
+    return ferry.run(*words)
+
+
+def invited(ferry: Ferry, centre: Centre, host: str, *more: str) -> str:
+    """The command that joins a host."""
+    words = ("--centre", centre.server.url(centre.database), "--address", centre.address)
+    told = ferry.run("fleet", "invite", host, *words, *more)
+    assert told.code == 0, told.err
+    return told.out.strip()
+
+
+def test_from_an_empty_database_to_a_host_that_is_forgotten(
+    ferry: Ferry, postgres: PostgresServer, empty_database: str, tmp_path: Path
+) -> None:
+    url = postgres.url(empty_database)
+    centre = Centre(postgres, empty_database)
+    made = ferry.run("fleet", "init", "--centre", url, "--json")
+    assert made.value["applied"][0] == "0001-hosts.sql", made.err
+    assert "up to date" in ferry.run("fleet", "init", "--centre", url).out
+    command = invited(ferry, centre, "web-1")
+    joined = typed(ferry, command)
+    assert (joined.code, "joined as web-1" in joined.out) == (0, True), joined.err
+    key = ferry.state / "fleet.key"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert json.loads(key.read_text())["password"] not in (command, ferry.config.joinpath("poolferry.toml").read_text())
+    assert f'[fleet]\ncentre = "{centre.address}"\n' in (ferry.config / "poolferry.toml").read_text()
+    again = typed(ferry, command)
+    assert (again.code, "has joined as web-1" in again.err) == (2, True)
+
+    other = Ferry(tmp_path / "other")
+    stolen = typed(other, command)
+    assert (stolen.code, "does not know this host" in stolen.err) == (1, True)
+    second = ferry.run("fleet", "invite", "web-1", "--centre", url)
+    assert (second.code, "a host web-1 has joined already" in second.err) == (1, True)
+    assert typed(other, invited(ferry, centre, "web-1", "--again")).code == 0
+    left = ferry.run("fleet", "leave")
+    assert (left.code, "does not know this host" in left.err) == (1, True)
+    assert other.run("fleet", "leave").code == 0
+    assert not (other.state / "fleet.key").exists()
+    assert ferry.run("fleet", "forget", "web-1", "--centre", url).code == 0
+    assert "no host web-1 is known" in ferry.run("fleet", "forget", "web-1", "--centre", url).err
+
+
+def test_a_token_lives_for_a_day(ferry: Ferry, centre: Centre) -> None:
+    command = invited(ferry, centre, "web-1")
+    with centre.administrator() as session:
+        session.change("UPDATE poolferry.hosts SET invited_at = now() - interval '25 hours'")
+    told = typed(ferry, command)
+    assert (told.code, "is older than a day" in told.err) == (1, True)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o644, 0o660])
+def test_a_password_that_others_may_read_is_not_used(ferry: Ferry, centre: Centre, mode: int) -> None:
+    assert typed(ferry, invited(ferry, centre, "web-1")).code == 0
+    (ferry.state / "fleet.key").chmod(mode)
+    told = ferry.run("fleet", "leave")
+    assert (told.code, f"is open to others (mode {mode:04o})" in told.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("join", "postgresql://c.example.org/f?sslmode=require", "--token", "x"), "sslmode=verify-full"),
+        (("join", "postgresql:///f", "--token", "x"), "that is no token"),
+        (("leave",), "this host has joined no centre"),
+        (("invite", "web-1"), "no centre is declared"),
+        (("invite", "Web 1", "--centre", "{centre}"), "is not a host's name"),
+    ],
+)
+def test_what_cannot_be_meant_is_told(ferry: Ferry, centre: Centre, words: tuple[str, ...], said: str) -> None:
+    told = ferry.run("fleet", *(word.format(centre=centre.server.url(centre.database)) for word in words))
+    assert told.code in (1, 2)
+    assert said in told.err

@@ -75,6 +75,7 @@ SLOW = (
     "verify/test_workers",
     "web/test_acts",
     "web/test_browser",
+    "web/test_live_browser",
     "web/test_pages",
     "web/test_proxy",
     "web/test_server",

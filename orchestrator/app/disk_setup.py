@@ -249,10 +249,40 @@ def eject_disk(settings: Settings, name: str) -> LetGo:
         end_request(own, state)
         told = release_disk(devices[0], writer, power_off=rotation.power_off)
         if not told.hinders:
+            off = not os.path.exists(f"/sys/block/{devices[0].disk}")
             note_released(own, devices[0], state)
-            if asleep is not None and not os.path.exists(f"/sys/block/{devices[0].disk}"):
+            if asleep is not None and off:
                 note_asleep(own, asleep)
+            _record_release(settings, own, off=off)
     return LetGo(disk=own, hinders=told.hinders, hint=told.hint if told.hinders else "", beside=told.beside)
+
+
+def _record_release(settings: Settings, disk: "Disk", *, off: bool) -> None:
+    """Record that a disk may be taken out. What cannot be recorded is said: the disk is released all the same.
+
+    `off`: it was switched off.
+    """
+    from orchestrator import compose
+    from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.domain.rotation import AT_MACHINE, IN_TRANSIT
+    from orchestrator.runner.disk.state import find_disk_record
+
+    now = compose.now()
+    try:
+        with compose.open_history(settings.where) as history:
+            book = history.disks
+            known = find_disk_record(book.known(), disk)
+            if known is None:
+                return
+            with history.together():
+                book.visits_died(known.disk, "it was ended by hand")
+                for last in book.visits(known.disk, 1):
+                    book.visit_ended(
+                        last.id, jobs=last.jobs, outcome=last.outcome, why=last.why, released=now, safe=True
+                    )
+                book.is_at(known.disk, IN_TRANSIT if off else AT_MACHINE, note="", now=now)
+    except OrchestratorError as error:
+        settings.say(f"warning: that disk {disk.called} was let go could not be recorded: {error.why}")
 
 
 def attach_disk(settings: Settings, name: str) -> "Mapping[str, str]":

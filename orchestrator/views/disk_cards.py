@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.rotation import DiskState
+from orchestrator.domain.rotation import AT_MACHINE, IN_TRANSIT, DiskState
 from orchestrator.domain.units import show_duration, show_size
 from orchestrator.views.disks import DiskRow, SetReport
 from orchestrator.views.format import format_ago, format_brief
+
+_SHOWN_SAFE_S = 86400.0  # a disk that was let go at night is taken out in the morning, or in the evening
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,18 +72,14 @@ def _goes_on(row: DiskRow) -> bool:
 
 
 def _removable(report: SetReport, now: datetime) -> str:
-    """Return the disk that was let go a short while ago, and may be taken out; a visit before is no news."""
-    for row in report.disks:
-        last = row.last
-        if (
-            last
-            and last.safe
-            and last.released
-            and (now - last.released).total_seconds() < 86400
-            and row.member.place == "here"
-        ):
-            return row.member.disk.called
-    return ""
+    """Return the disk that was let go last and may be taken out, within a day; nobody says when it is taken."""
+    released = [
+        (row.last.released, row.member.disk.called)
+        for row in report.disks
+        if row.last and row.last.safe and row.last.released and row.member.place in (AT_MACHINE, IN_TRANSIT)
+    ]
+    at, name = max(released, default=(now, ""))
+    return name if (now - at).total_seconds() < _SHOWN_SAFE_S else ""
 
 
 def _disk(report: SetReport, row: DiskRow, now: datetime) -> DiskCard:

@@ -1,26 +1,18 @@
 """The pages in a real Chromium: they open, a keyboard reaches all, axe-core finds nothing grave, and a real run is seen live."""
 
-import os
 import re
-import signal
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.daemon.daemon_world import daemon, until
-from tests.ferry import COMMAND, ROOT, Ferry
+from tests.ferry import ROOT
 from tests.web.pictures import FOLDER, PICTURES, SCHEMES, make_pictures
-from tests.web.sites import link_in, serving
 
 RUN = "the newest run of the mail"
-SLOW = '[pipe]\nrate-limit = "400K"\n[retry]\nattempts = 1\n'
 POINT = "the newest point of the photos"
 VERSIONS = "a photo in all points"
-CHROMIUM = "/usr/bin/chromium"
 PAGES = (
     "/",
     "/jobs/music",
@@ -40,28 +32,6 @@ GRAVE = ("critical", "serious")
 REACHED = "document.activeElement === document.body ? '' : document.activeElement.outerHTML"
 REACHABLE = """[...document.querySelectorAll('a[href], button, summary, select, input, [tabindex="0"]')]
     .filter((each) => each.checkVisibility()).map((each) => each.outerHTML)"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-@pytest.fixture(scope="module")
-def demo(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, BrowserContext]]:
-    """The demonstration, entered: its address, and the context that has the cookie."""
-    ferry = Ferry(tmp_path_factory.mktemp("demo"))
-    with serving(ferry, "--demo", "--listen", "127.0.0.1:0") as (_, said):
-        context = browser.new_context(bypass_csp=True, viewport={"width": 1280, "height": 900})
-        page = context.new_page()
-        page.goto(link_in(said))
-        expect(page.get_by_role("heading", level=1)).to_have_text("2 of 11 jobs need you")
-        page.close()
-        yield link_in(said).partition("/enter")[0], context
-        context.close()
 
 
 def open_page(context: BrowserContext, address: str) -> Page:
@@ -174,52 +144,3 @@ def test_the_report_of_a_month_is_a_page_or_two_of_paper(demo: tuple[str, Browse
     expect(page.get_by_text("Seen on")).to_be_visible()
     expect(page.get_by_role("navigation").first).not_to_be_visible()
     page.close()
-
-
-def test_a_run_that_is_asked_for_here_is_seen_from_its_begin_to_its_end(browser: Browser, ferry: Ferry) -> None:
-    source = ferry.job(more=SLOW)
-    (source / "big").write_bytes(os.urandom(2_400_000))
-    context = browser.new_context()
-    with serving(ferry, "--listen", "127.0.0.1:0") as (_, said), daemon(ferry) as clock:
-        until((ferry.state / "control.sock").exists, "it listens", lambda: clock.log)
-        page = context.new_page()
-        page.goto(link_in(said))
-        expect(page.get_by_role("heading", level=1)).to_have_text("Nothing is copied yet")
-        expect(page.locator("#live")).to_have_text("live")
-        page.get_by_role("button", name="Run now").click()
-        expect(page.get_by_role("heading", name="Asked for")).to_be_visible()
-        expect(page.get_by_role("heading", name="Running now")).to_be_visible(timeout=20_000)
-        other = context.new_page()
-        other.goto(page.url.partition("#")[0] + "runs/1")
-        expect(other.locator("#progress")).to_contain_text("iB/s", timeout=20_000)
-        expect(other.locator(".chip").first).to_have_text("done", timeout=30_000)
-        expect(other.locator("#live")).to_have_text("ended")
-        expect(other.get_by_text("You may close this page")).not_to_be_visible()
-        expect(page.get_by_role("heading", name="Running now")).not_to_be_visible()
-        expect(page.get_by_role("heading", level=1)).to_have_text("All promises are kept")
-        expect(page.locator("#asked .chip")).to_have_text("done")
-        assert clock.end() == 0
-    context.close()
-
-
-def test_a_run_that_is_cut_is_seen_as_cut(browser: Browser, ferry: Ferry, tmp_path: Path) -> None:
-    source = ferry.job(more=SLOW)
-    (source / "big").write_bytes(os.urandom(4_000_000))
-    context = browser.new_context()
-    with serving(ferry, "--listen", "127.0.0.1:0") as (_, said):
-        page = context.new_page()
-        page.goto(link_in(said))
-        run = subprocess.Popen(
-            [*COMMAND, "run", "photos"],
-            env=ferry.variables(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        page.get_by_role("region", name="Running now").get_by_role("link").click(timeout=20_000)
-        expect(page.locator("#progress")).to_contain_text("iB", timeout=20_000)
-        os.killpg(run.pid, signal.SIGKILL)
-        run.wait()
-        expect(page.locator(".chip").first).to_have_text("interrupted")
-        expect(page.get_by_text("its process is gone")).to_be_visible()
-    context.close()

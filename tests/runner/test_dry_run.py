@@ -123,7 +123,7 @@ def test_patterns_are_no_hindrance_to_a_first_plan(place: Path) -> None:
     before = everything(place)
     found = planned(place, excludes=("*.tmp",)).decision
     assert isinstance(found, Plan)
-    assert "of 1 entries, 1 B" in found.summary
+    assert "of 1 entry, 1 B" in found.summary
     assert everything(place) == before
 
 

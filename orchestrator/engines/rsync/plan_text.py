@@ -2,7 +2,7 @@
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
-from orchestrator.domain.units import show_size
+from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.rsync.model import ROOT, RsyncSurvey
 
 _NAMED = 5
@@ -47,7 +47,8 @@ def describe_plan(world: RsyncSurvey, name: str) -> str:
     if changes is None:
         return f"make point {name}"
     if not world.points:
-        return f"first copy: make point {name} of {changes.entries_now} entries, {show_size(changes.moving)}"
+        entries = show_count(changes.entries_now or 0, "entry", "entries")
+        return f"first copy: make point {name} of {entries}, {show_size(changes.moving)}"
     counts = f"{changes.created} new, {changes.changed} changed, {changes.deleted} gone"
     damaged = "everything" if world.target.all_damaged else f"{len(world.target.damaged)} damaged"
     repaired = f", {damaged} copied again" if world.target.damaged else ""

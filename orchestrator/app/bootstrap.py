@@ -19,7 +19,7 @@ from orchestrator.domain.kit import SET_ASIDE, KitReview, find_damaged_file
 from orchestrator.domain.names import point_name, show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
-from orchestrator.domain.units import Bytes, Seconds, show_size
+from orchestrator.domain.units import Bytes, Seconds, show_count, show_size
 from orchestrator.planners.evacuation import is_source_in
 from orchestrator.views.restore import BootstrapKit, Files
 
@@ -119,7 +119,7 @@ def unpack_files(archive: bytes) -> Files:
                 size += max(one.size, 0)
                 if count >= _MOST_FILES or size > _LARGEST:
                     raise OrchestratorError(
-                        f"what lies there is larger than a kit: {count} files, {show_size(Bytes(size))}",
+                        f"what lies there is larger than a kit: {show_count(count, 'file')}, {show_size(Bytes(size))}",
                         hint="name the folder in which .poolferry lies, or another kit",
                     )
                 path = os.path.normpath(one.name)

@@ -13,6 +13,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.rotation import Disk, IncrementBase
+from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.copies import Forecaster
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.engines.contract.restore import DatasetRestorer
@@ -87,7 +88,7 @@ def _recorded_base(
     if base is not None:
         why = f"not looked at ({failure}); as history knows it, it continues from @{base}"
     elif names:
-        why = f"not looked at ({failure}); none of the {len(names)} points that history knows there was restored"
+        why = f"not looked at ({failure}); of {show_count(len(names), 'point')} that history knows there none was restored"
     else:
         why = f"not looked at ({failure}); history knows no point there"
     return TargetNextBase(job=job.name, target=place, base=base, seen=False, why=why)

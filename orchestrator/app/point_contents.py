@@ -19,6 +19,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point_contents import ContentPoint, EntryChange, EntryInPoint, FileVersions, PointEntry
+from orchestrator.domain.units import show_count
 from orchestrator.planners.entry_versions import VersionCollector, changed_parts
 from orchestrator.planners.restore import choose_point
 from orchestrator.verify.entry import ENTRY_TYPE_NAMES, ManifestEntry
@@ -198,7 +199,7 @@ class PointReader:
             return self._choose(named[0]), self._choose(named[1])
         if len(self._points) < 2:
             raise OrchestratorError(
-                f"{self._job.name} has {len(self._points)} points that can be read here; two are compared",
+                f"{self._job.name} has {show_count(len(self._points), 'point')} to be read here; two are compared",
                 hint=f"`{self._settings.repeat(f'points {self._job.name}')}` lists all points, and where they lie",
             )
         newest = self._points[-1]

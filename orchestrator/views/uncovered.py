@@ -10,8 +10,9 @@ from orchestrator.domain.units import show_count
 def uncovered_lines(datasets: Sequence[str], folders: Sequence[str], trouble: str) -> list[str]:
     """Render what no job copies for people."""
     lines = [f"  dataset  {each}" for each in datasets] + [f"  folder   {show_name(each)}" for each in folders]
+    counts = ((len(datasets), "dataset"), (len(folders), "folder"))
     head = (
-        f"no job copies {show_count(len(datasets), 'dataset')} and {show_count(len(folders), 'folder')} beside the sources:"
+        f"no job copies {' and '.join(show_count(*each) for each in counts if each[0])} beside the sources:"
         if lines
         else "all datasets of the sources' pools, and all folders beside the sources, are copied"
     )

@@ -1,6 +1,7 @@
 """Data comes back: all of it, a folder or one file, to a place of its own, proved; and nothing is ever overwritten."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -139,6 +140,9 @@ def test_which_point(house: House) -> None:
     assert (unclear.code, len(unclear["evidence"])) == (3, 2), unclear
     nothing = back(house, "--path", "no/such")
     assert (nothing.code, "holds no no/such" in nothing["why"]) == (3, True), nothing
+    misplaced = back(house, "--path", "some folder/plain")
+    words = shlex.split(misplaced["hint"].split("`")[1])
+    assert (words[0], "plain" in str(house.call(*words[1:], "--json").value)) == ("poolferry", True), misplaced
     assert back(house, "--path", "../..").code == 2
     assert not (house.folder / "back").exists()
 

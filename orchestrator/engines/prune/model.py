@@ -7,6 +7,7 @@ from orchestrator.domain.answers import instant_at, parse_count
 from orchestrator.domain.arrival import ReceivedPoint
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
+from orchestrator.domain.units import show_count
 
 EXIT_STAYED = 75  # of our script: some are in use, and stay
 _SNAPSHOT = re.compile(r"[A-Za-z0-9_.: /-]+@[A-Za-z0-9_.: -]+")
@@ -30,7 +31,7 @@ class SnapshotsGone:
     guids: frozenset[tuple[str, str]]
 
     def __str__(self) -> str:
-        return f"{len(self.guids)} snapshots below {self.root} are gone"
+        return f"gone below {self.root}: {show_count(len(self.guids), 'snapshot')}"
 
 
 def parse_snapshot(name: str) -> str:

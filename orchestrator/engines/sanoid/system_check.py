@@ -6,6 +6,7 @@ from orchestrator.domain.answers import understand
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command
+from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.engines.sanoid import commands, parse
 from orchestrator.engines.sanoid.options import snapshots_of
@@ -48,7 +49,9 @@ def _program(subject: str, job: Job, run: Callable[[Command], bytes]) -> SystemC
 def _source(subject: str, job: Job, reader: Reader) -> SystemCheckResult:
     world = survey(job, reader)
     return SystemCheckResult(
-        good=True, subject=subject, text=f"is there; sanoid has taken {len(world.snapshots)} snapshots of it"
+        good=True,
+        subject=subject,
+        text=f"is there; sanoid has taken {show_count(len(world.snapshots), 'snapshot')} of it",
     )
 
 

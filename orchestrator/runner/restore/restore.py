@@ -5,12 +5,13 @@ import os
 from collections.abc import Iterator
 from typing import assert_never
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.dataset_restore import SnapshotView
 from orchestrator.domain.errors import OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
-from orchestrator.domain.place import Location
+from orchestrator.domain.place import FOUND, Location
 from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome, RunReport, RunType
@@ -202,6 +203,14 @@ def _decide(
     )
 
 
+def _where_it_may_be(job: Job, point: RestorePoint, path: bytes) -> str:
+    """Return a hint for a path that a point does not hold. A copy that was found without its job has no names to search."""
+    if job.target.name == FOUND:
+        return f"look below {point.tree}, or choose another --point"
+    name = os.fsdecode(path.rpartition(b"/")[2])
+    return f"`poolferry find {job.name} -- {quoted(name)}` looks for the name in all points"
+
+
 def _decide_for(
     job: Job, tools: RunContext, wanted: RestoreRequest, restore_request: RestoreOptions
 ) -> tuple[RestorePoint, Plan, Location] | Refusal:
@@ -213,7 +222,7 @@ def _decide_for(
         return Refusal(
             why=f"point {point.name} holds no {show_name(wanted.path)}",
             evidence=(),
-            hint=f"look below {point.tree}, or choose another --point",
+            hint=_where_it_may_be(job, point, wanted.path),
         )
     if (rooms := _refuse_own_rooms(job, point, seen.to)) is not None:
         return rooms

@@ -11,6 +11,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome, RunReport, RunType
+from orchestrator.domain.units import show_count
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
@@ -54,7 +55,7 @@ def export_sums(job: Job, tools: RunContext, *, point: str | None, to: str) -> E
             ),
             lines=0,
         )
-    why = f"{lines} files of point {chosen.name} in {to}; to check: cd {quoted(chosen.tree.path)} && sha256sum -c {quoted(os.path.abspath(to))}"
+    why = f"{show_count(lines, 'file')} of point {chosen.name} in {to}; to check: cd {quoted(chosen.tree.path)} && sha256sum -c {quoted(os.path.abspath(to))}"
     return ExportResult(report=journal.ended(Outcome.DONE, why), lines=lines)
 
 

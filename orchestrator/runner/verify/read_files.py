@@ -18,6 +18,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import FOUND, Host, Location, leads_to_mount
 from orchestrator.domain.plan import Command, Effect, Pipeline, TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
+from orchestrator.domain.units import show_count
 from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.runner.manifests import (
@@ -217,7 +218,7 @@ def require_sound(reading: VerificationResult, work: TreeVerification, journal: 
     unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
     if unproved:
         journal.warn(
-            f"{unproved} files of point {work.point.name} could not be read when they were copied: they are not in it"
+            f"{show_count(unproved, 'file')} of point {work.point.name} could not be read when it was made: not in it"
         )
     if reading.sound:
         return

@@ -160,7 +160,11 @@ def _judge(
     )
     if reading.sound and not rotten:
         unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
-        left = f"; {unproved} files are not in it, as they could not be read when it was made" if unproved else ""
+        left = (
+            f"; {show_count(unproved, 'file')} could not be read when it was made, and so not copied"
+            if unproved
+            else ""
+        )
         return journal.ended(Outcome.DONE, f"point {point.name} matches its manifest: {read}{left}")
     evidence = tuple(
         f"{show_name(found.path) or '.'}: {found.verdict.value}: {found.detail}"

@@ -81,7 +81,7 @@ def test_the_plan_destroys_by_name_and_guid_and_nothing_else() -> None:
     assert all(step.effect is Effect.DESTROYS and "30 d" in step.why for step in plan.steps)
     assert isinstance(work := plan.steps[0].work, Pipeline)
     assert work.stages[0].argv[4:] == ("vault/in/laptop/a@one", "11", "vault/in/laptop/a@two", "12")
-    assert "2 snapshots below vault/in/laptop are gone" in str(plan.steps[0].confirmation)
+    assert "gone below vault/in/laptop: 2 snapshots" in str(plan.steps[0].confirmation)
     many = tuple(replace(world.points[0], name=f"s{n}", identity=str(n)) for n in range(450))
     parts = ENGINE.plan(job(), replace(world, points=many), request(all_go))
     assert isinstance(parts, Plan)

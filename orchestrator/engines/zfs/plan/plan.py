@@ -204,7 +204,7 @@ def _refuse_bare(case: PlanContext) -> Refusal:
         return Refusal(why=why, evidence=(), hint=hint)
     count = sum(len(case.world.source.datasets[name].snapshots) for name in case.names)
     if count:
-        why = f"none of the {count} snapshots of {root} is one that the job sends"
+        why = f"the job sends none of {show_count(count, 'snapshot')} of {root}"
         return Refusal(why=why, evidence=(), hint="look at snapshots and skip-snapshots in [zfs]")
     below = " and of what lies below it" if len(case.names) > 1 else ""
     hint = f"take one: zfs snapshot {'-r ' if below else ''}{quoted(f'{root}@first')}; or let [snapshots] in the job take them"

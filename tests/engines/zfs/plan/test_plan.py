@@ -196,7 +196,7 @@ def test_a_place_that_is_ours_is_no_leftover() -> None:
 def test_filters_that_fit_nothing_are_told() -> None:
     world = tree("x", snapshots=("b*",))
     refusal = refused(world)
-    assert refusal.why == f"none of the 2 snapshots of {ROOT} is one that the job sends"
+    assert refusal.why == f"the job sends none of 2 snapshots of {ROOT}"
     world.source.snapshot(ROOT, "b")
     assert decided(world).warnings == (
         f"{ROOT}/x: no snapshot that the job sends; look at snapshots and skip-snapshots in [zfs]",

@@ -142,7 +142,7 @@ def test_which_point(house: House) -> None:
     assert (nothing.code, "holds no no/such" in nothing["why"]) == (3, True), nothing
     misplaced = back(house, "--path", "some folder/plain")
     words = shlex.split(misplaced["hint"].split("`")[1])
-    assert (words[0], "plain" in str(house.call(*words[1:], "--json").value)) == ("poolferry", True), misplaced
+    assert (words[0], "plain" in str(house.call(*words[1:]).value)) == ("poolferry", True), misplaced
     assert back(house, "--path", "../..").code == 2
     assert not (house.folder / "back").exists()
 

@@ -65,12 +65,15 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> int:
 
 def _add(settings: Settings, name: str, gate: Gate, asked: "PointAddition") -> int:
     """Add to the points in the gate's folder; return the exit status. Raises: GateRefusal."""
-    from orchestrator.app.gate_folder import add_points
+    from orchestrator.app.gate_folder import add_points, point_marks
+    from orchestrator.history.arrivals import note_unknown
 
     status = add_points(gate.adds, asked)
-    if asked.makes and status == 0 and (arrivals := _open_ledger(settings, name)) is not None:
-        with arrivals, suppress(OSError):  # then it counts as come when it is first seen
-            arrivals.note(((gate.adds, asked.makes, compose.now()),))
+    if asked.makes and status == 0:
+        with suppress(OSError):  # then it counts as come when it is first seen
+            marks = point_marks(gate.adds)
+            made = next(mark for point, mark in marks if point == asked.makes)
+            note_unknown(settings.where.state, name, gate.adds, [mark for _, mark in marks], compose.now(), again=made)
     return status
 
 

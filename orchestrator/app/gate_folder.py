@@ -8,10 +8,11 @@ import stat
 import time
 from collections.abc import Iterator
 
-from orchestrator.domain.gate import APPEND_ONLY, BUSY, GateRefusal
-from orchestrator.domain.names import show_name
+from orchestrator.domain.arrival import folder_mark
+from orchestrator.domain.gate import ADDING, APPEND_ONLY, BUSY, GateRefusal
+from orchestrator.domain.names import POINT_NAME, show_name
 from orchestrator.engines.rsync.model import OURS, WORK
-from orchestrator.gate.add_points import ADDING, ALONE, LINKED, POINTS, PointAddition
+from orchestrator.gate.add_points import ALONE, LINKED, POINTS, PointAddition
 from orchestrator.process.confine import (
     ConfinementUnavailable,
     become_shut_in,
@@ -52,6 +53,14 @@ def add_points(root: str, asked: PointAddition) -> int:
         raise GateRefusal(f"this machine cannot shut it into one folder: {error.strerror}") from error
     except Untrusted as error:
         raise GateRefusal(f"{show_name(str(error.filename or root))} {error.strerror}") from error
+
+
+def point_marks(root: str) -> tuple[tuple[str, str], ...]:
+    """Return name and mark of each point in the gate's folder, in the order in which they got their names here. Raises: OSError."""
+    with Folder.at_place(root) as folder, folder.enter(POINTS) as points:
+        found = [(name, points.status(name)) for name in os.listdir(points.fd) if POINT_NAME.fullmatch(name)]
+    there = sorted((seen.st_ctime_ns, name, seen.st_ino) for name, seen in found if stat.S_ISDIR(seen.st_mode))
+    return tuple((name, folder_mark(name, number)) for _, name, number in there)
 
 
 @contextlib.contextmanager

@@ -67,7 +67,8 @@ def _source(draft: JobDraft) -> Location | None:
     source: Location | None = draft.keys.get("source")
     if not source or not draft.engine:
         return None
-    wrong = dataset_mistake(source) if draft.engine.datasets else path_mistake(source)
+    datasets = draft.engine.datasets and not draft.engine.prunes_folder(source)
+    wrong = dataset_mistake(source) if datasets else path_mistake(source)
     if wrong:
         draft.toml_file.say(("source",), *wrong)
     return None if wrong else source

@@ -42,16 +42,23 @@ def gate_mistakes(directory: str) -> Iterator[ConfigMistake]:
 
 def judge_arrivals(drafts: Iterable[JobDraft], directory: str) -> None:
     """Record each job that would prune what came through no gate: the owner's own snapshots have other rules."""
-    roots = [gate.receives for name in _names(directory) if (gate := _sound(directory, name)) and gate.receives]
+    gates = [gate for name in _names(directory) if (gate := _sound(directory, name))]
+    roots, folders = [each.receives for each in gates if each.receives], [each.adds for each in gates if each.adds]
     for draft in drafts:
         source = draft.keys.get("source")
-        if source is not None and not any(f"{source.path}/".startswith(f"{root}/") for root in roots):
-            there = (
-                f"a dataset into which a gate receives: {', '.join(roots)}"
-                if roots
-                else f'{FOLDER}/NAME.toml with receives = "…"'
-            )
+        if source is None:
+            continue
+        if source.path.startswith("/"):
+            if source.path not in folders:
+                there = f"a folder to which a gate adds: {', '.join(folders)}" if folders else _wanted("adds")
+                draft.toml_file.say(("source",), f"no gate adds to {show_name(source.path)}", there)
+        elif not any(f"{source.path}/".startswith(f"{root}/") for root in roots):
+            there = f"a dataset into which a gate receives: {', '.join(roots)}" if roots else _wanted("receives")
             draft.toml_file.say(("source",), f"no gate receives into {show_name(source.path)}", there)
+
+
+def _wanted(key: str) -> str:
+    return f'{FOLDER}/NAME.toml with {key} = "…"'
 
 
 def _names(directory: str) -> list[str]:

@@ -59,6 +59,10 @@ class EngineSection:
     rules: Rules | None = None
     arrivals: bool = False
 
+    def prunes_folder(self, source: Location) -> bool:
+        """Return whether it prunes what came into a folder of this machine, and not into a dataset."""
+        return self.arrivals and source.host is None and source.path.startswith("/")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:

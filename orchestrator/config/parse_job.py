@@ -170,7 +170,7 @@ def parse_job(toml_file: TomlFile, name: str, engines: Engines) -> JobDraft:
     }
     keys = decode_keys(toml_file, JobKeys, head, (), lambda key: _home(key, models) or _section(key, head, own))
     _judge_sources(toml_file, keys, engine)
-    if engine and engine.datasets and "source" in keys:
+    if engine and engine.datasets and "source" in keys and not engine.prunes_folder(keys["source"]):
         keys["source"] = dataset_location(keys["source"])
     _judge_engine(toml_file, keys, engine, engines)
     _judge_schedule(toml_file)

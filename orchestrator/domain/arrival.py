@@ -45,7 +45,8 @@ class ReceivedPoint:
 
     `identity`: by which it is destroyed, as its name may become another one's. `order`: in which this machine's storage numbered the
     points of a series as they came. `dated`: by its sender. `brought`: bytes that it does not share with the one before; `holds`: all
-    of its bytes. `needed`: why it cannot go; empty: it can.
+    of its bytes. `needed`: why it cannot go; empty: it can. `tree`: its folder, where nothing but a look into it counts its bytes, and
+    the ledger of arrivals numbers it; then `record` is its mark there, and `before` what the one before it held when it came.
     """
 
     series: str
@@ -56,11 +57,19 @@ class ReceivedPoint:
     brought: int = 0
     holds: int = 0
     needed: str = ""
+    tree: str = ""
+    record: str = ""
+    before: int | None = None
 
     @property
     def mark(self) -> str:
         """Return the mark by which its arrival is recorded: another one when the same point is destroyed and comes again."""
-        return f"{self.identity}.{self.order}"
+        return self.record or f"{self.identity}.{self.order}"
+
+
+def folder_mark(name: str, number: str | int) -> str:
+    """Return the mark of a point that is a folder. `number`: of its inode."""
+    return f"{name}.{number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,6 +148,7 @@ class GateRefusal(OrchestratorError):
     retry = RetryClass.ASK_A_HUMAN
 
 
+ADDING = "adding"  # the file in our folder by whose lock all that write below a gate's folder are kept apart
 PRINTED = "poolferry gate "  # begins each refusal, by which the other side knows it
 BUSY = "busy: "  # begins the reason of a refusal that another time is not given
 APPEND_ONLY = "append-only: "  # and of one because it could harm a copy

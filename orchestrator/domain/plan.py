@@ -162,6 +162,23 @@ class TreeLinking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PointsRemoval:
+    """Work that removes points that a gate added to a folder here: out of sight by one rename each, then entry by entry.
+
+    `points`: the name of each, and the number of its folder's inode. What a removal left that was cut goes too.
+    """
+
+    root: Location
+    points: tuple[tuple[str, str], ...]
+
+    effect = Effect.DESTROYS
+
+    def __str__(self) -> str:
+        names = ", ".join(name for name, _ in self.points) or "nothing else"
+        return f"(poolferry) empty the trash in {self.root}, and remove {names}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TreeVerification:
     """Work that reads `tree` (the point itself, or a restored copy) and compares it with the point's manifest.
 
@@ -193,7 +210,7 @@ class Step:
     action: str
     why: str
     worker: str  # steps of one worker run in order, workers in parallel; they begin in the order of first mention
-    work: Pipeline | ManifestRecording | TreeLinking | TreeVerification
+    work: Pipeline | ManifestRecording | TreeLinking | PointsRemoval | TreeVerification
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     confirmation: Confirmation | None = None
     makes: str | None = None  # the restore point that exists once this step is confirmed

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.gate import APPEND_ONLY, GateRefusal
+from orchestrator.domain.gate import ADDING, APPEND_ONLY, GateRefusal
 from orchestrator.domain.names import JOB_NAME, POINT_NAME
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
@@ -21,10 +21,7 @@ from orchestrator.gate.request import GateRequest, UnknownQuestion
 
 Values = tuple[str, ...]
 SHARED, ALONE = "shared", "alone"
-ADDING, LINKED = (
-    "adding",
-    "linked",
-)  # files in our folder: the lock, and the note that the work tree shares files with a point
+LINKED = "linked"  # a file in our folder: the note that the work tree shares files with a point
 POINTS = "points"
 
 # As rsync's client makes them (options.c, server_options). Missing is all that writes into a file that is there or reads elsewhere

@@ -18,7 +18,7 @@ from orchestrator.domain.arrival import (
     PointRemoval,
     ReceivedPoint,
 )
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import KeepRules
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
@@ -56,6 +56,16 @@ class DatedArrival:
 
 
 Series = Mapping[str, Sequence[DatedArrival]]
+
+
+def number_arrivals(points: Sequence[ReceivedPoint], numbers: Mapping[str, int]) -> tuple[ReceivedPoint, ...]:
+    """Return the points with their order, where the ledger numbers them by their marks; those that it does not know came last."""
+    last = max(numbers.values(), default=0)
+    unknown = (each for each in points if each.tree and each.mark not in numbers)
+    later = {each.mark: last + count for count, each in enumerate(unknown, 1)}
+    return tuple(
+        replace(each, order=numbers.get(each.mark) or later[each.mark]) if each.tree else each for each in points
+    )
 
 
 def date_arrivals(points: Sequence[ReceivedPoint], recorded: Mapping[Key, datetime], now: datetime) -> Series:
@@ -225,7 +235,7 @@ def _changed(
     """
     shares, judged = list[float](), {each.point.order for each in fresh}
     for before, each in pairwise(arrivals):
-        base = before.point.holds
+        base = before.point.holds if each.point.before is None else each.point.before
         lost = min(base, max(0, base + each.point.brought - each.point.holds))
         share = lost / base if base > _LITTLE else 0.0
         usual = bool(shares) and share <= max(shares[-_USUAL:]) * 1.1

@@ -64,7 +64,7 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
             from orchestrator.runner.manifests import note_use
 
             note_use(other.key, other.since, journal)  # its points are now as those of a key that we lost
-        see_points(journal, points)
+        see_points(journal, points, pruned_there=engine.pruned_there(world))
     if request.judge is not None:
         from orchestrator.runner.arrivals import note_first_sight
 

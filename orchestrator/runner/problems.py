@@ -17,9 +17,14 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.decide import USED
 from orchestrator.runner.run_recorder import RunRecorder
 
+_PRUNED_THERE = "pruned there:"  # a small fact of a job, with the place: the machine that holds its points prunes them
 
-def see_points(journal: RunRecorder, points: Sequence[RestorePoint]) -> None:
-    """Record which points the target holds, and what is wrong with them by this look alone. Nothing is written while all is well."""
+
+def see_points(journal: RunRecorder, points: Sequence[RestorePoint], *, pruned_there: bool | None = None) -> None:
+    """Record which points the target holds, and what is wrong with them by this look alone. Nothing is written while all is well.
+
+    `pruned_there`: the target's own machine prunes them, so one that vanished is a loss only if it was the newest; None: as at the last run.
+    """
     job, history = journal.job, journal.tools.history
     known = {point.name: point.taken for point in points}
     if not implements(journal.tools.engine, PointLister):  # snapshots of a copy are pruned by others, too
@@ -31,7 +36,11 @@ def see_points(journal: RunRecorder, points: Sequence[RestorePoint]) -> None:
         journal.warn(
             f"{job.target.name} was {moved} and is {job.target.location} now; points that stayed there are not counted any more"
         )
-    history.points_seen(job.name, job.target.name, known, journal.now, lost=not moved)
+    elsewhere = f"{_PRUNED_THERE}{job.target.name}"
+    if pruned_there or (gone and pruned_there is not None):
+        history.remember(job.name, elsewhere, "yes" if pruned_there else "")
+    expected = bool(gone and history.recall(job.name, elsewhere)) and max(gone) < max(known, default="")
+    history.points_seen(job.name, job.target.name, known, journal.now, lost=not moved and not expected)
     _see_state(journal, points)
 
 

@@ -29,7 +29,15 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.names import show_name
-from orchestrator.domain.plan import ManifestRecording, Pipeline, Plan, Step, TreeLinking, TreeVerification
+from orchestrator.domain.plan import (
+    ManifestRecording,
+    Pipeline,
+    Plan,
+    PointsRemoval,
+    Step,
+    TreeLinking,
+    TreeVerification,
+)
 from orchestrator.domain.run_values import brief_commands
 from orchestrator.domain.units import Bytes, Seconds
 from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopier, SilentMeter
@@ -330,6 +338,10 @@ class StepExecutor:
 
                     self._linked = True
                     link_tree(step.work, self.journal)
+                case PointsRemoval():
+                    from orchestrator.runner.remove_points import remove_points
+
+                    remove_points(step.work, self.journal)
                 case TreeVerification():
                     from orchestrator.runner.verify.read_files import require_sound, verify_tree
 

@@ -41,3 +41,13 @@ def test_nothing_else_is(tmp_path: Path, source: str) -> None:
 def test_what_lies_elsewhere_is_pruned_there(tmp_path: Path) -> None:
     (told,) = mistakes(tmp_path, "ssh://root@server/vault/in/laptop", GATES)
     assert "lies on another machine" in told
+
+
+def test_the_folder_to_which_a_gate_adds_may_be_pruned_and_no_other(tmp_path: Path) -> None:
+    gates = {**GATES, "gates/folder.toml": 'adds = "/backup/laptop"\n'}
+    assert mistakes(tmp_path, "/backup/laptop", gates) == []
+    for source in ("/backup", "/backup/laptop/points", "/srv"):
+        expected = "a folder to which a gate adds: /backup/laptop"
+        assert mistakes(tmp_path, source, gates) == [f"2: source: no gate adds to {source}, expected {expected}"]
+    (told,) = mistakes(tmp_path / "without", "/backup/laptop", {})
+    assert "gates/NAME.toml with adds" in told

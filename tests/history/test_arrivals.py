@@ -48,3 +48,19 @@ def test_a_file_that_is_full_takes_no_more(tmp_path: Path) -> None:
         os.truncate(tmp_path / arrivals.FOLDER / "one", 64 << 20)
         ledger.note([("vault/a", "1", AT)])
     assert os.path.getsize(tmp_path / arrivals.FOLDER / "one") == 64 << 20
+
+
+def test_points_that_are_folders_are_numbered_in_the_order_in_which_they_came(tmp_path: Path) -> None:
+    """Whatever the clock said; and one that came again, surely, counts from then."""
+    state, later = str(tmp_path), AT + timedelta(days=1)
+    arrivals.note_unknown(state, "laptop", "/in", ["a.1"], later)
+    arrivals.note_unknown(state, arrivals.SEEN, "/in", ["a.1", "b.2", "c.3"], AT)
+    arrivals.note_unknown(state, "laptop", "/other", ["a.1"], AT)
+    assert arrivals.read_numbers(state, "/in") == {"a.1": 1, "b.2": 2, "c.3": 3}
+    arrivals.note_unknown(state, "laptop", "/in", ["c.3", "a.1"], AT, again="a.1")
+    assert arrivals.read_numbers(state, "/in") == {"a.1": 4, "b.2": 2, "c.3": 3}
+    assert arrivals.read_arrivals(state)[("/in", "a.1")] == AT
+    with arrivals.open_ledger(state, "laptop") as ledger:
+        ledger.note_numbered("/in", [str(n) for n in range(300)], AT, after=10)
+    arrivals.forget_arrivals(state, lambda _, mark: mark == "a.1")
+    assert arrivals.read_numbers(state, "/in") == {"a.1": 4, "b.2": 2, "c.3": 3}

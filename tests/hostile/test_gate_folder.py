@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.history.arrivals import read_arrivals
+from tests.hostile.adding_gate import ask, first_point, gate, script, send
 from tests.whole.damage import fill
 from tests.whole.house import House, facts, family, kill, trees_equal
 from tests.whole.large_copy import AT_ONCE, in_the_middle, random_file
@@ -19,17 +20,6 @@ from tests.whole.sshd import Link, Sshd, link, sshd
 
 pytestmark = [pytest.mark.slow, pytest.mark.namespace]
 __all__ = ["link", "sshd"]
-
-
-def gate(house: House, sshd: Sshd) -> Path:
-    """Let the client's key add points to a folder, and do nothing else with it; return the folder."""
-    folder = house.folder / "far"
-    key, keys = (sshd.folder / "user_key.pub").read_text(), sshd.folder / "authorized_keys"
-    keys.unlink()
-    done = house.call("setup", "gate", "laptop", "--adds", str(folder), "--key", key, "--into", str(keys))
-    assert done.code == 0, done
-    assert folder.stat().st_mode & 0o777 == 0o700
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -68,8 +58,9 @@ def test_points_are_added_through_a_gate_as_without_it(house: House, sshd: Sshd,
     checked = house.call("check", "--system")
     assert checked.code == 0, checked
     assert "append-only: tried to remove a point, and the gate laptop refused" in str(checked.value), checked
-    came = {name for series, name in read_arrivals(str(house.state)) if series == str(folder)}
-    assert came == {path.name for path in (folder / "points").iterdir() if path.is_dir() and not path.is_symlink()}
+    came = {mark for series, mark in read_arrivals(str(house.state)) if series == str(folder)}
+    points = [path for path in (folder / "points").iterdir() if path.is_dir() and not path.is_symlink()]
+    assert came == {f"{path.name}.{path.stat().st_ino}" for path in points}
 
 
 def test_several_folders_are_added_through_a_gate(house: House, sshd: Sshd) -> None:
@@ -93,33 +84,6 @@ def test_several_folders_are_added_through_a_gate(house: House, sshd: Sshd) -> N
     house.write(folders[0] / "plain", "again")
     assert (cut := house.run()).outcome == "done", cut
     assert not (house.point() / str(folders[1])[1:]).exists()
-
-
-def first_point(house: House, sshd: Sshd) -> Path:
-    """Make a gate and a first point behind it; return the gate's folder."""
-    house.write("file", "content")
-    house.write("deep/other", "more")
-    house.target = gate(house, sshd)
-    house.job(target=sshd.url(house.target), pipe=sshd.pipe, retry=AT_ONCE)
-    assert (ended := house.run()).outcome == "done", ended
-    return house.target
-
-
-def ask(sshd: Sshd, *words: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-    """Return the answer to a request of a hostile client."""
-    argv = ["ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port), f"{sshd.user}@127.0.0.1", shlex.join(words)]
-    return subprocess.run(argv, input=stdin, capture_output=True, timeout=60, check=False)
-
-
-def script(sshd: Sshd, *words: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-    return ask(sshd, "sh", "-c", "cat /etc/shadow", *words, stdin=stdin)
-
-
-def send(sshd: Sshd, source: Path, target: str, *options: str) -> "subprocess.CompletedProcess[bytes]":
-    """Let a hostile client's rsync copy to a path there."""
-    shell = shlex.join(("ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port)))
-    argv = ["rsync", *options, "-e", shell, f"{source}/", f"{sshd.user}@127.0.0.1:{target}/"]
-    return subprocess.run(argv, capture_output=True, timeout=60, check=False)
 
 
 @pytest.mark.parametrize("struck", ["link", "receiver"])

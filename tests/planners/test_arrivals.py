@@ -21,7 +21,7 @@ from orchestrator.domain.arrival import (
 from orchestrator.domain.job import KeepRules, Limit
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import Seconds
-from orchestrator.planners.arrivals import ArrivalMemory, date_arrivals, judge_arrivals, newest_order
+from orchestrator.planners.arrivals import ArrivalMemory, date_arrivals, judge_arrivals, newest_order, number_arrivals
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -220,3 +220,18 @@ def test_nothing_that_a_sender_does_now_lets_an_old_point_go(
     assert not any(identity.startswith("x") for identity in going)
     young_then = {each.identity for each, at in good if begun - at < 5 * DAY}
     assert not young_then & going.keys()
+
+
+def test_the_ledger_numbers_points_that_are_folders() -> None:
+    made = ReceivedPoint(series="/in", name="x", identity="1", order=0, dated=NOW, tree="/in/points/x", record="x.1")
+    other, dataset = replace(made, record="y.2"), replace(made, tree="", record="", order=7)
+    assert [each.order for each in number_arrivals((made, other, dataset), {"y.2": 4, "gone": 9})] == [10, 4, 7]
+    assert [each.order for each in number_arrivals((made, other), {})] == [1, 2]
+
+
+def test_a_point_is_compared_with_what_was_before_it_when_it_came() -> None:
+    """And not with another one, between which all have gone by now."""
+    points = [point(3), point(2, holds=GIB // 4), point(1, holds=GIB // 4)]
+    assert isinstance(judged(points), Refusal)
+    slow = [point(3), point(2, holds=GIB // 4, before=GIB // 4), point(1, holds=GIB // 4)]
+    assert judged(slow) == ()

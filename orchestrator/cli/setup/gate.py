@@ -112,7 +112,13 @@ def _show(terminal: Terminal, request: "GateSetup", written: tuple[str, ...]) ->
                 "",
                 "Nothing that came goes by itself. Here, for a job that prunes it; change the numbers as you like:",
             ]
-            told += [f"  {_pruning(terminal.where.config, request)}"]
+            told += [f"  {_pruning(terminal.where.config, request.name, request.receives)}"]
+    if request.adds:
+        told += [
+            "",
+            "Nothing that came goes by itself. Here, for a job that prunes it; change the numbers as you like:",
+        ]
+        told += [f"  {_pruning(terminal.where.config, request.name, request.adds)}"]
     for word in ("receives", "adds"):
         if word in lines:
             told += ["", "On the other machine, in a [place.NAME] of targets.toml:", f"  {lines[word]}"]
@@ -120,10 +126,10 @@ def _show(terminal: Terminal, request: "GateSetup", written: tuple[str, ...]) ->
     terminal.answer({"gate": request.name, "written": list(written), "source": source, "target": target}, told)
 
 
-def _pruning(config: str, request: "GateSetup") -> str:
+def _pruning(config: str, gate: str, source: str) -> str:
     """Return the command that writes a job which prunes what comes through the gate."""
-    lines = ('engine = "prune"', f'source = "{request.receives}"', 'daily = "04:00"', "[keep]", *_KEEP)
-    file = os.path.join(config, "jobs", f"{request.name}-in.toml")
+    lines = ('engine = "prune"', f'source = "{source}"', 'daily = "04:00"', "[keep]", *_KEEP)
+    file = os.path.join(config, "jobs", f"{gate}-in.toml")
     written = shlex.join(("printf", r"%s\n", *lines))
     return f"{written} > {shlex.quote(file)}"
 

@@ -63,10 +63,17 @@ class FileForecaster(Protocol):
 
 
 class PointLister(Protocol):
-    """An engine whose points nobody but us removes, and whose survey lists them: one that vanished is a loss."""
+    """An engine whose points nobody but us removes, and whose survey lists them: one that vanished is a loss.
+
+    Behind a gate the other machine removes some, and never the newest.
+    """
 
     def surveyed_points(self, job: Job, world: Any) -> tuple[RestorePoint, ...] | None:
         """Return the points that a survey found, oldest first; None where the survey says nothing about them."""
+        ...
+
+    def pruned_there(self, world: Any) -> bool:
+        """Return whether the machine that holds the points prunes them by its own rules, and our key cannot."""
         ...
 
 

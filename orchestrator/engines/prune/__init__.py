@@ -19,7 +19,7 @@ from orchestrator.process.pipeline import PipelineFailed
 
 
 class PruneEngine:
-    """The prune engine, which implements the contract. Its one "point" is the dataset itself, when last found in order."""
+    """The prune engine, which implements the contract. Its one "point" is the dataset or folder itself, when last found in order."""
 
     name = "prune"
     options: type = ArrivalRules
@@ -29,7 +29,7 @@ class PruneEngine:
     guards: tuple[str, ...] = ARRIVAL_GUARDS
     no_files = (
         "this job only removes what others sent here and nobody needs any more: it makes no copy",
-        "the machine that sent it brings it back with `poolferry restore`; or `zfs clone` a snapshot here",
+        "the machine that sent it brings it back with `poolferry restore`; or `zfs clone` a snapshot, or copy out of a point, here",
     )
     later: tuple[str, ...] = ("orchestrator.engines.prune.plan",)
 

@@ -16,6 +16,11 @@ def survey_command(root: Location) -> Command:
     return script_command(_ROOM, "look.sh", root.path, effect=Effect.READS, host=None)
 
 
+def find_points_command(root: Location) -> Command:
+    """Build the command that prints the machine's time, all points in a folder, and whether a removal of some was cut."""
+    return script_command(_ROOM, "look-at-folder.sh", root.path, effect=Effect.READS, host=None)
+
+
 def destroy_command(points: Iterable[ReceivedPoint]) -> Command:
     """Build the command that destroys snapshots one by one, each by its guid; the numbers in [keep] are the consent.
 

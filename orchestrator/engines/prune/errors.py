@@ -6,6 +6,7 @@ from orchestrator.domain.errors import (
     NotNow,
     OrchestratorError,
     PermissionDenied,
+    SourceMissing,
     Stalled,
     Stopped,
 )
@@ -22,6 +23,12 @@ from orchestrator.process.pipeline import PipelineFailed, StopReason
 
 _OTHER = "is not the snapshot with the guid"
 _TABLE = (
+    FailureRow(
+        words=r"find: .*No such file or directory",
+        error=SourceMissing,
+        why="the folder is not there",
+        hint="see whether its disk is mounted (`findmnt`)",
+    ),
     ZFS_MISSING,
     DATASET_MISSING,
     POOL_SUSPENDED,

@@ -1,16 +1,18 @@
 """The data model of the prune engine: the snapshots that came into a dataset, and the answer that lists them."""
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 
 from orchestrator.domain.answers import instant_at, parse_count
-from orchestrator.domain.arrival import ReceivedPoint
+from orchestrator.domain.arrival import ReceivedPoint, folder_mark
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.units import show_count
 
 EXIT_STAYED = 75  # of our script: some are in use, and stay
 _SNAPSHOT = re.compile(r"[A-Za-z0-9_.: /-]+@[A-Za-z0-9_.: -]+")
+_NEVER = datetime(9000, 1, 1, tzinfo=UTC)  # of a name that is no time: beyond all
 _GUID = re.compile(r"[0-9]{1,20}")
 
 
@@ -21,6 +23,7 @@ class PruneSurvey:
     root: Location
     at: datetime
     points: tuple[ReceivedPoint, ...]
+    trash: bool = False  # a removal of folders was cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,38 @@ class SnapshotsGone:
     guids: frozenset[tuple[str, str]]
 
     def __str__(self) -> str:
-        return f"gone below {self.root}: {show_count(len(self.guids), 'snapshot')}"
+        one, where = ("point", "in") if is_folder(self.root) else ("snapshot", "below")
+        return f"gone {where} {self.root}: {show_count(len(self.guids), one)}"
+
+
+def is_folder(root: Location) -> bool:
+    """Return whether points are folders below the root, and not snapshots of a dataset."""
+    return root.path.startswith("/")
+
+
+def parse_folder(said: bytes, *, root: Location) -> PruneSurvey:
+    """Parse the answer of look-at-folder.sh: the points in the order in which they got their names here. Raises: ValueError."""
+    found, trash = list[tuple[float, str, int]](), False
+    first, *records = said.decode("utf-8", "surrogateescape").split("\0")
+    for record in records[:-1]:
+        number, changed, kind, path = record.split(" ", 3)
+        name = path.removeprefix("points/")
+        trash = trash or path == ".poolferry/trash"
+        if kind == "d" and name != path and POINT_NAME.fullmatch(name):
+            found.append((float(changed), name, parse_count(number)))
+    points = tuple(_folder_point(root, name, number) for _, name, number in sorted(found))
+    return PruneSurvey(root=root, at=instant_at(parse_count(first)), points=points, trash=trash)
+
+
+def _folder_point(root: Location, name: str, number: int) -> ReceivedPoint:
+    try:
+        dated = parse_point_name(name)
+    except ValueError:
+        dated = _NEVER
+    return ReceivedPoint(
+        series=root.path, name=name, identity=str(number), order=0, dated=dated, tree=f"{root.path}/points/{name}",
+        record=folder_mark(name, number),
+    )  # fmt: skip
 
 
 def parse_snapshot(name: str) -> str:

@@ -11,7 +11,7 @@ def mistakes(_options: ArrivalRules, source: Location, _: Location, __: VerifyRu
     """Yield mistakes for keys that contradict each other: (key, mistake, expected value)."""
     if source.host is not None:
         what = f'"{source}" lies on another machine, which alone knows when points came there'
-        yield "source", what, "a dataset of this machine; let poolferry run there, too"
+        yield "source", what, "a dataset or folder of this machine; let poolferry run there, too"
 
 
 def options_of(job: Job) -> ArrivalRules:

@@ -10,7 +10,7 @@ from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.prune import commands
 from orchestrator.engines.prune.errors import explain
-from orchestrator.engines.prune.model import PruneSurvey, SnapshotsGone, parse_survey
+from orchestrator.engines.prune.model import PruneSurvey, SnapshotsGone, is_folder, parse_folder, parse_survey
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import pipeline_failure
 
@@ -18,21 +18,25 @@ _PATIENCE = Seconds(1800)  # for a list of very many snapshots on a busy disk; a
 
 
 def survey(root: Location, reader: Reader) -> PruneSurvey:
-    """Return all snapshots of the root and of what lies below it. Raises: OrchestratorError."""
-    command = commands.survey_command(root)
+    """Return all snapshots of the root and of what lies below it, or the points in a folder. Raises: OrchestratorError."""
+    folder = is_folder(root)
+    command = commands.find_points_command(root) if folder else commands.survey_command(root)
     pipeline = Pipeline(stages=(command,))
     result = reader.read(pipeline, timeout=_PATIENCE)
     if not result.well:
         raise explain(pipeline_failure(pipeline, result, reader.ssh_options))
+    if folder:
+        return understand("find", command, result.stdout, partial(parse_folder, root=root))
     return understand("zfs", command, result.stdout, partial(parse_survey, root=root))
 
 
 def confirm_gone(confirmation: SnapshotsGone, reader: Reader) -> None:
-    """Check that the snapshots are gone. Raises: VerificationFailed."""
+    """Check that the snapshots, or the points, are gone. Raises: VerificationFailed."""
     there = {(point.series, point.identity): point for point in survey(confirmation.root, reader).points}
     if left := sorted(there.keys() & confirmation.guids):
         point = there[left[0]]
+        shows = f"ls -l {quoted(point.series)}/points" if point.tree else f"zfs list -t snapshot {quoted(point.series)}"
         raise VerificationFailed(
-            f"{point.series}@{point.name} is still there ({len(left)} of them)",
-            hint=f"`zfs list -t snapshot {quoted(point.series)}` shows what is there",
+            f"{point.tree or f'{point.series}@{point.name}'} is still there ({len(left)} of them)",
+            hint=f"`{shows}` shows what is there",
         )

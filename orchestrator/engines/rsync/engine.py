@@ -80,6 +80,9 @@ class RsyncEngine:
     def surveyed_points(self, job: Job, world: RsyncSurvey) -> tuple[RestorePoint, ...] | None:
         return world.points if world.target.owner == job.identity and options_of(job).points else None
 
+    def pruned_there(self, world: RsyncSurvey) -> bool:
+        return world.adds
+
     def ground(self, world: RsyncSurvey) -> Mapping[str, tuple[str, bool]]:
         if not world.parts:
             return {"": (str(world.source.device), world.source.mounted)}

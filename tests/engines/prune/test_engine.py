@@ -21,9 +21,9 @@ from orchestrator.domain.errors import (
     UnreadableAnswer,
     VerificationFailed,
 )
-from orchestrator.domain.job import KeepRules
+from orchestrator.domain.job import Job, KeepRules
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Effect, NothingToDo, Pipeline, Plan, Refusal, single_command
+from orchestrator.domain.plan import Effect, NothingToDo, Pipeline, Plan, PointsRemoval, Refusal, single_command
 from orchestrator.engines.contract.arrivals import ArrivalPruner
 from orchestrator.engines.contract.engine import Engine, StageResults, implements
 from orchestrator.engines.prune import ENGINE
@@ -126,7 +126,7 @@ def failed(code: int, words: str, stopped: StopReason | None = None) -> Pipeline
     [
         (75, "vault/a@x stays: dataset is busy", NotNow), (127, "sh: zfs: not found", ProgramMissing),
         (1, "vault/a@x is not the snapshot with the guid 1: 2", LookAgain),
-        (1, "cannot open 'vault': dataset does not exist", SourceMissing),
+        (1, "cannot open 'vault': dataset does not exist", SourceMissing), (1, "find: '/x': No such file or directory", SourceMissing),
         (1, "cannot destroy snapshots: permission denied", PermissionDenied), (1, "Read-only file system", PermissionDenied),
         (1, "who knows", Unexplained), (1, "", Unexplained),
     ],
@@ -189,3 +189,45 @@ def test_the_script_destroys_only_what_has_the_guid(
     assert (
         [line.removeprefix("destroy ") for line in said.read_text().splitlines()] if said.exists() else destroyed == []
     )
+
+
+FOLDER = Location(path="/backup/laptop")
+FOUND = (
+    b"1795187460\x0034 5.5 d points/2026-11-01T000000Z\x0033 6.5 d points/2026-99-01T000000Z\x0035 7 f points/2026-11-01T000000Z.manifest.gz\0"
+    b"36 4.5 d points/mine\x0037 4.5 l points/2026-11-02T000000Z\x0038 4.5 d points/2026-11-03T000000Z\0"
+)
+
+
+def folder_job() -> Job:
+    return job(source=FOLDER)
+
+
+def test_points_of_a_folder_are_judged_in_the_order_of_their_names_here() -> None:
+    world = ENGINE.survey(folder_job(), request(), looks(FOUND))
+    assert [(each.name, each.identity, each.mark) for each in world.points] == [
+        ("2026-11-03T000000Z", "38", "2026-11-03T000000Z.38"), ("2026-11-01T000000Z", "34", "2026-11-01T000000Z.34"),
+        ("2026-99-01T000000Z", "33", "2026-99-01T000000Z.33"),
+    ]  # fmt: skip
+    assert world.points[2].dated.year == 9000  # a name that is no time is of no time that may be
+    assert not world.trash
+    assert "3 points" in ENGINE.advise(folder_job(), looks(FOUND))[0].text
+    for said in (b"", b"x\0", b"1\0x 5 d points/2026-11-01T000000Z\0", b"1\0x\0"):
+        with pytest.raises(UnreadableAnswer):
+            ENGINE.survey(folder_job(), request(), looks(said))
+
+
+def test_points_of_a_folder_are_removed_some_at_a_time_by_their_inodes() -> None:
+    world = ENGINE.survey(folder_job(), request(), looks(FOUND))
+    many = tuple(replace(world.points[0], name=f"s{n}", identity=str(n)) for n in range(25))
+    plan = ENGINE.plan(folder_job(), replace(world, points=many, trash=True), request(all_go))
+    assert isinstance(plan, Plan)
+    assert [str(step.effect.name) for step in plan.steps] == ["DESTROYS"] * 4
+    works = [step.work for step in plan.steps]
+    assert [len(work.points) for work in works if isinstance(work, PointsRemoval)] == [0, 10, 10, 5]
+    assert isinstance(ENGINE.plan(folder_job(), world, request(lambda _: ())), NothingToDo)
+    (cut,) = ENGINE.plan(folder_job(), replace(world, trash=True), request(lambda _: ())).stages  # type: ignore[union-attr]
+    assert "nothing else" in str(cut[0].work)
+    gone = SnapshotsGone(root=FOLDER, guids=frozenset({(FOLDER.path, "38")}))
+    with pytest.raises(VerificationFailed, match="points/2026-11-03T000000Z is still there") as raised:
+        ENGINE.confirm(StageResults(confirmations=(gone,)), looks(FOUND))
+    assert "ls -l /backup/laptop/points" in raised.value.hint

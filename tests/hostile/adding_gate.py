@@ -1,0 +1,47 @@
+"""A gate that only lets points be added to a folder of the house, and the requests of whoever holds its key."""
+
+import shlex
+import subprocess
+from pathlib import Path
+
+from tests.whole.house import House
+from tests.whole.large_copy import AT_ONCE
+from tests.whole.sshd import Sshd
+
+
+def gate(house: House, sshd: Sshd) -> Path:
+    """Let the client's key add points to a folder, and do nothing else with it; return the folder."""
+    folder = house.folder / "far"
+    key, keys = (sshd.folder / "user_key.pub").read_text(), sshd.folder / "authorized_keys"
+    keys.unlink()
+    done = house.call("setup", "gate", "laptop", "--adds", str(folder), "--key", key, "--into", str(keys))
+    assert done.code == 0, done
+    assert folder.stat().st_mode & 0o777 == 0o700
+    return folder
+
+
+def first_point(house: House, sshd: Sshd) -> Path:
+    """Make a gate and a first point behind it; return the gate's folder."""
+    house.write("file", "content")
+    house.write("deep/other", "more")
+    house.target = gate(house, sshd)
+    house.job(target=sshd.url(house.target), pipe=sshd.pipe, retry=AT_ONCE)
+    assert (ended := house.run()).outcome == "done", ended
+    return house.target
+
+
+def ask(sshd: Sshd, *words: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    """Return the answer to a request of a hostile client."""
+    argv = ["ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port), f"{sshd.user}@127.0.0.1", shlex.join(words)]
+    return subprocess.run(argv, input=stdin, capture_output=True, timeout=60, check=False)
+
+
+def script(sshd: Sshd, *words: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    return ask(sshd, "sh", "-c", "cat /etc/shadow", *words, stdin=stdin)
+
+
+def send(sshd: Sshd, source: Path, target: str, *options: str) -> "subprocess.CompletedProcess[bytes]":
+    """Let a hostile client's rsync copy to a path there."""
+    shell = shlex.join(("ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port)))
+    argv = ["rsync", *options, "-e", shell, f"{source}/", f"{sshd.user}@127.0.0.1:{target}/"]
+    return subprocess.run(argv, capture_output=True, timeout=60, check=False)

@@ -68,7 +68,7 @@ def _add(settings: Settings, name: str, gate: Gate, asked: "PointAddition") -> i
     from orchestrator.app.gate_folder import add_points, point_marks
     from orchestrator.history.arrivals import note_unknown
 
-    status = add_points(gate.adds, asked)
+    status = add_points(gate.adds, asked, keep_free=gate.keep_free)
     if asked.makes and status == 0:
         with suppress(OSError):  # then it counts as come when it is first seen
             marks = point_marks(gate.adds)
@@ -213,6 +213,7 @@ class GateSetup:
     receives: str = ""
     adds: str = ""
     at_most: str = ""
+    keep_free: str = ""
     key: str = ""
     remove: bool = False
 
@@ -250,6 +251,7 @@ def _gate_text(request: GateSetup) -> str:
     for name, text, parse in (
         *(("reads", folder, parse_gate_folder) for folder in request.reads), ("sends", request.sends, parse_gate_dataset),
         ("receives", request.receives, parse_gate_dataset), ("adds", request.adds, parse_gate_folder), ("at-most", request.at_most, parse_size),
+        ("keep-free", request.keep_free, parse_size),
     ):  # fmt: skip
         if text:
             try:
@@ -261,7 +263,13 @@ def _gate_text(request: GateSetup) -> str:
         folders = ", ".join(map(_toml, request.reads))
         lines.insert(1, f"reads = [{folders}]" if len(request.reads) > 1 else f"reads = {folders}")
     if request.at_most and not request.receives:
-        raise WrongRequest("--at-most limits what comes in, so it goes with --receives")
+        raise WrongRequest(
+            "--at-most limits what comes into a dataset, so it goes with --receives; --keep-free goes with --adds"
+        )
+    if request.keep_free and not request.adds:
+        raise WrongRequest(
+            "--keep-free limits what comes into a folder, so it goes with --adds; --at-most goes with --receives"
+        )
     return "".join(f"{line}\n" for line in lines)
 
 

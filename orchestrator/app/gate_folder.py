@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from orchestrator.domain.arrival import folder_mark
 from orchestrator.domain.gate import ADDING, APPEND_ONLY, BUSY, GateRefusal
 from orchestrator.domain.names import POINT_NAME, show_name
+from orchestrator.domain.units import show_size
 from orchestrator.engines.rsync.model import OURS, WORK
 from orchestrator.gate.add_points import ALONE, LINKED, POINTS, PointAddition
 from orchestrator.process.confine import (
@@ -25,13 +26,18 @@ from orchestrator.trees.beneath import Folder, Untrusted
 from orchestrator.trees.linked_tree import LinkedTree
 
 _PAUSE = 0.05  # seconds between two looks whether others have ended
+_FASTEST, _SHORTEST, _LONGEST = (
+    4e9,
+    0.05,
+    5.0,
+)  # bytes a second that no disk takes; seconds between two looks at what is free
 _MOST_NAMES = 512 << 20  # bytes of paths that are not linked
 
 
-def add_points(root: str, asked: PointAddition) -> int:
-    """Carry out a request that writes; return its exit status, where this process does not become a program.
+def add_points(root: str, asked: PointAddition, *, keep_free: int | None = None) -> int:
+    """Carry out a request that writes; return its exit status, where this process does not become a program. `keep_free`: in bytes.
 
-    Raises: GateRefusal for a folder that is not ours alone, and for what could change a point.
+    Raises: GateRefusal for a folder that is not ours alone, for what could change a point, and where too little is free.
     """
     try:
         with _opened(root) as folder, folder.make_folder(OURS) as ours:
@@ -39,13 +45,17 @@ def add_points(root: str, asked: PointAddition) -> int:
             ours.make_private()
             _wait(ours, asked)
             _require(folder, ours, asked)
+            if asked.fills and keep_free is not None:
+                _require_free(root, keep_free)
             if asked.prepares:
                 _tidy(folder, ours)
             if asked.links:
                 ours.write_file(LINKED, b"")
             if asked.parts:
-                return _part(folder, ours, asked)
+                return _part(folder, ours, asked, keep_free)
             same = os.fstat(folder.fd)
+        if asked.fills and keep_free is not None:
+            return _watched(root, same, asked, keep_free)
         if asked.makes:  # and then this process records that it came
             return run_apart(lambda: _carry_out(root, same, asked))
         return _carry_out(root, same, asked)
@@ -128,10 +138,36 @@ def _kind(folder: Folder, name: str) -> int:
         return 0
 
 
-def _part(folder: Folder, ours: Folder, asked: PointAddition) -> int:
+def _require_free(root: str, keep: int) -> None:
+    """Raises: GateRefusal where less is free than has to stay so."""
+    if (free := _free(root)) < keep:
+        raise GateRefusal(f"{show_size(free)} are free where {root} lies, and keep-free holds {show_size(keep)} back")
+
+
+def _free(root: str) -> int:
+    seen = os.statvfs(root)
+    return seen.f_bavail * seen.f_frsize
+
+
+def _watched(root: str, same: os.stat_result, asked: PointAddition, keep: int | None) -> int:
+    """Carry out a request in a process of its own, which ends where too little stays free. Raises: GateRefusal."""
+    if keep is None:
+        return run_apart(lambda: _carry_out(root, same, asked))
+
+    def may_go_on() -> float:
+        left = _free(root) - keep
+        return 0 if left < 0 else min(max(left / _FASTEST, _SHORTEST), _LONGEST)
+
+    status = run_apart(lambda: _carry_out(root, same, asked), may_go_on=may_go_on)
+    if status:
+        _require_free(root, keep)
+    return status
+
+
+def _part(folder: Folder, ours: Folder, asked: PointAddition, keep: int | None) -> int:
     """Part the work tree from the points in a process of its own, then take back the note that it shares files with one."""
     same = os.fstat(folder.fd)
-    status = run_apart(lambda: _carry_out(folder.shown, same, asked))
+    status = _watched(folder.shown, same, asked, keep)
     if not status and _kind(ours, LINKED):
         ours.remove_file(LINKED)
     return status

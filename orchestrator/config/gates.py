@@ -106,7 +106,9 @@ def _judge(held: TomlFile, gate: Gate | None) -> None:
     elif gate.pools and not gate.sends:
         held.say(("pools",), "names pools to which nothing is copied", 'sends = "…", or no pools')
     elif gate.at_most is not None and not gate.receives:
-        held.say(("at-most",), "limits nothing", 'receives = "…", or no at-most')
+        held.say(("at-most",), "limits nothing", 'receives = "…", or no at-most (keep-free is for adds)')
+    elif gate.keep_free is not None and not gate.adds:
+        held.say(("keep-free",), "limits nothing", 'adds = "…", or no keep-free (at-most is for receives)')
 
 
 def _mistake(file: str, what: str, expected: str) -> ConfigMistake:

@@ -133,9 +133,9 @@ GATE_BUSY = says(
     "the next attempt asks again; if nothing else is under way, `connections` in the gate's file there is too small",
 )  # fmt: skip
 GATE_FULL = says(
-    r"poolferry gate \S+: refused: .* at-most allows",
+    r"poolferry gate \S+: refused: .* (at-most allows|keep-free holds)",
     TargetFull, "the gate of our key lets no more in",
-    "what is used there, or `at-most` in the gate's file there, is for the owner of that machine to change",
+    "what is used there, or `at-most` or `keep-free` in the gate's file there, is for the owner of that machine to change",
 )  # fmt: skip
 GATE_APPEND_ONLY = says(
     r"poolferry gate \S+: refused: append-only: ",

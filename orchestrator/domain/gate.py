@@ -70,6 +70,10 @@ class Gate:
         "how much may lie below `receives`: where more is used nothing is received, and no stream brings more",
         default=None, parse=parse_size, example='"2T"',
     )  # fmt: skip
+    keep_free: Bytes | None = config_key(
+        "how much of the filesystem of `adds` stays free: with less no copy begins, and one that goes on is ended",
+        default=None, parse=parse_size, example='"50G"',
+    )  # fmt: skip
     connections: int = config_key("how many requests are answered at once", default=100, least=1)
 
     @property

@@ -44,8 +44,8 @@ class PointAddition:
     """A request that writes. `area`: the folder below the gate's own in which it may, and nowhere else; empty: that itself.
 
     `lock`: how it is kept apart from others of the key, of which it waits `patience` seconds for the end. `prepares`: it begins a run.
-    `streams`: it is a copy, which no work tree takes that shares files with a point; `parts` ends that. `links`: the point of which
-    the gate links what is unchanged, in place of a command. `makes`: the point that it makes.
+    `streams`: it is a copy, which no work tree takes that shares files with a point; `parts` ends that. `fills`: it may take much space.
+    `links`: the point of which the gate links what is unchanged, in place of a command. `makes`: the point that it makes.
     """
 
     area: str
@@ -53,6 +53,7 @@ class PointAddition:
     patience: int = 60
     command: Command | None = None
     streams: bool = False
+    fills: bool = False
     prepares: bool = False
     parts: bool = False
     links: str = ""
@@ -171,7 +172,7 @@ def _prepare(values: Values, root: str) -> PointAddition:
         case (path, job, patience, "work") if JOB_NAME.fullmatch(job) and _NUMBER.fullmatch(patience):
             command = script_commands.prepare_command(_root(path, root), job, ("work",), patience=0)
             waits = min(int(patience), _MOST_PATIENCE)
-            return PointAddition(area=OURS, lock=ALONE, command=command, prepares=True, patience=waits)
+            return PointAddition(area=OURS, lock=ALONE, command=command, fills=True, prepares=True, patience=waits)
     raise UnknownQuestion
 
 
@@ -179,7 +180,7 @@ def _unshare(values: Values, root: str) -> PointAddition:
     match values:
         case (path,):
             command = script_commands.unshare_command(_work(path, root))
-            return PointAddition(area=WORK, lock=ALONE, command=command, parts=True)
+            return PointAddition(area=WORK, lock=ALONE, command=command, fills=True, parts=True)
     raise UnknownQuestion
 
 
@@ -280,7 +281,7 @@ def _store(values: Values, root: str) -> PointAddition:
     match values:
         case (path,):
             file, area = _note(path, root)
-            return PointAddition(area=area, lock=SHARED, command=script_commands.store_command(file))
+            return PointAddition(area=area, lock=SHARED, command=script_commands.store_command(file), fills=True)
     raise UnknownQuestion
 
 
@@ -336,7 +337,7 @@ def _receive(values: Values, root: str) -> Command | PointAddition:
         return Command(argv=("rsync", "--server", letters, *words, ".", place.path + end), effect=Effect.READS)
     into = (f"./{below}" if below else ".") + end
     command = Command(argv=("rsync", "--server", letters, *words, ".", into), effect=Effect.WRITES)
-    return PointAddition(area=WORK, lock=SHARED, command=command, streams=True)
+    return PointAddition(area=WORK, lock=SHARED, command=command, streams=True, fills=True)
 
 
 def _receiver_words(options: list[str], root: str) -> list[str]:

@@ -7,6 +7,8 @@ import ctypes
 import errno
 import fcntl
 import os
+import select
+import signal
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -35,6 +37,7 @@ _MOUNT_NO_LINKS, _FROM_ITSELF = 0x200000, 0x4
 # since 5; the network since 4, signals and abstract sockets of others since 6.
 _FILES = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
 _NETWORK, _SCOPES = {4: 0b11}, {6: 0b11}
+_LAST_WORDS = 5.0  # seconds in which a program that is asked to end may say why
 _PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
 _SYSTEM = ("/etc/ld.so.cache", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/localtime", "/etc/alternatives")
 # What zfs, zpool and the scripts that ask them look at; of these, only the door to the kernel's part is more than read.
@@ -141,17 +144,45 @@ def _set_mount(libc: ctypes.CDLL, at: int, path: bytes, flags: int, attributes: 
     _checked(libc.syscall(_MOUNT_SETATTR, at, path, flags, ctypes.byref(attributes), ctypes.sizeof(attributes)))
 
 
-def run_apart(action: Callable[[], int]) -> int:
-    """Return the exit status of an action, in a process of its own, which may become a program."""
+def run_apart(action: Callable[[], int], *, may_go_on: Callable[[], float] | None = None) -> int:
+    """Return the exit status of an action, in a process of its own, which may become a program.
+
+    `may_go_on`: returns the seconds until it is to be asked again; 0 ends the process, with all that it started.
+    """
     child = os.fork()
     if not child:
         try:
+            if may_go_on is not None:
+                os.setsid()
             os._exit(action())
         except BaseException as error:  # noqa: BLE001  # a child never goes on as its parent
             os.write(2, f"{error}\n".encode("utf-8", "backslashreplace"))
             os._exit(1)
+    if may_go_on is not None:
+        _watch(child, may_go_on)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return status if status >= 0 else 128 - status
+
+
+def _watch(child: int, may_go_on: Callable[[], float]) -> None:
+    """Wait for the end of a child, and end it with its session where it may not go on."""
+    ended = os.pidfd_open(child)
+    poll = select.poll()
+    poll.register(ended, select.POLLIN)
+    try:
+        pause = may_go_on()
+        while pause and not poll.poll(1000 * pause):
+            pause = may_go_on()
+        for number in () if pause else (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(child, number)
+            if poll.poll(1000 * _LAST_WORDS):
+                break
+        if not pause:  # what it started and left behind
+            with suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+    finally:
+        os.close(ended)
 
 
 def become_shut_in(command: Command) -> NoReturn:

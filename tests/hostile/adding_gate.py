@@ -9,12 +9,12 @@ from tests.whole.large_copy import AT_ONCE
 from tests.whole.sshd import Sshd
 
 
-def gate(house: House, sshd: Sshd) -> Path:
+def gate(house: House, sshd: Sshd, *words: str) -> Path:
     """Let the client's key add points to a folder, and do nothing else with it; return the folder."""
     folder = house.folder / "far"
     key, keys = (sshd.folder / "user_key.pub").read_text(), sshd.folder / "authorized_keys"
     keys.unlink()
-    done = house.call("setup", "gate", "laptop", "--adds", str(folder), "--key", key, "--into", str(keys))
+    done = house.call("setup", "gate", "laptop", "--adds", str(folder), *words, "--key", key, "--into", str(keys))
     assert done.code == 0, done
     assert folder.stat().st_mode & 0o777 == 0o700
     return folder

@@ -236,6 +236,7 @@ def test_set_up_and_taking_away(house: House, sshd: Sshd) -> None:
         (("vault", "--sends", "/srv"), "expected a dataset"),
         (("vault", "--receives", "vault/in", "--at-most", "much"), "expected a size"),
         (("vault", "--reads", "/srv", "--at-most", "1T"), "it goes with --receives"),
+        (("vault", "--reads", "/srv", "--keep-free", "1T"), "it goes with --adds"),
         (("vault",), "--reads or --adds DIR, --sends or --receives DATASET, and --key KEY are needed"),
     ],
 )
@@ -258,6 +259,7 @@ def test_mistakes_of_a_gate_are_told_and_close_it(house: House, sshd: Sshd) -> N
         ('reads = "/srv"\nwrites = 1', "unknown key"),
         ("connections = 3", "says not what the key may do"),
         ('reads = "/srv"\nat-most = "1T"', "limits nothing"),
+        ('reads = "/srv"\nkeep-free = "1T"', "limits nothing"),
         ('sends = "tank@a"', "does not fit"),
         ('reads = "/srv"\npools = ["0123456789abcdef"]', "names pools to which nothing is copied"),
         ('sends = "tank"\npools = ["vault"]', "does not fit"),

@@ -1,5 +1,6 @@
 """A key that only adds restore points to one folder: copies go as without it, and whoever holds the key harms no older point."""
 
+import fcntl
 import json
 import os
 import re
@@ -14,7 +15,7 @@ import pytest
 from orchestrator.history.arrivals import read_arrivals
 from tests.hostile.adding_gate import ask, first_point, gate, script, send
 from tests.whole.damage import fill
-from tests.whole.house import House, facts, family, kill, trees_equal
+from tests.whole.house import House, facts, family, kill, mounted, trees_equal, wait_until
 from tests.whole.large_copy import AT_ONCE, in_the_middle, random_file
 from tests.whole.sshd import Link, Sshd, link, sshd
 
@@ -216,6 +217,50 @@ def test_a_copy_that_still_runs_can_reach_no_point_that_is_made_of_its_tree(hous
         assert (busy.returncode, b"refused: busy: " in busy.stderr) == (126, True), busy
         waits.stdin.close()
     assert ask(sshd, "link-unchanged", str(folder), name).returncode == 0
+
+
+def test_no_key_fills_the_disk(house: House, sshd: Sshd) -> None:
+    """A copy that would leave too little free is ended in its middle, and goes on once it may; with too little free none begins."""
+    size = random_file(house.source / "disk.img", 90_000_000).stat().st_size
+    place = house.folder / "far"
+    with mounted(place, "size=128m"):
+        house.target = gate(house, sshd, "--keep-free", "64M")
+        (file,) = house.folder.rglob("laptop.toml")
+        house.job(target=sshd.url(place), pipe={**sshd.pipe, "rate-limit": "40M"})
+        full = house.run()
+        assert (full.outcome, "lets no more in" in full["why"]) == ("failed", True), full
+        assert "keep-free holds 64.0 MiB back" in full["why"], full
+        free = shutil.disk_usage(place).free
+        assert 50 << 20 < free < 66 << 20, "it was ended too late, or too early"
+        wait_until(lambda: not [name for _, name in family(sshd.pid) if name == "rsync"])
+        early = house.run()
+        assert (early.outcome, "lets no more in" in early["why"]) == ("failed", True), early
+        assert free - shutil.disk_usage(place).free < 1 << 20
+        file.write_text(file.read_text().replace("64M", "8M"))
+        assert (ended := house.run()).outcome == "done", ended
+        assert ended["moved_bytes"] < 0.7 * size, ended
+        assert trees_equal(house.source, house.point())
+
+
+@pytest.mark.long
+def test_a_hundred_requests_at_once_wait_or_are_refused(house: House, tmp_path: Path) -> None:
+    server = Sshd(tmp_path / "wide", more="MaxStartups 200")
+    server.start()
+    try:
+        folder = first_point(house, server)
+        (file,) = house.folder.rglob("laptop.toml")
+        file.write_text(file.read_text() + "connections = 20\n")
+        line = shlex.join(("sh", "-c", "id", "prepare.sh", str(folder), "photos", "300", "work"))
+        argv = ["ssh", "-F", str(server.folder / "client"), "-p", str(server.port), f"{server.user}@127.0.0.1", line]
+        with (folder / ".poolferry/adding").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)  # as a copy holds it that goes on
+            asked = [subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(100)]
+            wait_until(lambda: sum(one.poll() is not None for one in asked) == 80, 120, pause=0.1)
+        said = [(one.communicate(timeout=60)[1], one.returncode) for one in asked]
+    finally:
+        server.stop()
+    assert sum(code == 0 for _, code in said) == 20
+    assert all(b"busy: 20 requests of this key may be answered at once" in words for words, code in said if code), said
 
 
 def test_a_mirror_does_not_pass(house: House, sshd: Sshd) -> None:

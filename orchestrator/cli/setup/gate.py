@@ -41,6 +41,7 @@ _KEEP = ("daily = 14", "weekly = 8", "monthly = 12")
 @click.option("--receives", default="", metavar="DATASET", help="the dataset below which it adds to its copies")
 @click.option("--adds", default="", metavar="DIR", help="the folder in which it adds to its restore points")
 @click.option("--at-most", default="", metavar="SIZE", help="how much may lie below --receives")
+@click.option("--keep-free", default="", metavar="SIZE", help="how much of the disk of --adds stays free")
 @click.option("--key", default="", metavar="KEY", help="its public key: the line, or - to read it from the input")
 @click.option("--into", default="", metavar="FILE", help="the file of keys  [default: ~/.ssh/authorized_keys]")
 @click.option("--remove", is_flag=True, help="take key and gate away again")
@@ -56,6 +57,7 @@ def gate(
     receives: str,
     adds: str,
     at_most: str,
+    keep_free: str,
     key: str,
     into: str,
     remove: bool,
@@ -76,7 +78,7 @@ def gate(
     given = sys.stdin.read(20_000) if key == "-" else key
     request = GateSetup(
         name=name, keys=into or USUAL_KEYS, reads=reads, sends=sends, receives=receives, adds=adds, at_most=at_most,
-        key=given, remove=remove,
+        keep_free=keep_free, key=given, remove=remove,
     )  # fmt: skip
     if remove:
         gone = remove_gate(terminal, request)

@@ -69,8 +69,7 @@ def main() -> None:
     print(f"{demo.source}: {files} files, {size / 1e6:.0f} MB")
     say("A configuration: one place, one job")
     demo.poolferry("init", "--source", str(demo.source), "--target", str(demo.folder / "backup"))
-    job = demo.folder / "etc/jobs/home.toml"
-    job = job.rename(job.with_name("library.toml"))
+    job = demo.folder / "etc/jobs/library.toml"
     demo.poolferry("check", "--system")
     cut(demo, job)
     say("The second run goes on from there")

@@ -3,6 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
+from orchestrator.app.config_files import replace_file
 from orchestrator.app.disk_visits import find_disk
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
@@ -198,14 +199,7 @@ def _declare(settings: Settings, disk: "Disk") -> None:
         lines = text[text.rindex("\n[disk.") + 1 :].rstrip("\n").replace("\n", " | ")
         why = f"disk {disk.name} is made, and targets.toml was not changed: with it the configuration would have a mistake: {error.mistakes[0]}"
         raise OrchestratorError(why, hint=f"mend that, and add these lines to {path}: {lines}") from None
-    with open(f"{path}.new", "w", encoding="utf-8") as file:
-        there = os.stat(path)
-        os.fchown(file.fileno(), there.st_uid, there.st_gid)
-        os.fchmod(file.fileno(), there.st_mode & 0o777)
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(f"{path}.new", path)
+    replace_file(path, text)
 
 
 def eject_disk(settings: Settings, name: str) -> LetGo:

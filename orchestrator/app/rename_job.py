@@ -7,11 +7,12 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from orchestrator import compose
+from orchestrator.app.config_files import read_config_files, read_text, replace_file, require_valid
 from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME
 
 _LIST = r"^[ \t]*{key}[ \t]*=[ \t]*\[[^\]]*\]"
@@ -48,11 +49,8 @@ def rename_job(settings: Settings, before: str, now: str) -> RenameRecord:
             begun = _plan(settings, before, now)
             if history.renames.knows(now):
                 raise WrongRequest(f"history remembers another job {now}: choose a name that no job has had")
-            _write(
-                path,
-                json.dumps({"before": before, "now": now, "texts": dict(begun.texts), "moves": begun.moves}),
-                0o600,
-            )
+            record = {"before": before, "now": now, "texts": dict(begun.texts), "moves": begun.moves}
+            replace_file(path, json.dumps(record), mode=0o600)
         _carry_out(begun)
         history.renames.rename(before, now)
         ask_to_reload(
@@ -70,17 +68,20 @@ def _plan(settings: Settings, before: str, now: str) -> RenameRecord:
         raise WrongRequest(f"there is a job {now} already")
     folder = os.path.join(known.directory, "jobs")
     own = os.path.join(folder, f"{before}.toml")
-    texts = {own: _with_identity(_text(own), job.identity, now)}
+    texts = {own: _with_identity(read_text(own), job.identity, now)}
     for one in known.jobs:
         if before in one.after:
             path = os.path.join(folder, f"{one.name}.toml")
-            texts[path] = _with_name(texts.get(path) or _text(path), "after", before, now)
+            texts[path] = _with_name(texts.get(path) or read_text(path), "after", before, now)
     machine = os.path.join(known.directory, "poolferry.toml")
     if os.path.exists(machine):
-        held = _text(machine)
+        held = read_text(machine)
         if (changed := _with_name(held, "jobs", before, now)) != held:
             texts[machine] = changed
-    _check(settings, texts, before, now)
+    files = read_config_files(known.directory)
+    files |= {os.path.relpath(path, known.directory): text for path, text in texts.items()}
+    files[f"jobs/{now}.toml"] = files.pop(f"jobs/{before}.toml")
+    require_valid(settings, files)
     moves = [(own, os.path.join(folder, f"{now}.toml"))]
     moves += [(f"{where.state}/notes/{kind}{before}", f"{where.state}/notes/{kind}{now}") for kind in _NOTES]
     moves += [(f"{where.state}/sanoid/{before}", f"{where.state}/sanoid/{now}")]
@@ -103,39 +104,11 @@ def _with_name(text: str, key: str, before: str, now: str) -> str:
     return lists.sub(lambda found: name.sub(rf"\g<1>{now}\g<1>", found[0]), text)
 
 
-def _check(settings: Settings, texts: Mapping[str, str], before: str, now: str) -> None:
-    """Read the configuration as it will be. Raises: DeclarationError."""
-    where = settings.where
-    folder = f"{where.state}/locks/rename-check"
-    shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(f"{folder}/jobs", mode=0o700)
-    try:
-        for path in _files(where.config):
-            name = os.path.relpath(path, where.config).replace(f"jobs/{before}.toml", f"jobs/{now}.toml")
-            with open(f"{folder}/{name}", "w", encoding="utf-8", newline="") as file:
-                file.write(texts.get(path) or _text(path))
-        then = replace(where, config=folder)
-        jobs = compose.read_configuration(then).jobs
-        compose.read_machine_config(then, [job.name for job in jobs])
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _files(directory: str) -> Iterator[str]:
-    for name in ("targets.toml", "poolferry.toml"):
-        if os.path.exists(path := os.path.join(directory, name)):
-            yield path
-    for name in sorted(os.listdir(os.path.join(directory, "jobs"))):
-        if name.endswith(".toml"):
-            yield os.path.join(directory, "jobs", name)
-
-
 def _carry_out(begun: RenameRecord) -> None:
     """Write the files, and move what has the job's name; what is done already is passed over."""
     for path, text in begun.texts.items():
         if os.path.exists(path):
-            file = os.path.realpath(path)
-            _write(file, text, os.stat(file).st_mode & 0o777)
+            replace_file(path, text)
     for path, to in begun.moves:
         if os.path.lexists(path):
             if os.path.isdir(to) and not os.path.islink(to):
@@ -143,30 +116,10 @@ def _carry_out(begun: RenameRecord) -> None:
             os.rename(path, to)
 
 
-def _text(path: str) -> str:
-    with open(path, encoding="utf-8", newline="") as file:
-        return file.read()
-
-
-def _write(path: str, text: str, mode: int) -> None:
-    """Write a file whole or not at all, with the owner that it has."""
-    with open(
-        os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode), "w", newline=""
-    ) as file:
-        if os.path.exists(path):
-            there = os.stat(path)
-            os.fchown(file.fileno(), there.st_uid, there.st_gid)
-            os.fchmod(file.fileno(), mode)
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(f"{path}.new", path)
-
-
 def _read(path: str) -> RenameRecord | None:
     """Return the rename that was begun; None: there is none. Raises: WrongRequest for a record that cannot be read."""
     try:
-        told = json.loads(_text(path))
+        told = json.loads(read_text(path))
         moves = tuple((str(one), str(to)) for one, to in told["moves"])
         return RenameRecord(before=told["before"], now=told["now"], texts=told["texts"], moves=moves)
     except FileNotFoundError:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
+from orchestrator.app.config_files import replace_file
 from orchestrator.app.settings import Settings
 from orchestrator.domain.errors import DeclarationError
 from orchestrator.domain.fast_dataclass import dataclass, replace
@@ -116,20 +117,6 @@ def missed_names(settings: Settings, changes: tuple[FileChange, ...], before: st
     return (*jobs, *places)
 
 
-def write_changes(changes: tuple[FileChange, ...]) -> None:
-    """Write each changed file whole, with its owner and mode; a link leads to the file itself. Raises: OSError."""
-    for change in changes:
-        path = os.path.realpath(change.path)
-        there = os.stat(path)
-        with open(f"{path}.new", "w", encoding="utf-8") as file:
-            os.fchown(file.fileno(), there.st_uid, there.st_gid)
-            os.fchmod(file.fileno(), there.st_mode & 0o777)
-            file.write(change.text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(f"{path}.new", path)
-
-
 def rename_in_configuration(settings: Settings, before: str, now: str) -> tuple[str, list[str]]:
     """Change the pool's name in the configuration, or say what a person has to change; return the state and the lines."""
     from orchestrator.app.pidfile import ask_to_reload
@@ -141,7 +128,8 @@ def rename_in_configuration(settings: Settings, before: str, now: str) -> tuple[
         lines = [f"{change.path}: {line}" for change in changes for line in change.lines]
         if missed:
             return "your turn", [*lines, f"not understood: {', '.join(missed)}", by_hand]
-        write_changes(changes)
+        for change in changes:
+            replace_file(change.path, change.text)
     except DeclarationError as error:
         return "your turn", [*map(str, error.mistakes), by_hand]
     except OSError as error:

@@ -1,12 +1,13 @@
-"""The first configuration: commented example files."""
+"""The first configuration, and jobs beside those that are there: commented files."""
 
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from orchestrator.app.config_files import TARGETS, read_config_files, replace_file, require_valid
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.command_line import quoted
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.place import url_of_ssh_place
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ FOLDER, DATASET = "folder", "dataset"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarterFiles:
-    """Files written into a folder. `existing`: those that are there already, unchanged; `following`: the next commands;
-    `understood`: a sentence for each job.
+    """Files written into a folder. `existing`: those that are there already, unchanged; `added`: sections that targets.toml got;
+    `following`: the next commands; `understood`: a sentence for each job that was written.
     """
 
     folder: str
@@ -28,6 +29,7 @@ class StarterFiles:
     existing: tuple[str, ...]
     following: tuple[str, ...]
     understood: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,29 +45,78 @@ class StarterRequest:
     pools: tuple[str, ...] = ()
     together: bool = False
 
+    @property
+    def says_something(self) -> bool:
+        """Return True when the words name a source, a target or a pool; else the usual first job is meant."""
+        return bool(self.places or self.sources or self.target or self.disks or self.pools)
+
 
 def write_starter(settings: Settings, request: StarterRequest) -> StarterFiles:
-    """Write a commented configuration; existing files stay unchanged. Raises: WrongRequest."""
-    from orchestrator.config.starter_files import starter_job_files
+    """Write a commented configuration, or jobs beside those that are there; existing files stay as they are, but targets.toml gets the
+    places of new jobs. Raises: WrongRequest · DeclarationError for a configuration with mistakes · OSError.
+    """
+    from orchestrator.config.starter_files import HOOKS, starter_job_files
 
-    jobs = plan_starter(request)
-    files = starter_job_files(jobs)
-    folder = settings.where.config
-    left = _left_alone(folder, files)
+    jobs, folder = plan_starter(request), settings.where.config
+    there = read_config_files(folder)
+    if there and not request.says_something:
+        jobs = ()
+    files, added, jobs = _beside(settings, there, jobs) if there else (dict(starter_job_files(jobs)), (), jobs)
+    if os.path.lexists(os.path.join(folder, HOOKS)):
+        files.pop(HOOKS, None)
     written = []
     for name, text in files.items():
         path = os.path.join(folder, name)
-        if path not in left:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "x", encoding="utf-8") as file:
-                file.write(text)
-            written.append(path)
-    made = [job for job in jobs if os.path.join(folder, f"jobs/{job.name}.toml") in (*written, *left)]
-    there = [job for job in made if os.path.lexists(os.path.join(folder, f"jobs/{job.name}.toml"))]
+        if name in there:
+            replace_file(path, text)
+            continue
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+        written.append(path)
     return StarterFiles(
-        folder=folder, written=tuple(written), existing=tuple(left), following=_following(settings, there),
-        understood=tuple(map(_understood, jobs)) if written else (),
+        folder=folder, written=tuple(written), existing=tuple(os.path.join(folder, name) for name in there if name not in files),
+        following=_following(settings, jobs), understood=tuple(map(_understood, jobs)), added=added,
     )  # fmt: skip
+
+
+def _beside(
+    settings: Settings, there: Mapping[str, str], jobs: "Sequence[StarterJob]"
+) -> "tuple[dict[str, str], tuple[str, ...], tuple[StarterJob, ...]]":
+    """Return the files that change, the sections that targets.toml gets, and the jobs that are new beside those that are there.
+
+    Raises: WrongRequest for a job whose name is taken · DeclarationError when the configuration has, or would get, a mistake.
+    """
+    from orchestrator.config.starter_files import starter_job_files, starter_section
+
+    if not jobs:
+        return {}, (), ()
+    known = settings.configuration()
+    if taken := next((job.name for job in jobs if f"jobs/{job.name}.toml" in there), ""):
+        raise WrongRequest(
+            f"there is a job {taken} already: write another one by hand, as a copy of {known.directory}/jobs/{taken}.toml, or give "
+            f"that one another name first: {settings.repeat(f'rename {taken} NEW')}"
+        )
+    held = {place.name: str(place.location) for place in known.places} | dict.fromkeys(
+        (each.name for each in known.sets), ""
+    )
+    new: list[StarterJob] = []
+    sections: dict[str, str] = {}
+    for asked in jobs:
+        place = asked.place
+        while place in held and held[place] != asked.at:
+            place = f"{place}-2"
+        job = replace(asked, place=place)
+        if place and place not in held:
+            sections[f"[{'set' if job.disks else 'place'}.{place}]"] = starter_section(job)
+            held[place] = job.at
+        new.append(job)
+    files = {name: text for name, text in starter_job_files(new).items() if name.startswith("jobs/")}
+    if sections:
+        before = there.get(TARGETS, "").rstrip("\n")
+        files[TARGETS] = (before + "\n" + "".join(sections.values())).lstrip("\n")
+    require_valid(settings, {**there, **files})
+    return files, tuple(sections), tuple(new)
 
 
 def plan_starter(request: StarterRequest) -> "tuple[StarterJob, ...]":
@@ -121,8 +172,6 @@ def _copies(sources: Sequence[str], target: str, request: StarterRequest) -> "tu
     at = place(target) if target else ""
     if request.together:
         return (_together(kind, texts, at, request),)
-    if kind == FOLDER and len(sources) == 1 and not request.places and not request.disks:
-        return (StarterJob(name="home", kind=FOLDER, source=texts[0], place="home-copies", at=at),)
     names: list[str] = []
     for text in texts:
         name = _job_name(text)
@@ -159,9 +208,11 @@ def _together(kind: str, texts: Sequence[str], at: str, request: StarterRequest)
 
 
 def _job_name(text: str) -> str:
-    """Return a name for the job of a place: its last part."""
+    """Return a name for the job of a place: its last part; of a user's own home it is home."""
     from orchestrator.config.migrate.result import make_name
 
+    if text == _usual():
+        return "home"
     return make_name(os.path.basename(text.rstrip("/")) or "root")
 
 
@@ -239,15 +290,3 @@ def _absolute(place: str) -> str:
             raise WrongRequest(f"{place}: write an absolute path, as in ssh://nas/srv/photos")
         return url
     return os.path.abspath(os.path.expanduser(place))
-
-
-def _left_alone(folder: str, files: Mapping[str, str]) -> list[str]:
-    """Return the files to leave unchanged. Jobs and targets belong together: parts of two examples do not fit."""
-    jobs = os.path.join(folder, "jobs")
-    there = [os.path.join(folder, name) for name in files if os.path.lexists(os.path.join(folder, name))]
-    held = [os.path.join(jobs, name) for name in os.listdir(jobs)] if os.path.isdir(jobs) else []
-    others = [path for path in sorted(held) if path.endswith(".toml") and path not in there]
-    if others or any(path.endswith(".toml") for path in there):
-        pair = [os.path.join(folder, name) for name in files if name.endswith(".toml")]
-        return [*there, *others, *(path for path in pair if path not in there)]
-    return there

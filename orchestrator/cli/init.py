@@ -18,7 +18,7 @@ from orchestrator.cli.terminal.screen import Terminal
         ("init tank/photos vault/replicas", "a dataset, with all below it, to another pool"),
         ("init /home --disks offsite", "to removable disks that take turns"),
         ("init --watch tank", "watch a pool and scrub it each month"),
-        ("init --source /srv/photos --target /backup/photos", "a first job for a folder, called home"),
+        ("init --source /srv/photos --target /backup/photos", "the same words by name: a job called photos"),
     ),
     section="set-up",
     short_help="Write a commented starting configuration.",
@@ -43,7 +43,7 @@ def init(
     pools: tuple[str, ...],
     together: bool,
 ) -> int:
-    """Write a commented starting configuration; what is there already stays as it is.
+    """Write a commented starting configuration, or jobs beside those that are there, which stay as they are.
 
     Asks nothing, and says what it understood: what begins with a slash, or is here, is a folder; tank/photos is a dataset. Each SOURCE
     becomes a job, with --together all folders one, and the last place is the target.
@@ -54,10 +54,11 @@ def init(
     made = write_starter(terminal, request)
     value = {
         "config": made.folder, "understood": list(made.understood), "written": list(made.written), "existing": list(made.existing),
-        "next": list(made.following),
+        "added": list(made.added), "next": list(made.following),
     }  # fmt: skip
     told = [*made.understood, *([""] if made.understood else [])]
     told += [f"wrote {path}" for path in made.written]
+    told += [f"added {section} to {made.folder}/targets.toml" for section in made.added]
     told += [f"is there already, left as it is: {path}" for path in made.existing]
     terminal.answer(value, [*told, "", "Look into the files, then type:", *(f"  {line}" for line in made.following)])
     return 0

@@ -6,6 +6,7 @@ from urllib.parse import quote_from_bytes
 from orchestrator.domain.fast_dataclass import dataclass
 
 FOLDER, DATASET, POOL = "folder", "dataset", "pool"
+HOOKS = "hooks/README.md"
 
 _HEAD = """\
 # The places that copies go to. A job names one of them as its target; each place belongs to one job.
@@ -120,7 +121,7 @@ max-deleted = "30%"
 [hooks]                       # executables to call; hooks/README.md tells more
 # failed = ["/usr/local/bin/tell-me", "the copy of {name} failed"]
 """
-_HOOKS = """\
+_ABOUT_HOOKS = """\
 # Hooks
 
 Executables that a job's `[hooks]` section names by their whole path. This directory is a good place for your own.
@@ -157,13 +158,14 @@ def starter_files(source: str, target: str) -> Mapping[str, str]:
 
 def starter_job_files(jobs: Sequence[StarterJob]) -> Mapping[str, str]:
     """Return the text of each file by its path in the configuration's directory."""
-    places = {job.place: _place(job) for job in jobs if job.place}
+    places = {job.place: starter_section(job) for job in jobs if job.place}
     files = {"targets.toml": _HEAD + "".join(places.values())} if places else {}
     files |= {f"jobs/{job.name}.toml": _job(job) for job in jobs}
-    return files | {"hooks/README.md": _HOOKS}
+    return files | {HOOKS: _ABOUT_HOOKS}
 
 
-def _place(job: StarterJob) -> str:
+def starter_section(job: StarterJob) -> str:
+    """Return the section of targets.toml for a job's place, with an empty line before it."""
     form = _SET if job.disks else _DATASET_PLACE if job.kind == DATASET else _FOLDER_PLACE
     return form.replace("{place}", job.place).replace("{at}", quote_location(job.at))
 

@@ -115,7 +115,7 @@ class Folder:
         fd = os.dup(self.fd)
         shown = self._shown
         for part in parts:
-            shown = f"{shown}/{os.fsdecode(part)}"
+            shown = f"{shown.rstrip('/')}/{os.fsdecode(part)}"
             try:
                 inner = os.open(part, _FOLDER, dir_fd=fd)
             except OSError as error:
@@ -129,7 +129,7 @@ class Folder:
         """Return a descriptor of a regular file below, open for reading, or to `change` it too. Raises: Untrusted, OSError."""
         with self._parent(name) as parent:
             last = self._parts(name)[-1]
-            shown = f"{parent._shown}/{os.fsdecode(last)}"
+            shown = f"{parent._shown.rstrip('/')}/{os.fsdecode(last)}"
             try:
                 fd = os.open(last, _FILE | (os.O_RDWR if change else os.O_RDONLY), dir_fd=parent.fd)
             except OSError as error:
@@ -163,14 +163,18 @@ class Folder:
         """
         (last,) = self._one(name)
         new = b".%s.%s.new" % (last[:200], os.urandom(8).hex().encode())
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
+        with self._named(last):
+            fd = os.open(
+                new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.fd
+            )
         try:
             with open(fd, "wb") as file:
                 yield file
                 os.fchmod(file.fileno(), mode)
                 file.flush()
                 os.fsync(file.fileno())
-            os.rename(new, last, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+            with self._named(last):
+                os.rename(new, last, src_dir_fd=self.fd, dst_dir_fd=self.fd)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(new, dir_fd=self.fd)
@@ -186,7 +190,8 @@ class Folder:
         new = b".%s.%s.new" % (last[:200], os.urandom(8).hex().encode())
         self.write_file(new, content)
         try:
-            os.link(new, last, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
+            with self._named(last):
+                os.link(new, last, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)
         finally:
             os.unlink(new, dir_fd=self.fd)
         os.fsync(self.fd)
@@ -194,7 +199,7 @@ class Folder:
     def make_folder(self, name: str | bytes, *, mode: int = 0o700) -> "Folder":
         """Return the folder of that name in this one; create it if missing. Raises: Untrusted, OSError."""
         (last,) = self._one(name)
-        with contextlib.suppress(FileExistsError):
+        with contextlib.suppress(FileExistsError), self._named(last):
             os.mkdir(last, mode, dir_fd=self.fd)
         return self.enter(last)
 
@@ -210,18 +215,27 @@ class Folder:
 
     def status(self, name: str | bytes) -> os.stat_result:
         """Return the status of the entry of that name below; of a link, its own. Raises: Untrusted, OSError."""
-        with self._parent(name) as parent:
+        with self._parent(name) as parent, parent._named(self._parts(name)[-1]):
             return os.stat(self._parts(name)[-1], dir_fd=parent.fd, follow_symlinks=False)
 
     def remove_file(self, name: str | bytes) -> None:
         """Remove the entry of that name below, unless it is a folder. A link is removed, not its target. Raises: OSError."""
-        with self._parent(name) as parent:
+        with self._parent(name) as parent, parent._named(self._parts(name)[-1]):
             os.unlink(self._parts(name)[-1], dir_fd=parent.fd)
 
     def rename(self, old: str | bytes, new: str | bytes) -> None:
         """Rename within this folder's tree; links on the way are refused. Raises: Untrusted, OSError."""
-        with self._parent(old) as one, self._parent(new) as other:
+        with self._parent(old) as one, self._parent(new) as other, one._named(self._parts(old)[-1]):
             os.rename(self._parts(old)[-1], self._parts(new)[-1], src_dir_fd=one.fd, dst_dir_fd=other.fd)
+
+    @contextlib.contextmanager
+    def _named(self, last: bytes) -> Iterator[None]:
+        """Give an error of the system the whole path of the entry, in place of its last part."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = f"{self._shown.rstrip('/')}/{os.fsdecode(last)}"
+            raise
 
     def _parent(self, name: str | bytes) -> "Folder":
         return self.enter(b"/".join(self._parts(name)[:-1]))
@@ -248,6 +262,7 @@ def _untrusted(error: OSError, shown: str, expected: str) -> OSError:
         return Untrusted(errno.ELOOP, f"is a symbolic link in place of {expected}", shown)
     if error.errno == errno.ENOTDIR:
         return Untrusted(errno.ENOTDIR, f"is not {expected}", shown)
+    error.filename = shown
     return error
 
 

@@ -85,5 +85,8 @@ def test_what_is_said_is_what_is_written(tmp_path: Path) -> None:
     assert made.understood == ("photos: copy the dataset tank/photos, with all below it, to the disks of the set away",)
     assert made.following[0].startswith("poolferry disks enroll /dev/disk/by-id/usb-… --set away --name red --config ")
     again = write_starter(Settings(config=str(tmp_path / "etc")), StarterRequest(places=("/srv", "/backup")))
-    assert (again.written, again.understood) == ((), ())
-    assert [line.split(" --config")[0] for line in again.following] == ["poolferry check --system"]
+    assert again.understood == ("srv: copy the folder /srv to the folder /backup",)
+    assert (again.written, again.added) == ((str(tmp_path / "etc/jobs/srv.toml"),), ("[place.srv-copies]",))
+    usual = write_starter(Settings(config=str(tmp_path / "etc")), StarterRequest())
+    assert (usual.written, usual.understood, usual.added) == ((), (), ())
+    assert [line.split(" --config")[0] for line in usual.following] == ["poolferry check --system"]

@@ -24,9 +24,9 @@ def test_init_writes_what_check_accepts(fresh: Ferry) -> None:
     (fresh.root / "mine").mkdir()
     told = fresh.run("init", "--source", "mine", "--target", "/backup/mine")
     assert told.code == 0
-    assert f"wrote {fresh.config}/jobs/home.toml" in told.out
+    assert f"wrote {fresh.config}/jobs/mine.toml" in told.out
     following = [line.strip() for line in told.out.splitlines()[-3:]]
-    assert following == ["poolferry check --system", "poolferry plan home", "poolferry run home"]
+    assert following == ["poolferry check --system", "poolferry plan mine", "poolferry run mine"]
     job = fresh.run("check", "--json").value["jobs"][0]
     assert (job["source"], job["target"]) == (str(fresh.root / "mine"), "/backup/mine")
 
@@ -88,6 +88,37 @@ def test_init_overwrites_nothing(fresh: Ferry) -> None:
     assert told.value["written"] == []
     assert str(file) in told.value["existing"]
     assert file.read_text() == "mine\n"
+
+
+def test_init_adds_a_job_beside_those_that_are_there(fresh: Ferry) -> None:
+    """Files of a person stay as they are, but targets.toml gets the place; what would be a mistake changes nothing."""
+    assert fresh.run("init", "/srv/photos", "/backup/photos").code == 0
+    targets, first = fresh.config / "targets.toml", fresh.config / "jobs/photos.toml"
+    targets.write_text(targets.read_text() + "# a word of mine")
+    targets.chmod(0o640)
+    before = targets.read_text(), first.read_text()
+    told = fresh.run("init", "/srv/music", "/backup/music")
+    assert (told.code, f"added [place.music-copies] to {targets}" in told.out) == (0, True), told
+    assert f"left as it is: {first}" in told.out
+    assert (targets.read_text().startswith(before[0]), first.read_text()) == (True, before[1])
+    assert targets.stat().st_mode & 0o777 == 0o640
+    other = fresh.run("init", "/opt/photos-copies", "/backup/other", "--json")
+    assert other.code == 0, "a place of that name is another one's"
+    jobs = fresh.run("check", "--json").value["jobs"]
+    assert {job["job"]: job["target"] for job in jobs} == {
+        "music": "/backup/music", "photos": "/backup/photos", "photos-copies": "/backup/other",
+    }  # fmt: skip
+    files = {path: path.read_text() for path in fresh.config.rglob("*") if path.is_file()}
+    for words, said in (
+        (("/mnt/music", "/backup/third"), "there is a job music already"), (("/etc", "/backup/photos/etc"), "/backup/photos"),
+        (("/etc", "vault/etc"), "is a folder, vault/etc is a dataset"),
+    ):  # fmt: skip
+        refused = fresh.run("init", *words)
+        assert (refused.code, said in refused.err) == (2, True), refused
+    targets.write_text("nonsense")
+    assert fresh.run("init", "/etc", "/backup/etc").code == 2
+    targets.write_text(files[targets])
+    assert {path: path.read_text() for path in fresh.config.rglob("*") if path.is_file()} == files
 
 
 def test_init_puts_no_targets_beside_jobs_of_others(ferry: Ferry) -> None:

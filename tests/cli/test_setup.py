@@ -1,5 +1,6 @@
 """`setup systemd`: units that name this program and these directories, written, shown, taken away."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ from orchestrator.app.systemd_state import (
     WEB_UNITS,
     unit_texts,
 )
+from orchestrator.cli.terminal.errors import report_errors
+from orchestrator.cli.terminal.screen import Terminal
 from tests.ferry import Ferry
 
 
@@ -133,3 +136,13 @@ def test_the_units_of_the_page_are_written_and_taken_away(ferry: Ferry, tmp_path
     assert "g poolferry -" in (tmp_path / "users" / USERS_FILE).read_text()
     assert ferry.run("setup", "web", "--into", str(into), *group, "--remove").code == 0
     assert not [*into.iterdir(), *(tmp_path / "users").iterdir()]
+
+
+def test_a_user_is_told_what_only_root_may(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for user, told in ((1000, True), (0, False)):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        with report_errors(Terminal()) as end:
+            raise PermissionError(13, "Permission denied", "/etc/systemd/system/poolferry.service")
+        said = capsys.readouterr().err
+        assert (end.code, "as root, with sudo" in said) == (1, told), said
+        assert "poolferry: /etc/systemd/system/poolferry.service: Permission denied" in said

@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,19 @@ def test_a_folder_that_is_swapped_for_a_link_is_never_followed(tree: Path) -> No
         # Whoever was not lucky once meanwhile reads it now.
         assert folder.read_file("real/file", limit=10) == b"ours"
     assert found <= {b"ours", b""}
+
+
+def test_an_error_names_the_whole_path(tmp_path: Path) -> None:
+    """The system knows the last part alone, where a folder is open; a person needs to know in which one."""
+    (tmp_path / "gone").mkdir()
+    with Folder.at_place(str(tmp_path / "gone")) as folder:
+        (tmp_path / "gone").rmdir()
+        deeds: list[Callable[[], object]] = [
+            lambda: folder.write_file("unit", b""), lambda: folder.create_file("unit", b""), lambda: folder.make_folder("unit"),
+            lambda: folder.status("unit"), lambda: folder.remove_file("unit"), lambda: folder.rename("unit", "other"),
+            lambda: folder.read_file("unit", limit=1), lambda: folder.enter("unit"),
+        ]  # fmt: skip
+        for deed in deeds:
+            with pytest.raises(FileNotFoundError) as told:
+                deed()
+            assert str(told.value.filename).startswith(f"{tmp_path}/gone/"), told.value

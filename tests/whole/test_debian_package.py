@@ -22,10 +22,10 @@ if python3 -c 'import orchestrator' 2>/dev/null; then exit 1; fi
 test -x /usr/lib/poolferry/site-packages/orchestrator/hooks_shipped/mail
 mkdir /srv/files && echo words > /srv/files/a
 poolferry init --source /srv/files --target /srv/copies
-sed -i 's/^.verify].*/&\\ndigest = "blake3"/' /etc/poolferry/jobs/home.toml
-poolferry run home
-poolferry verify home
-poolferry ls home | grep -q ' a$'
+sed -i 's/^.verify].*/&\\ndigest = "blake3"/' /etc/poolferry/jobs/files.toml
+poolferry run files
+poolferry verify files
+poolferry ls files | grep -q ' a$'
 poolferry schedule
 apt-get -qq install -y --reinstall /root/poolferry.deb >/dev/null 2>&1
 before=$(find /etc/poolferry /var/lib/poolferry /srv -type f -exec sha256sum {} + | sort)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.app import config_files
 from orchestrator.app import rename_job as renames
 from orchestrator.app.rename_job import rename_job
 from orchestrator.app.settings import Settings
@@ -76,7 +77,7 @@ def test_wherever_it_is_cut_the_same_command_finishes_it(ferry: Ferry, monkeypat
     while True:
         left = [cut]
         with monkeypatch.context() as patch:
-            patch.setattr(renames, "_write", _counted(renames._write, left))
+            patch.setattr(renames, "replace_file", _counted(config_files.replace_file, left))
             patch.setattr(renames, "os", Cut(left, "rename", "unlink"))
             with contextlib.suppress(KeyboardInterrupt):
                 rename_job(settings, *names)

@@ -21,10 +21,10 @@ mkdir -m 777 /srv/stranger
 test "$(stat -c %a /var/lib/poolferry-program)" = 700
 test -z "$(ls -A /srv/stranger)"
 /root/poolferry.pyz init --source /srv/files --target /srv/copies
-sed -i 's/^.verify].*/&\\ndigest = "blake3"/' /etc/poolferry/jobs/home.toml
+sed -i 's/^.verify].*/&\\ndigest = "blake3"/' /etc/poolferry/jobs/files.toml
 /root/poolferry.pyz check --system
-/root/poolferry.pyz run home
-/root/poolferry.pyz verify home
+/root/poolferry.pyz run files
+/root/poolferry.pyz verify files
 /root/poolferry.pyz schedule
 /root/poolferry.pyz setup systemd --into /srv/units
 grep -q 'ExecStart=/root/poolferry.pyz daemon' /srv/units/poolferry.service

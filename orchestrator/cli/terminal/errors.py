@@ -110,7 +110,9 @@ def _print_known_error(terminal: Terminal, error: "OrchestratorError") -> int:
 def _system(terminal: Terminal, error: OSError) -> int:
     _trace(error)
     name = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-    return _print_error(terminal, FAILED, f"{name}{error.strerror or error}")
+    root = isinstance(error, PermissionError) and os.geteuid() != 0
+    hint = "if that is root's, run the command as root, with sudo" if root else ""
+    return _print_error(terminal, FAILED, f"{name}{error.strerror or error}", hint)
 
 
 def _ours(terminal: Terminal, error: Exception) -> int:

@@ -1,0 +1,64 @@
+"""Changes of the configuration's own files: all of them valid together, or none; each replaced whole, with its owner and mode."""
+
+import os
+from collections.abc import Mapping
+
+from orchestrator import compose
+from orchestrator.app.settings import Settings
+from orchestrator.domain.errors import DeclarationError
+from orchestrator.domain.fast_dataclass import replace
+
+TARGETS = "targets.toml"
+
+
+def read_config_files(directory: str) -> dict[str, str]:
+    """Return the text of each file of a configuration, by its path below the directory. Raises: OSError."""
+    names = [name for name in (TARGETS, "poolferry.toml") if os.path.exists(os.path.join(directory, name))]
+    jobs = os.path.join(directory, "jobs")
+    held = sorted(os.listdir(jobs)) if os.path.isdir(jobs) else []
+    names += [f"jobs/{name}" for name in held if name.endswith(".toml")]
+    return {name: read_text(os.path.join(directory, name)) for name in names}
+
+
+def require_valid(settings: Settings, files: Mapping[str, str]) -> None:
+    """Read the configuration as it will be with these files and no others. Raises: DeclarationError, with paths as they will be."""
+    from tempfile import TemporaryDirectory
+
+    where = settings.where
+    with TemporaryDirectory(prefix="poolferry-") as folder:  # 0700
+        os.mkdir(f"{folder}/jobs")
+        for name, text in files.items():
+            with open(f"{folder}/{name}", "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+        then = replace(where, config=folder)
+        try:
+            jobs = compose.read_configuration(then).jobs
+            compose.read_machine_config(then, [job.name for job in jobs])
+        except DeclarationError as error:
+            named = (replace(each, file=each.file.replace(folder, where.config, 1)) for each in error.mistakes)
+            raise DeclarationError(tuple(named)) from None
+
+
+def read_text(path: str) -> str:
+    """Return a file's text with its line ends as they are. Raises: OSError."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def replace_file(path: str, text: str, *, mode: int | None = None) -> None:
+    """Write a file whole or not at all, with the owner that it has and, if none is given, its mode; a link leads to the file itself.
+
+    Raises: OSError.
+    """
+    path = os.path.realpath(path)
+    there = os.stat(path) if os.path.exists(path) else None
+    mode = mode if mode is not None else there.st_mode & 0o777 if there else 0o644
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with open(os.open(f"{path}.new", flags, mode), "w", encoding="utf-8", newline="") as file:
+        if there:
+            os.fchown(file.fileno(), there.st_uid, there.st_gid)
+        os.fchmod(file.fileno(), mode)
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.new", path)

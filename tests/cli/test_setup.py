@@ -139,10 +139,13 @@ def test_the_units_of_the_page_are_written_and_taken_away(ferry: Ferry, tmp_path
 
 
 def test_a_user_is_told_what_only_root_may(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def refuse() -> None:
+        raise PermissionError(13, "Permission denied", "/etc/systemd/system/poolferry.service")
+
     for user, told in ((1000, True), (0, False)):
         monkeypatch.setattr(os, "geteuid", lambda user=user: user)
         with report_errors(Terminal()) as end:
-            raise PermissionError(13, "Permission denied", "/etc/systemd/system/poolferry.service")
+            refuse()
         said = capsys.readouterr().err
         assert (end.code, "as root, with sudo" in said) == (1, told), said
         assert "poolferry: /etc/systemd/system/poolferry.service: Permission denied" in said

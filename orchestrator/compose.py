@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from orchestrator.config.directories import Directories, find_directories
 
 if TYPE_CHECKING:  # a command imports only the modules that it needs, as the start must be quick
+    from contextlib import AbstractContextManager
+
     from orchestrator.config.models import Configuration, EngineSection
     from orchestrator.domain.errors import NotNow
     from orchestrator.domain.events import RunEvent
@@ -23,6 +25,7 @@ if TYPE_CHECKING:  # a command imports only the modules that it needs, as the st
     from orchestrator.process.stop import StopRequest
     from orchestrator.runner.context import ProcessIdentity, RunContext
     from orchestrator.runner.progress_note import ProgressNote
+    from orchestrator.runner.run_recorder import RunRecorder
 
 __all__ = ["Directories", "find_directories"]
 
@@ -212,6 +215,7 @@ def make_run_context(
     stop: "StopRequest",
     ssh_options: tuple[str, ...],
     watched: bool = False,
+    permits: "Callable[[RunRecorder], AbstractContextManager[None]] | None" = None,
 ) -> "RunContext":
     """Build the tools for a job's run. `log` receives each command line before it runs; `ssh_options`: of `open_connections`.
 
@@ -238,6 +242,7 @@ def make_run_context(
         identity=process_identity(),
         alive=is_process_alive,
         watched=watched,
+        permits=permits,
         files=lambda: load_engine("rsync"),
     )
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from orchestrator.domain.run import VisitCause
 
 
+QUEUE_PATIENCE_S = 20.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
     """Result of a run, and of the restore tests after it. `heals`: the jobs that hold data that a pool lost, one line each."""
@@ -68,6 +71,8 @@ def run_jobs(
         open_visits(settings, session, known, read_again=True, cause=cause) as visits,
         _jobs_to_run(settings, session, known, declared, why=None if only_due else why) as requested,
     ):
+        if only_due:  # one after the other in this process: no job keeps the others waiting for its permit
+            session.queue_patience_s = QUEUE_PATIENCE_S
         for one, reason in _with_their_visits(requested, known, visits, session, settings, cause):
             begun = around.begins(one)
             ends.append(_run(session, visits, known, one, reason, allowed))

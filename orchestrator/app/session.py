@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings
-from orchestrator.domain.events import RunEvent, RunStarted, StepStarted, TransferProgress, no_log
+from orchestrator.domain.events import RunEvent, RunStarted, RunWaits, StepStarted, TransferProgress, no_log
 from orchestrator.process.stop import StopRequest
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from orchestrator.runner.context import RunContext
     from orchestrator.runner.disk.visit import BudgetReader, BudgetReadResult, VisitContext
     from orchestrator.runner.progress_note import ProgressNote
+    from orchestrator.runner.run_recorder import RunRecorder
 
 
 _SHORT = 1.0  # seconds; whoever asks for the progress of a shorter run comes too late
@@ -86,11 +87,23 @@ class _NotedProgress:
         elif isinstance(event, TransferProgress) and self._run:
             with self._guard:
                 self._moved(event)
+        elif isinstance(event, RunWaits):
+            with self._guard:
+                self._waits(event.text)
         elif isinstance(event, StepStarted):
             with self._guard:
                 self._step_begun = compose.monotonic()
                 if self._note is not None:
                     self._note.step_begun()
+
+    def _waits(self, text: str) -> None:
+        if self._note is None:
+            if not text:
+                return
+            self._note = compose.make_progress_note(self._state, self._run, compose.monotonic())
+        self._note.waits(text)
+        if not text:
+            self._note, self._begun = None, compose.monotonic()
 
     def _moved(self, event: TransferProgress) -> None:
         if self._note is None:
@@ -113,6 +126,7 @@ class Session:
         self._settings = settings
         self._shown = shown
         self.stopped = False
+        self.queue_patience_s: float | None = None  # of a run that waits for a permit; None: until it is its turn
 
     def do(
         self, job: "Job", action: "Callable[Concatenate[Job, RunContext, P], T]", *arguments: P.args, **more: P.kwargs
@@ -130,11 +144,25 @@ class Session:
             tools = compose.make_run_context(
                 job, self._settings.where, self.history, notify=noted.notify, log=self._shown.log if self._shown.verbose else no_log, stop=stop,
                 ssh_options=ssh_options, watched=self._shown.watched,
+                permits=self._permits(job) if job.permit else None,
             )  # fmt: skip
             done = action(job, tools, *arguments, **more)
         self.stopped = bool(heard)
         self._settings.interrupted |= signal.SIGINT in heard
         return done
+
+    def _permits(self, job: "Job") -> "Callable[[RunRecorder], AbstractContextManager[None]]":
+        """Return what holds the permit of a run of this job. Only jobs that need one import any of it."""
+        from orchestrator.app.permits import CentrePermits
+
+        lender = CentrePermits(self._settings.where, patience_s=self.queue_patience_s)
+
+        def hold(journal: "RunRecorder") -> "AbstractContextManager[None]":
+            if job.permit is None:
+                return contextlib.nullcontext()
+            return lender.hold(job.name, job.permit, journal, journal.tools.stop)
+
+        return hold
 
 
 class open_session:  # noqa: N801 - used as a function: `with open_session(settings) as session`

@@ -50,7 +50,7 @@ class RunProcess:
             effect=Effect.WRITES,
             environment=tuple((name, environment[name]) for name in _PASSED_ON if name in environment),
         )  # fmt: skip
-        self._watch = _StallWatch(job, self._stop)
+        self._watch = _StallWatch(job, self._stop, where.state)
         self._thread: threading.Thread | None = None
 
     def begin(self, say: Say, ended: Callable[[], None]) -> None:
@@ -65,6 +65,11 @@ class RunProcess:
     def stuck(self) -> bool:
         """Return True when the run has shown no sign of life for too long."""
         return self._watch.stuck
+
+    @property
+    def waits(self) -> bool:
+        """Return True while the run waits for a permit."""
+        return self._watch.waits()
 
     def end(self, why: str) -> None:
         """Request the run to stop; a later run continues from there."""
@@ -117,12 +122,13 @@ class _StallWatch:
     until a garbage collection, which may not come for many runs.
     """
 
-    def __init__(self, job: Job, stop: StopRequest) -> None:
+    def __init__(self, job: Job, stop: StopRequest, state: str) -> None:
         self.first: tuple[int, ...] = ()
         self.say: Say = _unheard
         self.stuck = False
         self._name = job.name
         self._stop = stop
+        self._state = state if job.permit else ""
         self._patience = silence_limit(job)
         self._seen: tuple[ProcessActivity, ...] = ()
         self._looked = self._lived = compose.monotonic()
@@ -131,12 +137,20 @@ class _StallWatch:
         self.first = processes
         self._looked = self._lived = compose.monotonic()
 
+    def waits(self) -> bool:
+        """Return True while the run waits for a permit, in which nothing of it moves."""
+        if not self._state:
+            return False
+        from orchestrator.runner.progress_note import waiting_processes
+
+        return not waiting_processes(self._state).isdisjoint(self.first)
+
     def look(self) -> None:
         now = compose.monotonic()
         if now - self._looked < min(LOOK_S, self._patience / 4) or self.stuck:
             return
         seen = tuple(each for process in self.first for each in process_activity(process))
-        if shows_activity(self._seen, seen, now - self._looked):
+        if shows_activity(self._seen, seen, now - self._looked) or self.waits():
             self._lived = now
         self._seen, self._looked = seen, now
         if now - self._lived >= self._patience:

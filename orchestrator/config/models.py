@@ -125,6 +125,20 @@ def parse_folder(text: str) -> Location:
     return parse_any_location(url_of_ssh_place(text) or text)
 
 
+def _parse_limit_name(text: str) -> str:
+    """Parse a limit's name. Imported late, as the next one: few jobs need a permit. Raises: ValueError."""
+    from orchestrator.domain.permit import parse_limit_name
+
+    return parse_limit_name(text)
+
+
+def _parse_permit_away(text: str) -> Seconds | None:
+    """Parse what a run does while the centre is away. Raises: ValueError."""
+    from orchestrator.domain.permit import parse_permit_away
+
+    return parse_permit_away(text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKeys:
     """The keys of a job file before its first section."""
@@ -186,6 +200,15 @@ class JobKeys:
     known_as: str | None = config_key(
         "the name by which its copies know it, when it has another now; `poolferry rename` writes it", default=None,
         parse=parse_job_name, example="photos",
+    )  # fmt: skip
+    permits: tuple[str, ...] = config_key(
+        "limits of the fleet's centre that a run counts against, and waits for", default=(), parse=_parse_limit_name,
+        example='["link-nas", "lab"]',
+    )  # fmt: skip
+    permit_weight: int = config_key("slots that a run takes of each of them", default=1, least=1, example="2")
+    permit_away: Seconds | None = config_key(
+        'while the centre is away: "go-on" at once, as without this key, or "wait 30m" and then go on', default=None,
+        parse=_parse_permit_away, example="wait 30m",
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ Checks against the rest of the configuration come later, in `cross_checks`.
 import os.path
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.config.decode import (
     Path,
@@ -27,6 +27,9 @@ from orchestrator.domain.job import EVENTS, Job, JobHooks, SnapshotRules
 from orchestrator.domain.names import JOB_NAME, show_name
 from orchestrator.domain.place import Location, Place, url_of_ssh_place
 from orchestrator.domain.source_tree import join_folders
+
+if TYPE_CHECKING:
+    from orchestrator.domain.permit import PermitRequest
 
 Argv = tuple[str, ...]
 SHAPES = '"/path/program", ["/path/program", "argument"], or a list of such lists'
@@ -174,6 +177,7 @@ def parse_job(toml_file: TomlFile, name: str, engines: Engines) -> JobDraft:
         keys["source"] = dataset_location(keys["source"])
     _judge_engine(toml_file, keys, engine, engines)
     _judge_schedule(toml_file)
+    _judge_permits(toml_file)
     _judge_target(toml_file, engine)
     _judge_sections(toml_file, engine)
     sections = {key: _read_section(toml_file, key, model, models) for key, model in models.items()}
@@ -273,6 +277,14 @@ def _judge_schedule(toml_file: TomlFile) -> None:
         toml_file.say(("stop-at",), '"window" already says when runs stop', "only one of window and stop-at")
 
 
+def _judge_permits(toml_file: TomlFile) -> None:
+    if toml_file.table.get("permits") == []:
+        toml_file.say(("permits",), "is empty", 'the names of limits, such as ["link-nas"], or no such key')
+    for key in ("permit-weight", "permit-away"):
+        if key in toml_file.table and "permits" not in toml_file.table:
+            toml_file.say((key,), "is for runs that need a permit", 'permits = ["link-nas"] beside it')
+
+
 def _table(toml_file: TomlFile, name: str) -> Table:
     written = toml_file.table.get(name, {})
     if isinstance(written, dict):
@@ -305,6 +317,13 @@ def _section(key: str, head: Table, names: set[str]) -> str | None:
     return f"[{near}], the nearest name" if near else ", ".join(f"[{name}]" for name in sorted(names) if name)
 
 
+def _permit(keys: Mapping[str, Any]) -> "PermitRequest":
+    from orchestrator.domain.permit import PermitRequest
+
+    limits = tuple(dict.fromkeys(keys["permits"]))
+    return PermitRequest(limits=limits, weight=keys.get("permit_weight", 1), patience=keys.get("permit_away"))
+
+
 def complete_job(draft: JobDraft, engine: EngineSection, place: Place) -> Job:
     """Build the job of a draft without mistakes. `place`: with the location of this job's copy."""
     keys, sections = draft.keys, dict(draft.sections)
@@ -332,6 +351,7 @@ def complete_job(draft: JobDraft, engine: EngineSection, place: Place) -> Job:
         min_interval=keys.get("min_interval"),
         priority=keys.get("priority", 0),
         known_as=keys.get("known_as"),
+        permit=_permit(keys) if keys.get("permits") else None,
         **sections,
     )
 

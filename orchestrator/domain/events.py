@@ -40,7 +40,14 @@ class TransferProgress:
     whole: bool = False
 
 
-RunEvent = RunStarted | RunMessage | StepStarted | TransferProgress
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWaits:
+    """A run that has begun and waits, for a permit: nothing of it goes on meanwhile. `text`: empty when the wait is over."""
+
+    text: str
+
+
+RunEvent = RunStarted | RunMessage | RunWaits | StepStarted | TransferProgress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

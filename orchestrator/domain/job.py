@@ -5,12 +5,15 @@ The declarations are the one source for the parser, the schema and the manual.
 
 from collections.abc import Callable
 from datetime import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.domain.fast_dataclass import MISSING, dataclass, field
 from orchestrator.domain.place import Location, Place, parse_location
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Bytes, Seconds, parse_duration, parse_often, parse_size
+
+if TYPE_CHECKING:  # few jobs need one
+    from orchestrator.domain.permit import PermitRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,6 +308,7 @@ class Job:
     min_interval: Seconds | None = None
     priority: int = 0
     known_as: str | None = None
+    permit: "PermitRequest | None" = None
     keep: KeepRules = field(default_factory=KeepRules)
     snapshots: SnapshotRules | None = None
     verify: VerifyRules = field(default_factory=VerifyRules)

@@ -5,13 +5,17 @@ from typing import Any
 
 from orchestrator.domain.answers import NOT_READ, check_count, parse_instant, parse_json
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import printable_line
 
 LARGEST = 4096  # bytes of a note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """The bytes of a run so far, at an instant. `expected`, `rate` (bytes a second), `left_s`: None while unknown."""
+    """The bytes of a run so far, at an instant. `expected`, `rate` (bytes a second), `left_s`: None while unknown.
+
+    `waits`: what a run waits for that has not begun to look; empty: it works.
+    """
 
     run: int
     done: int
@@ -19,6 +23,7 @@ class RunProgress:
     rate: int | None
     left_s: float | None
     at: datetime
+    waits: str = ""
 
 
 def progress_value(found: RunProgress) -> dict[str, object]:
@@ -30,6 +35,7 @@ def progress_value(found: RunProgress) -> dict[str, object]:
         "bytes_per_s": found.rate,
         "left_s": None if found.left_s is None else round(found.left_s),
         "at": found.at.isoformat(),
+        "waits": found.waits,
     }
 
 
@@ -45,9 +51,17 @@ def parse_progress_note(text: bytes) -> RunProgress | None:
             rate=_count_or_none(told["bytes_per_s"]),
             left_s=None if left is None else float(_count(left)),
             at=parse_instant(told["at"]),
+            waits=_text(told.get("waits", "")),
         )
     except NOT_READ:
         return None
+
+
+def _text(value: Any) -> str:
+    """Return a text of one line. Raises: ValueError for what is none."""
+    if type(value) is not str:
+        raise ValueError(f"no text: {value!r:.40}")
+    return printable_line(value)
 
 
 def _count(value: Any) -> int:

@@ -49,10 +49,20 @@ class ProgressNote:
             run=self._run, done=event.done, expected=event.expected, rate=None if rate is None else int(rate), left_s=left,
             at=self._clock(),
         )  # fmt: skip
-        who = self._identity
-        self._write({**progress_value(found), "pid": who.pid, "process_started": who.started, "boot": who.boot})
+        self._write(found)
 
-    def _write(self, value: dict[str, object]) -> None:
+    def waits(self, text: str) -> None:
+        """Write what the run waits for; empty: nothing any more, and there is no note until bytes move."""
+        if not text:
+            self.remove()
+            return
+        self._write(
+            RunProgress(run=self._run, done=0, expected=None, rate=None, left_s=None, at=self._clock(), waits=text)
+        )
+
+    def _write(self, found: RunProgress) -> None:
+        who = self._identity
+        value = {**progress_value(found), "pid": who.pid, "process_started": who.started, "boot": who.boot}
         part = f"{self._folder}/.{self._run}"
         with contextlib.suppress(OSError):
             descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -71,6 +81,20 @@ def read_progress(state: str, run: int) -> RunProgress | None:
     """Return the newest progress of a run that goes on; None where it wrote none, or none that can be read."""
     found = parse_progress_note(_content(f"{state}/{_FOLDER}/{run}.json"))
     return found if found is not None and found.run == run else None
+
+
+def waiting_processes(state: str) -> frozenset[int]:
+    """Return the processes of runs that have begun and wait, as their notes say."""
+    from orchestrator.domain.answers import NOT_READ, parse_json
+
+    found = set[int]()
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"{state}/{_FOLDER}"):
+            with contextlib.suppress(*NOT_READ):
+                told = parse_json(_content(f"{state}/{_FOLDER}/{name}"))
+                if told["waits"]:
+                    found.add(int(told["pid"]))
+    return frozenset(found)
 
 
 def remove_stale_notes(state: str, alive: Callable[[int, int, str], bool]) -> None:

@@ -10,7 +10,7 @@ import of modules that act on its result; during a survey of one second that cos
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from importlib import import_module
 from threading import Thread
@@ -56,7 +56,10 @@ def run_job(
     try:
         if job.target.rotates:
             raise absent or NotNow(f"no disk of the set {job.target.name} is here")
-        with lock_job(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
+        with (
+            _permits(journal),
+            lock_job(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit,
+        ):
             healed = tools.history.heal(tools.alive, journal.now)
             if journal.run not in healed and healed:
                 journal.say(f"run {', '.join(map(str, healed))} was killed or crashed; it is recorded as interrupted")
@@ -71,10 +74,16 @@ def run_job(
                 report = _attempts(journal, tools.writer(inherit), allowed)
     except OrchestratorError as error:
         report = journal.ended_by(error, continues="the next run continues from here")
-        if job.target.rotates and isinstance(error, NotNow):
+        if (job.target.rotates or job.permit) and isinstance(error, NotNow):
             tools.history.fold_waits(report)
     _call_hooks(report.outcome.value, journal, report)
     return report
+
+
+def _permits(journal: RunRecorder) -> AbstractContextManager[None]:
+    """Return the context of a run's permit, which comes before its locks: while it waits, others may have them."""
+    lend = journal.tools.permits
+    return nullcontext() if lend is None else lend(journal)
 
 
 @contextmanager

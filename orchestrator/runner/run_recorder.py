@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from orchestrator.domain.errors import OrchestratorError, OutsideError, PartlyRefused, TargetUnable
-from orchestrator.domain.events import RunMessage, RunStarted, StepStarted
+from orchestrator.domain.events import RunMessage, RunStarted, RunWaits, StepStarted
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -143,6 +143,10 @@ class RunRecorder:
             self.warnings.append(text)
             self.tools.history.said(self.run, self.now, "warning", text)
             self.tools.notify(RunMessage(level="warning", text=text))
+
+    def waits(self, text: str) -> None:
+        """Show what the run waits for; empty: nothing any more."""
+        self.tools.notify(RunWaits(text=text))
 
     def note(self, text: str) -> None:
         """Record a warning after the run's end: its report is written and unchanged."""

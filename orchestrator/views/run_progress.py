@@ -20,7 +20,9 @@ def progress_lines(step: str, progress: RunProgress | None, *, now: datetime) ->
 
 
 def pace_words(progress: RunProgress, *, now: datetime) -> str:
-    """Render bytes, speed and time left; or since when no bytes were reported."""
+    """Render bytes, speed and time left; or since when no bytes were reported; or what the run waits for."""
+    if progress.waits:
+        return progress.waits
     silent = (now - progress.at).total_seconds()
     if silent > _FRESH:
         pace = show_pace(progress.done, progress.expected, None, None)

@@ -82,6 +82,9 @@ every = "15m"
 window = "22:00-06:00"
 priority = 5
 known-as = "letters"
+permits = ["link-nas", "lab", "lab"]
+permit-weight = 2
+permit-away = "wait 30m"
 """,
     "jobs/disk.toml": """\
 engine = "tree"

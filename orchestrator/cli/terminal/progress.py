@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Self, assert_never
 
 from orchestrator.app.settings import ProgressOutput, count_bytes
-from orchestrator.domain.events import RunEvent, RunMessage, RunStarted, StepStarted, TransferProgress
+from orchestrator.domain.events import RunEvent, RunMessage, RunStarted, RunWaits, StepStarted, TransferProgress
 from orchestrator.domain.names import printable_line
 from orchestrator.views.run_report import step_line
 
@@ -61,6 +61,8 @@ class PlainProgress:
                 case RunMessage():
                     if event.level == "warning" or not self._quiet:
                         self._say(f"{'warning: ' if event.level == 'warning' else ''}{event.text}")
+                case RunWaits():
+                    pass  # said as a message
                 case StepStarted():
                     if self._count.step_begun():
                         self._spoken = (self._monotonic(), 0)
@@ -127,6 +129,8 @@ class ProgressBar:
                 case RunMessage():
                     style = "yellow" if event.level == "warning" else None
                     self._print(f"{self._job}: {'warning: ' if style else ''}{event.text}", style)
+                case RunWaits():
+                    self._show(event.text or "looking", None)
                 case StepStarted():
                     self._show(event.action, event.expected)
                 case TransferProgress():

@@ -1,0 +1,300 @@
+"""The permit of one run: asked for before it begins, kept alive while it goes on, given back at its end.
+
+A run is never in the centre's hands. Where the centre is away it is delayed by a second at most, and then not again for a while;
+what it is to know is said once it is back. A permit that is held never ends a run, whatever becomes of the centre meanwhile.
+"""
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from orchestrator import compose
+from orchestrator.domain.errors import CentreRefused, CentreUnreachable, NotNow, OrchestratorError, Stopped
+from orchestrator.domain.permit import PermitAnswer, PermitRequest, describe_absence, describe_wait
+from orchestrator.domain.units import show_duration
+from orchestrator.process.stop import StopRequest
+
+if TYPE_CHECKING:
+    from orchestrator.domain.fleet import FleetIdentity
+    from orchestrator.domain.machine import FleetOptions
+    from orchestrator.fleet.connection import CentreSession
+
+PROMPT_S = 0.9  # for all that a run that goes on waits for a centre which is away
+PATIENT_S = 10.0  # for one answer, of a run that may wait
+AWAY_S = 60.0  # for so long after it was found away, nobody waits for it again
+_AWAY = "fleet-away"
+_TELL_S = 60.0  # at least between two lines of history about the wait
+
+
+class RunVoice(Protocol):
+    """What a permit needs of a run's record."""
+
+    def say(self, text: str) -> None:
+        """Record a line."""
+
+    def warn(self, text: str) -> None:
+        """Record a warning."""
+
+    def waits(self, text: str) -> None:
+        """Show what the run waits for; empty: nothing any more."""
+
+
+class CentrePermits:
+    """Permits from the centre that poolferry.toml names. `patience_s`: how long a run waits in the queue; None: until it is its turn."""
+
+    def __init__(
+        self, where: compose.Directories, *, patience_s: float | None = None, lease_s: int | None = None
+    ) -> None:
+        self._where, self._patience_s, self._lease_s = where, patience_s, lease_s
+
+    @contextlib.contextmanager
+    def hold(self, job: str, request: PermitRequest, voice: RunVoice, stop: StopRequest) -> Iterator[None]:
+        """Hold the permit of a job while inside, or go on without it. Raises: Stopped, and NotNow at the end of the patience."""
+        try:
+            fleet, identity = self._membership()
+        except OrchestratorError as error:
+            voice.warn(f"goes on without the permit {' and '.join(request.limits)}: {error.why}")
+            yield
+            return
+        from orchestrator.fleet.permits import LEASE_S
+
+        lease = self._lease_s or LEASE_S
+        line = _PermitLine(job, request, fleet, identity, lease)
+        asking = _Asking(line, voice, stop, f"{self._where.state}/{_AWAY}", self._patience_s)
+        try:
+            asking.until_granted()
+        except BaseException:
+            line.close()
+            raise
+        finally:
+            voice.waits("")
+        keeper = _Keeper(line, lease / 3)
+        keeper.start()
+        try:
+            yield
+        finally:
+            keeper.end()
+
+    def _membership(self) -> "tuple[FleetOptions, FleetIdentity]":
+        """Return the centre and who this host is there. Raises: OrchestratorError with why there is none."""
+        from orchestrator.fleet.credentials import read_identity
+
+        fleet = compose.read_machine_config(self._where).fleet
+        identity = read_identity(self._where.state)
+        if fleet.centre is None or identity is None:
+            raise OrchestratorError(
+                "this host has joined no centre; `poolferry fleet invite` there prints how to join one"
+            )
+        return fleet, identity
+
+
+class _PermitLine:
+    """The session to the centre on which one permit lives: opened when needed, and anew after a cut."""
+
+    def __init__(
+        self, job: str, request: PermitRequest, fleet: "FleetOptions", identity: "FleetIdentity", lease: int
+    ) -> None:
+        self.request = request
+        self._job, self._fleet, self._identity, self._lease = job, fleet, identity, lease
+        self._session: CentreSession | None = None
+        self._permit: int | None = None
+
+    def ask(self, *, taken: bool, seconds: float) -> PermitAnswer:
+        """Ask within that time, connected anew where the session was cut. Raises: CentreUnreachable, CentreRefused."""
+        from orchestrator.fleet.permits import ask_permit
+
+        until = compose.monotonic() + seconds
+        for again in (False, True):
+            fresh = self._session is None
+            left = max(0.05, until - compose.monotonic())
+            try:
+                session = self._session = self._session or _connect_within(self._fleet, self._identity, left)
+                answer = ask_permit(
+                    session, self._job, self.request, taken=taken, lease_s=self._lease,
+                    within=max(0.05, until - compose.monotonic()),
+                )  # fmt: skip
+            except CentreUnreachable:
+                self._drop()
+                if again or fresh:
+                    raise
+            else:
+                self._permit = answer.permit
+                return answer
+        raise AssertionError("unreachable")
+
+    def release(self, seconds: float) -> None:
+        """Give the permit back, if that can be done in time; else it ends with its lease."""
+        from orchestrator.fleet.permits import release_permit
+
+        with contextlib.suppress(CentreUnreachable, CentreRefused):
+            if self._session is not None and self._permit is not None:
+                release_permit(self._session, self._permit, within=seconds)
+        self.close()
+
+    def close(self) -> None:
+        """End the session: a permit that waits keeps its place in the queue for a while."""
+        self._drop()
+
+    def _drop(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            with contextlib.suppress(Exception):
+                session.close()
+
+
+class _Asking:
+    """The wait of one run until its permit is lent, or until it goes on without."""
+
+    def __init__(
+        self, line: _PermitLine, voice: RunVoice, stop: StopRequest, away_file: str, patience_s: float | None
+    ) -> None:
+        self._line, self._voice, self._stop = line, voice, stop
+        self._away_file, self._patience_s = away_file, patience_s
+        self._told, self._told_at = "", float("-inf")
+        self._warned = False
+
+    def until_granted(self) -> None:
+        """Ask until the permit is lent, or the centre is away for longer than the job waits. Raises: Stopped, NotNow."""
+        request, begun, away_since, tries = self._line.request, compose.monotonic(), None, 0
+        if request.patience is None and (since := _away_for(self._away_file)) is not None:
+            self._voice.warn(describe_absence(request, f"the centre was away {show_duration(since)} ago"))
+            return
+        while True:
+            try:
+                answer = self._line.ask(taken=False, seconds=PROMPT_S if request.patience is None else PATIENT_S)
+            except (CentreUnreachable, CentreRefused) as error:
+                now = compose.monotonic()
+                away_since, tries = away_since or now, tries + 1
+                if request.patience is None or now - away_since >= request.patience:
+                    _remember_away(self._away_file)
+                    waited = f" (waited {show_duration(request.patience)})" if request.patience is not None else ""
+                    self._voice.warn(f"goes on without the permit {' and '.join(request.limits)}{waited}: {error.why}")
+                    return
+                self._show(describe_absence(request, error.why), error.why)
+                pause = min(30.0, 2.0 ** min(tries, 5), request.patience - (now - away_since))
+            else:
+                _forget_away(self._away_file)
+                away_since, tries = None, 0
+                self._warn_of(answer)
+                if answer.granted:
+                    return
+                if answer.busy:
+                    raise NotNow("another run of this job holds its permit", hint="poolferry status")
+                self._show(describe_wait(answer), answer.limit + answer.opens)
+                pause = min(5.0, max(0.5, 0.5 * answer.place))
+                if self._patience_s is not None and compose.monotonic() - begun > self._patience_s:
+                    raise NotNow(
+                        self._told, hint="it keeps its place in the queue for two hours; poolferry fleet permits"
+                    )
+            if self._stop.wait(pause * (0.75 + 0.5 * compose.random_fraction())):
+                self._line.release(1.0)
+                raise Stopped(self._stop.reason or "the run was asked to stop")
+
+    def _show(self, text: str, reason: str) -> None:
+        """Show what the run waits for; record it when the reason is another one, or at times."""
+        self._voice.waits(text)
+        now = compose.monotonic()
+        if reason != self._told or (text != self._told and now - self._told_at >= _TELL_S):
+            self._voice.say(text)
+            self._told, self._told_at = reason, now
+
+    def _warn_of(self, answer: PermitAnswer) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        for name in answer.unknown:
+            self._voice.warn(
+                f"the centre knows no limit {name}, so the run goes on without it; there: `poolferry fleet limit {name} --slots 1`"
+            )
+        for name in answer.clamped:
+            self._voice.warn(
+                f"permit-weight = {self._line.request.weight} is more than all slots of {name}: it takes all of them"
+            )
+
+
+class _Keeper(threading.Thread):
+    """The thread that keeps a permit alive during its run, claims it again after a cut, and gives it back."""
+
+    def __init__(self, line: _PermitLine, every_s: float) -> None:
+        super().__init__(name="permit", daemon=True)
+        self._line, self._every_s = line, every_s
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Say at each beat that the run goes on; after a failure soon again, then more and more rarely."""
+        pause, failures = self._every_s, 0
+        while not self._over.wait(pause):
+            try:
+                self._line.ask(taken=True, seconds=PATIENT_S)
+                pause, failures = self._every_s, 0
+            except (CentreUnreachable, CentreRefused):
+                failures += 1
+                pause = min(self._every_s / 4 * 2 ** min(failures - 1, 6), 60.0) * (
+                    0.75 + 0.5 * compose.random_fraction()
+                )
+        self._line.release(1.0)
+
+    def end(self) -> None:
+        """Give the permit back; the run's end waits for that a second at most."""
+        self._over.set()
+        self.join(1.0)
+
+
+def _connect_within(fleet: "FleetOptions", identity: "FleetIdentity", seconds: float) -> "CentreSession":
+    """Connect within that time, however long names are looked up or the line is silent. Raises: CentreUnreachable, CentreRefused."""
+    found: list[CentreSession] = []
+    failed: list[BaseException] = []
+    guard, too_late = threading.Lock(), threading.Event()
+
+    def connect() -> None:
+        from orchestrator.fleet.connection import open_centre
+        from orchestrator.fleet.permits import SESSION_LIMITS
+
+        try:
+            session = open_centre(fleet, identity, purpose="permit", limits=SESSION_LIMITS)
+        except BaseException as error:  # noqa: BLE001 - it is raised where it was waited for
+            failed.append(error)
+            return
+        with guard:
+            if not too_late.is_set():
+                found.append(session)
+                return
+        session.close()
+
+    thread = threading.Thread(target=connect, name="connect", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    with guard:
+        too_late.set()
+    if found:
+        return found[0]
+    if failed:
+        raise failed[0]
+    raise CentreUnreachable(
+        f"the centre {fleet.centre} gives no answer within {seconds:.1f} s", hint="runs go on; it is tried again"
+    )
+
+
+# A centre that is away is remembered for all runs of this machine by a file's time.
+
+
+def _away_for(path: str) -> float | None:
+    """Return how long ago the centre was found away; None: not lately."""
+    try:
+        ago = compose.now().timestamp() - os.stat(path).st_mtime
+    except OSError:
+        return None
+    return ago if 0 <= ago < AWAY_S else None
+
+
+def _remember_away(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+        os.utime(path)
+
+
+def _forget_away(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # a command imports only the modules that it needs, as the st
     from orchestrator.domain.gate import Gate
     from orchestrator.domain.job import Job, SnapshotRules
     from orchestrator.domain.machine import MachineConfig
+    from orchestrator.domain.permit import RunVoice
     from orchestrator.domain.place import Location
     from orchestrator.engines.contract.snapshots import Snapshotter
     from orchestrator.history.store import History
@@ -25,7 +26,6 @@ if TYPE_CHECKING:  # a command imports only the modules that it needs, as the st
     from orchestrator.process.stop import StopRequest
     from orchestrator.runner.context import ProcessIdentity, RunContext
     from orchestrator.runner.progress_note import ProgressNote
-    from orchestrator.runner.run_recorder import RunRecorder
 
 __all__ = ["Directories", "find_directories"]
 
@@ -215,7 +215,7 @@ def make_run_context(
     stop: "StopRequest",
     ssh_options: tuple[str, ...],
     watched: bool = False,
-    permits: "Callable[[RunRecorder], AbstractContextManager[None]] | None" = None,
+    permits: "Callable[[RunVoice], AbstractContextManager[None]] | None" = None,
 ) -> "RunContext":
     """Build the tools for a job's run. `log` receives each command line before it runs; `ssh_options`: of `open_connections`.
 

@@ -1,14 +1,10 @@
 """Limits at the centre and the permits that are lent of them, as their administrator declares and sees them."""
 
 import os
-from typing import TYPE_CHECKING
 
 from orchestrator.app.fleet_members import connect_administrator
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.permit import DeclaredLimit, PermitList, parse_limit_name
-
-if TYPE_CHECKING:
-    from orchestrator.domain.job import TimeWindow
 
 
 def change_limit(
@@ -43,11 +39,12 @@ def survey_permits(settings: Settings, *, centre: str | None) -> PermitList:
         return PermitList(limits=list_limits(session), permits=list_permits(session))
 
 
-def _window(text: str | None) -> "TimeWindow | None":
+def _window(text: str | None) -> str:
+    """Return a span of the day in its normal form; empty for none. Raises: WrongRequest."""
     from orchestrator.domain.job import parse_window
 
     try:
-        return None if text is None else parse_window(text)
+        return "" if text is None else str(parse_window(text))
     except ValueError as error:
         raise WrongRequest(f"--between {text}: expected {error}") from None
 

@@ -8,11 +8,11 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.domain.errors import CentreRefused, CentreUnreachable, NotNow, OrchestratorError, Stopped
-from orchestrator.domain.permit import PermitAnswer, PermitRequest, describe_absence, describe_wait
+from orchestrator.domain.permit import PermitAnswer, PermitRequest, RunVoice, describe_absence, describe_wait
 from orchestrator.domain.units import show_duration
 from orchestrator.process.stop import StopRequest
 
@@ -26,19 +26,6 @@ PATIENT_S = 10.0  # for one answer, of a run that may wait
 AWAY_S = 60.0  # for so long after it was found away, nobody waits for it again
 _AWAY = "fleet-away"
 _TELL_S = 60.0  # at least between two lines of history about the wait
-
-
-class RunVoice(Protocol):
-    """What a permit needs of a run's record."""
-
-    def say(self, text: str) -> None:
-        """Record a line."""
-
-    def warn(self, text: str) -> None:
-        """Record a warning."""
-
-    def waits(self, text: str) -> None:
-        """Show what the run waits for; empty: nothing any more."""
 
 
 class CentrePermits:
@@ -70,12 +57,12 @@ class CentrePermits:
             raise
         finally:
             voice.waits("")
-        keeper = _Keeper(line, lease / 3)
-        keeper.start()
+        lease_thread = _LeaseThread(line, lease / 3)
+        lease_thread.start()
         try:
             yield
         finally:
-            keeper.end()
+            lease_thread.end()
 
     def _membership(self) -> "tuple[FleetOptions, FleetIdentity]":
         """Return the centre and who this host is there. Raises: OrchestratorError with why there is none."""
@@ -214,7 +201,7 @@ class _Asking:
             )
 
 
-class _Keeper(threading.Thread):
+class _LeaseThread(threading.Thread):
     """The thread that keeps a permit alive during its run, claims it again after a cut, and gives it back."""
 
     def __init__(self, line: _PermitLine, every_s: float) -> None:

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from orchestrator.app.settings import ProgressOutput
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
+    from orchestrator.domain.permit import PermitRequest, RunVoice
     from orchestrator.domain.run import VisitCause
     from orchestrator.domain.units import Bytes
     from orchestrator.history.store import History
     from orchestrator.runner.context import RunContext
     from orchestrator.runner.disk.visit import BudgetReader, BudgetReadResult, VisitContext
     from orchestrator.runner.progress_note import ProgressNote
-    from orchestrator.runner.run_recorder import RunRecorder
+
+    Lend = Callable[[RunVoice], AbstractContextManager[None]]
 
 
 _SHORT = 1.0  # seconds; whoever asks for the progress of a shorter run comes too late
@@ -144,25 +146,19 @@ class Session:
             tools = compose.make_run_context(
                 job, self._settings.where, self.history, notify=noted.notify, log=self._shown.log if self._shown.verbose else no_log, stop=stop,
                 ssh_options=ssh_options, watched=self._shown.watched,
-                permits=self._permits(job) if job.permit else None,
+                permits=self._permits(job.name, job.permit, stop) if job.permit else None,
             )  # fmt: skip
             done = action(job, tools, *arguments, **more)
         self.stopped = bool(heard)
         self._settings.interrupted |= signal.SIGINT in heard
         return done
 
-    def _permits(self, job: "Job") -> "Callable[[RunRecorder], AbstractContextManager[None]]":
-        """Return what holds the permit of a run of this job. Only jobs that need one import any of it."""
+    def _permits(self, job: str, request: "PermitRequest", stop: StopRequest) -> "Lend":
+        """Return what holds the permit of a run. Only jobs that need one import any of it."""
         from orchestrator.app.permits import CentrePermits
 
         lender = CentrePermits(self._settings.where, patience_s=self.queue_patience_s)
-
-        def hold(journal: "RunRecorder") -> "AbstractContextManager[None]":
-            if job.permit is None:
-                return contextlib.nullcontext()
-            return lender.hold(job.name, job.permit, journal, journal.tools.stop)
-
-        return hold
+        return lambda voice: lender.hold(job, request, voice, stop)
 
 
 class open_session:  # noqa: N801 - used as a function: `with open_session(settings) as session`

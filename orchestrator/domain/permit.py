@@ -2,9 +2,9 @@
 
 import re
 from datetime import datetime
+from typing import Protocol
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.job import TimeWindow
 from orchestrator.domain.units import Seconds, parse_duration, show_duration
 
 LIMIT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,99}")
@@ -14,7 +14,7 @@ GO_ON = "go-on"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermitRequest:
-    """What a job's run asks for. `weight`: slots of each limit; `patience` None: it goes on at once where the centre is away."""
+    """The request of a job's run. `weight`: slots of each limit; `patience` None: it goes on at once where the centre is away."""
 
     limits: tuple[str, ...]
     weight: int = 1
@@ -23,7 +23,7 @@ class PermitRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermitAnswer:
-    """What the centre says. `place`: in the queue, from 1; `limit`: the one that is waited for, with what is lent of it.
+    """The answer of the centre. `place`: in the queue, from 1; `limit`: the one that is waited for, with what is lent of it.
 
     `opens`: the local time at which it opens again, where it is closed; `unknown`: names that the centre does not know;
     `clamped`: limits that have fewer slots than the weight; `busy`: another run of the same job holds the permit.
@@ -43,11 +43,11 @@ class PermitAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredLimit:
-    """A limit. `between`: when it lends, in local time of `zone`; None: always. `lent` and `waiting`: slots, and permits in the queue."""
+    """A limit. `between`: when it lends, such as 18:00-07:00 in local time of `zone`; empty: always. `lent` and `waiting`: slots, and permits in the queue."""
 
     name: str
     slots: int
-    between: TimeWindow | None = None
+    between: str = ""
     zone: str = "UTC"
     lent: int = 0
     waiting: int = 0
@@ -73,6 +73,19 @@ class PermitList:
 
     limits: tuple[DeclaredLimit, ...]
     permits: tuple[PermitRecord, ...]
+
+
+class RunVoice(Protocol):
+    """The part of a run's record that a permit speaks to."""
+
+    def say(self, text: str) -> None:
+        """Record a line."""
+
+    def warn(self, text: str) -> None:
+        """Record a warning."""
+
+    def waits(self, text: str) -> None:
+        """Show what the run waits for; empty: nothing any more."""
 
 
 def parse_limit_name(text: str) -> str:

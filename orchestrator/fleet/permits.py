@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.domain.errors import CentreRefused
-from orchestrator.domain.job import TimeWindow
+from orchestrator.domain.job import TimeWindow, parse_window
 from orchestrator.domain.permit import DeclaredLimit, PermitAnswer, PermitRecord, PermitRequest
 from orchestrator.fleet.connection import CentreSession
 
@@ -56,7 +56,7 @@ def declare_limit(centre: CentreSession, limit: DeclaredLimit) -> None:
     """Declare a limit, or change it: what is lent stays lent. Raises: CentreRefused for a zone that is not known."""
     if not centre.first("SELECT 1 AS one FROM pg_catalog.pg_timezone_names WHERE name = %s", (limit.zone,)):
         raise CentreRefused(f"the centre knows no time zone {limit.zone}", hint="--zone Europe/Berlin, or --zone UTC")
-    between = limit.between
+    between = parse_window(limit.between) if limit.between else None
     centre.change(
         "INSERT INTO poolferry.limits (name, slots, opens, closes, zone) VALUES (%s, %s, %s, %s, %s) ON CONFLICT (name) DO UPDATE"
         " SET slots = excluded.slots, opens = excluded.opens, closes = excluded.closes, zone = excluded.zone",
@@ -78,7 +78,7 @@ def list_limits(centre: CentreSession) -> tuple[DeclaredLimit, ...]:
     return tuple(
         DeclaredLimit(
             name=row["name"], slots=row["slots"], zone=row["zone"], lent=row["lent"], waiting=row["waiting"],
-            between=None if row["opens"] is None else TimeWindow(begin=row["opens"], end=row["closes"]),
+            between="" if row["opens"] is None else str(TimeWindow(begin=row["opens"], end=row["closes"])),
         )
         for row in centre.rows("SELECT * FROM poolferry.limits_now ORDER BY name")
     )  # fmt: skip

@@ -15,10 +15,10 @@ from orchestrator.process.executor import Writer
 from orchestrator.process.stop import StopRequest
 
 if TYPE_CHECKING:  # a run does not import classes that its job does not use
+    from orchestrator.domain.permit import RunVoice
     from orchestrator.engines.contract.restore import FileRestorer
     from orchestrator.engines.contract.snapshots import Snapshotter
     from orchestrator.engines.contract.trees import TreeEngine
-    from orchestrator.runner.run_recorder import RunRecorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class RunContext:
     alive: Callable[[int, int, str], bool]
     files: Callable[[], Engine] | None = None  # the engine that copies files from snapshots
     lock_wait: float = 5.0
-    permits: "Callable[[RunRecorder], AbstractContextManager[None]] | None" = None  # for jobs that need one
+    permits: "Callable[[RunVoice], AbstractContextManager[None]] | None" = None  # for jobs that need one
     watched: bool = False  # a person watches the progress, so that sizes are worth a survey
 
     @property

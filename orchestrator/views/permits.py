@@ -18,7 +18,7 @@ def limit_line(limit: DeclaredLimit) -> str:
 def limit_value(limit: DeclaredLimit) -> dict[str, object]:
     """Return one limit for a program."""
     return {
-        "name": limit.name, "slots": limit.slots, "between": str(limit.between) if limit.between else None, "zone": limit.zone,
+        "name": limit.name, "slots": limit.slots, "between": limit.between or None, "zone": limit.zone,
         "lent": limit.lent, "waiting": limit.waiting,
     }  # fmt: skip
 

@@ -25,7 +25,7 @@ __all__ = ["open_centre"]  # imported before the forks
 
 @dataclass(frozen=True, kw_only=True)
 class Voice:
-    """What a run's record would hear, as events in the log."""
+    """A run's record, which becomes events in the log."""
 
     log: "Log"
 
@@ -38,7 +38,7 @@ class Voice:
         self.log.add("warns", text)
 
     def waits(self, text: str) -> None:
-        """What it waits for."""
+        """Its wait, which is left out."""
 
 
 class Log:

@@ -111,7 +111,7 @@ def parse_permit_away(text: str) -> Seconds | None:
 
 def describe_wait(answer: PermitAnswer) -> str:
     """Return what a run waits for, as one line."""
-    queued = f"; {_ordinal(answer.place)} in the queue" if answer.place else ""
+    queued = f"; number {answer.place} in the queue" if answer.place else ""
     if answer.opens:
         return f"waits for the permit {answer.limit}, which is closed until {answer.opens}{queued}"
     return f"waits for the permit {answer.limit}: {answer.used} of {answer.slots} slots are lent{queued}"
@@ -123,9 +123,3 @@ def describe_absence(request: PermitRequest, why: str) -> str:
         return f"goes on without the permit {' and '.join(request.limits)}: {why}"
     long = show_duration(request.patience)
     return f"waits up to {long} for the centre, which lends the permit {' and '.join(request.limits)}: {why}"
-
-
-def _ordinal(number: int) -> str:
-    if number % 100 in (11, 12, 13):
-        return f"{number}th"
-    return str(number) + {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")

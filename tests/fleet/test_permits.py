@@ -103,7 +103,7 @@ def test_slots_are_lent_in_the_order_of_asking_and_a_heavy_run_is_not_passed_by(
     heavy = host.ask("heavy", "link", weight=2)
     light = host.ask("light", "link")
     assert (heavy.granted, heavy.place, light.granted, light.place) == (False, 1, False, 2)
-    assert describe_wait(light) == "waits for the permit link: 2 of 2 slots are lent; 2nd in the queue"
+    assert describe_wait(light) == "waits for the permit link: 2 of 2 slots are lent; number 2 in the queue"
     host.give_back("a", first)
     assert not host.ask("light", "link").granted  # there is room for it, but somebody came before
     assert not host.ask("heavy", "link", weight=2).granted
@@ -129,7 +129,7 @@ def test_a_closed_limit_lends_nothing_and_holds_nobody_up_elsewhere(centre: Cent
         assert row
         declare_limit(session, DeclaredLimit(name="lab", slots=1, between=f"{row['soon']}-{row['later']}", zone="Asia/Tokyo"))  # fmt: skip
     asleep = host.ask("asleep", "lab", "link")
-    assert describe_wait(asleep) == f"waits for the permit lab, which is closed until {row['soon']} (Asia/Tokyo); 1st in the queue"  # fmt: skip
+    assert describe_wait(asleep) == f"waits for the permit lab, which is closed until {row['soon']} (Asia/Tokyo); number 1 in the queue"  # fmt: skip
     assert host.ask("other", "link", weight=2).granted
     with centre.administrator() as session:
         declare_limit(session, DeclaredLimit(name="lab", slots=1, between=f"{row['later']}-{row['soon']}", zone="Asia/Tokyo"))  # fmt: skip
@@ -354,7 +354,7 @@ def test_a_run_that_waits_says_so_and_holds_no_lock_meanwhile(
     held = other.ask("mail", "lab")
     assert held.granted
     process = subprocess.Popen([*COMMAND, "run", "photos"], env=ferry.variables(), stderr=subprocess.PIPE, text=True)
-    waits = "waits for the permit lab: 1 of 1 slots are lent; 1st in the queue"
+    waits = "waits for the permit lab: 1 of 1 slots are lent; number 1 in the queue"
     until = time.monotonic() + 30
     while waits not in ferry.run("status").out:
         assert time.monotonic() < until, ferry.run("status").out

@@ -46,6 +46,17 @@ WRONG = [
 ]
 
 
+@pytest.mark.parametrize("group", [(), ("restore",), ("setup",), ("config",), ("import",), ("fleet",)], ids=" ".join)
+def test_a_group_without_a_command_shows_its_commands(
+    ferry: Ferry, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, group: tuple[str, ...]
+) -> None:
+    for name, value in ferry.variables().items():
+        monkeypatch.setenv(name, value)
+    assert main(list(group)) == 2
+    told = capsys.readouterr().err
+    assert (told.splitlines()[0][:6], "\nCommands:\n" in told, "\\n" in told) == ("Usage:", True, False), told
+
+
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
 def test_wrong_usage_says_what_is_wrong(
     ferry: Ferry, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]

@@ -78,6 +78,10 @@ class CliCommand(click.Command):
             raise click.UsageError(str(error), ctx) from error
 
 
+class NoCommand(click.UsageError):
+    """A group that was called without one of its commands: its help is the answer."""
+
+
 class CliGroup(click.Group):
     """Commands in the folder of `package`, each in the file of its name, imported when it is called or listed.
 
@@ -92,6 +96,12 @@ class CliGroup(click.Group):
         self.section = section
         self._package = package
         self.params += _options(hidden=hidden_options)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words before the command's name. Raises: NoCommand; UsageError."""
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            raise NoCommand("no command", ctx)
+        return super().parse_args(ctx, args)
 
     @functools.cached_property
     def _modules(self) -> dict[str, str]:

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import click
 
 from orchestrator import __version__
-from orchestrator.cli.terminal.errors import WrongUsage
-from orchestrator.cli.terminal.options import SECTIONS, CliGroup, pass_terminal
+from orchestrator.cli.terminal.errors import WRONG, WrongUsage
+from orchestrator.cli.terminal.options import SECTIONS, CliGroup, NoCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 NAME = "poolferry"
@@ -59,14 +59,20 @@ def root(terminal: Terminal, context: click.Context, *, version: bool) -> int:
         if terminal.json:
             raise click.UsageError("no command")
         click.echo(context.get_help(), err=True)
-        return 2
+        return WRONG
     return 0
 
 
 def call(words: list[str], terminal: Terminal) -> int:
     """Parse the words and run their command; return the exit code. Raises: WrongUsage, and the command's own errors."""
     with _explain_click_errors():
-        code = root.main(words, prog_name=NAME, standalone_mode=False, obj=terminal)
+        try:
+            code = root.main(words, prog_name=NAME, standalone_mode=False, obj=terminal)
+        except NoCommand as error:
+            if terminal.json or error.ctx is None:
+                raise
+            click.echo(error.ctx.get_help(), err=True)
+            return WRONG
     return code if isinstance(code, int) else 0
 
 

@@ -93,7 +93,7 @@ class SourceReview:
     """The comparison of a finished copy with its source: kinds, owners, modes, times, links, access lists, attributes.
 
     `again` copies those entries anew that are listed in the local file `names`, in the form that `listed` gives them. `keys`: words of a difference,
-    with the key in the job that consents to it; `elsewhere`: what helps besides. `copied`: names are compared too; None: counts prove them.
+    with the key in the job that consents to it; `elsewhere`: what helps besides. `copied`: names are compared too; None: counts alone prove them.
     """
 
     source: SourceTree

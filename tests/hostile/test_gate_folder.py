@@ -324,6 +324,28 @@ def test_no_point_is_made_where_the_gate_links_wrongly(
     assert facts(house.point()) == wanted
 
 
+def test_no_first_point_is_made_without_a_name_of_the_source(house: House, sshd: Sshd) -> None:
+    """The gate links nothing then, and rsync counts regular files alone: a link and an empty folder that get lost are seen by their names."""
+    house.write("file", "content")
+    (house.source / "link").symlink_to("file")
+    (house.source / "empty").mkdir()
+    house.target = gate(house, sshd)
+    house.job(target=sshd.url(house.target), pipe=sshd.pipe)
+    line, work = (sshd.folder / "authorized_keys").read_text(), house.target / ".poolferry/work"
+    loses = f"[remove(path) for path, remove in (({str(work / 'link')!r}, os.unlink), ({str(work / 'empty')!r}, os.rmdir)) if os.path.lexists(path)]"
+    speak(
+        sshd,
+        f"import os\nimport orchestrator.app.gate as gate\nread = gate._read\ngate._read = lambda *asked: {loses} and None or read(*asked)",
+    )
+    failed = house.run()
+    assert failed.outcome == "failed", failed
+    assert "lacks 2 entries of the source: empty, link" in failed["why"], failed
+    assert house.points() == []
+    (sshd.folder / "authorized_keys").write_text(line)
+    assert (mended := house.follow(failed["hint"])).outcome == "done", mended
+    assert trees_equal(house.source, house.point())
+
+
 def test_what_the_source_changes_in_the_middle_is_no_lack(house: House, sshd: Sshd) -> None:
     """The source gives a folder away and takes one in, with all in them, in the very moment of the links."""
     for path in ("away/one", "deep/gone", "stays"):

@@ -41,14 +41,14 @@ def _review(
     command = commands.settle_command(job, tree, world, names, anew=True)
     parted: tuple[Pipeline, ...] = ()
     linked: tuple[Pipeline, ...] = ()
-    copied: CopiedEntries | None = None
+    # Behind a gate names are compared in each run: both sides are listed anyway, and rsync counts regular files alone.
+    copied = _copied_entries(job, request) if world.adds else None
     # Why: no copy comes near what a point shares: it is parted from it, then linked again
     if base is not None and world.links_at_gate(base):
         parted = (Pipeline(stages=(script_commands.unshare_command(tree),)),)
         link = script_commands.link_unchanged_command(job.target.location, base.name)
         times = commands.folder_times_command(job, tree, world)  # which parting has changed
         known = replace(times, argv=(times.argv[0], "--existing", *times.argv[1:]))
-        copied = _copied_entries(job, request)
         linked = (Pipeline(stages=(known,)), Pipeline(stages=(link,), reads=f"{request.notes}/differing"))
     return SourceReview(
         source=job.tree,
@@ -72,7 +72,7 @@ def _review(
 
 
 def _copied_entries(job: Job, request: RunRequest) -> CopiedEntries:
-    """Return the entries of the source of which a copy must hold each, and no other: rsync's counts say nothing of what a gate links."""
+    """Return the entries of the source of which a copy must hold each, and no other."""
     options, tree = options_of(job), job.tree
     return CopiedEntries(
         never=frozenset() if options.devices else frozenset((b"b", b"c", b"p", b"s")),

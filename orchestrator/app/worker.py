@@ -26,7 +26,7 @@ from orchestrator.process.stop import StopRequest
 _ALL = slice(None)
 MANNERS = TerminationPolicy(steps=((0.0, signal.SIGTERM, _ALL), (60.0, signal.SIGKILL, _ALL)), give_up=65.0)
 LOOK_S = 30.0
-_PASSED_ON = ("TZ", "CREDENTIALS_DIRECTORY", "PYTHONPATH", "POOLFERRY_DEBUG")
+PASSED_ON = ("TZ", "CREDENTIALS_DIRECTORY", "PYTHONPATH", "POOLFERRY_DEBUG")
 
 INHIBITOR = "/usr/bin/systemd-inhibit"
 _BOOTED, _BUS = "/run/systemd/system", "/run/dbus/system_bus_socket"  # source: sd_booted(3)
@@ -48,7 +48,7 @@ class RunProcess:
                 "run", "--scheduled", "--why", due_run.why, "--", job.name,
             ),
             effect=Effect.WRITES,
-            environment=tuple((name, environment[name]) for name in _PASSED_ON if name in environment),
+            environment=tuple((name, environment[name]) for name in PASSED_ON if name in environment),
         )  # fmt: skip
         self._watch = _StallWatch(job, self._stop, where.state)
         self._thread: threading.Thread | None = None

@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app import local_clock as timekeeping
@@ -27,9 +28,13 @@ from orchestrator.domain.schedule import CronSchedule, DailySchedule, parse_norm
 from orchestrator.domain.units import show_count, show_duration
 from orchestrator.schedule.clockwork import EVERY_S, ScheduleTimers
 
+if TYPE_CHECKING:
+    from orchestrator.app.fleet_process import SenderProcess
+
 LOOK_S = 25.0
 BESIDE_S = 3600.0
 DRAIN_S = 70.0
+_SENDER_ENDS_S = 10.0
 _STILL = 4 * EVERY_S  # without a tick for so long the timers have stopped
 Say = Callable[[str], None]
 
@@ -82,6 +87,7 @@ class Daemon:
         self._clockwork = ScheduleTimers(self._wakeup.ring, self._tick)
         self._awake = SleepInhibitor(INHIBITS[self._kept.machine.clock.inhibit])
         self._teller = Notifier(self._where, self._say)
+        self._sender: SenderProcess | None = None
         self._teller.take(self._kept)
         self._take(self._kept)
         for absence in (each for each in self._presence.absences if not each.restart):
@@ -178,6 +184,7 @@ class Daemon:
             for due_run in seen.turn.begin:
                 self._start(due_run)
             self._look_beside()
+            self._keep_sender()
             self._tell(seen, now, changed=bool(ended or seen.fresh or seen.over or seen.turn.begin))
         except HistoryError as error:
             self._say(f"{error.why}; {error.hint}")
@@ -201,6 +208,16 @@ class Daemon:
 
         self._beside_look = threading.Thread(target=look, name="beside", daemon=True)
         self._beside_look.start()
+
+    def _keep_sender(self) -> None:
+        """Keep the process that tells the centre of a fleet. Imported late: few machines have one."""
+        centre = self._kept.machine.fleet.centre
+        if self._sender is None and centre is not None:
+            from orchestrator.app.fleet_process import SenderProcess
+
+            self._sender = SenderProcess(self._where, os.environ, self._say)
+        if self._sender is not None:
+            self._sender.keep(centre)
 
     def _see(self, now: datetime) -> DueCheckResult:
         idle = sum(run.waits for run in self._running.values())  # for permits, and no other job waits for that
@@ -297,6 +314,8 @@ class Daemon:
         self._say(f"ends ({heard.end})" + (f"; asks {', '.join(self._running)} to end too" if self._running else ""))
         for running in self._running.values():
             running.end("the daemon ends")
+        if self._sender is not None:
+            self._sender.end(0.0)
         until = compose.monotonic() + DRAIN_S
         if self._control is not None:
             self._control.close()
@@ -308,6 +327,8 @@ class Daemon:
         self._awake.need(False)
         self._clockwork.stop()
         self._teller.stop()
+        if self._sender is not None:
+            self._sender.end(_SENDER_ENDS_S)
         self._presence.end(compose.now())
 
 

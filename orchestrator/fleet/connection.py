@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 CONNECT_S = 10
 ANSWER_S = 30.0  # of one statement; what may take longer says so
-_LIMITS = {"statement_timeout": "30s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "60s"}
+# The last three: the server, too, sees within a minute that this host is gone, and drops what it held.
+_LIMITS = {
+    "statement_timeout": "30s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "60s",
+    "tcp_keepalives_idle": "30", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3",
+}  # fmt: skip
 _TRUSTED_BY_DEBIAN = "/etc/ssl/certs/ca-certificates.crt"
 _INSTALL = 'pip install "poolferry[fleet]", or apt install python3-psycopg'
 

@@ -11,7 +11,7 @@ WHOLE_NUMBERS = frozenset(
     "id run number pid process_started moved_bytes resumed attempts attempt expected moved proved exit entries bytes "
     "confirmed_by sound entries_read files_read bytes_read reading_sound left_out reading slots after_run tries tried orderly "
     "reminders unsteady size generation written safe whole proves seed files of_files of_bytes check_exit last undated found "
-    "data_version runs unsound well".split()
+    "data_version runs unsound well seq back first sending_last stored_last".split()
 )
 NUMBERS = frozenset({"took_s", "restore_s"})
 # Columns that are empty in some rows of some table; those of `needed` below are not in the tables named there.

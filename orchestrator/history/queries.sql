@@ -617,3 +617,115 @@ SELECT id, kits FROM rebuilds WHERE ended_at IS NULL;
 
 -- name: rename_in_rebuild
 UPDATE rebuilds SET kits = :kits WHERE id = :rebuild;
+
+-- The centre of a fleet ------------------------------------------------------------------------------------------------
+
+-- name: fleet
+SELECT centre, batch, sending, sending_last, stored_last FROM fleet;
+
+-- name: join_fleet
+INSERT INTO fleet (one, centre, batch, sending, sending_last, stored_last) VALUES (1, :centre, :batch, '', 0, :last)
+ON CONFLICT (one) DO UPDATE SET
+    centre = excluded.centre, batch = excluded.batch, sending = '', sending_last = 0, stored_last = excluded.stored_last;
+
+-- name: leave_fleet
+DELETE FROM fleet;
+
+-- name: empty_outbox
+DELETE FROM outbox;
+
+-- name: fleet_sending
+UPDATE fleet SET sending = :batch, sending_last = :last;
+
+-- name: fleet_stored
+UPDATE fleet SET batch = sending, stored_last = sending_last, sending = '', sending_last = 0 WHERE sending = :batch;
+
+-- name: outbox_stored
+DELETE FROM outbox WHERE seq <= :last;
+
+-- name: outbox_drop
+DELETE FROM outbox WHERE seq = :seq;
+
+-- name: outbox_count
+SELECT count(*) AS number FROM outbox;
+
+-- name: outbox_page
+SELECT seq, subject, key, back FROM outbox WHERE seq > :after ORDER BY seq LIMIT :most;
+
+-- The number of a row that is removed again is never given twice.
+-- name: raise_outbox
+INSERT OR IGNORE INTO outbox (seq, subject, key) VALUES (:seq, '', '');
+
+-- name: incarnations
+SELECT number, subject, first FROM incarnations ORDER BY subject, number;
+
+-- name: begin_incarnation
+INSERT OR REPLACE INTO incarnations (number, subject, first) VALUES (:number, :subject, :first);
+
+-- name: outbox_run
+SELECT seq, runs.* FROM outbox CROSS JOIN runs ON runs.id = CAST(key AS INTEGER)
+WHERE seq BETWEEN :first AND :last AND subject = 'run';
+
+-- name: outbox_step
+SELECT seq, id, run, attempt, number, does, why, expected, begun_at, ended_at, moved, proved, error
+FROM outbox CROSS JOIN steps ON steps.id = CAST(key AS INTEGER) WHERE seq BETWEEN :first AND :last AND subject = 'step';
+
+-- name: outbox_point
+SELECT seq, points.* FROM outbox CROSS JOIN points ON points.id = CAST(key AS INTEGER)
+WHERE seq BETWEEN :first AND :last AND subject = 'point';
+
+-- name: outbox_verdict
+SELECT seq, readings.id AS id, job, place, name, read_at, scope, readings.entries AS entries, files_read, bytes_read, took_s,
+    readings.sound AS reading_sound, counts
+FROM outbox CROSS JOIN readings ON readings.id = CAST(key AS INTEGER) JOIN points ON points.id = readings.point
+WHERE seq BETWEEN :first AND :last AND subject = 'verdict';
+
+-- name: outbox_drill
+SELECT seq, run, job, place, point, drilled_at, outcome, why, whole, files, bytes, of_files, of_bytes, restore_s
+FROM outbox CROSS JOIN drills ON drills.run = CAST(key AS INTEGER) WHERE seq BETWEEN :first AND :last AND subject = 'drill';
+
+-- name: outbox_problem
+SELECT seq, id, job, place, kind, point, why, number, since_at, tried, ended_at, ended_by
+FROM outbox CROSS JOIN problems ON problems.id = CAST(key AS INTEGER) WHERE seq BETWEEN :first AND :last AND subject = 'problem';
+
+-- name: outbox_disk
+SELECT seq, disks.* FROM outbox CROSS JOIN disks ON disks.disk = key WHERE seq BETWEEN :first AND :last AND subject = 'disk';
+
+-- name: outbox_visit
+SELECT seq, visits.* FROM outbox CROSS JOIN visits ON visits.id = CAST(key AS INTEGER)
+WHERE seq BETWEEN :first AND :last AND subject = 'visit';
+
+-- name: outbox_notice
+SELECT seq, id, channel, kind, about, made_at, messages.subject AS subject, tries, sent_at, error
+FROM outbox CROSS JOIN messages ON messages.id = CAST(key AS INTEGER)
+WHERE seq BETWEEN :first AND :last AND outbox.subject = 'notice';
+
+-- name: births_run
+SELECT id, begun_at AS born_at FROM runs ORDER BY id;
+
+-- name: births_step
+SELECT id, begun_at AS born_at FROM steps ORDER BY id;
+
+-- name: births_point
+SELECT id, known_at AS born_at FROM points ORDER BY id;
+
+-- name: births_verdict
+SELECT id, read_at AS born_at FROM readings ORDER BY id;
+
+-- name: births_drill
+SELECT run AS id, drilled_at AS born_at FROM drills ORDER BY run;
+
+-- name: births_problem
+SELECT id, since_at AS born_at FROM problems ORDER BY id;
+
+-- name: births_visit
+SELECT id, arrived_at AS born_at FROM visits ORDER BY id;
+
+-- name: births_notice
+SELECT id, made_at AS born_at FROM messages ORDER BY id;
+
+-- name: births_disk
+SELECT disk AS key, enrolled_at AS born_at FROM disks ORDER BY disk;
+
+-- name: tell_again
+INSERT OR IGNORE INTO outbox (subject, key, back) VALUES (:subject, :key, :back);

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from orchestrator.history.due_runs import DueRunWriter
     from orchestrator.history.kits import KitHistory
     from orchestrator.history.notification_queue import NotificationQueue
+    from orchestrator.history.outbox import OutboxHistory
     from orchestrator.history.problems import ProblemHistory
     from orchestrator.history.rebuilds import RebuildHistory
     from orchestrator.history.renames import JobRenames
@@ -115,6 +116,13 @@ class History:
         from orchestrator.history.rebuilds import RebuildHistory
 
         return RebuildHistory(self._database)
+
+    @property
+    def outbox(self) -> "OutboxHistory":
+        """Return what the centre of a fleet is still to be told, on this same connection."""
+        from orchestrator.history.outbox import OutboxHistory
+
+        return OutboxHistory(self._database)
 
     @property
     def renames(self) -> "JobRenames":

@@ -6,6 +6,7 @@ from orchestrator.domain.fleet import FleetIdentity
 from orchestrator.domain.machine import FleetOptions
 from orchestrator.fleet.connection import CentreSession, open_centre
 from orchestrator.fleet.enrolment import invite_host, join_centre
+from orchestrator.fleet.schema import upgrade_schema
 from tests.fleet.postgres import PostgresServer
 
 
@@ -39,3 +40,11 @@ class Centre:
     def session(self, identity: FleetIdentity) -> CentreSession:
         """A session of that host."""
         return open_centre(self.options, identity, purpose="test")
+
+
+def make_centre(server: PostgresServer) -> Centre:
+    """Make a centre on a server."""
+    name = server.make_database()
+    with open_centre(FleetOptions(centre=server.url(name)), None, purpose="test") as centre:
+        upgrade_schema(centre)
+    return Centre(server, name)

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.domain.machine import FleetOptions
-from orchestrator.fleet.connection import open_centre
-from orchestrator.fleet.schema import upgrade_schema
-from tests.fleet.centres import Centre
+from tests.fleet.centres import Centre, make_centre
+from tests.fleet.lines import SilentLine
 from tests.fleet.postgres import PostgresServer
 
 
@@ -25,10 +23,7 @@ def postgres() -> Iterator[PostgresServer]:
 @pytest.fixture(scope="session")
 def model_database(postgres: PostgresServer) -> str:
     """The name of a database with the whole schema, of which others are copies."""
-    name = postgres.make_database()
-    with open_centre(FleetOptions(centre=postgres.url(name)), None, purpose="test") as centre:
-        upgrade_schema(centre)
-    return name
+    return make_centre(postgres).database
 
 
 @pytest.fixture
@@ -45,3 +40,11 @@ def centre(postgres: PostgresServer, model_database: str) -> Iterator[Centre]:
     name = postgres.make_database(template=model_database)
     yield Centre(postgres, name)
     postgres.drop_database(name)
+
+
+@pytest.fixture
+def line(centre: Centre) -> Iterator[SilentLine]:
+    """A line to the server."""
+    made = SilentLine(centre.server.port)
+    yield made
+    made.close()

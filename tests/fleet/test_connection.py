@@ -1,11 +1,8 @@
 """The door to the centre: limits on each wait, plain errors, and the library only where a fleet is declared."""
 
-import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,54 +12,7 @@ from orchestrator.domain.machine import FleetOptions
 from orchestrator.fleet.connection import connection_settings, open_centre
 from tests.ferry import Ferry
 from tests.fleet.centres import Centre
-
-
-class SilentLine:
-    """Somebody between a host and the centre: passes bytes on, and from `silence` on takes all and passes none."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
-        self._passes = threading.Event()
-        self._passes.set()
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def silence(self) -> None:
-        """Pass nothing on any more; the connections stay."""
-        self._passes.clear()
-
-    def close(self) -> None:
-        """Take no more connections."""
-        self._listener.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                host, _ = self._listener.accept()
-            except OSError:
-                return
-            centre = socket.create_connection(("127.0.0.1", self._port))
-            for one, other in ((host, centre), (centre, host)):
-                threading.Thread(target=self._carry, args=(one, other), daemon=True).start()
-
-    def _carry(self, one: socket.socket, other: socket.socket) -> None:
-        try:
-            while said := one.recv(65536):
-                if self._passes.is_set():
-                    other.sendall(said)
-        except OSError:
-            pass
-        finally:
-            other.close()
-
-
-@pytest.fixture
-def line(centre: Centre) -> Iterator[SilentLine]:
-    """A line to the server."""
-    made = SilentLine(centre.server.port)
-    yield made
-    made.close()
+from tests.fleet.lines import SilentLine
 
 
 def test_a_line_that_falls_silent_is_cut(centre: Centre, line: SilentLine) -> None:

@@ -33,6 +33,8 @@ def populate(path: Path, job: str = JOB, place: str = PLACE) -> None:
         _clock(history, job)
         _notices(history, job, place)
         _disks(history)
+        history.outbox.join("a-centre", "b1", above=7, incarnation=2, first={"run": 3}, back=True)
+        history.outbox.sending("b2", 9)
         history.kits.keep(job, KIT, NOON)
         act = history.acts.asked(ActVerb.RUN, job, "", "root (uid 0)", NOON)
         history.acts.begun(act, 1)

@@ -101,7 +101,7 @@ def test_all_tables_are_strict_and_the_database_is_sound(path: str) -> None:
         tables = connection.execute("PRAGMA table_list").fetchall()
         own = {row[1]: row[5] for row in tables if not row[1].startswith("sqlite_")}
         told = "runs attempts steps events hooks points readings findings memory told messages digests owed anchors beats pauses"
-        told += " disks visits whereabouts kits drills rebuilds snoozes problems acts act_processes"
+        told += " disks visits whereabouts kits drills rebuilds snoozes problems acts act_processes fleet outbox incarnations"
         assert set(own) == set(told.split())
         assert set(own.values()) == {1}
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

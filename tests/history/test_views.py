@@ -39,6 +39,19 @@ IN_ORDER = {
     "going_on": "SCAN runs USING INDEX runs_open",
     **dict.fromkeys(("thin_attempts", "thin_events", "thin_hooks"), "SCAN runs USING INDEX runs_open"),
     **dict.fromkeys(("disks", "last_visits", "last_healths", "disks_are_at"), "SCAN disks"),
+    # Few rows, or all rows of a history that is told anew.
+    **dict.fromkeys(("fleet", "fleet_sending", "fleet_stored"), "SCAN fleet"),
+    "outbox_count": "SCAN outbox USING INDEX sqlite_autoindex_outbox_1",
+    "incarnations": "SCAN incarnations",
+    "births_run": "SCAN runs",
+    "births_step": "SCAN steps",
+    "births_point": "SCAN points",
+    "births_verdict": "SCAN readings",
+    "births_drill": "SCAN drills",
+    "births_problem": "SCAN problems",
+    "births_visit": "SCAN visits",
+    "births_notice": "SCAN messages",
+    "births_disk": "SCAN disks",
     "messages_queued": "SCAN messages USING INDEX messages_due",
 }
 

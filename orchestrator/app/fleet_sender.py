@@ -1,0 +1,221 @@
+"""The host's side of the ledger: what the history knows goes to the centre, in order, in batches, and again after any cut.
+
+Before a batch goes, the history remembers its name; the centre stores the name with it, in one transaction. So after a cut each side
+knows whether it was stored. A centre whose last batch this history does not know shows that one of both was put back from an older
+copy: then everything is told again, and rows whose numbers mean something else at the centre become a new incarnation.
+"""
+
+import contextlib
+import fcntl
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from orchestrator import compose
+from orchestrator.app.fleet_members import declared_fleet, require_identity
+from orchestrator.app.settings import Settings
+from orchestrator.domain.errors import CentreRefused, CentreUnreachable, HistoryError, NotNow
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.ledger import NAMED, SUBJECTS, LedgerProgress, LedgerRow, divide, incarnation_of
+
+if TYPE_CHECKING:
+    from orchestrator.fleet.connection import CentreSession
+    from orchestrator.history.outbox import OutboxHistory
+    from orchestrator.history.store import History
+
+Say = Callable[[str], None]
+SOON_S = 15.0  # after a change: a run writes many rows, and a connection costs a centre of thousands something
+RETRY_S = 60.0  # while the centre is away
+_LOOK_S = 2.0
+_LOCK = "fleet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentRows:
+    """One visit at the centre. `rows`: how many it took; `waiting`: how many wait still; `unfit`: those that it does not take."""
+
+    host: str
+    rows: int
+    waiting: int
+    unfit: tuple[str, ...]
+
+
+def send_once(settings: Settings, *, every_s: float) -> SentRows:
+    """Tell the centre all that waits, and how each job stands. `every_s`: within what time the next visit is promised.
+
+    Raises: CentreUnreachable · CentreRefused · NotNow when another process is at it · HistoryError.
+    """
+    from orchestrator.fleet.connection import open_centre
+
+    identity, fleet = require_identity(settings), declared_fleet(settings)
+    with (
+        _sender_lock(settings.where.state),
+        compose.open_history(settings.where) as history,
+        open_centre(fleet, identity, purpose=f"sender of {identity.host}") as centre,
+    ):
+        sender = LedgerSender(history, centre, settings.say)
+        sent = sender.send_all()
+        from orchestrator.app.fleet_beat import beat
+
+        beat(settings, history, centre, sender.progress.host, every_s=every_s)
+    return sent
+
+
+@contextlib.contextmanager
+def _sender_lock(state: str) -> Iterator[None]:
+    """Hold the lock of the one sender of a state directory. Raises: NotNow."""
+    folder = os.path.join(state, "locks")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    descriptor = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise NotNow(
+                "another process, as the daemon's, is telling the centre right now", hint="it does the same"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class LedgerSender:
+    """One visit at the centre: first both sides agree on what it has, then it gets the rest.
+
+    No transaction of the history is open while the centre is asked: a run never waits for it.
+    """
+
+    def __init__(self, history: "History", centre: "CentreSession", say: Say) -> None:
+        from orchestrator.fleet.ledger import end_older_sessions, read_progress
+
+        self._outbox: OutboxHistory = history.outbox
+        self._centre = centre
+        self._say = say
+        self._unfit: list[str] = []
+        self.progress = read_progress(centre)
+        _require_this_machine(self.progress)
+        end_older_sessions(centre)
+        self._begins = self._outbox.begins()
+        known = [which for each in self._begins.values() for _, which in each]
+        self._incarnation = max([self.progress.incarnation, *known])
+        self._batch = self._agree()
+
+    def send_all(self) -> SentRows:
+        """Send until nothing waits."""
+        sent = 0
+        while rows := self._outbox.page():
+            sent += self._send(rows)
+        return SentRows(host=self.progress.name, rows=sent, waiting=self._outbox.count(), unfit=tuple(self._unfit))
+
+    def _agree(self) -> str:
+        """Return the last batch that both sides know to be stored."""
+        mark, there = self._outbox.mark(), self.progress
+        if mark is not None and mark.centre == there.centre:
+            if there.batch == mark.batch:
+                return mark.batch
+            if mark.sending and there.batch == mark.sending:  # it was stored, and the answer was lost
+                self._outbox.stored(mark.sending, mark.sending_last)
+                return mark.sending
+        same_centre = mark is not None and mark.centre == there.centre
+        self._tell_all_again(back=bool(same_centre and mark and there.last >= mark.last))
+        return there.batch
+
+    def _tell_all_again(self, *, back: bool) -> None:
+        """Tell the centre everything; rows that it knows as others begin a new incarnation. `back`: this history is the older side."""
+        there, first = self.progress, self._division()
+        if back:
+            self._say(
+                f"this history is an older copy of what the centre knows of {there.name}: what is new is told as new"
+            )
+        if first:
+            self._incarnation += 1
+        self._outbox.join(
+            there.centre, there.batch, above=there.last, incarnation=self._incarnation, first=first, back=back
+        )
+
+    def _division(self) -> dict[str, int]:
+        """Return from which number on the rows of each subject are a new incarnation; empty: the centre knows no others of them."""
+        from orchestrator.fleet.ledger import births_at_centre
+
+        if not self.progress.batch:
+            return {}
+        there: dict[str, dict[int, int]] = {subject: {} for subject in SUBJECTS}
+        for (subject, incarnation, key), born in births_at_centre(self._centre, self.progress.host).items():
+            if subject not in NAMED and incarnation == incarnation_of(subject, key, self._begins):
+                there[subject][int(key)] = born
+        numbered = [subject for subject in SUBJECTS if subject not in NAMED]
+        first = {subject: divide(self._outbox.births(subject), there[subject]) for subject in numbered}
+        taken = any(number >= first[subject] for subject in numbered for number in there[subject])
+        return first if taken else {}
+
+    def _send(self, rows: tuple[LedgerRow, ...]) -> int:
+        """Send a batch; return how many of its rows the centre took. One that it does not take is set aside by name."""
+        from orchestrator.fleet.ledger import UnfitRow, store_batch
+
+        attempt, last = uuid.uuid4().hex, rows[-1].seq
+        self._outbox.sending(attempt, last)
+        try:
+            store_batch(
+                self._centre,
+                rows,
+                host=self.progress.host,
+                before=self._batch,
+                batch=attempt,
+                incarnation=self._incarnation,
+            )
+        except UnfitRow as error:
+            if len(rows) > 1:
+                return self._send(rows[: len(rows) // 2]) + self._send(rows[len(rows) // 2 :])
+            told = f"{rows[0].subject} {rows[0].key}: {error.why}"
+            self._say(f"the centre takes no {told}")
+            self._unfit.append(told)
+            self._outbox.drop(rows[0].seq)
+            return 0
+        self._outbox.stored(attempt, last)
+        self._batch = attempt
+        return len(rows)
+
+
+def _require_this_machine(progress: LedgerProgress) -> None:
+    """Check that this machine is the one that joined. Raises: CentreRefused, by name."""
+    import shlex
+
+    from orchestrator.config.this_machine import machine_id_hash
+
+    if progress.machine != machine_id_hash():
+        raise CentreRefused(
+            f"another machine joined as {progress.name}: this one has a copy of its password, or got a new machine-id",
+            hint=f"at the centre: `poolferry fleet invite {shlex.quote(progress.name)} --again` for this machine, or another name",
+        )
+
+
+def send_again_and_again(settings: Settings, *, every_s: float) -> None:
+    """Tell the centre at least so often, and soon after each change, until a signal ends the process, wherever it is.
+
+    A centre that is away is said once, and once when it is back; meanwhile the outbox grows to the rows that changed, and no more.
+    Why no orderly end: it could not wait for a line that is silent, and whatever is cut here is done again.
+    """
+    from orchestrator.history.database import history_mark
+
+    away, told = "", float("-inf")
+    seen: tuple[int, ...] = ()
+    while True:
+        passed = compose.monotonic() - told
+        changed = history_mark(settings.where.history) != seen and passed >= min(SOON_S, every_s)
+        if changed or passed >= (min(RETRY_S, every_s) if away else every_s):
+            told = compose.monotonic()
+            why = _try_to_send(settings, every_s)
+            if why != away:
+                settings.say(why or "the centre is told again")
+            away, seen = why, history_mark(settings.where.history)
+        compose.sleep(min(_LOOK_S, every_s))
+
+
+def _try_to_send(settings: Settings, every_s: float) -> str:
+    """Send once; return why it failed, or nothing."""
+    try:
+        send_once(settings, every_s=every_s)
+    except (CentreUnreachable, CentreRefused, NotNow, HistoryError) as error:
+        return f"{error.why}" + (f"; {error.hint}" if error.hint else "")
+    return ""

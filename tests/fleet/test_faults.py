@@ -1,0 +1,147 @@
+"""A centre that crashes, is killed, has no room or falls silent, and senders that are killed: nothing is lost, nothing is twice."""
+
+import random
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.config.this_machine import machine_id_hash
+from orchestrator.domain.errors import CentreUnreachable
+from orchestrator.fleet import ledger
+from tests.ferry import COMMAND
+from tests.fleet.centres import Centre, make_centre
+from tests.fleet.hosts import FleetHost
+from tests.fleet.lines import SilentLine
+from tests.fleet.postgres import PostgresServer
+
+
+@pytest.fixture
+def fragile() -> Iterator[Centre]:
+    """A centre on a server of its own, whose commits survive its crash."""
+    server = PostgresServer(synchronous_commit="on", full_page_writes="on")
+    try:
+        server.start()
+        yield make_centre(server)
+    finally:
+        server.remove()
+
+
+def told(centre: Centre) -> list[int]:
+    """The numbers of all runs at the centre, however often each is there."""
+    with centre.administrator() as session:
+        return [row["id"] for row in session.rows("SELECT id FROM poolferry.runs ORDER BY id, incarnation")]
+
+
+def test_a_centre_that_crashes_and_senders_that_are_killed_in_the_middle(
+    tmp_path: Path, fragile: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FleetHost(tmp_path / "web-1", fragile, "web-1", monkeypatch, machine=machine_id_hash())
+    chance, over = random.Random(7), threading.Event()
+    host.record(count=4000)
+
+    said: list[str] = []
+
+    def send_and_kill() -> None:
+        while not over.is_set():
+            host.record(count=500)
+            sender = subprocess.Popen(
+                [*COMMAND, "fleet", "send", "--every", "1s"],
+                env=host.ferry.variables(),
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            time.sleep(chance.uniform(0.5, 1.2))
+            sender.kill()
+            said.append(sender.communicate()[1])
+
+    senders = threading.Thread(target=send_and_kill)
+    senders.start()
+    for _ in range(4):  # in this thread: a server ends with the thread that started it
+        time.sleep(chance.uniform(0.3, 0.9))
+        fragile.server.stop("immediate")
+        time.sleep(0.1)
+        fragile.server.start()
+    over.set()
+    senders.join()
+    assert len(said) >= 3
+    assert "Traceback" not in "".join(said)
+    host.send()
+    with host.history() as history:
+        assert history.outbox.count() == 0
+    assert told(fragile) == list(range(1, 4001 + 500 * len(said)))
+
+
+def test_a_session_that_is_killed_in_its_transaction(
+    tmp_path: Path, centre: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FleetHost(tmp_path / "web-1", centre, "web-1", monkeypatch)
+    host.record(count=10)
+    with centre.administrator() as session, session.transaction():
+        session.change("LOCK TABLE poolferry.runs IN ACCESS EXCLUSIVE MODE")
+
+        def kill() -> None:
+            with centre.administrator() as other:
+                for _ in range(200):
+                    waits = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename <> 'postgres'"
+                    if other.rows(waits):
+                        return
+                    time.sleep(0.02)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(CentreUnreachable):
+            host.send()
+        killer.join()
+    assert told(centre) == []
+    assert host.send().rows == 10
+    assert told(centre) == list(range(1, 11))
+
+
+def test_a_line_that_falls_silent_in_a_batch(
+    tmp_path: Path, centre: Centre, monkeypatch: pytest.MonkeyPatch, line: SilentLine
+) -> None:
+    host = FleetHost(tmp_path / "web-1", centre, "web-1", monkeypatch)
+    host.record(count=3000)
+    host.declare(f"postgresql://127.0.0.1:{line.port}/{centre.database}")
+    line.silence_after(700_000)
+    with monkeypatch.context() as hasty:
+        hasty.setattr(ledger, "BATCH_S", 5.0)
+        with pytest.raises(CentreUnreachable, match="silent for 5 s"):
+            host.send()
+    assert line.silent
+    host.declare(centre.address)
+    host.send()
+    assert told(centre) == list(range(1, 3001))
+
+
+@pytest.mark.root
+@pytest.mark.namespace
+def test_a_disk_that_is_full(tmp_path: Path, fragile: Centre, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = FleetHost(tmp_path / "web-1", fragile, "web-1", monkeypatch)
+    host.record(count=3000)
+    small = fragile.server.folder / "small"
+    small.mkdir()
+    owner = fragile.server.data.stat()
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size=400k,mode=0700,uid={owner.st_uid},gid={owner.st_gid}", "pf", small],
+        check=True,
+    )
+    try:
+        with fragile.administrator() as session:
+            session.change(f"CREATE TABLESPACE small LOCATION '{small}'")
+            session.change("ALTER TABLE poolferry.runs SET TABLESPACE small")
+        with pytest.raises(CentreUnreachable, match="has no room"):
+            host.send()
+        with host.history() as history:
+            waits = history.outbox.count()
+        assert len(told(fragile)) == 3000 - waits
+        subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
+        host.send()
+        assert told(fragile) == list(range(1, 3001))
+    finally:
+        fragile.server.stop()
+        subprocess.run(["umount", small], check=True)

@@ -1,0 +1,184 @@
+"""Rows of histories at the centre: each row once and as it is last, through cuts, restored copies and clocks that disagree."""
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.errors import CentreRefused
+from orchestrator.domain.ledger import SUBJECTS
+from orchestrator.domain.run import Outcome
+from tests.fleet.centres import Centre
+from tests.fleet.hosts import FleetHost
+from tests.history.populated import populate
+from tests.history.records import NOON, begin, report
+
+RUNS = "SELECT incarnation, id, job, outcome, removed FROM poolferry.runs ORDER BY incarnation, id"
+
+
+@pytest.fixture
+def host(tmp_path: Path, centre: Centre, monkeypatch: pytest.MonkeyPatch) -> FleetHost:
+    """A host that has joined, without a past."""
+    return FleetHost(tmp_path / "web-1", centre, "web-1", monkeypatch)
+
+
+def runs(centre: Centre) -> list[tuple[object, ...]]:
+    """All runs at the centre."""
+    with centre.administrator() as session:
+        return [tuple(row.values()) for row in session.rows(RUNS)]
+
+
+def test_a_row_of_each_kind_arrives_once(host: FleetHost, centre: Centre) -> None:
+    populate(host.history_file)
+    sent = host.send()
+    assert (sent.host, sent.waiting, sent.unfit) == ("web-1", 0, ())
+    with centre.administrator() as session:
+        told = {
+            row["subject"]: row["body"]
+            for row in session.rows("SELECT subject, body FROM poolferry.records ORDER BY key")
+        }
+        count = session.first(
+            "SELECT (SELECT count(*) FROM poolferry.records) + (SELECT count(*) FROM poolferry.runs) AS n"
+        )
+    assert {*told, "run"} == {*SUBJECTS}
+    assert told["point"]["place"] == "backup"
+    assert told["drill"]["outcome"] == "done"
+    assert told["step"]["action"] == "copy"
+    assert count == {"n": sent.rows}
+    assert host.send().rows == 0
+
+
+def test_a_run_is_told_as_it_is_last(host: FleetHost, centre: Centre) -> None:
+    with host.history() as history:
+        run = begin(history)
+    host.send()
+    assert runs(centre) == [(1, run, "photos", None, False)]
+    with host.history() as history:
+        history.ended(run, report(run, outcome=Outcome.FAILED), NOON)
+        waits = [begin(history, "mail") for _ in range(3)]
+        for each in waits:
+            history.ended(each, report(each, "mail", Outcome.WAITING, why="away"), NOON)
+    host.send()
+    with host.history() as history:
+        history.fold_waits(report(waits[2], "mail", Outcome.WAITING, why="away"))
+    assert host.send().rows == 1
+    assert runs(centre) == [
+        (1, run, "photos", "failed", False),
+        (1, waits[0], "mail", "waiting", False), (1, waits[1], "mail", "waiting", True), (1, waits[2], "mail", "waiting", False),
+    ]  # fmt: skip
+
+
+def test_what_was_before_a_host_joined_is_told_too(
+    tmp_path: Path, centre: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FleetHost(tmp_path / "web-1", centre, "web-1", monkeypatch)
+    host.record(count=2500)
+    assert host.send().rows == 2500
+    host.record()
+    assert host.send().rows == 1
+    assert len(runs(centre)) == 2501
+
+
+def test_the_outbox_names_each_row_once_however_long_the_centre_is_away(host: FleetHost) -> None:
+    host.send()
+    with host.history() as history:
+        run = begin(history)
+        for number in range(50):
+            history.said(run, NOON, "info", "still going")
+            history.point_current("photos", "backup", "2026-03-29T100000Z", run, NOON + timedelta(days=number))
+        assert history.outbox.count() == 2
+
+
+def test_a_host_that_was_put_back_to_an_older_copy_loses_nothing(
+    host: FleetHost, centre: Centre, tmp_path: Path
+) -> None:
+    host.record("photos", count=3)
+    with host.history() as history:
+        going_on = begin(history, "photos")
+    host.send()
+    copy = tmp_path / "copy"
+    shutil.copy(host.history_file, copy)
+    with host.history() as history:
+        history.ended(going_on, report(going_on, outcome=Outcome.DONE), NOON)
+    host.record("lost", count=4, now=NOON + timedelta(days=1))
+    host.send()
+    before = runs(centre)
+    assert len(before) == 8
+
+    shutil.copy(copy, host.history_file)
+    with host.history() as history:
+        assert history.heal(lambda *_: False, NOON + timedelta(days=2)) == (going_on,)
+    host.record("again", count=2, now=NOON + timedelta(days=2))
+    host.send()
+    assert runs(centre) == [*before, (2, 5, "again", "done", False), (2, 6, "again", "done", False)]
+    assert before[3] == (1, going_on, "photos", "done", False)
+    host.record("again", count=3, now=NOON + timedelta(days=3))
+    host.send()
+    assert host.send().rows == 0
+    assert [row[:3] for row in runs(centre)[8:]] == [(2, number, "again") for number in (5, 6, 7, 8, 9)]
+
+
+def test_a_machine_made_anew_goes_on_under_its_name(host: FleetHost, centre: Centre) -> None:
+    host.record("old", count=3)
+    host.send()
+    host.history_file.unlink()
+    host.record("new", count=2, now=NOON + timedelta(days=9))
+    host.send()
+    assert [row[:3] for row in runs(centre)] == [
+        (1, 1, "old"),
+        (1, 2, "old"),
+        (1, 3, "old"),
+        (2, 1, "new"),
+        (2, 2, "new"),
+    ]
+
+
+def test_a_centre_that_was_put_back_is_told_again(host: FleetHost, centre: Centre) -> None:
+    with host.history() as history:
+        run = begin(history)
+    host.send()
+    with centre.administrator() as session:
+        session.change("CREATE TABLE public.was AS TABLE poolferry.runs")
+        session.change("CREATE TABLE public.told AS TABLE poolferry.progress")
+    with host.history() as history:
+        history.ended(run, report(run), NOON)
+    host.record(count=2)
+    host.send()
+    before = runs(centre)
+    with centre.administrator() as session:
+        session.change("TRUNCATE poolferry.runs, poolferry.progress")
+        session.change("INSERT INTO poolferry.runs TABLE public.was")
+        session.change("INSERT INTO poolferry.progress TABLE public.told")
+    host.send()
+    assert runs(centre) == before
+    assert host.send().rows == 0
+
+
+def test_two_machines_with_one_name_are_told_apart(
+    host: FleetHost, centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.record()
+    host.send()
+    copied = shutil.copytree(host.ferry.root, tmp_path / "copied")
+    twin = object.__new__(FleetHost)
+    twin.__dict__.update(host.__dict__)
+    twin.machine = "f" * 32
+    assert copied.exists()
+    with pytest.raises(CentreRefused, match="another machine joined as web-1"):
+        twin.send()
+
+
+def test_the_centres_own_time_stands_beside_a_hosts(host: FleetHost, centre: Centre) -> None:
+    host.record(now=NOON - timedelta(days=1))
+    host.send()
+    with centre.administrator() as session:
+        row = session.first(
+            "SELECT begun_at = %s AS told, now() - arrived_at < interval '1 minute' AS own FROM poolferry.runs",
+            (NOON - timedelta(days=1),),
+        )
+    assert row == {"told": True, "own": True}
+
+
+def history_of(host: FleetHost):  # type: ignore[no-untyped-def]
+    return host.history()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from orchestrator.fleet.schema import upgrade_schema
 from tests.fleet.centres import Centre, make_centre
 from tests.fleet.lines import SilentLine
 from tests.fleet.postgres import PostgresServer
@@ -37,9 +38,11 @@ def empty_database(postgres: PostgresServer) -> Iterator[str]:
 @pytest.fixture
 def centre(postgres: PostgresServer, model_database: str) -> Iterator[Centre]:
     """A centre without hosts."""
-    name = postgres.make_database(template=model_database)
-    yield Centre(postgres, name)
-    postgres.drop_database(name)
+    made = Centre(postgres, postgres.make_database(template=model_database))
+    with made.administrator() as session:
+        upgrade_schema(session)  # rights on a database are no part of its copy
+    yield made
+    postgres.drop_database(made.database)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.app.config_files import TARGETS, read_config_files, replace_file, require_valid
+from orchestrator.app.pidfile import ask_to_reload
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass, replace
@@ -74,6 +75,8 @@ def write_starter(settings: Settings, request: StarterRequest) -> StarterFiles:
         with open(path, "x", encoding="utf-8") as file:
             file.write(text)
         written.append(path)
+    if there and written:
+        ask_to_reload(settings.where.state)  # a daemon that runs
     return StarterFiles(
         folder=folder, written=tuple(written), existing=tuple(os.path.join(folder, name) for name in there if name not in files),
         following=_following(settings, jobs), understood=tuple(map(_understood, jobs)), added=added,

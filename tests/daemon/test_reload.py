@@ -145,3 +145,12 @@ def test_a_number_that_is_not_the_daemons_is_sent_no_signal(ferry: Ferry) -> Non
         assert other.poll() is None
         other.kill()
         clock.end()
+
+
+def test_a_job_that_init_adds_is_known_at_once(ferry: Ferry) -> None:
+    ferry.job()
+    with daemon(ferry) as clock:
+        clock.says("1 job,")
+        assert ferry.run("init", str(ferry.root / "music"), str(ferry.root / "copies-of-music")).code == 0
+        clock.says("2 jobs,")
+        assert clock.end() == 0

@@ -53,8 +53,8 @@ from orchestrator.verify.build import (
     sorted_moves,
     sorted_records,
 )
-from orchestrator.verify.entry import UNKNOWN, ManifestEntry, listing_command
-from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_tag
+from orchestrator.verify.entry import UNKNOWN, listing_command
+from orchestrator.verify.manifest import ManifestHeader, Row, read_manifest, read_rows, read_tag
 from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.results import ResultCollector
 from orchestrator.verify.source import SourceComparison
@@ -196,8 +196,8 @@ def _read_moves(path: str, journal: RunRecorder) -> Iterator[tuple[bytes, str]]:
             yield name, digest and UNKNOWN + digest
 
 
-def _linked(work: ManifestRecording, journal: RunRecorder, writer: Writer, notes: str) -> Iterator[ManifestEntry]:
-    """Yield the older manifest's entries; a damaged one is only lost knowledge: all its files are then read.
+def _linked(work: ManifestRecording, journal: RunRecorder, writer: Writer, notes: str) -> Iterator[Row]:
+    """Yield the older manifest's rows; a damaged one is only lost knowledge: all its files are then read.
 
     Raises: ManifestForged: the files that were linked from its point are then no better.
     """
@@ -206,7 +206,7 @@ def _linked(work: ManifestRecording, journal: RunRecorder, writer: Writer, notes
     path = fetch_file(work.linked.manifest, journal, writer, notes)
     try:
         require_authentic(work.linked, path, journal, writer, notes)
-        yield from read_manifest(path)[1]
+        yield from read_rows(path)
     except ManifestForged:
         raise
     except (VerificationFailed, OSError) as error:

@@ -22,6 +22,7 @@ from orchestrator.verify.entry import (
     format_plain_line,
     line_of,
     new_entry,
+    parse_line,
     parse_listing,
     sort_key,
     split_records,
@@ -30,6 +31,7 @@ from orchestrator.verify.entry import (
 from orchestrator.verify.manifest import (
     ManifestHeader,
     ManifestTotals,
+    Row,
     read_manifest,
     rename_whole,
     write_lines,
@@ -140,6 +142,7 @@ _INODES = 300_000  # inodes remembered for hard links inside the tree; files bey
 _BEHIND = b"\xff" * 4096  # after every path: no part of one has more than 255 bytes
 _NO_MOVE = (_BEHIND, "")
 _NO_ENTRY = ManifestEntry(_BEHIND, "", -1, 0, 0, 0, 0, 0, 0)
+_NO_ROW: Row = (_BEHIND, [])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +170,7 @@ def build_manifest(
     listing: Iterable[bytes] = (),
     joined: Iterable[tuple[bytes, str]] | None = None,
     moved: Iterable[tuple[bytes, str]] = (),
-    linked: Iterable[ManifestEntry] = (),
+    linked: Iterable[Row] = (),
     unread: Iterable[bytes] = (),
     itself: bool = False,
     key: AuthenticationKey | None = None,
@@ -175,8 +178,8 @@ def build_manifest(
     """Write the draft of a manifest; `finish_manifest` turns it into the manifest.
 
     `listing`: the records of `listing_command`, or `joined`: each with the text of its attributes; `moved`: names and digests
-    ("xxh128:…"), the later one where a name appears twice; `linked`: the manifest of the point that unchanged files were linked
-    from. `unread`: files that could not be read at the source, so that the manifest lists missing files. All sorted. Memory stays
+    ("xxh128:…"), the later one where a name appears twice; `linked`: the rows of the manifest of the point that unchanged files were
+    linked from. `unread`: files that could not be read at the source, so that the manifest lists missing files. All sorted. Memory stays
     constant. `itself`: `linked` describes an earlier state of this tree, so a file may have been moved into its old inode. `key`
     tags the draft, as a draft without gaps becomes the manifest unchanged.
     """
@@ -259,13 +262,22 @@ def _listed(record: bytes, text: str) -> ManifestEntry:
     return new_entry(ManifestEntry, (*entry[:11], text)) if text else entry
 
 
+def _entry_of(row: list[bytes]) -> ManifestEntry:
+    """Return the entry of a row; one that no file is like where there is none, or it is damaged."""
+    try:
+        return parse_line(b"\t".join(row)) if row else _NO_ENTRY
+    except ValueError:
+        return _NO_ENTRY
+
+
 class _ManifestMerge:
     """The three-way merge, with its counts."""
 
     def __init__(
-        self, algorithm: str, moved: Iterable[tuple[bytes, str]], linked: Iterable[ManifestEntry], *, itself: bool
+        self, algorithm: str, moved: Iterable[tuple[bytes, str]], linked: Iterable[Row], *, itself: bool
     ) -> None:
         self._itself = itself
+        self._start = f"{algorithm}:".encode()
         self._algorithm = algorithm + ":"
         self._moved = iter(moved)
         self._linked = iter(linked)
@@ -276,26 +288,41 @@ class _ManifestMerge:
     def lines(self, listing: Iterable[tuple[bytes, str]]) -> Iterator[Line]:
         moved, linked = self._moved, self._linked
         fresh = next(moved, _NO_MOVE)
-        old = next(linked, _NO_ENTRY)
-        fresh_key, old_key = sort_key(fresh[0]), sort_key(old[0])
+        name, row = next(linked, _NO_ROW)
+        fresh_key, old_key = sort_key(fresh[0]), sort_key(name)
         for record, text in listing:
-            key = record[: record.index(b"//")] + b"//"
+            key = record[: record.index(b"//") + 2]
             digest = ""
             while fresh_key <= key:
                 digest = fresh[1] if fresh_key == key else ""
                 fresh = next(moved, _NO_MOVE)
                 fresh_key = fresh[0] + b"//"
             while old_key < key:
-                old = next(linked, _NO_ENTRY)
-                old_key = old[0] + b"//"
-            new = old_key != key and digest.startswith(self._algorithm)
-            line = format_plain_line(record, f"{digest}+{text}" if text else digest) if new else None
-            yield line or line_of(self._known(_listed(record, text), digest, old if old_key == key else _NO_ENTRY))
+                name, row = next(linked, _NO_ROW)
+                old_key = name + b"//"
+            if old_key != key:
+                told = digest if digest.startswith(self._algorithm) else ""
+            else:
+                told = "" if digest else self._unchanged(record, len(key), row)
+            line = format_plain_line(record, f"{told}+{text}" if text else told) if told else None
+            yield line or line_of(self._known(_listed(record, text), digest, row if old_key == key else []))
 
-    def _known(self, entry: ManifestEntry, fresh: str, old: ManifestEntry) -> ManifestEntry:
+    def _unchanged(self, record: bytes, end: int, row: list[bytes]) -> str:
+        """Return the digest that the row of a linked file has; empty where the file is not clearly the same.
+
+        Why by text: nearly all files of a run are so, and entries of both would take twice the time.
+        """
+        kind, size, mtime, _, _, _, _, inode, _ = record[end:].split(b"\t", 8)
+        if kind != b"f" or row[1:3] != [kind, size] or row[8] != inode or row[3] != mtime[:-11] + mtime[-10:-1]:
+            return ""
+        digest = row[0].partition(b"+")[0]
+        return digest.decode() if len(row) == 10 and digest.startswith(self._start) and digest.isascii() else ""
+
+    def _known(self, entry: ManifestEntry, fresh: str, row: list[bytes]) -> ManifestEntry:
         """Return the entry; a file with its known digest."""
         if entry[1] != "f":
             return entry
+        old = _entry_of(row)
         digest = fresh or UNKNOWN
         if old[2] == entry[2] and old[3] == entry[3] and old[1] == "f":
             linked = old[8] == entry[8]

@@ -30,6 +30,8 @@ from orchestrator.verify.manifest_lines import (
 _COLUMNS = b"# columns: digest kind size mtime_ns mode uid gid nlink inode path target\n"
 _BATCH = 4096
 _LARGEST = (1 << 63) - 1  # bytes that history can hold
+Row = tuple[bytes, list[bytes]]
+"""The path of an entry, and the fields of its line as they are written; none of them is checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,7 +235,7 @@ def require_whole(path: str) -> None:
         raise _failed(path, error) from error
 
 
-def read_rows(path: str) -> Iterator[tuple[bytes, list[bytes]]]:
+def read_rows(path: str) -> Iterator[Row]:
     """Yield the path and the written fields of each entry, for a third of the work of `read_manifest`.
 
     `row_entry` makes an entry of the fields. Raises: VerificationFailed (also at the end) · OSError.

@@ -165,11 +165,10 @@ class SourceComparison:
         return float(other.rpartition(b"\t")[2]) < self._began and path not in self._skipped
 
     def _compare(self, record: bytes, other: bytes, end: int) -> None:
-        *one, rest = record[end:].split(b"\t", 6)
-        *two, more = other[end:].split(b"\t", 6)
-        if one == two and one[0] == b"f":
-            if self._links and rest[:2] != b"1\t":
-                self._look_at_links(rest, more, other, end)
+        same, links, inode, _ = record.rsplit(b"\t", 3)  # of a file, as its target is empty
+        if record[end : end + 2] == b"f\t" and other.startswith(same + b"\t"):
+            if self._links and links != b"1":
+                self._look_at_links(inode, other[len(same) + 1 :].split(b"\t", 2)[1], other, end)
             return
         found = parse_listing(record)
         if self._mirror and not found.path:
@@ -178,9 +177,8 @@ class SourceComparison:
         if told and self._is_old(other, found.path):
             self._add(Difference(path=found.path, kind=found.kind, what=told, told=other))
 
-    def _look_at_links(self, rest: bytes, more: bytes, other: bytes, end: int) -> None:
-        """Note a name that shares its file with another one, which the source has apart."""
-        inode, theirs = rest.split(b"\t", 2)[1], more.split(b"\t", 2)[1]
+    def _look_at_links(self, inode: bytes, theirs: bytes, other: bytes, end: int) -> None:
+        """Note a name that shares its file with another one, which the source has apart. `inode`: the copy's."""
         known = self._inodes.get(inode)
         if known is None:
             if len(self._inodes) < _LINKS:

@@ -22,7 +22,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline
 from orchestrator.verify.build import DigestSpool, build_manifest, draft_of, finish_manifest, sorted_records
 from orchestrator.verify.entry import listing_command, split_records
-from orchestrator.verify.manifest import ManifestHeader, read_manifest
+from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_rows
 from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.results import ResultCollector, Taken
 
@@ -161,7 +161,7 @@ def bench_manifest(tree: Path, folder: Path) -> None:
     whole = folder / "whole"
     first = took(lambda: build_manifest(str(whole), header(), listing=records, moved=_moves(records)))
     finish_manifest(str(whole), build_manifest(str(whole), header(), listing=records, moved=_moves(records)))
-    linked = took(lambda: build_manifest(str(whole), header(), listing=records, linked=read_manifest(str(whole))[1]))
+    linked = took(lambda: build_manifest(str(whole), header(), listing=records, linked=read_rows(str(whole))))
     print(f"a manifest of {len(records)} entries: all moved {first:.2f} s, all linked {linked:.2f} s", flush=True)
 
 
@@ -197,7 +197,7 @@ def only_memory(entries: int, folder: Path) -> None:
     empty = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     first = took(lambda: _finished(manifest, sorted_records(listing(), folder=str(folder))))
     again = took(lambda: build_manifest(
-        manifest, header(), listing=sorted_records(listing(), folder=str(folder)), linked=read_manifest(manifest)[1]
+        manifest, header(), listing=sorted_records(listing(), folder=str(folder)), linked=read_rows(manifest)
     ))  # fmt: skip
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"{entries} entries: first {first:.1f} s, linked {again:.1f} s, {peak // 1024} MiB ({empty // 1024} before)")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from orchestrator.domain.point import Verdict
 from orchestrator.verify import build
 from orchestrator.verify.build import build_manifest, draft_of, finish_manifest
-from orchestrator.verify.entry import ManifestEntry, sort_key
-from orchestrator.verify.manifest import read_manifest
+from orchestrator.verify.entry import ManifestEntry, format_line, sort_key
+from orchestrator.verify.manifest import Row, read_manifest
 from tests.verify.trees import HEADER, found, hostile_tree, make_manifest, make_tree, read_again, records
 
 
@@ -172,9 +172,24 @@ def test_a_draft_is_finished_whole_or_not_at_all(tmp_path: Path) -> None:
     assert digests(manifest) == {b"": "-", b"a": "x:1", b"b": "x:2"}
 
 
+@pytest.mark.parametrize(
+    ("field", "damaged"), [(0, b"xxh128:\xff"), (0, b"md5:1"), (1, b"l"), (2, b"01"), (3, b"x"), (8, b"9")]
+)
+def test_a_row_that_is_not_exactly_the_file_s_gives_it_no_digest(tmp_path: Path, field: int, damaged: bytes) -> None:
+    """Nearly all files are compared with their rows by text; what differs in it is looked at closely, and is none in doubt."""
+    row = [xxh(b"A").encode(), b"f", b"1", b"1000000002", b"644", b"0", b"0", b"1", b"7", b"a"]
+    listing = [b"a//f\t1\t1.0000000020\t644\t0\t0\t5\t7\t"]
+    whole = build_manifest(str(tmp_path / "m.gz"), HEADER, listing=listing, linked=[(b"a", row)])
+    assert (whole.unknown, digests(draft_of(str(tmp_path / "m.gz")))) == (0, {b"a": xxh(b"A")})
+    wrong = [*row[:field], damaged, *row[field + 1 :]]
+    for each in (wrong, [*row, b"more"]):
+        built = build_manifest(str(tmp_path / "m.gz"), HEADER, listing=listing, linked=[(b"a", each)])
+        assert built.unknown == (0 if (field, damaged, each) == (2, b"01", wrong) else 1), each
+
+
 NAMES = st.sampled_from([b"", b"a", b"a!", b"a/b", b"a/b/c", b"ab", b"b", b"\xff" * 255, b"\xff\xff", b"\n"])
 ENTRY = st.builds(
-    ManifestEntry, NAMES, st.sampled_from("ffd"), st.integers(0, 1), st.integers(0, 1), st.just(0o644), st.just(0), st.just(0),
+    ManifestEntry, NAMES, st.sampled_from("ffd"), st.integers(0, 1), st.sampled_from([0, 10**9, 10**9 + 1]), st.just(0o644), st.just(0), st.just(0),
     st.just(1), st.integers(1, 2), st.just(b""), st.sampled_from(["xxh128:1", "xxh128:2", "md5:1", "!"]),
 )  # fmt: skip
 TREE = st.lists(ENTRY, unique_by=lambda entry: entry.path).map(
@@ -195,6 +210,10 @@ def naive(entry: ManifestEntry, moved: dict[bytes, str], linked: dict[bytes, Man
     return "?" if told is None else told if told.startswith("xxh128:") else f"?{told}"
 
 
+def row_of(entry: ManifestEntry) -> Row:
+    return entry.path, format_line(entry._replace(attributes=""))[:-1].split(b"\t")
+
+
 @settings(deadline=None)
 @given(TREE, TREE, st.lists(st.tuples(NAMES, st.sampled_from(["xxh128:3", "xxh128:4", "md5:3"]))), st.booleans())
 def test_the_merge_is_what_looking_up_gives(
@@ -206,12 +225,13 @@ def test_the_merge_is_what_looking_up_gives(
 ) -> None:
     manifest = str(tmp_path_factory.getbasetemp() / "merge.gz")
     listing = [
-        b"%b//%b\t%d\t%d.%09d0\t644\t0\t0\t1\t%d\t" % (e.path, e.kind.encode(), e.size, 0, e.mtime_ns, e.inode)
+        b"%b//%b\t%d\t%d.%09d0\t644\t0\t0\t1\t%d\t"
+        % (e.path, e.kind.encode(), e.size, *divmod(e.mtime_ns, 10**9), e.inode)
         for e in tree
     ]
     moved = dict(moves)
     ordered = sorted(moves, key=lambda pair: sort_key(pair[0]))
-    built = build_manifest(manifest, HEADER, listing=listing, moved=ordered, linked=linked, itself=itself)
+    built = build_manifest(manifest, HEADER, listing=listing, moved=ordered, linked=map(row_of, linked), itself=itself)
     lookup = {entry.path: entry for entry in linked}
     expected = {entry.path: naive(entry, moved, lookup, itself=itself) for entry in tree}
     assert digests(draft_of(manifest)) == expected

@@ -19,7 +19,7 @@ from orchestrator.verify.build import (
 )
 from orchestrator.verify.compare import find_extras
 from orchestrator.verify.entry import EXACT, ManifestEntry, Tolerance, listing_command, parse_listing, split_records
-from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_names
+from orchestrator.verify.manifest import ManifestHeader, read_names, read_rows
 from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.results import ResultCollector, Taken
 
@@ -101,7 +101,7 @@ def make_manifest(
     header: ManifestHeader = HEADER,
 ) -> ManifestDraft:  # fmt: skip
     """The finished manifest of a tree, as a run makes it."""
-    old = read_manifest(str(linked))[1] if linked else ()
+    old = read_rows(str(linked)) if linked else ()
     listing = records(tree, manifest.parent)
     built = build_manifest(str(manifest), header, listing=listing, moved=moved, linked=old)
     with DigestSpool(str(manifest.parent)) as spool:

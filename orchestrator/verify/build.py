@@ -300,20 +300,26 @@ class _ManifestMerge:
             while old_key < key:
                 name, row = next(linked, _NO_ROW)
                 old_key = name + b"//"
-            if old_key != key:
-                told = digest if digest.startswith(self._algorithm) else ""
-            else:
-                told = "" if digest else self._unchanged(record, len(key), row)
+            here = row if old_key == key else []
+            told = self._plain_digest(record, len(key), digest, here)
             line = format_plain_line(record, f"{told}+{text}" if text else told) if told else None
-            yield line or line_of(self._known(_listed(record, text), digest, row if old_key == key else []))
+            yield line or line_of(self._known(_listed(record, text), digest, here))
 
-    def _unchanged(self, record: bytes, end: int, row: list[bytes]) -> str:
-        """Return the digest that the row of a linked file has; empty where the file is not clearly the same.
+    def _plain_digest(self, record: bytes, end: int, fresh: str, row: list[bytes]) -> str:
+        """Return the digest of a new file, or the one in the row of a linked file; empty where it takes a closer look.
 
-        Why by text: nearly all files of a run are so, and entries of both would take twice the time.
+        Why by text: nearly all files of a run are unchanged, and entries of both would take twice the time.
         """
+        if not row:
+            return fresh if fresh.startswith(self._algorithm) else ""
         kind, size, mtime, _, _, _, _, inode, _ = record[end:].split(b"\t", 8)
-        if kind != b"f" or row[1:3] != [kind, size] or row[8] != inode or row[3] != mtime[:-11] + mtime[-10:-1]:
+        if (
+            fresh
+            or kind != b"f"
+            or row[1:3] != [kind, size]
+            or row[8] != inode
+            or row[3] != mtime[:-11] + mtime[-10:-1]
+        ):
             return ""
         digest = row[0].partition(b"+")[0]
         return digest.decode() if len(row) == 10 and digest.startswith(self._start) and digest.isascii() else ""

@@ -87,8 +87,8 @@ def copy_command(
     `names`: a local file with the paths that alone are copied, NUL-terminated, and nothing below them.
 
     `parallel_copy`: only the paths on its input, with everything below. `tidy`: also removes entries from the tree that the
-    source no longer has. `existing`: does so, and copies only what the tree has already. `linked`: does so, and passes over what the
-    tree has already, but for folders: it is linked to a point, of which nothing may be changed. Why without the folders' times: at
+    source no longer has. `existing`: does so, and copies only what the tree has already. `linked`: does so, unless it is told `names`,
+    and passes over what the tree has already, but for folders: it is linked to a point, of which nothing may be changed. Why without the folders' times: at
     its end rsync gives them even to what it passed over, such as a file of the point that has just become a folder at the source.
     """
     options = options_of(job)
@@ -99,7 +99,7 @@ def copy_command(
     if names:
         argv += ["--from0", f"--files-from={names}", "--ignore-missing-args"]  # what has left the source is among them
         argv += ["--force"] if world.target.work else []
-    argv += _tidying(options) if tidy or existing or linked else []
+    argv += _tidying(options) if tidy or existing or (linked and not names) else []
     argv += ["--existing"] if existing else ["--ignore-existing", "--omit-dir-times"] if linked else []
     # What the job has excluded since the cut, or since the point, is in the work tree, and else it would be published.
     argv += ["--delete-excluded", f"--filter=P_{PARTIAL}"] if (existing or linked) and options.excludes else []
@@ -122,12 +122,17 @@ def copy_command(
     return _copy_into(job, argv, tree, into, here=world.here, there=world.there, led=world.target.led, effect=effect)
 
 
-def folder_times_command(job: Job, into: Location, world: RsyncSurvey) -> Command:
-    """Build the command that copies folders alone, so that they get their times; another entry in place of one goes."""
+def folder_times_command(job: Job, into: Location, world: RsyncSurvey, *, names: str = "") -> Command:
+    """Build the command that copies folders alone, so that they get their times; another entry in place of one goes.
+
+    `names`: a local file with the folders that alone are meant, NUL-terminated.
+    """
     options = options_of(job)
     argv = ["rsync", *_what(options), "--include=*/", "--exclude=*"]
+    argv += ["--from0", f"--files-from={names}", "--ignore-missing-args"] if names else []
     argv += _comparing(options, there=world.there, coarse=world.target.coarse)
-    return _copy_into(job, argv, job.tree, into, here=world.here, there=world.there, led=world.target.led)
+    tree = SourceTree(root=job.source) if names else job.tree
+    return _copy_into(job, argv, tree, into, here=world.here, there=world.there, led=world.target.led)
 
 
 def _base(base: RestorePoint, *, led: bool) -> str:

@@ -120,6 +120,12 @@ _TABLE = (
         hint=_GOES_ON,
     ),
     FailureRow(
+        words=r"\[sender\] (?:link_stat|get_acl)\b.*: (?:Not a directory|Too many levels of symbolic links)",
+        error=BaseGone,
+        why="a folder became something else at the source while it was copied",
+        hint=_GOES_ON,
+    ),
+    FailureRow(
         words=r"Not a directory",
         error=OutsideError,
         why="a file lies where a folder is needed",

@@ -18,9 +18,19 @@ Stage = tuple[Step, ...]
 
 
 def record_manifest(
-    job: Job, world: RsyncSurvey, work: Location, name: str, base: RestorePoint | None, request: RunRequest
+    job: Job,
+    world: RsyncSurvey,
+    work: Location,
+    name: str,
+    base: RestorePoint | None,
+    request: RunRequest,
+    *,
+    named: bool = False,
 ) -> Stage:
-    """Return the stage that writes the new point's manifest; its check: the manifest matches rsync's list."""
+    """Return the stage that writes the new point's manifest; its check: the manifest matches rsync's list.
+
+    `named`: rsync copied only what differs, so its list is none of the whole tree, and the names of both sides are compared instead.
+    """
     recording = ManifestRecording(
         tree=work,
         manifest=job.target.location / MANIFEST,
@@ -28,13 +38,20 @@ def record_manifest(
         moved=request.notes,
         linked=base,
         digest=job.verify.digest,
-        review=_review(job, world, work, request, base),
+        review=_review(job, world, work, request, base, named=named),
     )
-    return (_manifest(recording, None if world.links_at_gate(base) else CountsEqual(tree=work)),)
+    counted = not named and not world.links_at_gate(base)
+    return (_manifest(recording, CountsEqual(tree=work) if counted else None),)
 
 
 def _review(
-    job: Job, world: RsyncSurvey, tree: Location, request: RunRequest, base: RestorePoint | None = None
+    job: Job,
+    world: RsyncSurvey,
+    tree: Location,
+    request: RunRequest,
+    base: RestorePoint | None = None,
+    *,
+    named: bool = False,
 ) -> SourceReview:
     """Return the comparison of the finished copy with the source."""
     options, names = options_of(job), f"{request.notes}/again"
@@ -42,7 +59,7 @@ def _review(
     parted: tuple[Pipeline, ...] = ()
     linked: tuple[Pipeline, ...] = ()
     # Behind a gate names are compared in each run: both sides are listed anyway, and rsync counts regular files alone.
-    copied = _copied_entries(job, request) if world.adds else None
+    copied = _copied_entries(job, request) if named or world.adds else None
     # Why: no copy comes near what a point shares: it is parted from it, then linked again
     if base is not None and world.links_at_gate(base):
         parted = (Pipeline(stages=(script_commands.unshare_command(tree),)),)

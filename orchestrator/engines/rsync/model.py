@@ -138,6 +138,7 @@ class RsyncSurvey:
     noted: bool = True  # our notes say what an interrupted copy wrote
     reserved: tuple[bytes, ...] = ()  # paths of the source with a name of ours, if a listing found some
     differing: DifferingPaths | None = None  # None: unknown, or too many to name
+    walled: bool = False  # no link in a tree leads our rsync elsewhere, so it may be told paths by name
     parts: tuple[SourceSurvey, ...] = ()  # of a source of several folders, each of them
     others: tuple[bytes, ...] = ()  # of such a source, what the newest copy holds besides: it was taken from the list
     gate: GateHello | None = None  # the gate that our key goes through there

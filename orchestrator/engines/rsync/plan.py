@@ -16,12 +16,11 @@ from orchestrator.domain.plan import (
     Plan,
     Refusal,
     Step,
-    TreeLinking,
 )
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.rsync import commands, parse, script_commands
+from orchestrator.engines.rsync import commands, linked_copy, parse, script_commands
 from orchestrator.engines.rsync.abilities import required_abilities
 from orchestrator.engines.rsync.model import (
     MANIFEST,
@@ -29,7 +28,6 @@ from orchestrator.engines.rsync.model import (
     OURS,
     PARTIAL,
     PARTIALS,
-    RESERVED,
     TEMPORARY,
     WORK,
     PartialFile,
@@ -245,75 +243,24 @@ def _copy_and_link(
         again = (_dig_holes(base, work, world.changes.altered, request), *again)
     cut = (_update(job, world, work, request),) if world.target.work else ()
     count = len(_parallel_copies(world))
-    linked = _linked(job, world, work, base)
+    linked = linked_copy.link_unchanged(job, world, work, base)
+    if differing := linked_copy.differing_by_name(job, world, work, base):
+        return (*linked, *linked_copy.copy_by_name(job, world, work, base, differing, request), *again)
     if count:
         copies = tuple(_parallel_copy(job, world, work, base, number, request) for number in range(1, count + 1))
     else:
         copies = _whole(job, world, work, base, request, linked=bool(linked))
-    times = (_folder_times(job, world, work, request),) if linked else ()
+    times = (linked_copy.folder_times(job, world, work, request),) if linked else ()
     return (*cut, *linked, copies, *times, *again)
-
-
-def _linked(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None) -> tuple[Stage, ...]:
-    """Return the stage that links what is unchanged before the copy; none where rsync alone does it, with --link-dest.
-
-    Why: rsync 3.5 opens each part of the path to --link-dest anew, twice for each file, and takes four times as long. Only into a
-    work tree that is new, and from the very point that was compared with the source: then what differs is known. A copy over what is
-    linked must change nothing of it, so rsync passes over it, whatever the source did meanwhile; but another user's rsync changes the
-    mode of a file before it deletes it.
-    """
-    target, differing = world.target, world.differing
-    local = job.source.host is None and work.host is None
-    if not local or base is None or base.manifest is None or base.damaged or base.name != world.points[-1].name:
-        return ()
-    if differing is None or world.unread or world.changes is None or _parallel_copies(world):
-        return ()
-    if not target.by_root or target.work or target.damaged or target.led or target.open or target.owner != job.identity:
-        return ()
-    linking = TreeLinking(
-        tree=work, point=base, source=job.tree, differing=differing.paths, joined=differing.joined, reserved=RESERVED
-    )  # fmt: skip
-    step = Step(
-        action=f"link unchanged entries from point {base.name}",
-        why="what is as in the newest point takes no space and no copying",
-        worker="main",
-        work=linking,
-        expected=None,
-    )
-    return ((step,),)
 
 
 def _update(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
     """Return the stage that makes what a cut copy holds as the source has it now, and deletes what the source has no more."""
-    return _mending(
+    return linked_copy.copy_over(
         commands.copy_command(job, work, world, base=None, existing=True),
         action="bring the cut copy up to date",
         why="the source went on since the copy was interrupted",
         keeps=f"{request.notes}/moved-cut",
-    )
-
-
-def _folder_times(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
-    """Return the stage that gives folders their times, which the copy over linked entries leaves alone."""
-    return _mending(
-        commands.folder_times_command(job, work, world),
-        action="give folders their times",
-        why="the copy changed what is in them, and touches nothing that is linked to a point",
-        keeps=f"{request.notes}/moved-folders",
-    )
-
-
-def _mending(command: Command, *, action: str, why: str, keeps: str) -> Stage:
-    """Return the stage with one more rsync over a tree that is there. `keeps`: the file for what it moved."""
-    return (
-        Step(
-            action=action,
-            why=why,
-            worker="main",
-            work=Pipeline(stages=(command,), keeps=keeps),
-            expected=Bytes(0),
-            copies=True,
-        ),
     )
 
 
@@ -547,6 +494,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     work = job.target.location / WORK
     name = _new_name(world, request)
     base = _base(world)
+    named = linked_copy.differing_by_name(job, world, work, base) is not None
     stages = (
         *_clearing(job, world),
         *try_target(job, world),
@@ -557,7 +505,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         *copy_stages(job, world, work, base, request),
         sweep_partial_files(work),
         *((_open_top(job),) if job.parts else ()),
-        record_manifest(job, world, work, name, base, request),
+        record_manifest(job, world, work, name, base, request, named=named),
         publish_point(job, name),
     )
     return Plan(

@@ -38,6 +38,7 @@ from orchestrator.engines.rsync.model import (
     PARTIAL,
     RESERVED,
     WORK,
+    DifferingPaths,
     PartialFile,
     RsyncProgram,
     RsyncSurvey,
@@ -154,8 +155,21 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     return RsyncSurvey(
         here=here, there=there, source=source, target=target, changes=changes, unread=unread, parallel_copies=parallel_copies, holes=holes,
         parts=parts if job.parts else (), others=others, reserved=reserved, differing=differing, gate=gate,
-        noted=not target.work or _are_notes_there(request.notes),
+        noted=not target.work or _are_notes_there(request.notes), walled=_is_walled(job, target, differing, run),
     )  # fmt: skip
+
+
+def _is_walled(
+    job: Job, target: TargetSurvey, differing: DifferingPaths | None, run: Callable[[Command], bytes]
+) -> bool:
+    """Return whether the wall against links stands on this machine; it is asked only where a copy could name what differs."""
+    here = job.source.host is None and job.target.location.host is None and target.by_root
+    return (
+        here
+        and differing is not None
+        and bool(differing.paths)
+        and run(script_commands.survey_links_command(None)) == b"closed\n"
+    )
 
 
 def _are_notes_there(folder: str) -> bool:

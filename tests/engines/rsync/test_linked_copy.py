@@ -10,11 +10,14 @@ import pytest
 
 from orchestrator.domain.errors import BaseGone
 from orchestrator.domain.place import Location
-from orchestrator.engines.rsync import commands
+from orchestrator.domain.plan import Pipeline
+from orchestrator.engines.rsync import commands, linked_copy
 from orchestrator.engines.rsync.errors import explain
+from orchestrator.engines.rsync.parse import DryRunReader
+from orchestrator.process.link_wall import wall_off
 from orchestrator.trees.beneath import Folder
 from orchestrator.trees.linked_tree import LinkedTree
-from tests.engines.rsync.builders import failed, job, point, world
+from tests.engines.rsync.builders import ASKED, USED, failed, job, point, world
 from tests.whole.house import facts
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root's copies are linked before")
@@ -51,6 +54,33 @@ class Target:
         subprocess.run(copied.argv, check=True, capture_output=True, text=True)
         between()
         subprocess.run(commands.folder_times_command(told, work, world()).argv, check=True, capture_output=True)
+
+    def copy_by_name(self, *, between: Callable[[], None] = nothing) -> None:
+        """A look, the links, and the steps of a copy that is told what differs by name; `between` the look and the copy."""
+        told, root = job(source=Location(path=str(self.source))), Location(path=str(self.work.parent.parent))
+        told = replace(told, target=replace(told.target, location=root))
+        base, work = replace(point(), tree=Location(path=str(self.old))), Location(path=str(self.work))
+        look = DryRunReader(told.tree)
+        looked = commands.dry_run_command(told, base.tree, there=None, coarse=False)
+        for line in subprocess.run(looked.argv, check=True, capture_output=True).stdout.splitlines():
+            look.feed(line)
+        seen = replace(USED, by_root=True, points=(base,), owner=told.identity)
+        asked = replace(ASKED, notes=str(self.work.parent))
+        differing = look.differing()
+        assert differing is not None
+        assert (
+            linked_copy.differing_by_name(told, world(seen, differing=differing, walled=True), work, base) == differing
+        )
+        self.link(*map(os.fsdecode, differing.paths))
+        between()
+        for (step,) in linked_copy.copy_by_name(
+            told, world(seen, differing=differing, walled=True), work, base, differing, asked
+        ):
+            for name, content in step.needs:
+                Path(name).write_bytes(content)
+            assert isinstance(step.work, Pipeline)
+            walled = wall_off(step.work.stages[0])
+            subprocess.run(walled.argv, check=True, capture_output=True, text=True)
 
     def become_folder(self) -> None:
         (self.source / "folder").unlink()
@@ -154,3 +184,62 @@ def test_a_folder_that_became_a_file_after_the_look_is_wholly_old(target: Target
     assert [now[name] for name in (b"/e", b"/e/deep", b"/e/deep/inside")] == [
         before[name] for name in (b"/e", b"/e/deep", b"/e/deep/inside")
     ]
+
+
+def change_much(source: Path) -> None:
+    change_metadata(source)
+    (source / "content").write_text("quite another")
+    (source / "d/inside").write_text("other")  # its folder keeps its time
+    for name in ("gone", "e/deep/inside"):
+        (source / name).unlink()
+    (source / "gone").symlink_to("elsewhere")
+    (source / "new/er/est").mkdir(parents=True)
+    (source / "new/er/file").write_text("new")
+    (source / "odd \n*[a]").write_text("odd")
+    (source / "excluded").chmod(0o700)
+    source.chmod(0o710)
+    os.utime(source, ns=(3, 4_000_000_005))
+
+
+def test_what_differs_is_copied_by_name_and_folders_get_their_times(target: Target) -> None:
+    change_much(target.source)
+    before = facts(target.old)
+    target.copy_by_name()
+    assert facts(target.work) == facts(target.source)
+    assert facts(target.old) == before
+    assert (target.work / "same").stat().st_ino == (target.old / "same").stat().st_ino
+
+
+@pytest.mark.parametrize("kind", ["metadata", "gone", "folder", "file", "link"])
+def test_what_changes_after_the_look_changes_no_point_by_name(target: Target, kind: str) -> None:
+    """The next run copies it; here nothing that a point shares may change, and no link of the source be followed."""
+    source, outside = target.source, target.source.parent / "outside"
+    outside.mkdir()
+    (outside / "inside").write_text("secret")
+    (source / "d/inside").write_text("other")
+    (source / "folder").write_text("other")
+
+    def between() -> None:
+        if kind == "metadata":
+            change_metadata(source)
+        elif kind == "folder":
+            target.become_folder()
+            (source / "folder/file").write_text("inside")
+        else:
+            (source / "d/inside").unlink()
+            (source / "d").rmdir()
+            if kind == "file":
+                (source / "d").write_text("a file")
+            elif kind == "link":
+                (source / "d").symlink_to(outside)
+
+    before = facts(target.old)
+    if kind in ("file", "link"):
+        with pytest.raises(subprocess.CalledProcessError) as ended:
+            target.copy_by_name(between=between)
+        assert isinstance(explain(failed(ended.value.stderr)), BaseGone), "the run looks again"
+    else:
+        target.copy_by_name(between=between)
+    assert facts(target.old) == before
+    assert not (target.work / "d/inside").is_file() or (target.work / "d/inside").read_text() != "secret"
+    assert (target.work / "same").stat().st_ino == (target.old / "same").stat().st_ino

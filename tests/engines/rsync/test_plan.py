@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from orchestrator.domain.gate import GateHello
 from orchestrator.domain.job import Job, VerifyRules
-from orchestrator.domain.plan import Decision, Effect, NothingToDo, Pipeline, Plan, Refusal, TreeLinking
+from orchestrator.domain.plan import (
+    Decision,
+    Effect,
+    NothingToDo,
+    Pipeline,
+    Plan,
+    Refusal,
+)
 from orchestrator.domain.point import Changes
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract.engine import RunRequest
@@ -448,70 +455,6 @@ def test_names_of_ours_in_the_source_are_named() -> None:
     (said,) = found.warnings
     assert said.startswith("never copied, as poolferry uses these names itself: 0/.~poolferry-partial~, 1/")
     assert said.endswith(", 4/.~poolferry-partial~ and 2 more")
-
-
-DIFFERING = DifferingPaths(paths=(b"a", b"new"), joined=(b"new",))
-BY_ROOT = replace(USED, by_root=True)
-TWO_PARTS = ParallelCopies(
-    parallel_copies=tuple(ParallelCopy(paths=(path,), size=Bytes(1), entries=1) for path in (b"a", b"b"))
-)
-
-
-def test_what_is_unchanged_is_linked_before_a_copy_that_passes_over_it() -> None:
-    steps = planned(job(), world(BY_ROOT, differing=DIFFERING)).steps
-    at = next(number for number, step in enumerate(steps) if isinstance(step.work, TreeLinking))
-    assert steps[at].work == TreeLinking(
-        tree=ROOT / ".poolferry/work",
-        point=point(),
-        source=job().tree,
-        differing=(b"a", b"new"),
-        joined=(b"new",),
-        reserved=(".~poolferry-partial~", ".poolferry-restoring.json"),
-    )
-    copy, times = str(steps[at + 1].work), str(steps[at + 2].work)
-    assert all(
-        flag in copy for flag in (" --ignore-existing ", " --omit-dir-times ", " --delete-before ", " --link-dest=")
-    )
-    assert "--delete-excluded" not in copy
-    assert "'--include=*/' '--exclude=*'" in times
-    assert not any(flag in times for flag in ("--delete", "--omit-dir-times", "--link-dest"))
-    assert max(step.effect for step in steps) is Effect.WRITES
-
-
-def test_what_was_excluded_since_the_point_is_removed_from_the_linked_tree() -> None:
-    steps = planned(job(excludes=("*.tmp",)), world(BY_ROOT, differing=DIFFERING)).steps
-    copy = next(str(step.work) for step in steps if step.accounts)
-    assert " --delete-excluded '--filter=P_.~poolferry-partial~' " in copy
-    assert copy.index("--exclude=*.tmp") < copy.index("--delete-excluded")
-
-
-@pytest.mark.parametrize(
-    ("told", "seen"),
-    [
-        (job(), world(USED, differing=DIFFERING)),
-        (job(), world(BY_ROOT)),
-        (job(), world(BY_ROOT, differing=DIFFERING, unread=True)),
-        (job(), world(replace(BY_ROOT, work=True), differing=DIFFERING)),
-        (job(), world(replace(BY_ROOT, damaged=(b"a",)), differing=DIFFERING)),
-        (job(), world(replace(BY_ROOT, damaged=(b"",)), differing=DIFFERING)),
-        (job(), world(replace(BY_ROOT, led=True), differing=DIFFERING)),
-        (job(), world(replace(BY_ROOT, open=("points",)), differing=DIFFERING)),
-        (job(), world(replace(BY_ROOT, points=(replace(point(), damaged=True),)), differing=DIFFERING)),
-        (job(), world(replace(BY_ROOT, points=(replace(point(), manifest=None),)), differing=DIFFERING)),
-        (job(), world(replace(BY_ROOT, points=()), differing=None)),
-        (job(), world(BY_ROOT, None, differing=DIFFERING)),
-        (job(parallel=2), world(BY_ROOT, differing=DIFFERING, parallel_copies=TWO_PARTS)),
-        (job(target=THERE), world(BY_ROOT, differing=DIFFERING, here=NEW, there=NEW)),
-        (job(source=THERE), world(BY_ROOT, differing=DIFFERING, here=NEW, there=NEW)),
-        (mirror(), world(replace(MIRRORED, by_root=True), differing=DIFFERING)),
-    ],
-    ids=["another user", "differences unknown", "unread", "cut", "damage", "all damaged", "led", "open", "damaged point",
-         "no manifest", "no point", "no counts", "parallel", "target there", "source there", "mirror"],
-)  # fmt: skip
-def test_where_anything_is_unusual_rsync_links_alone(told: Job, seen: RsyncSurvey) -> None:
-    steps = planned(told, seen).steps
-    assert not any(isinstance(step.work, TreeLinking) for step in steps)
-    assert not any("--ignore-existing" in str(step.work) for step in steps)
 
 
 AT_GATE = DifferingPaths(

@@ -1,0 +1,132 @@
+"""The stages of a copy over a new tree that is linked to the newest point before. Pure."""
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Pipeline, Step, TreeLinking
+from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.units import Bytes
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.rsync import commands
+from orchestrator.engines.rsync.model import RESERVED, DifferingPaths, RsyncSurvey
+from orchestrator.engines.rsync.options import options_of
+
+Stage = tuple[Step, ...]
+
+
+def link_unchanged(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None) -> tuple[Stage, ...]:
+    """Return the stage that links what is unchanged before the copy; none where rsync alone does it, with --link-dest.
+
+    Why: rsync 3.5 opens each part of the path to --link-dest anew, twice for each file, and takes four times as long. Only into a
+    work tree that is new, and from the very point that was compared with the source: then what differs is known. A copy over what is
+    linked must change nothing of it, so rsync passes over it, whatever the source did meanwhile; but another user's rsync changes the
+    mode of a file before it deletes it.
+    """
+    target, differing = world.target, world.differing
+    local = job.source.host is None and work.host is None
+    if not local or base is None or base.manifest is None or base.damaged or base.name != world.points[-1].name:
+        return ()
+    if differing is None or world.unread or world.changes is None or _is_split(world):
+        return ()
+    if not target.by_root or target.work or target.damaged or target.led or target.open or target.owner != job.identity:
+        return ()
+    linking = TreeLinking(
+        tree=work, point=base, source=job.tree, differing=differing.paths, joined=differing.joined, reserved=RESERVED
+    )  # fmt: skip
+    step = Step(
+        action=f"link unchanged entries from point {base.name}",
+        why="what is as in the newest point takes no space and no copying",
+        worker="main",
+        work=linking,
+        expected=None,
+    )
+    return ((step,),)
+
+
+def _is_split(world: RsyncSurvey) -> bool:
+    found = world.parallel_copies
+    return found is not None and len(getattr(found, "parallel_copies", ())) > 1
+
+
+def differing_by_name(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None) -> DifferingPaths | None:
+    """Return what a copy over linked entries can be told by name, so that rsync walks through no tree again; None: it must.
+
+    Why not with patterns: what they exclude since the point is linked, and only rsync knows it. Further names of a file are found
+    while it is linked. Of several folders rsync makes the ones above them by itself. And only behind the wall: an owner may put a link
+    in place of a folder meanwhile, which rsync follows in a path that it is told.
+    """
+    differing = world.differing
+    if not world.walled or not link_unchanged(job, world, work, base) or differing is None:
+        return None
+    return None if differing.joined or job.parts or options_of(job).excludes else differing
+
+
+def copy_by_name(
+    job: Job,
+    world: RsyncSurvey,
+    work: Location,
+    base: RestorePoint | None,
+    differing: DifferingPaths,
+    request: RunRequest,
+) -> tuple[Stage, ...]:
+    """Return the stages that copy what differs, and then give folders their metadata and times.
+
+    What the source changes between the look and this copy is copied by the next run. The names of both sides are compared after it,
+    as rsync's counts say nothing of what is linked.
+    """
+    shown = base.name if base else ""
+    names = f"{request.notes}/differing"
+    copy = copy_over(
+        commands.copy_command(job, work, world, base=base, linked=True, names=names),
+        action=f"copy {job.tree}",
+        why=f"what differs from point {shown}; the rest is linked to it",
+        keeps=f"{request.notes}/moved-0",
+        expected=None if world.changes is None or world.changes.moving is None else Bytes(world.changes.moving),
+        needs=((names, _listed(differing.present)),),
+    )
+    return (*((copy,) if differing.present else ()), _times_by_name(job, world, work, differing, request))
+
+
+def _times_by_name(
+    job: Job, world: RsyncSurvey, work: Location, differing: DifferingPaths, request: RunRequest
+) -> Stage:
+    """Return the stage that gives the folders their times in which something is copied, and those that are new or differ themselves."""
+    names = f"{request.notes}/folders"
+    found = dict.fromkeys((b".", *differing.folders))  # rsync sets the root's time only where it is named
+    for path in differing.present:
+        found[path] = None  # a new folder; of others the filter lets none pass
+        above, slash, _ = path.rpartition(b"/")
+        while slash and above not in found:
+            found[above] = None
+            above, slash, _ = above.rpartition(b"/")
+    return folder_times(job, world, work, request, names=names, listed=_listed(found))
+
+
+def folder_times(
+    job: Job, world: RsyncSurvey, work: Location, request: RunRequest, *, names: str = "", listed: bytes = b""
+) -> Stage:
+    """Return the stage that gives folders their times, which the copy over linked entries leaves alone."""
+    return copy_over(
+        commands.folder_times_command(job, work, world, names=names),
+        action="give folders their times",
+        why="the copy changed what is in them, and touches nothing that is linked to a point",
+        keeps=f"{request.notes}/moved-folders",
+        needs=((names, listed),) if names else (),
+    )
+
+
+def copy_over(
+    command: Command,
+    *,
+    action: str,
+    why: str,
+    keeps: str,
+    expected: Bytes | None = Bytes(0),
+    needs: tuple[tuple[str, bytes], ...] = (),
+) -> Stage:
+    """Return the stage with one rsync over a tree that is there. `keeps`: the file for what it moved."""
+    work = Pipeline(stages=(command,), keeps=keeps)
+    return (Step(action=action, why=why, worker="main", work=work, expected=expected, copies=True, needs=needs),)
+
+
+def _listed(paths: "dict[bytes, None] | tuple[bytes, ...]") -> bytes:
+    return b"".join(b"./" + path + b"\0" for path in paths)

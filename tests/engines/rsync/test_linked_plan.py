@@ -1,0 +1,119 @@
+"""Test what a run decides that links what is unchanged into a new tree before its copy."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Effect, ManifestRecording, Plan, TreeLinking
+from orchestrator.domain.units import Bytes
+from orchestrator.engines.rsync.model import CountsEqual, DifferingPaths, RsyncSurvey
+from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
+from orchestrator.engines.rsync.plan import plan
+from tests.engines.rsync.builders import ASKED, MIRRORED, NEW, ROOT, THERE, USED, job, mirror, point, world
+
+
+def planned(told: Job, seen: RsyncSurvey) -> Plan:
+    decision = plan(told, seen, ASKED)
+    assert isinstance(decision, Plan), decision
+    return decision
+
+
+DIFFERING = DifferingPaths(paths=(b"a", b"new"), joined=(b"new",))
+BY_ROOT = replace(USED, by_root=True)
+TWO_PARTS = ParallelCopies(
+    parallel_copies=tuple(ParallelCopy(paths=(path,), size=Bytes(1), entries=1) for path in (b"a", b"b"))
+)
+
+
+def test_what_is_unchanged_is_linked_before_a_copy_that_passes_over_it() -> None:
+    steps = planned(job(), world(BY_ROOT, differing=DIFFERING)).steps
+    at = next(number for number, step in enumerate(steps) if isinstance(step.work, TreeLinking))
+    assert steps[at].work == TreeLinking(
+        tree=ROOT / ".poolferry/work",
+        point=point(),
+        source=job().tree,
+        differing=(b"a", b"new"),
+        joined=(b"new",),
+        reserved=(".~poolferry-partial~", ".poolferry-restoring.json"),
+    )
+    copy, times = str(steps[at + 1].work), str(steps[at + 2].work)
+    assert all(
+        flag in copy for flag in (" --ignore-existing ", " --omit-dir-times ", " --delete-before ", " --link-dest=")
+    )
+    assert "--delete-excluded" not in copy
+    assert "'--include=*/' '--exclude=*'" in times
+    assert not any(flag in times for flag in ("--delete", "--omit-dir-times", "--link-dest"))
+    assert max(step.effect for step in steps) is Effect.WRITES
+
+
+def test_a_copy_over_links_names_what_differs_and_names_are_compared_then() -> None:
+    differing = DifferingPaths(paths=(b"a/b/new", b"gone"), joined=(), present=(b"a/b/new",), folders=(b"c",))
+    steps = planned(job(), world(BY_ROOT, differing=differing, walled=True)).steps
+    at = next(number for number, step in enumerate(steps) if isinstance(step.work, TreeLinking))
+    copy, times = steps[at + 1 : at + 3]
+    assert copy.needs == (("/notes/differing", b"./a/b/new\0"),)
+    assert times.needs == (("/notes/folders", b"./.\0./c\0./a/b/new\0./a/b\0./a\0"),)
+    told = str(copy.work)
+    assert all(
+        f" {flag}" in told for flag in ("--ignore-existing ", "--omit-dir-times ", "--files-from=/notes/differing ")
+    )
+    assert "--delete" not in told
+    assert "'--include=*/' '--exclude=*' --from0 --files-from=/notes/folders --ignore-missing-args" in str(times.work)
+    manifest = next(step for step in steps if isinstance(step.work, ManifestRecording))
+    assert isinstance(manifest.work, ManifestRecording)
+    assert manifest.confirmation is None
+    assert manifest.work.review is not None
+    assert manifest.work.review.copied is not None, "rsync's counts say nothing of what is linked"
+    (gone,) = [
+        step
+        for step in planned(job(), world(BY_ROOT, differing=replace(differing, present=()), walled=True)).steps
+        if step.copies
+    ]
+    assert gone.action == "give folders their times"
+    whole = (
+        (job(excludes=("*.tmp",)), world(BY_ROOT, differing=differing, walled=True)),
+        (replace(job(), parts=("srv",)), world(BY_ROOT, differing=differing, walled=True)),
+        (job(), world(BY_ROOT, differing=replace(differing, joined=(b"a/b/new",)), walled=True)),
+        (job(), world(BY_ROOT, differing=differing)),
+    )
+    for made, seen in whole:
+        steps = planned(made, seen).steps
+        assert [step.action for step in steps if step.accounts] == [f"copy {made.tree}"], (made, seen)
+        assert any(isinstance(step.confirmation, CountsEqual) for step in steps)
+
+
+def test_what_was_excluded_since_the_point_is_removed_from_the_linked_tree() -> None:
+    steps = planned(job(excludes=("*.tmp",)), world(BY_ROOT, differing=DIFFERING)).steps
+    copy = next(str(step.work) for step in steps if step.accounts)
+    assert " --delete-excluded '--filter=P_.~poolferry-partial~' " in copy
+    assert copy.index("--exclude=*.tmp") < copy.index("--delete-excluded")
+
+
+@pytest.mark.parametrize(
+    ("told", "seen"),
+    [
+        (job(), world(USED, differing=DIFFERING)),
+        (job(), world(BY_ROOT)),
+        (job(), world(BY_ROOT, differing=DIFFERING, unread=True)),
+        (job(), world(replace(BY_ROOT, work=True), differing=DIFFERING)),
+        (job(), world(replace(BY_ROOT, damaged=(b"a",)), differing=DIFFERING)),
+        (job(), world(replace(BY_ROOT, damaged=(b"",)), differing=DIFFERING)),
+        (job(), world(replace(BY_ROOT, led=True), differing=DIFFERING)),
+        (job(), world(replace(BY_ROOT, open=("points",)), differing=DIFFERING)),
+        (job(), world(replace(BY_ROOT, points=(replace(point(), damaged=True),)), differing=DIFFERING)),
+        (job(), world(replace(BY_ROOT, points=(replace(point(), manifest=None),)), differing=DIFFERING)),
+        (job(), world(replace(BY_ROOT, points=()), differing=None)),
+        (job(), world(BY_ROOT, None, differing=DIFFERING)),
+        (job(parallel=2), world(BY_ROOT, differing=DIFFERING, parallel_copies=TWO_PARTS)),
+        (job(target=THERE), world(BY_ROOT, differing=DIFFERING, here=NEW, there=NEW)),
+        (job(source=THERE), world(BY_ROOT, differing=DIFFERING, here=NEW, there=NEW)),
+        (mirror(), world(replace(MIRRORED, by_root=True), differing=DIFFERING)),
+    ],
+    ids=["another user", "differences unknown", "unread", "cut", "damage", "all damaged", "led", "open", "damaged point",
+         "no manifest", "no point", "no counts", "parallel", "target there", "source there", "mirror"],
+)  # fmt: skip
+def test_where_anything_is_unusual_rsync_links_alone(told: Job, seen: RsyncSurvey) -> None:
+    steps = planned(told, seen).steps
+    assert not any(isinstance(step.work, TreeLinking) for step in steps)
+    assert not any("--ignore-existing" in str(step.work) for step in steps)

@@ -186,10 +186,11 @@ def rename_whole(old: str, new: str) -> None:
 def read_manifest(path: str, *, prefix: bytes = b"") -> tuple[ManifestHeader, Iterator[ManifestEntry]]:
     """Return the header, and the entries as they are read; `prefix`: only what lies there, as seen from there.
 
+    Of what lies elsewhere the lines are only counted.
     Raises: VerificationFailed (also while the entries are read: a cut manifest shows at its end) · OSError.
     """
     try:
-        lines = packed_lines(path)
+        lines = packed_lines(path, holding=b"\t" + escape(prefix) if prefix else b"")
         beginning = next(lines)
         told, first = _read_heading(lines)
         header = ManifestHeader(

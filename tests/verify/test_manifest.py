@@ -133,6 +133,24 @@ def test_a_part_of_the_tree(path: str) -> None:
         assert list(read_names(path, prefix=prefix)) == [entry.path for entry in entries]
 
 
+def test_a_part_is_found_in_a_large_manifest_without_the_rest_and_only_in_a_whole_one(path: str) -> None:
+    """What lies elsewhere is counted and not taken apart, so that one file is found at once."""
+    link = ManifestEntry(b"9999/link", "l", 0, 5, 0o777, 0, 0, 1, 9, b"0007\n\\", "-")
+    odd = [MANY[0]._replace(path=b"0007\n\\/#%d" % number) for number in range(3)]
+    entries = sorted([*MANY, link, *odd], key=lambda entry: sort_key(entry.path))
+    write_manifest(path, HEADER, entries, key=AuthenticationKey(secret=b"x" * 32, made=CREATED))
+    for prefix in (MANY[0].path, MANY[7].path, b"0007\n\\/#1", MANY[-1].path, b"9999", b"9999/link", b"none"):
+        inside = [each for each in entries if each.path == prefix or each.path.startswith(prefix + b"/")]
+        found = [
+            each._replace(path=(prefix + b"/" + each.path).rstrip(b"/"))
+            for each in read_manifest(path, prefix=prefix)[1]
+        ]
+        assert found == inside, prefix
+    repacked(path, b"entries=3004", b"entries=3003")
+    with pytest.raises(VerificationFailed, match="damaged"):
+        list(read_manifest(path, prefix=b"9999")[1])
+
+
 def test_names_alone_are_whole_in_order_or_refused(path: str) -> None:
     write_manifest(path, HEADER, MANY)
     assert list(read_names(path)) == [entry.path for entry in MANY]

@@ -202,15 +202,16 @@ def _is_copy_damaged(
 def _alone(work: TreeVerification, manifest: str, notes: str) -> tuple[TreeVerification, str]:
     """Return the same for a single file: its folder as the tree, and a manifest that names only it."""
     folder, _, name = work.tree.path.rpartition("/")
-    header, entries = read_manifest(manifest)
-    expected = [entry._replace(path=os.fsencode(name)) for entry in entries if entry.path == work.prefix]
+    header, entries = read_manifest(manifest, prefix=work.prefix)
+    expected = [entry._replace(path=os.fsencode(name)) for entry in entries if not entry.path]
     if not expected:
         raise VerificationFailed(
             f"the manifest of point {work.point.name} does not name {show_name(work.prefix)}",
             hint="restore another point, or verify this one",
         )
     write_manifest(f"{notes}/one.gz", header, expected)
-    return replace(work, tree=Location(path=folder or "/", host=work.tree.host), prefix=b""), f"{notes}/one.gz"
+    tree = Location(path=folder or "/", host=work.tree.host)
+    return replace(work, tree=tree, prefix=b"", workers=1), f"{notes}/one.gz"
 
 
 def require_sound(reading: VerificationResult, work: TreeVerification, journal: RunRecorder) -> None:

@@ -206,6 +206,29 @@ def test_killed_in_the_middle_it_goes_on(house: House) -> None:
     assert back(house).outcome == "refused", "what is whole is no unfinished restore"
 
 
+def test_zeros_are_searched_for_only_where_files_have_holes(house: House) -> None:
+    """The search takes most of the processor time of a restore of large files."""
+    house.write("plain/large", os.urandom(200 << 10))
+    with house.write("sparse/large").open("wb") as file:
+        file.truncate(8 << 20)
+    house.job()
+    assert house.run().outcome == "done"
+    for part, searched in (
+        ("plain", False),
+        ("plain/large", False),
+        ("sparse", True),
+        ("sparse/large", True),
+        ("", True),
+    ):
+        to = house.folder / f"back-{part.replace('/', '-')}"
+        done = back(house, "--verbose", *(("--path", part) if part else ()), to=to)
+        assert done.outcome == "done", done
+        copies = [line for line in done.errors.splitlines() if "--partial-dir=" in line]
+        assert [" --sparse " in line for line in copies] == [searched], part
+    assert facts(house.folder / "back-") == facts(house.source)
+    assert (house.folder / "back-sparse-large").stat().st_blocks * 512 < 1 << 20
+
+
 @pytest.mark.root
 @pytest.mark.parametrize("signals", [[signal.SIGKILL], [signal.SIGTERM]], ids=["killed", "stopped"])
 @pytest.mark.parametrize("far", [False, True], ids=["here", "from a host"])

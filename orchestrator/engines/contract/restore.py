@@ -31,7 +31,7 @@ class DestinationSurvey:
     `kind`: "absent", "folder" or "other"; `unfinished`: (job, point) of an interrupted restore; `wanted`: "folder", "file" or
     "absent"; `to`: the destination itself, when a file is restored into a folder. `mounts`: mount points below it, which count
     as no entries; `filling`: those of them into which the unfinished restore writes files. `half`: what that left half-copied, in
-    the engine's own form.
+    the engine's own form. `holes`: some of the requested files have holes, or may have.
     """
 
     kind: str
@@ -43,6 +43,7 @@ class DestinationSurvey:
     mounts: tuple[MountPoint, ...] = ()
     filling: tuple[bytes, ...] = ()
     half: tuple[Any, ...] = ()
+    holes: bool = True
 
 
 class FileRestorer(Protocol):

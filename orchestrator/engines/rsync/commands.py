@@ -304,12 +304,13 @@ def append_command(
 
 
 def restore_command(
-    tree: Location, to: Location, job: Job, *, folder: bool, left_out: tuple[bytes, ...] = ()
+    tree: Location, to: Location, job: Job, *, folder: bool, left_out: tuple[bytes, ...] = (), holes: bool = True
 ) -> Pipeline:
     """Build the pipeline that restores a point, a folder of it or one file; a folder becomes exactly as in the point.
 
     `to`: a folder of ours, in which a single file keeps the name of that folder. `left_out`: what is mounted there is neither
-    written nor removed, not even its own folder's owner and time.
+    written nor removed, not even its own folder's owner and time. `holes`: some files may have some; the search for zeros takes
+    most of the processor time of a restore of large files.
     Why the names of the folder: its own owner and mode are no part of the transfer then, so that nobody enters it until all
     is back, see `restore_root_command`. Why "/" before each: rsync drops a line that begins with "#" or ";" without a word, and
     "./" would make the folder a part again.
@@ -317,7 +318,8 @@ def restore_command(
     # A partial folder that a cut left may go at the end; the marker stays.
     only = ["--from0", "--files-from=-", "--recursive", "--delete-delay", *_kept(job, left_out)] if folder else []
     how = [f"--partial-dir={PARTIAL}", *([] if tree.host or to.host else ["--whole-file"])]
-    argv = [*only, *_what(options_of(job), filters=False), *how, "--sparse", "--modify-window=-1", *_reporting(),
+    how += ["--sparse"] if holes else []
+    argv = [*only, *_what(options_of(job), filters=False), *how, "--modify-window=-1", *_reporting(),
             f"--timeout={max(1, int(job.pipe.stall_after))}"]  # fmt: skip
     copy = _inside(tree, to, job, argv, folder=folder)
     if not folder:

@@ -20,8 +20,8 @@ from orchestrator.engines.rsync.abilities import explain_consent
 from orchestrator.engines.rsync.model import RESTORE_MARKER, PartialFile
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.parse import parse_sizes
-from orchestrator.engines.rsync.survey import ask, command_runner, survey_half_copied, survey_partial_files
-from orchestrator.process.executor import Reader
+from orchestrator.engines.rsync.survey import ask, command_runner, has_hole, survey_half_copied, survey_partial_files
+from orchestrator.process.executor import PipelineFailed, Reader
 
 _SHOWN = 5
 _SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are sent again, so that the rest is verified
@@ -41,6 +41,7 @@ def survey_restore(job: Job, wanted: RestoreRequest, reader: Reader) -> Destinat
     seen = look(wanted.to)
     if kind == "file" and seen.kind == "folder":
         seen = look(wanted.to / _text(wanted.path.rpartition(b"/")[2]))
+    seen = replace(seen, holes=_has_holes(_below(wanted), reader)) if kind != "absent" else seen
     if kind == "file":
         room = look(script_commands.file_folder(seen.to)) if seen.kind == "absent" else seen
         goes_on = room.unfinished == (job.identity, wanted.point.name)
@@ -48,6 +49,19 @@ def survey_restore(job: Job, wanted: RestoreRequest, reader: Reader) -> Destinat
     if seen.unfinished and kind == "folder":
         seen = replace(seen, half=survey_half_copied(seen.to, _below(wanted), run, own=True))
     return _with_mounts(wanted, seen, run) if kind == "folder" and seen.mounts else seen
+
+
+def _has_holes(tree: Location, reader: Reader) -> bool:
+    """Return whether some of the files to restore have holes; of those at a host, and where it is not certain, True."""
+    if tree.host is not None:
+        return True
+    try:
+        with reader.records(
+            Pipeline(stages=(script_commands.list_large_files_command(tree),)), separator=b"\0"
+        ) as records:
+            return any(has_hole(int(size), int(blocks)) for blocks, size in map(bytes.split, records))
+    except (PipelineFailed, *NOT_READ):
+        return True
 
 
 def _survey_half_file(
@@ -163,7 +177,7 @@ def _folder_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, asi
         _prepare(aside, begin),
         *(() if aside else _complete(job, lambda path: tree / _text(path), to, seen.half)),
         *(resumed[:1] if seen.unfinished and not aside else ()),
-        _copy(what, to, why, commands.restore_command(tree, to, job, folder=True, left_out=left_out)),
+        _copy(what, to, why, commands.restore_command(tree, to, job, folder=True, left_out=left_out, holes=seen.holes)),
         *(resumed[1:] if seen.unfinished and not aside else ()),
         _reread(job, wanted, to, left_out, part="below"),
         _step(f"open {to}", "all is back: the folder gets its own owner and mode", own),
@@ -179,7 +193,7 @@ def _file_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside
     return (
         _prepare(aside, script_commands.begin_file_command(to, aside=aside, marker=_marker(job, wanted, ()))),
         *(() if aside else _complete(job, lambda _: tree, room, seen.half)),
-        _copy(what, to, "asked for", commands.restore_command(tree, room, job, folder=False)),
+        _copy(what, to, "asked for", commands.restore_command(tree, room, job, folder=False, holes=seen.holes)),
         _step(f"put {to} in its place", "it is written whole", script_commands.place_file_command(to)),
         _reread(job, wanted, to, (), part="all"),
     )

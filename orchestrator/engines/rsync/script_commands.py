@@ -266,6 +266,12 @@ def restore_source_command(tree: Location, path: bytes) -> Command:
     return _inside("look-at-path.sh", tree.path, path_argument(path), effect=Effect.READS, host=tree.host)
 
 
+def list_large_files_command(tree: Location) -> Command:
+    """Build the command that prints blocks and size of each file at or below a path that is large enough for holes, NUL-terminated."""
+    words = ("-type", "f", "-size", "+127", "-printf", r"%b %s\0")
+    return Command(argv=("find", tree.path, *words), effect=Effect.READS, host=tree.host)
+
+
 def survey_destination_command(to: Location) -> Command:
     """Build the command that prints a destination, NUL-separated.
 

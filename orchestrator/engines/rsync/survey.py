@@ -392,6 +392,11 @@ def _names_of_joined(job: Job, joined: tuple[bytes, ...], reader: Reader) -> tup
     return tuple(path for each in names.values() if not wanted.isdisjoint(each) for path in each)
 
 
+def has_hole(size: int, blocks: int) -> bool:
+    """Return whether a file takes so much less than its size that it has a hole. `blocks`: as find counts them."""
+    return size - _BLOCK * blocks >= _HOLE
+
+
 def _survey_changes(
     job: Job, newest: Location, reader: Reader, *, there: RsyncProgram | None, coarse: bool
 ) -> tuple[parse.DryRunReader, bool]:
@@ -445,7 +450,7 @@ def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[b
                     continue
                 kind, size, links, inode, blocks = rest.split(b"\t")
                 listed.add(path, kind, int(size), int(inode), int(links) if options.hard_links else 1)
-                holes = holes or (kind == b"f" and int(size) - _BLOCK * int(blocks) >= _HOLE)
+                holes = holes or (kind == b"f" and has_hole(int(size), int(blocks)))
         check_count(listed.totals()[1])
     except NOT_READ as error:
         raise unreadable("find", command, record, error) from error

@@ -200,6 +200,8 @@ def build_manifest(
 def _with_unread(lines: Iterator[Line], unread: Iterator[bytes]) -> Iterator[Line]:
     """Yield the lines, merged with lines for entries that are missing because they could not be read."""
     name = next(unread, _BEHIND)
+    if name == _BEHIND:
+        yield from lines
     for line in lines:
         while sort_key(name) < line[0]:
             yield _unread(name)
@@ -301,28 +303,33 @@ class _ManifestMerge:
                 name, row = next(linked, _NO_ROW)
                 old_key = name + b"//"
             here = row if old_key == key else []
-            told = self._plain_digest(record, len(key), digest, here)
-            line = format_plain_line(record, f"{told}+{text}" if text else told) if told else None
+            line = self._plain_line(record, len(key), digest, here, text)
             yield line or line_of(self._known(_listed(record, text), digest, here))
 
-    def _plain_digest(self, record: bytes, end: int, fresh: str, row: list[bytes]) -> str:
-        """Return the digest of a new file, or the one in the row of a linked file; empty where it takes a closer look.
+    def _plain_line(self, record: bytes, end: int, fresh: str, row: list[bytes], text: str) -> Line | None:
+        """Return the line of a new file, or of a linked one that is as its row; None where it takes a closer look.
 
         Why by text: nearly all files of a run are unchanged, and entries of both would take twice the time.
         """
         if not row:
-            return fresh if fresh.startswith(self._algorithm) else ""
-        kind, size, mtime, _, _, _, _, inode, _ = record[end:].split(b"\t", 8)
+            known = fresh.startswith(self._algorithm)
+            return format_plain_line(record, f"{fresh}+{text}" if text else fresh) if known else None
+        kind, size, mtime, others = record[end:].split(b"\t", 3)
+        same = row[1:4] == [kind, size, mtime[:-11] + mtime[-10:-1]] and others.endswith(b"\t%b\t" % row[8])
+        path, digest = record[: end - 2], row[0].partition(b"+")[0]
+        # A name that is written as it is needs no escapes.
         if (
             fresh
+            or not same
             or kind != b"f"
-            or row[1:3] != [kind, size]
-            or row[8] != inode
-            or row[3] != mtime[:-11] + mtime[-10:-1]
+            or row[9:] != [path]
+            or not digest.startswith(self._start)
+            or not digest.isascii()
         ):
-            return ""
-        digest = row[0].partition(b"+")[0]
-        return digest.decode() if len(row) == 10 and digest.startswith(self._start) and digest.isascii() else ""
+            return None
+        if text:
+            digest = b"%b+%b" % (digest, text.encode())
+        return record[:end], int(size), b"%b\tf\t%b\t%b\t%b%b\n" % (digest, size, row[3], others, path)
 
     def _known(self, entry: ManifestEntry, fresh: str, row: list[bytes]) -> ManifestEntry:
         """Return the entry; a file with its known digest."""

@@ -49,8 +49,8 @@ class NameComparison:
         self._began = now - self._elapsed()
 
     def note_both(self, record: bytes, end: int) -> None:
-        """Note an entry that both have. `record`: the source's; `end`: where its path and `//` end."""
-        if record[end : end + 1] == b"d" and self._is_new(record):
+        """Note a folder that both have. `record`: the source's; `end`: where its path and `//` end."""
+        if self._is_new(record):
             _note(self._changed, record[: end - 2])
 
     def note_source(self, record: bytes) -> None:

@@ -29,6 +29,7 @@ _LINKS = 1_000_000  # names of files with several names that are remembered
 _BEHIND = b"\xff" * 4096
 _ABSENT = b"absent"
 _PIECE = 1 << 18
+_FOLDER = ord("d")
 
 
 def source_command(source: SourceTree, *, one_filesystem: bool, attributes: bool) -> Command:
@@ -64,7 +65,7 @@ class SourceComparison:
         self._tolerance, self._elapsed, self._skipped = tolerance, elapsed, skipped
         self._mirror, self._links, self._parts = mirror, links, parts
         self.names = names
-        self._inodes: dict[bytes, tuple[bytes, bytes]] = {}
+        self._inodes: dict[bytes, bytes] = {}
         import tempfile  # a gate needs the commands of this file alone
 
         self._asked = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # lives as long as the comparison
@@ -114,8 +115,8 @@ class SourceComparison:
             there = other.startswith(key)
             if there:
                 self._compare(record, other, end)
-            if names and there:
-                names.note_both(other, end)
+                if names and other[end] == _FOLDER:
+                    names.note_both(other, end)
             elif names:
                 names.note_copy(record)
             told = none
@@ -182,8 +183,8 @@ class SourceComparison:
         known = self._inodes.get(inode)
         if known is None:
             if len(self._inodes) < _LINKS:
-                self._inodes[inode] = (theirs, other[: end - 2])
-        elif known[0] != theirs and self._is_old(other, other[: end - 2]):
+                self._inodes[inode] = theirs
+        elif known != theirs and self._is_old(other, other[: end - 2]):
             self._add(Difference(path=other[: end - 2], kind="f", what=(), told=other))
 
     def _add(self, found: Difference) -> None:

@@ -134,7 +134,7 @@ def test_a_part_of_the_tree(path: str) -> None:
 
 
 def test_a_part_is_found_in_a_large_manifest_without_the_rest_and_only_in_a_whole_one(path: str) -> None:
-    """What lies elsewhere is counted and not taken apart, so that one file is found at once."""
+    """Lines of what lies elsewhere are counted and not taken apart, so that one file is found at once."""
     link = ManifestEntry(b"9999/link", "l", 0, 5, 0o777, 0, 0, 1, 9, b"0007\n\\", "-")
     odd = [MANY[0]._replace(path=b"0007\n\\/#%d" % number) for number in range(3)]
     entries = sorted([*MANY, link, *odd], key=lambda entry: sort_key(entry.path))

@@ -197,7 +197,7 @@ class LostPool:
         self.machine.sh(SYNCED)
         self.say(f"round {seed}: the pool is lost; back from {job}")
         for fault in faults or self.some_faults():
-            if self.chance.random() < 0.3:
+            if fault != self.again and self.chance.random() < 0.3:
                 fault(None)
             else:
                 self.disturbed(fault)
@@ -207,8 +207,10 @@ class LostPool:
         self.goes_on(seed)
 
     def some_faults(self) -> list[Fault]:
-        faults = [self.kill, self.power, self.visit, self.night, self.fill, self.again, self.export]
-        return self.chance.sample(faults + [self.cut] * 2 if self.wire else faults, self.chance.randint(2, 4))
+        """Return two to four faults in any order; one of them is always a second restore."""
+        others = [self.kill, self.power, self.visit, self.night, self.fill, self.export, *[self.cut] * 2 * bool(self.wire)]
+        faults = [self.again, *self.chance.sample(others, self.chance.randint(1, 3))]
+        return self.chance.sample(faults, len(faults))
 
     def disturbed(self, fault: Fault) -> None:
         """The restore with something in the middle of it; what it asks for at its end is done."""

@@ -186,16 +186,6 @@ def open_connections(job: "Job") -> Iterator[tuple[str, ...]]:
         yield options
 
 
-def explain_missing_disk(job: "Job") -> "NotNow":
-    """Return why nothing can be read of a job whose copies are on the disks of a rotation set."""
-    from orchestrator.domain.errors import NotNow
-
-    why = f"the copies of {job.name} lie on the disks of the set {job.target.name}"
-    return NotNow(
-        why, hint="poolferry points shows on which disk; poolferry disks attach DISK, then name the place with --from"
-    )
-
-
 @contextlib.contextmanager
 def make_reader(job: "Job", stop: "StopRequest", log: Callable[[str], None]) -> Iterator["Reader"]:
     """Yield a reader on behalf of a job: it can run only commands that read."""

@@ -98,18 +98,18 @@ def forecast_files(settings: Settings, name: str) -> "Iterator[PlannedFile]":
             if engine.needs_datasets
             else f"`{settings.repeat(f'plan {name}')}` shows what a run would do",
         )
-    if job.target.rotates:
-        raise compose.explain_missing_disk(job)
     return _forecast(settings, job, engine)
 
 
 def _forecast(settings: Settings, job: "Job", engine: "FileForecaster") -> "Iterator[PlannedFile]":
+    from orchestrator.app.attached_disks import jobs_on_attached_disks
     from orchestrator.engines.contract.engine import RunRequest
 
     stop = compose.make_stop_request(None)
     request = RunRequest(now=compose.now(), notes=f"{settings.where.state}/notes/{job.name}")
-    with stop_on_signals(stop), compose.make_reader(job, stop, settings.log) as reader:
-        yield from engine.forecast_files(job, request, reader)
+    with jobs_on_attached_disks(settings, job, "a look at its files") as (placed, *_), stop_on_signals(stop):
+        with compose.make_reader(placed, stop, settings.log) as reader:
+            yield from engine.forecast_files(placed, request, reader)
 
 
 def allowed_guards(settings: Settings, names: Sequence[str], allow: Sequence[str]) -> frozenset[str]:

@@ -167,20 +167,26 @@ def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> Poin
 
 def _look(settings: Settings, jobs: "Sequence[Job]") -> None:
     """Read from each target which points it holds, and record them in history."""
+    from orchestrator.app.attached_disks import jobs_on_attached_disks
+
+    with compose.open_history(settings.where) as remembered:
+        for one in jobs:
+            with jobs_on_attached_disks(settings, one, "a look at its points") as placed:
+                for each in placed:
+                    _look_at(settings, each, remembered)
+
+
+def _look_at(settings: Settings, job: "Job", remembered: "compose.History") -> None:
     from orchestrator.engines.contract.copies import PointLister
     from orchestrator.engines.contract.engine import implements
     from orchestrator.engines.registry import load_engine
 
-    with compose.open_history(settings.where) as remembered:
-        for one in jobs:
-            if one.target.rotates:
-                raise compose.explain_missing_disk(one)
-            with compose.make_reader(one, compose.make_stop_request(None), settings.log) as reader:
-                engine = load_engine(one.engine)
-                points = {point.name: point.taken for point in engine.points(one, reader)}
-            moved = remembered.recall(one.name, "target-used") not in (None, str(one.target.location))
-            lost = implements(engine, PointLister) and not moved
-            remembered.points_seen(one.name, one.target.name, points, compose.now(), lost=lost)
+    with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
+        engine = load_engine(job.engine)
+        points = {point.name: point.taken for point in engine.points(job, reader)}
+    moved = not job.target.rotation and remembered.recall(job.name, "target-used") not in (None, str(job.target.location))
+    lost = implements(engine, PointLister) and not moved
+    remembered.points_seen(job.name, job.target.name, points, compose.now(), lost=lost)
 
 
 def find_recovery_kit(settings: Settings, name: str) -> RecoveryKit:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.command_line import quoted
-from orchestrator.domain.errors import NotNow, OrchestratorError
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from orchestrator.domain.job import Job
     from orchestrator.domain.place import Location
     from orchestrator.domain.point import RestorePoint
-    from orchestrator.domain.rotation import Disk, RotationSet
 
 _MOST_FOUND = 100_000  # paths with their versions, which are held in memory
 
@@ -68,48 +67,17 @@ def open_points(settings: Settings, name: str, command: str) -> "Iterator[PointR
 
     `command`: what a held disk is held for.
     """
+    from orchestrator.app.attached_disks import jobs_on_attached_disks
+
     job = settings.configuration().job(name)
     if not job.copies:
         raise WrongRequest(f"{name}: copies nothing, so there are no points")
     with contextlib.ExitStack() as held:
-        jobs = _on_attached_disks(settings, job, command, held) if job.target.rotates else (job,)
+        jobs = held.enter_context(jobs_on_attached_disks(settings, job, command))
         folder = held.enter_context(tempfile.TemporaryDirectory(prefix="poolferry-"))
         points = tuple((each, point) for each in jobs for point in _survey(settings, each))
         ordered = tuple(sorted(points, key=lambda found: (found[1].taken, found[1].name)))
         yield PointReader(settings, job, ordered, folder)
-
-
-def _on_attached_disks(settings: Settings, job: "Job", command: str, held: contextlib.ExitStack) -> "tuple[Job, ...]":
-    """Return the job with its place on each attached disk of its set; they are held, so that no visit detaches them."""
-    from orchestrator.runner.disk.lease import hold_disk
-    from orchestrator.runner.disk.state import job_on_disk
-
-    rotation = settings.configuration().rotation(job.target.name)
-    here = _attached(settings, rotation)
-    for disk in here:
-        held.enter_context(hold_disk(disk, command, settings.where.state, compose.now()))
-    if here:
-        return tuple(job_on_disk(job, disk) for disk in here)
-    points = settings.repeat(f"points {job.name}")
-    raise NotNow(
-        f"the points of {job.name} lie on the disks of the set {rotation.name}, and none of them is attached",
-        hint=f"`{points}` shows which point lies on which disk; plug it in, and: poolferry disks attach {rotation.disks[0].name}",
-    )
-
-
-def _attached(settings: Settings, rotation: "RotationSet") -> "tuple[Disk, ...]":
-    from orchestrator.disks import disk as medium
-    from orchestrator.disks.detect import survey_devices
-    from orchestrator.planners.identify_disk import DeviceState, identify_devices
-    from orchestrator.process.executor import Reader
-
-    reader = Reader(log=settings.log)
-    with settings.views() as views:
-        found = identify_devices(survey_devices(reader), list(rotation.disks), views.disks.known())
-    fitting = [each for each in found if each.disk is not None and each.state is DeviceState.TO_VERIFY]
-    return tuple(
-        each.disk for each in fitting if each.disk is not None and medium.use(each.disk, each.device, reader).attached
-    )
 
 
 def _survey(settings: Settings, job: "Job") -> "tuple[RestorePoint, ...]":

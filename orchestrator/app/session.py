@@ -135,11 +135,15 @@ class Session:
     ) -> T:
         """Call `action` with the job and its tools, while signals request it to stop.
 
-        Raises: NotNow for a job that is placed on no disk of its set; not for a run, which reports that itself.
+        A job that is placed on no disk of its set is placed on one that a person attached.
+
+        Raises: NotNow when there is none; not for a run, which reports that itself.
         """
         if job.target.rotates and "absent" not in more:
-            raise compose.explain_missing_disk(job)
+            from orchestrator.app.attached_disks import jobs_on_attached_disks
 
+            with jobs_on_attached_disks(self._settings, job, "a command that reads it") as placed:
+                return self.do(placed[0], action, *arguments, **more)
         stop = compose.make_stop_request(job)
         noted = _NotedProgress(self._settings.where.state, self._shown.notify)
         with noted, stop_on_signals(stop) as heard, self._shown, compose.open_connections(job) as ssh_options:

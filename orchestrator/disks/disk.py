@@ -14,6 +14,7 @@ from orchestrator.domain.rotation import Disk, DiskMarker, DiskUsability
 from orchestrator.process.executor import Reader, Writer
 
 _FEW = 3
+_TRY_AGAIN = "poolferry disks scan"
 
 
 def _of(disk: Disk) -> ModuleType:
@@ -21,14 +22,13 @@ def _of(disk: Disk) -> ModuleType:
 
 
 @contextmanager
-def _named_holders(disk: Disk) -> Iterator[None]:
-    """Let a DiskBusy name what uses the disk, and the command that helps."""
+def _named_holders(disk: Disk, again: str) -> Iterator[None]:
+    """Let a DiskBusy name what uses the disk, and the command that then does what was tried."""
     try:
         yield
     except DiskBusy as busy:
         why, hint = _holders(disk)
-        eject = f"poolferry disks eject {disk.name}"
-        raise DiskBusy(why or busy.why, evidence=busy.evidence, hint=f"{hint}, then: {eject}") from busy
+        raise DiskBusy(why or busy.why, evidence=busy.evidence, hint=f"{hint}, then: {again}") from busy
 
 
 def _holders(disk: Disk) -> tuple[str, str]:
@@ -64,13 +64,13 @@ def _mounts(disk: Disk) -> list[str]:
 
 def peek(disk: Disk, device: BlockDevice, writer: Writer) -> DiskMarker | None:
     """Read the marker on the disk without changing the disk; None: there is none. Raises: OrchestratorError."""
-    with _named_holders(disk):
+    with _named_holders(disk, _TRY_AGAIN):
         return pool.peek(disk, device, writer) if disk.content == "zfs" else filesystem.peek(disk, device, writer)
 
 
 def attach(disk: Disk, device: BlockDevice, writer: Writer) -> None:
     """Make a verified disk usable. Raises: OrchestratorError; then nothing has changed."""
-    with _named_holders(disk):
+    with _named_holders(disk, _TRY_AGAIN):
         _of(disk).attach(disk, device, writer)
 
 
@@ -99,7 +99,7 @@ def is_still_imported(disk: Disk, reader: Reader) -> bool:
 
 def detach(disk: Disk, writer: Writer) -> None:
     """Release the disk; all is on the medium then. Raises: OrchestratorError, such as DiskBusy."""
-    with _named_holders(disk):
+    with _named_holders(disk, f"poolferry disks eject {disk.name}"):
         _of(disk).detach(disk, writer)
 
 

@@ -54,7 +54,7 @@ _TABLE = (
     FailureRow(program="zfs", words=r"Key load error|Incorrect key|Failed to open key", error=DiskLocked,
           why="the key does not open the pool's datasets", hint="look at key-file in targets.toml; poolferry disks scan tries again"),
     FailureRow(words=r"(target|device|pool) is busy|mount point busy|is still in use|is in use\.|Device or resource busy|Can't open blockdev", error=DiskBusy,
-          why="somebody still uses the disk", hint="leave the folder or end the program that uses it, then: poolferry disks eject NAME"),
+          why="somebody still uses the disk", hint="leave the folder, or end the program that uses it, and try again"),
     FailureRow(program="e2fsck", words=r"UNEXPECTED INCONSISTENCY|RUN fsck MANUALLY", error=FilesystemNeedsCheck,
           why="its filesystem is damaged in a way that needs a decision", hint=_CHECK),
     FailureRow(program="mount", words=r"Structure needs cleaning|bad superblock", error=FilesystemNeedsCheck, why="its filesystem is damaged", hint=_CHECK),

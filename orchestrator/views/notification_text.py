@@ -155,8 +155,9 @@ def _rule(kind: NoticeType, notices: Sequence[Notice], states: Sequence[str]) ->
         return _WELL
     jobs = list(dict.fromkeys(notice.seen.job for notice in notices if not notice.seen.called))
     silence = [f"`poolferry pause {jobs[0] if len(jobs) == 1 else 'JOB'}` silences it."] if jobs else []
-    if any(notice.seen.called for notice in notices):
-        silence.append("A disk that is gone for good is missed no more after `poolferry disks retire DISK`.")
+    called = dict.fromkeys(notice.seen.called for notice in notices)
+    if gone := [f"`poolferry disks retire {name[5:]}`" for name in called if name.startswith("disk ")]:
+        silence.append(f"A disk that is gone for good is missed no more after {' or '.join(gone)}.")
     what = " or ".join(filter(None, ("a job" if jobs else "", "a disk" if len(jobs) < len(notices) else "")))
     return (
         f"Rule: {what} that becomes {' or '.join(states)} is reported once for each cause, and again after 1 day, then after 3, "

@@ -258,6 +258,8 @@ def commands_of(told: dict[str, Any]) -> Iterator[str]:
     for line in told.get("warnings", ()):
         if "not delegated" in line or "not there" in line:
             yield line.partition(": ")[2].partition(": ")[2]
+        if "as after a restart" in line:
+            yield line.partition(": ")[2]
 
 
 def play(lost: LostPool, seed: int, *faults: Fault) -> None:

@@ -210,6 +210,19 @@ def _load_line(place: str, roots: tuple[str, ...]) -> str:
     return f'for each in {shlex.join(roots)}; do zfs load-key {where}"$each"; done'
 
 
+def explain_locked_again(seen: DatasetRestoreSurvey) -> tuple[str, ...]:
+    """Return the warnings about datasets that a restore had finished, and that a restart locked again, with the commands."""
+    by_root = dict[str, list[str]]()
+    for name, one in sorted(seen.world.target.datasets.items()):
+        if name in seen.world.source.datasets and _is_locked(seen, name):
+            by_root.setdefault(one.encryption_root or seen.world.target.full(name), []).append(seen.world.target.full(name))
+    return tuple(
+        f"{names[0]} is back, and its key is not loaded now, as after a restart: zfs load-key {shlex.quote(root)}"
+        + "".join(f" && zfs mount {shlex.quote(name)}" for name in names)
+        for root, names in by_root.items()
+    )
+
+
 def _explain_lost(seen: DatasetRestoreSurvey, names: tuple[str, ...]) -> Iterator[str]:
     for name in names:
         if _there(seen, name).encrypted and _is_lost(seen, name):

@@ -160,8 +160,11 @@ def plan(seen: DatasetRestoreSurvey, run_request: RunRequest) -> DatasetRestoreP
     if refusal := _refuse_sides(seen) or _refuse_lost(seen):
         return DatasetRestorePlan(decision=refusal)
     if holds_all(seen):
+        from orchestrator.engines.zfs.restore.finish import explain_locked_again
+
+        why = f"{seen.world.target.root} holds all of the copy already"
         return DatasetRestorePlan(
-            decision=NothingToDo(why=f"{seen.world.target.root} holds all of the copy already", current=None),
+            decision=NothingToDo(why=why, current=None, warnings=explain_locked_again(seen)),
             short=_short(seen),
         )
     if "/" not in seen.world.target.root.path:

@@ -12,11 +12,13 @@ from orchestrator.domain.plan import NothingToDo, Plan, Step
 from orchestrator.engines.zfs.commands.commands import overridden_properties
 from orchestrator.engines.zfs.model import Dataset, DatasetType, SendFlags
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, cursor_bookmark_name
+from orchestrator.engines.zfs.restore import plan as returning
 from orchestrator.engines.zfs.restore import properties as settling
 from orchestrator.engines.zfs.restore.model import DatasetRestoreSurvey, PropertyValue
 from orchestrator.engines.zfs.restore.plan import cursors_to_restore, make_restore_job
 from orchestrator.engines.zfs.restore.survey import parse_properties, properties_command
 from orchestrator.engines.zfs.survey.parse import UnreadableListing
+from tests.engines.zfs.model_run import requested
 from tests.engines.zfs.sides import COPY, SOURCE, A, dataset, job, side
 from tests.engines.zfs.sides import world as seen_world
 
@@ -408,6 +410,27 @@ def test_nothing_waits_for_a_key_that_is_lost() -> None:
     assert isinstance(found, Plan)
     assert [warning.partition(":")[0] for warning in found.warnings] == ["tank/photos/own", "tank/photos/own/y"]
     assert "nothing is destroyed" in found.warnings[0]
+
+
+def test_a_key_that_a_restart_took_away_is_asked_for_after_the_restore_has_ended() -> None:
+    case = keyed("", "x", "own", loaded=False)
+    home = {
+        name: {**told, "mountpoint": PropertyValue(value=f"/tank/photos/{name}", received=None, source="default")}
+        for name, told in case.home.items()
+    }
+    root = f"{SOURCE.path}/own key"
+    datasets = {
+        name: replace(one, flags=None, encryption_root=root, key_loaded=name == "x")
+        for name, one in case.world.target.datasets.items()
+    }
+    target = replace(case.world.target, datasets=datasets, above=frozenset({"tank"}))
+    case = replace(case, home=home, already=True, world=replace(case.world, target=target))
+    found = returning.plan(case, requested()).decision
+    assert isinstance(found, NothingToDo)
+    assert found.warnings == (
+        "tank/photos is back, and its key is not loaded now, as after a restart: "
+        "zfs load-key 'tank/photos/own key' && zfs mount tank/photos && zfs mount tank/photos/own",
+    )
 
 
 def test_what_lies_below_a_locked_one_waits_with_it() -> None:

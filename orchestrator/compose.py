@@ -12,7 +12,6 @@ if TYPE_CHECKING:  # a command imports only the modules that it needs, as the st
     from contextlib import AbstractContextManager
 
     from orchestrator.config.models import Configuration, EngineSection
-    from orchestrator.domain.errors import NotNow
     from orchestrator.domain.events import RunEvent
     from orchestrator.domain.gate import Gate
     from orchestrator.domain.job import Job, SnapshotRules

@@ -107,9 +107,12 @@ def _forecast(settings: Settings, job: "Job", engine: "FileForecaster") -> "Iter
 
     stop = compose.make_stop_request(None)
     request = RunRequest(now=compose.now(), notes=f"{settings.where.state}/notes/{job.name}")
-    with jobs_on_attached_disks(settings, job, "a look at its files") as (placed, *_), stop_on_signals(stop):
-        with compose.make_reader(placed, stop, settings.log) as reader:
-            yield from engine.forecast_files(placed, request, reader)
+    with (
+        jobs_on_attached_disks(settings, job, "a look at its files") as (placed, *_),
+        stop_on_signals(stop),
+        compose.make_reader(placed, stop, settings.log) as reader,
+    ):
+        yield from engine.forecast_files(placed, request, reader)
 
 
 def allowed_guards(settings: Settings, names: Sequence[str], allow: Sequence[str]) -> frozenset[str]:

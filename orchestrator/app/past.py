@@ -176,7 +176,7 @@ def _look(settings: Settings, jobs: "Sequence[Job]") -> None:
                     _look_at(settings, each, remembered)
 
 
-def _look_at(settings: Settings, job: "Job", remembered: "compose.History") -> None:
+def _look_at(settings: Settings, job: "Job", remembered: "History") -> None:
     from orchestrator.engines.contract.copies import PointLister
     from orchestrator.engines.contract.engine import implements
     from orchestrator.engines.registry import load_engine
@@ -184,7 +184,10 @@ def _look_at(settings: Settings, job: "Job", remembered: "compose.History") -> N
     with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
         engine = load_engine(job.engine)
         points = {point.name: point.taken for point in engine.points(job, reader)}
-    moved = not job.target.rotation and remembered.recall(job.name, "target-used") not in (None, str(job.target.location))
+    moved = not job.target.rotation and remembered.recall(job.name, "target-used") not in (
+        None,
+        str(job.target.location),
+    )
     lost = implements(engine, PointLister) and not moved
     remembered.points_seen(job.name, job.target.name, points, compose.now(), lost=lost)
 

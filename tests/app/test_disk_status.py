@@ -1,5 +1,6 @@
 """Notices of rotation sets: a disk that stays away by its own name, a set without a fresh copy, and their ends."""
 
+import re
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -81,7 +82,7 @@ def test_a_disk_that_stays_away_is_one_notice_and_its_return_ends_it(ferry: Ferr
     assert first.startswith("disk blue: late\n  no whole copy on disk blue for 40 d (limit 30 d)\n  what to do: ")
     assert "Please plug in disk blue" in first
     assert "Rule: a disk that becomes failing or late or incomplete is reported once" in first
-    assert "`poolferry disks retire DISK`" in first
+    assert "`poolferry disks retire blue`" in first
     assert "poolferry pause" not in first
     disks.filled("blue", NOW + 61 * DAY)
     look(ferry, NOW + 61 * DAY)
@@ -98,8 +99,8 @@ def test_two_disks_are_two_troubles_in_one_message(ferry: Ferry, server: MailSer
     disks.filled("red", NOW + 32 * DAY)
     look(ferry, NOW + 32 * DAY)
     assert "disk red is well again" in subjects(server)
-    with compose.open_history(where_of(ferry)) as history:
-        history.disks.stands("of-blue", DiskState.RETIRED)
+    (retire,) = re.findall(r"missed no more after .* or `poolferry (disks retire blue)`", bodies(server)[0])
+    assert ferry.run(*retire.split()).code == 0
     look(ferry, NOW + 50 * DAY)
     assert subjects(server)[-1] == "disk red is well again"
 
@@ -142,7 +143,10 @@ def test_what_a_disk_says_of_itself_is_one_notice_until_it_says_otherwise(ferry:
     assert subjects(server) == [
         "disk red is failing: SMART says FAILED: a is at 9 (counted 1)", "disk red is well again",
     ]  # fmt: skip
-    assert "then: poolferry disks retire red" in bodies(server)[0]
+    (retire,) = re.findall(r"and then: poolferry (disks retire red)$", bodies(server)[0], re.MULTILINE)
+    assert ferry.run(*retire.split()).code == 0
+    with compose.open_history(where_of(ferry)) as history:
+        assert {record.name: record.standing for record in history.disks.known()}["red"] is DiskState.RETIRED
 
 
 def test_a_visit_that_would_take_too_long_is_told_while_it_goes_on_and_is_over_with_its_end(

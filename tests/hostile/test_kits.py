@@ -1,6 +1,7 @@
 """Kits that a stranger made: nothing of them runs, nothing of them crashes or holds up who looks at them."""
 
 import io
+import re
 import sqlite3
 import tarfile
 from contextlib import closing
@@ -102,6 +103,11 @@ def test_a_byte_of_the_configuration_that_went_bad_is_found(kit: Path, new: Hous
     told = bootstrap(new, kit.parent)
     assert (told.code, "jobs/photos.toml is not as it was written" in told["error"]) == (1, True), told
     assert not new.config.exists()
+    (words,) = re.findall(r"without it: poolferry (restore run --from FOLDER --to FOLDER)$", told["hint"])
+    back = new.folder / "back"
+    typed = words.replace("FOLDER", str(kit.parent), 1).replace("FOLDER", str(back)).split()
+    assert new.call(*typed).code == 0, "the data need no configuration"
+    assert any(path.is_file() for path in back.rglob("*"))
 
 
 @pytest.mark.parametrize("kind", ["symlink", "hardlink", "device", "cut", "noise", "many"])

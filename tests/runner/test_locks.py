@@ -18,6 +18,7 @@ from orchestrator.domain.place import Location, Place
 from orchestrator.runner.locks import lock_destination, lock_device, lock_job, lock_point, lock_visit, points_being_read
 from tests.engines.rsync.builders import THERE, job
 from tests.planners.rotation_world import device, disk
+from tests.whole.house import wait_until
 
 
 def told(folder: Path, name: str = "photos", place: str = "backup") -> Job:
@@ -144,12 +145,17 @@ def test_a_program_that_outlived_its_run_is_named(tmp_path: Path) -> None:
     try:
         with pytest.raises(NotNow) as caught, hold(told(tmp_path), tmp_path):
             pass
+        assert caught.value.hint == f"wait for it, or end it: kill {pid}"
+        subprocess.run(caught.value.hint.partition(": ")[2], shell=True, check=True)  # noqa: S602
+        wait_until(lambda: not os.path.exists(f"/proc/{pid}/fd/0"))
+        with hold(told(tmp_path), tmp_path):
+            pass
     finally:
-        os.kill(pid, 9)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, 9)
     why = "an earlier run has ended, but a program of it still runs: `sleep 600` (process {}, since {:%Y-%m-%d %H:%M})"
     now = datetime.now(UTC).astimezone()
     assert caught.value.why in {why.format(pid, now - timedelta(minutes=ago)) for ago in (0, 1)}
-    assert caught.value.hint == f"wait for it, or end it: kill {pid}"
 
 
 def test_one_visit_of_a_disk_whatever_history_it_is_for(tmp_path: Path) -> None:

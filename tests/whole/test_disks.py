@@ -23,7 +23,9 @@ def test_without_a_disk_a_job_waits_and_asks_for_one(drawer: LoopDisks) -> None:
     ended = drawer.run("run", "photos", "--json")
     assert (ended.code, ended.value["outcome"]) == (75, "waiting")
     assert ended.value["why"] == "no disk of the set offsite is here"
-    drawer.enrolled("red", "--note", "red sticker")
+    (enroll,) = re.findall(r"has no disk: poolferry (disks enroll DEVICE .*)", drawer.run("disks").out)
+    typed = enroll.replace("DEVICE", drawer.blank("red")).split()
+    assert drawer.run(*typed, "--name", drawer.full("red"), "--note", "red sticker", "--inner").code == 0
     drawer.pull("red")
     told = drawer.run("run", "photos").out
     assert f"Please plug in disk {drawer.full('red')} (red sticker): it has no whole copy yet." in told
@@ -327,10 +329,13 @@ def test_a_disk_is_attached_by_hand_to_restore_from_it(drawer: LoopDisks) -> Non
     drawer.enrolled("red")
     drawer.scan()
     red, back = drawer.full("red"), drawer.root / "back"
-    refused = drawer.run("restore", "plan", "photos", "--to", str(back))
-    assert (refused.code, "poolferry disks attach" in refused.err) == (75, True)
-    place = drawer.run("disks", "attach", red, "--json").value["places"]["photos"]
+    reads = (("plan", "photos", "--files"), ("points", "photos", "--look"), ("restore", "plan", "photos", "--to", str(back)))  # fmt: skip
+    for words in reads:
+        (attach,) = re.findall(r"plug it in, and: poolferry (disks attach \S+)$", drawer.run(*words).err, re.MULTILINE)
+    place = drawer.run(*attach.split(), "--json").value["places"]["photos"]
     assert drawer.mounted("red")
+    for words in reads:
+        assert drawer.run(*words).err == "", "each command goes on when it is typed again"
     assert drawer.run("restore", "run", "--from", place, "--to", str(back)).code == 0
     assert (back / "a.txt").read_text() == "some words\n"
     assert drawer.run("disks", "eject", red).code == 0
@@ -438,16 +443,16 @@ def test_who_uses_a_disk_is_named_and_once_it_has_ended_the_disk_can_be_ejected(
     with subprocess.Popen(["sleep", "1000"], cwd=drawer.mountpoint("red")) as user:
         try:
             ended = drawer.run("disks", "eject", drawer.full("red"))
+            assert ended.code == 1, ended
+            assert f"`sleep 1000` (process {user.pid}, since 20" in ended.err, ended
+            assert f"uses {drawer.mountpoint('red')}" in ended.err, ended
+            hint = r"leave the folder, or end what uses it \(`(kill \d+)`\), then: poolferry (disks eject \S+)$"
+            kill, eject = re.findall(hint, ended.err, re.MULTILINE)[0]
+            subprocess.run(["sh", "-c", kill], check=True)
+            assert user.wait(10) == -signal.SIGTERM
         finally:
             user.kill()
-    assert ended.code == 1, ended
-    assert f"`sleep 1000` (process {user.pid}, since 20" in ended.err, ended
-    assert f"uses {drawer.mountpoint('red')}" in ended.err, ended
-    hint = (
-        f"leave the folder, or end what uses it (`kill {user.pid}`), then: poolferry disks eject {drawer.full('red')}"
-    )
-    assert hint in ended.err, ended
-    assert f"SAFE TO REMOVE: {drawer.full('red')}" in drawer.run("disks", "eject", drawer.full("red")).out
+    assert f"SAFE TO REMOVE: {drawer.full('red')}" in drawer.run(*eject.split()).out
 
 
 def test_a_disk_that_is_mounted_elsewhere_is_not_safe_and_the_hint_unmounts_it(drawer: LoopDisks) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +58,22 @@ def test_configuration_that_others_may_change(house: House) -> None:
         if link.is_symlink():
             link.unlink()
         assert house.call("check").code == 0
+
+
+@pytest.mark.namespace
+def test_configuration_that_the_members_of_its_group_may_change(house: House) -> None:
+    """Root's own group has a member, in a namespace with another /etc/group."""
+    house.write("a b", "content")
+    file = house.config / f"jobs/{house.job()}.toml"
+    groups = house.write(house.folder / "groups", "root:x:0:nobody\n")
+    os.chown(file, 0, 0)
+    file.chmod(0o664)
+    mounted = f'mount --bind {shlex.quote(str(groups))} /etc/group && exec "$@"'
+    before = ("unshare", "--mount", "sh", "-c", mounted, "sh")
+    ran = house.call("check", before=before)
+    assert (ran.code, "nobody may write it (members of the group 0)" in str(ran)) == (2, True), ran
+    type_command(ran, r": (chmod g-w .*)$")
+    assert house.call("check", before=before).code == 0
 
 
 def test_a_key_that_others_may_read_and_a_history_that_is_damaged(house: House) -> None:

@@ -215,7 +215,9 @@ def explain_locked_again(seen: DatasetRestoreSurvey) -> tuple[str, ...]:
     by_root = dict[str, list[str]]()
     for name, one in sorted(seen.world.target.datasets.items()):
         if name in seen.world.source.datasets and _is_locked(seen, name):
-            by_root.setdefault(one.encryption_root or seen.world.target.full(name), []).append(seen.world.target.full(name))
+            by_root.setdefault(one.encryption_root or seen.world.target.full(name), []).append(
+                seen.world.target.full(name)
+            )
     return tuple(
         f"{names[0]} is back, and its key is not loaded now, as after a restart: zfs load-key {shlex.quote(root)}"
         + "".join(f" && zfs mount {shlex.quote(name)}" for name in names)

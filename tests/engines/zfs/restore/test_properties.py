@@ -427,9 +427,10 @@ def test_a_key_that_a_restart_took_away_is_asked_for_after_the_restore_has_ended
     case = replace(case, home=home, already=True, world=replace(case.world, target=target))
     found = returning.plan(case, requested()).decision
     assert isinstance(found, NothingToDo)
-    assert found.warnings == (
+    (warning,) = found.warnings
+    assert warning == (
         "tank/photos is back, and its key is not loaded now, as after a restart: "
-        "zfs load-key 'tank/photos/own key' && zfs mount tank/photos && zfs mount tank/photos/own",
+        "zfs load-key 'tank/photos/own key' && zfs mount tank/photos && zfs mount tank/photos/own"
     )
 
 

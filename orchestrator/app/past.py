@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.kit import KitContents
     from orchestrator.domain.problem import Problem
     from orchestrator.domain.run_progress import RunProgress
+    from orchestrator.history.store import History
     from orchestrator.history.values import EventRecord, PointRecord, RunDetails, RunRecord, StepRecord
 
 

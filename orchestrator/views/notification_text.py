@@ -155,8 +155,8 @@ def _rule(kind: NoticeType, notices: Sequence[Notice], states: Sequence[str]) ->
         return _WELL
     jobs = list(dict.fromkeys(notice.seen.job for notice in notices if not notice.seen.called))
     silence = [f"`poolferry pause {jobs[0] if len(jobs) == 1 else 'JOB'}` silences it."] if jobs else []
-    called = dict.fromkeys(notice.seen.called for notice in notices)
-    if gone := [f"`poolferry disks retire {name[5:]}`" for name in called if name.startswith("disk ")]:
+    disks = dict.fromkeys(notice.seen.called[5:] for notice in notices if notice.seen.called.startswith("disk "))
+    if gone := [f"`poolferry disks retire {disk}`" for disk in disks]:
         silence.append(f"A disk that is gone for good is missed no more after {' or '.join(gone)}.")
     what = " or ".join(filter(None, ("a job" if jobs else "", "a disk" if len(jobs) < len(notices) else "")))
     return (

@@ -1,5 +1,7 @@
 """A pool is made anew with another layout: everything on it returns, is as it was, and each target goes on incrementally."""
 
+import re
+
 import pytest
 
 from tests.lab.common import Machine
@@ -78,15 +80,21 @@ def test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached(master: Ma
         master.pool(name, "200M")
     master.sh("""set -e; zfs create vault/copies; zfs create other/copies; zfs create tank/photos; zfs create -u -o canmount=noauto -o sharenfs=on tank/music
         mkdir -p /srv/nas
-        useradd -u 1234 anna; echo own >/tank/own; echo one >/tank/photos/one; zfs snapshot -r tank/photos@a; zfs snapshot -r tank/music@a""")
+        useradd -u 1234 anna; useradd -u 1300 bert; groupadd -g 1500 music; chown 1300 /tank/photos
+        echo own >/tank/own; echo one >/tank/photos/one; zfs snapshot -r tank/photos@a; zfs snapshot -r tank/music@a""")
     targets = TARGETS + '[place.other]\ndataset = "other/copies"\n[place.nas]\npath = "/srv/nas/tank"\n'
     master.job("root", 'engine = "rsync"\nsource = "/tank"\ntarget = "nas"\n', targets=targets)
     for name, target in (("photos", "vault"), ("music", "other")):
         master.job(name, f'engine = "zfs"\nsource = "tank/{name}"\ntarget = "{target}"\n', targets=targets)
     assert master.poolferry("run", "photos", "music", "root", "--json", seconds=300).code == 0
-    master.sh("usermod -u 1235 anna")
+    master.sh("usermod -u 1235 anna; usermod -u 1301 bert; useradd -u 1300 carl; groupmod -g 1501 music")
     disk = master.lies_on("tank").removesuffix("-part1")
-    master.sh(f"zpool destroy -f tank; zpool export other; zpool create -f -O compression=zstd tank {disk}")
+    master.sh(
+        f"zpool destroy -f tank; zpool export other; zpool create -f -O compression=zstd tank {disk}; zfs unmount tank"
+    )
+    code, told = restore_pool(master)
+    (mount,) = re.findall(r"/tank does not lie on tank: mount it \((zfs mount -a)\)", str(told))
+    master.sh(mount)
     code, told = restore_pool(master)
     assert (code, step_states(told)[2:]) == (75, [(3, "no copy of it can be reached")]), told
     assert "is not imported" in told["steps"][-1]["lines"][0]
@@ -94,13 +102,19 @@ def test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached(master: Ma
     master.sh(f"zpool import -N -d {where} other || zpool import -N other")
     code, told = restore_pool(master)
     assert code == 0, told
+    bert = "user bert had the number 1300, which is carl now, and has 1301: `usermod -u 1300 bert` once carl has another one"
     assert told["differences"] == [
         "tank: compression was not set, and is zstd",
         "user anna had the number 1234, which is nobody now, and has 1235: `usermod -u 1234 anna`",
+        f"{bert}; or `chown -hR --from=1300 bert` on what returns",
+        "group music had the number 1500, which is nobody now, and has 1501: `groupmod -g 1500 music`",
     ], told
     assert [part["source"] for part in told["parts"]] == ["tank/music", "tank/photos", "/tank"]
     master.sh(told["differences"][1].split("`")[1])
-    assert master.sh("id -u anna").text == "1234"
+    master.sh(told["differences"][3].split("`")[1])
+    assert master.sh("id -u anna; getent group music").lines == ("1234", "music:x:1500:")
+    master.sh(f"{told['differences'][2].split('`')[3]} /tank/photos")
+    assert master.sh("stat -c %U /tank/photos /tank/photos/one").lines == ("bert", "root")
     assert master.sh("cat /tank/photos/one /tank/own; zfs get -Ho value sharenfs tank/music").lines == (
         "one",
         "own",

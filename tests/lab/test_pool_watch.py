@@ -296,3 +296,25 @@ def test_what_is_set_unwisely_is_mended_by_the_commands_that_are_printed(master:
     assert not re.findall(
         r"`(z(?:fs inherit|pool export) [^`]*)`", str(master.poolferry("run", "watch", "--json").json["warnings"])
     )
+
+
+@pytest.mark.long
+def test_a_weak_vdev_and_large_dedup_tables_are_mended_by_the_commands_that_are_printed(master: VirtualMachine) -> None:
+    mirror(master)
+    alone, special, *new = (master.plug(master.disk(name, "512M")).device for name in ("a", "s", "n", "m"))
+    master.sh(
+        f"zpool add -f tank {alone}; zpool add -f tank special {special}; echo $((64 << 20)) >/sys/module/zfs/parameters/zfs_arc_max"
+    )
+    master.sh(
+        "zfs create -o dedup=on -o recordsize=512 tank/twice; head -c 32M /dev/urandom >/tank/twice/a; zpool sync",
+        seconds=300,
+    )
+    (dedup,) = [line for line in watch(master)["warnings"] if "the dedup tables of tank take" in line]
+    follow(master, dedup)
+    assert master.sh("zfs get -Ho value dedup tank/twice").text == "off"
+    assert "dedup is off already; tables shrink" in str(watch(master)["warnings"])
+    for weak in (alone, special):
+        (told,) = [line for line in watch(master)["warnings"] if " alone " in line]
+        assert weak in told, told
+        master.sh(told.split("`")[1].replace("NEW-DEVICE", new.pop()))
+    assert " alone " not in str(watch(master)["warnings"])

@@ -1,5 +1,6 @@
 """Real sanoid on real pools: what it takes and removes for us, what stays, and what it says when it cannot."""
 
+import re
 from typing import Any
 
 import pytest
@@ -250,3 +251,24 @@ def target_ids(machine: Machine) -> set[str]:
     """Return the ids of copies in the names of the bookmarks below tank."""
     names = machine.sh("zfs list -H -t bookmark -o name -r tank").lines
     return {name.partition("#")[2].rpartition("_")[0] for name in names}
+
+
+def test_what_is_not_carried_over_is_done_by_hand_as_it_is_printed(master: Machine) -> None:
+    master.pool("tank")
+    master.pool("vault")
+    master.sh("zfs create -p tank/photos/a; zfs create vault/copies")
+    line = "syncoid -r --use-hold --recvoptions='o compression=gzip' tank/photos vault/copies/photos"
+    master.sh(line, seconds=200)
+    held = "zfs list -Ho name -t snapshot -r tank vault | tr '\\n' '\\0' | xargs -0 zfs holds -H"
+    tags = {tuple(each.split("\t")[:2]) for each in master.sh(held).lines}
+    assert len(tags) == 4, tags
+    master.write("/root/cron", f"30 2 * * * root {line}\n")
+    told = master.poolferry("import-syncoid", "--crontab", "/root/cron", "--to", "/root/made")
+    (release,) = re.findall(r"`(zfs release -r \S+ SNAPSHOT)`", told.text + told.complaint)
+    (settle,) = re.findall(r"`(zfs set compression=gzip \S+)`", told.text + told.complaint)
+    master.sh(settle)
+    assert master.sh("zfs get -Ho value,source compression vault/copies/photos").text == "gzip\tlocal"
+    for name, tag in tags:
+        if not name.partition("@")[0].endswith("/a"):
+            master.sh(release.replace("syncoid_…", tag).replace("SNAPSHOT", name))
+    assert master.sh(held).lines == ()

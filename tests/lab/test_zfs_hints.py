@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.lab.common import Machine
-from tests.lab.pools import guids
+from tests.lab.pools import guids, rebuild
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 JOB = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n'
@@ -150,11 +150,12 @@ def test_hints_in_a_pools_own_dataset_as_they_are_printed(master: Machine) -> No
     master.sh(f"printf {KEYED} | {load[1]}")
     assert run(master)["outcome"] == "done"
 
-    # All its snapshots are new: the copy is renamed away, with all below it.
-    master.sh(
-        "zfs list -Hr -t snapshot -o name tank | tr '\\n' '\\0' | xargs -0 -n 1 zfs destroy; zfs snapshot -r tank@b"
-    )
-    master.sh("zfs list -Hr -t bookmark -o name tank | tr '\\n' '\\0' | xargs -0 -n 1 zfs destroy")
+    # All its snapshots are gone, and then new: the copy is renamed away, with all below it.
+    for kind in ("snapshot", "bookmark"):
+        master.sh(f"zfs list -Hr -t {kind} -o name tank | tr '\\n' '\\0' | xargs -0 -n 1 zfs destroy")
+    told = run(master)
+    (snapshot,) = re.findall(r"else take one: (zfs snapshot -r .*)$", told["hint"])
+    master.sh(snapshot)
     told = run(master)
     assert "hold no snapshot in common" in told["why"], told
     (aside,) = re.findall(r"start from scratch: (poolferry run .*? --aside)", told["hint"])
@@ -184,3 +185,82 @@ def test_hints_in_a_pools_own_dataset_as_they_are_printed(master: Machine) -> No
     master.sh(keeps[keeps.index("zfs set ") :])
     assert master.sh("zfs get -Ho value user:note tank; cat /tank/one '/tank/a b/two'").lines == ("a b", "one", "two")
     assert master.sh("mount -t zfs -o zfsutil 'tank/a b_aside' /mnt; cat /mnt/mine").text == "mine"
+
+
+def test_hints_around_a_restore_as_they_are_printed(master: Machine) -> None:
+    """From a copy that was sent by other rules over a lost pool to what only the other copy holds."""
+    for pool in ("tank", "vault", "other"):
+        master.pool(pool, "300M", disk=True)
+    master.sh("""set -e; zfs create vault/copies; zfs create other/copies; zfs create -o recordsize=1M -o mountpoint='/srv/my own' tank/photos
+        head -c 2M /dev/urandom >'/srv/my own/one'; zfs snapshot tank/photos@a""")
+    master.job("photos", JOB, targets=PLACE + '[place.other]\ndataset = "other/copies"\n')
+    master.job("second", JOB.replace('"vault"', '"other"'))
+    master.kitted("photos")
+    master.kitted("second", at=("other",))
+    assert master.poolferry("run", "photos", "second", seconds=300).code == 0
+
+    # Another program gave the copy other rules for its streams.
+    master.sh(
+        "zfs set poolferry:flags=ce vault/copies/photos; head -c 2M /dev/urandom >'/srv/my own/two'; zfs snapshot tank/photos@b"
+    )
+    told = run(master)
+    assert "held large blocks, and this one was sent without" in told["why"], told
+    (flags,) = re.findall(r"`(zfs set poolferry:flags=Lce)` on the copy", told["hint"])
+    master.sh(f"{flags} vault/copies/photos")
+    assert run(master)["outcome"] == "done"
+
+    # The pool is lost, and comes back from the older copy; its folder holds files meanwhile.
+    rebuild(master)
+    master.sh("mkdir -p '/srv/my own'; echo mine >'/srv/my own/mine'")
+    words = ("restore", "run", "second", "--to", "tank/photos", "--json")
+    told = master.poolferry(*words, seconds=300).json
+    assert told["outcome"] == "waiting", told
+    (place,) = re.findall(
+        r"give it another place \((zfs set mountpoint=.*)\), and run the same command again", told["hint"]
+    )
+    master.sh(place)
+    told = master.poolferry(*words, seconds=300).json
+    assert told["outcome"] == "done", told
+    assert master.sh("cd /srv; ls 'my own' 'my own.restored'").lines == (
+        "my own:",
+        "mine",
+        "",
+        "my own.restored:",
+        "one",
+    )
+
+    # What was done after the older copy is in the other one alone.
+    told = run(master)
+    assert (told["outcome"], "that the source lost" in told["why"]) == ("refused", True), told
+    (back,) = re.findall(
+        r"bring back what is missing \(poolferry (restore run photos --path PATH --to FOLDER)\)", told["hint"]
+    )
+    typed = shlex.split(back.replace("PATH", "two").replace("FOLDER", "/srv/back"))
+    assert master.poolferry(*typed, seconds=300).code == 0
+    assert master.sh("find /srv/back -type f -size +1M").text != ""
+    (aside,) = re.findall(r"begin again beside it: poolferry (run photos --aside)$", told["hint"])
+    assert master.poolferry(*aside.split(), seconds=300).code == 0
+    assert run(master)["outcome"] == "nothing-to-do"
+
+
+def test_hints_for_an_ordinary_user_as_they_are_printed(master: Machine) -> None:
+    """By root, for the user and the dataset of the message."""
+    master.pool("tank")
+    master.pool("vault")
+    home = "/home/ferry/poolferry"
+    master.sh(
+        "zfs create tank/photos; zfs create -p vault/in/photos; zfs snapshot vault/in/photos@a; zfs snapshot vault/in/photos@b"
+    )
+    master.write(f"{home}/jobs/photos.toml", 'engine = "sanoid"\nsource = "tank/photos"\n[snapshots]\ndaily = 1\n')
+    master.write(
+        f"{home}/jobs/in.toml", 'engine = "prune"\nsource = "vault/in"\n[keep]\ndaily = 1\n[prune]\nlast = 1\n'
+    )
+    master.write(f"{home}/targets.toml", "")
+    master.sh(f"chown -R ferry {home}")
+    for job, dataset in (("photos", "tank/photos"), ("in", "vault/in")):
+        words = ("run", job, "--json", "--config", home, "--state", "/home/ferry/state")
+        told = master.poolferry(*words, user="ferry", seconds=300).json
+        (allow,) = re.findall(r"`(zfs allow -u USER \S+ DATASET)`", told["hint"])
+        master.sh(allow.replace("USER", "ferry").replace("DATASET", dataset))
+        told = master.poolferry(*words, user="ferry", seconds=300).json
+        assert told["outcome"] == "done", told

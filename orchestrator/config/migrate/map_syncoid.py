@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from orchestrator.config.migrate.job_text import Value
 from orchestrator.config.migrate.result import Lost
 from orchestrator.config.migrate.syncoid import SyncoidCall, parse_pattern, parse_special
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.units import parse_size
 
 Keys = dict[str, dict[str, Value]]
@@ -104,9 +105,8 @@ def _special(told: SyncoidCall, keys: Keys) -> Iterator[str]:
             if letter == "x" and value:
                 protected.append(value)
             elif letter == "o" and value:
-                yield Lost(
-                    f"zfs receive -o {value} is not carried over: `zfs set {value} COPY`, and [zfs] protect keeps it so"
-                )
+                copy = f"`zfs set {quoted(value)} {quoted(told.target.path)}`"
+                yield Lost(f"zfs receive -o {value} is not carried over: {copy}, and [zfs] protect keeps it so")
             elif letter not in "us":
                 yield Lost(f"zfs receive -{letter} is not carried over: poolferry never forces a copy")
     if protected:

@@ -265,7 +265,7 @@ def _blocked(seen: DatasetRestoreSurvey, dataset: str, blocked: dict[str, str]) 
     if other is None and place in seen.occupied:
         return (
             f"{whole} is not mounted, as files lie in {place}, which it would hide: move them away, or give it another place "
-            f"(zfs set mountpoint=/… {shlex.quote(whole)}), and run the same command again"
+            f"(zfs set mountpoint={shlex.quote(f'{place}.restored')} {shlex.quote(whole)}), and run the same command again"
         )
     if other is None or other == whole:
         return None

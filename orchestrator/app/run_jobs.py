@@ -1,6 +1,7 @@
 """Runs of jobs, one after the other, each with its disk visit and its restore test; pings, notices and metrics around them."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -180,11 +181,25 @@ def _run(
         return report
 
     report, heals = visits.run(job, do) if visits else do(job, None), tuple[str, ...]()
+    if not job.copies and report.outcome.well:
+        _note_scrub(session, known, job)
     if not job.copies and report.outcome is Outcome.FAILED:
         from orchestrator.planners.repair_sources import explain_pool_repair
 
         heals = tuple(explain_pool_repair(report.evidence, known.jobs, job.source))
     return RunEnd(report=report, drills=tuple(drills), heals=heals)
+
+
+def _note_scrub(session: "Session", known: "Configuration", job: "Job") -> None:
+    """Let a scrub count as a reading of the copies on its pool. A pool that cannot be looked at again is seen by the next run."""
+    from orchestrator.app.scrubbed_copies import note_scrub
+    from orchestrator.domain.errors import OrchestratorError
+
+    with (
+        suppress(OrchestratorError),
+        compose.make_reader(job, compose.make_stop_request(job), lambda _: None) as reader,
+    ):
+        note_scrub(session.history, job, known.jobs, reader)
 
 
 Say = Callable[[str], None]

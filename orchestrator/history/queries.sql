@@ -134,6 +134,16 @@ UPDATE points SET
     proved_at = iif(:sound AND :whole, coalesce(proved_at, :now), proved_at)
 WHERE id = :point;
 
+-- A whole reading of a place read what was there when it began; what another found bad stays so until it is read itself.
+-- name: points_not_read
+SELECT id, bytes FROM points
+WHERE job = :job AND place = :place AND gone_at IS NULL AND coalesce(made_at, known_at) <= :began
+    AND coalesce(sound, 1) AND coalesce(whole_at < :began, 1)
+ORDER BY name;
+
+-- name: point_read
+UPDATE points SET sound = 1, whole_at = :began WHERE id = :point;
+
 -- name: keep_reading
 INSERT INTO readings (point, read_at, scope, entries, files_read, bytes_read, took_s, sound, counts, left_out)
 VALUES (:point, :now, :scope, :entries, :files_read, :bytes_read, :took_s, :sound, :counts, :left_out);

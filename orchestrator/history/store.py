@@ -444,6 +444,23 @@ class History:
                 self._database.change("keep_finding", reading=row, number=index, **about)
             self._judge_problems(job, place, point, reading, now, whole=scope == WHOLE, forged=forged)
 
+    def place_read(self, job: str, place: str, *, began: datetime, counted: bool) -> int:
+        """Record that all points of a place that were there at `began` were read and are sound; return for how many that is new.
+
+        `counted`: as one reading; else the caller records it with one of the points. What another reading found bad stays so.
+        """
+        with self.together():
+            fresh = self._database.rows("points_not_read", job=job, place=place, began=began)
+            for row in fresh:
+                self._database.change("point_read", point=row["id"], began=began)
+            if fresh and counted:
+                size = sum(row["bytes"] or 0 for row in fresh)
+                self._database.add(
+                    "keep_reading", point=fresh[-1]["id"], now=began, scope=WHOLE, entries=len(fresh), files_read=0, bytes_read=size,
+                    took_s=0.0, sound=True, counts=json.dumps(()), left_out=0,
+                )  # fmt: skip
+        return len(fresh)
+
     def _judge_problems(
         self, job: str, place: str, point: str, reading: VerificationResult, now: datetime, *, whole: bool, forged: bool
     ) -> None:

@@ -3,12 +3,17 @@
 import os
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from orchestrator.app.read_status import survey_reading
+from orchestrator.app.settings import Settings
+from orchestrator.history.store import open_history
 from tests.engines.pool.builders import sample
 from tests.ferry import Ferry
+from tests.history.records import begin, reading
 
 JOB = 'engine = "pool"\nsource = "tank"\n{more}[pool]\naccept = ["old-scrub"]\n'
 ZPOOL = """#!/bin/sh
@@ -122,3 +127,44 @@ def test_sections_that_mean_nothing_here_are_mistakes(ferry: Ferry, section: str
     declare(ferry, options=section)
     told = ferry.run("check")
     assert (told.code, "means nothing to the engine pool" in told.err) == (2, True), told
+
+
+@pytest.mark.parametrize(("version", "ago", "read"), [("2.1", 1, 2), ("2.3", 1, 2), ("2.3", 0, 0)])
+def test_a_clean_scrub_reads_the_copies_of_datasets_on_its_pool(
+    ferry: Ferry, pool: Answers, version: str, ago: int, read: int
+) -> None:
+    """What was there when it began; once, and not what another reading found bad."""
+    declare(ferry)
+    (ferry.config / "jobs" / "guests.toml").write_text(
+        'engine = "zfs"\nsource = "ssd/guests"\ntarget = "guests-copies"\n'
+    )
+    with (ferry.config / "targets.toml").open("a") as targets:
+        targets.write('[place.guests-copies]\ndataset = "tank/copies"\n')
+    began = (
+        datetime.fromtimestamp(1795200385, UTC) if version == "2.3" else datetime(2026, 11, 20, 18, 48, 7, tzinfo=UTC)
+    )
+    made = began - timedelta(days=ago)
+    with open_history(str(ferry.state / "history.sqlite")) as history:
+        run = begin(history, "guests")
+        for name in ("a", "b", "bad"):
+            history.point_made(
+                "guests", "guests-copies", name, run, entries=1, bytes=None, taken=made, now=made + timedelta(hours=1)
+            )
+        history.verified(
+            "guests", "guests-copies", "bad", reading=reading(rotten=1), now=made - timedelta(hours=1), scope="whole"
+        )
+        history.point_made(
+            "guests", "guests-copies", "later", run, entries=1, bytes=None, taken=made, now=began + timedelta(hours=2)
+        )
+    for _ in range(2):
+        assert ferry.run("run", "watch", **pool(f"sound-{version}")).code == 0
+    settings = Settings(config=str(ferry.config), state=str(ferry.state))
+    (found,) = survey_reading(settings, began + timedelta(days=1))
+    assert (found.job, found.status.points, found.status.points - found.status.never) == ("guests", 4, read + 1)
+    points = {point["point"]: point["verified"] for point in ferry.run("points", "guests", "--json").value["points"]}
+    assert sum(told is not None and told >= f"{began:%Y-%m-%dT%H:%M}" for told in points.values()) == read
+    with settings.views() as views:
+        counts = views.monthly.records(["guests"], began - timedelta(days=3), began + timedelta(days=3)).counts[
+            "guests"
+        ]
+    assert counts["readings"] == bool(read) + 1, "it is one reading, and the bad one"

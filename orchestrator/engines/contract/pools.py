@@ -58,3 +58,11 @@ class KitMaker(Protocol):
     def store_kit(self, job: Job, archive: str) -> Pipeline:
         """Return the pipeline that stores an archive of the kit's files beside the copy."""
         ...
+
+
+class ScrubWatcher(Protocol):
+    """An engine that knows when the pool of its job was scrubbed."""
+
+    def find_clean_scrub(self, job: Job, reader: Reader) -> datetime | None:
+        """Return when the newest scrub of the whole pool began, if it has ended and left nothing damaged; None: there is none."""
+        ...

@@ -1,6 +1,7 @@
 """pool: watches one pool and scrubs it; it copies nothing, so its jobs have no target."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.errors import OrchestratorError
@@ -61,6 +62,11 @@ class PoolEngine:
 
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return (_point(survey_pool(job.source, reader)),)
+
+    def find_clean_scrub(self, job: Job, reader: Reader) -> datetime | None:
+        scan = survey(job, reader).status.scan
+        whole = scan is not None and scan.kind == "scrub" and scan.state == "finished" and not scan.errors
+        return scan.began if scan is not None and whole else None
 
     def explain(self, broken: PipelineFailed) -> OrchestratorError:
         return failures.explain(broken)

@@ -1,7 +1,7 @@
 """The parser of `zpool status` as text, the only format before OpenZFS 2.3; it returns a `PoolStatus`."""
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from orchestrator.domain.units import parse_size
 from orchestrator.engines.pool.model import DATA, PoolScan, PoolStatus, Vdev
@@ -26,7 +26,9 @@ _HEAD = re.compile(rf"^ {{0,3}}({'|'.join(_PARTS)}): ?(.*)$")
 _LEFT = re.compile(r"(?:(\d+) days? )?(\d+):(\d\d):(\d\d) to go")
 _DONE = re.compile(r"([\d.]+)% done")
 _DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}")
-_ENDED = re.compile(r"(?:scrub repaired|resilvered)(?: \(\S+\))? (\S+) in .* with (\d+) errors on")
+_ENDED = re.compile(
+    r"(?:scrub repaired|resilvered)(?: \(\S+\))? (\S+) in (?:(\d+) days )?(\d+):(\d\d):(\d\d) with (\d+) errors on"
+)
 _CORE = re.compile(r"DDT entries (\d+), size .* on disk, (\S+) in core")
 _GROUP = re.compile(r"(mirror|raidz\d?|draid\S*?|replacing|spare|hole|indirect)-\d+")
 
@@ -94,7 +96,12 @@ def _scan(lines: list[str]) -> PoolScan | None:
     first = dates[0] if dates else None
     if ended := _ENDED.match(text):
         repaired = parse_size(ended[1]) if kind == "scrub" else 0
-        return PoolScan(kind=kind, state="finished", ended=first, repaired=repaired, errors=int(ended[2]))
+        days, hours, minutes, seconds = (int(number or 0) for number in ended.groups()[1:5])
+        took = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        began = first - took if first else None
+        return PoolScan(
+            kind=kind, state="finished", began=began, ended=first, repaired=repaired, errors=int(ended[6])
+        )  # fmt: skip
     if " canceled on " in text:
         return PoolScan(kind=kind, state="canceled", ended=first)
     done, left = _DONE.search(text), _LEFT.search(text)

@@ -281,6 +281,7 @@ def _note_whole(journal: RunRecorder, writer: Writer, read: Sequence[ReadItem], 
         entries=len(read), files_read=0, bytes_read=tally.read, took_s=0.0, counts=(), findings=()
     )
     tools.history.verified(job.name, job.target.name, newest.name, reading=reading, now=since, scope=WHOLE)
+    tools.history.place_read(job.name, job.target.name, began=since, counted=False)
 
 
 def _sent(journal: RunRecorder, found: Mapping[str, ReadableDataset]) -> dict[str, ReadItem]:

@@ -255,7 +255,7 @@ def test_hints_for_an_ordinary_user_as_they_are_printed(master: Machine) -> None
     master.write(
         f"{home}/jobs/in.toml", 'engine = "prune"\nsource = "vault/in"\n[keep]\ndaily = 1\n[prune]\nlast = 1\n'
     )
-    master.write(f"{home}/targets.toml", "")
+    master.write(f"{home}/gates/in.toml", 'receives = "vault/in"\n')
     master.sh(f"chown -R ferry {home}")
     for job, dataset in (("photos", "tank/photos"), ("in", "vault/in")):
         words = ("run", job, "--json", "--config", home, "--state", "/home/ferry/state")

@@ -26,7 +26,8 @@ _OTHERWISE = {
     "keep-sync-snap": "poolferry takes no snapshot of its own, so there is none to keep",
     "preserve-recordsize": "all properties are sent; [zfs] protect names those that must not change the copy",
     "preserve-properties": "all properties are sent; [zfs] protect names those that must not change the copy",
-    "use-hold": "poolferry holds only what a cut transfer needs; let go of syncoid's own: `zfs release -r syncoid_… SNAPSHOT`",
+    "use-hold": "poolferry holds only what a cut transfer needs; let go of syncoid's own, on each side: `zfs list -Ho name -t snapshot "
+    r"-r SOURCE | xargs -r -d '\n' zfs holds -H | awk -F '\t' '$2 ~ /^syncoid_/ { print $2; print $1 }' | xargs -r -d '\n' -n 2 zfs release`",
     "identifier": "poolferry keeps a bookmark for each target by itself",
     "compress": "blocks are sent as they lie compressed in the pool, and not compressed again",
     "pv-options": "poolferry shows its own progress",
@@ -41,7 +42,10 @@ def map_options(told: SyncoidCall) -> tuple[Keys, Notes]:
     """Return the keys by section, and a note for each option that is converted differently or not at all."""
     keys: Keys = {"zfs": {"recursive": told.has("recursive")}, "pipe": {}}
     notes: Notes = [Lost(f"--{name} is not carried over: {why}") for name, why in _LOST.items() if told.has(name)]
-    notes += [f"--{name} is not needed: {why}" for name, why in _OTHERWISE.items() if told.has(name)]
+    where = quoted(told.source.path)
+    notes += [
+        f"--{name} is not needed: {why.replace('SOURCE', where)}" for name, why in _OTHERWISE.items() if told.has(name)
+    ]
     if told.has("no-stream"):
         keys["zfs"]["catch-up"] = "newest"
     if not told.has("no-rollback"):

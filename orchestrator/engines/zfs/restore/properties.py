@@ -139,6 +139,8 @@ def _is_aside(seen: DatasetRestoreSurvey, dataset: str, name: str) -> bool:
         return False
     if came is not None and now.received != came:
         return False  # another value was received: `_set` sets it
+    if name == "mountpoint" and now.source == LOCAL and seen.world.target.datasets[dataset].waits:
+        return False  # a person gave it another place, as its own was taken
     return now.source == LOCAL or (came is not None and now.source != "received")
 
 

@@ -102,7 +102,7 @@ def forecast_files(settings: Settings, name: str) -> "Iterator[PlannedFile]":
 
 
 def _forecast(settings: Settings, job: "Job", engine: "FileForecaster") -> "Iterator[PlannedFile]":
-    from orchestrator.app.attached_disks import jobs_on_attached_disks
+    from orchestrator.app.placed_jobs import jobs_on_attached_disks
     from orchestrator.engines.contract.engine import RunRequest
 
     stop = compose.make_stop_request(None)

@@ -168,7 +168,7 @@ def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> Poin
 
 def _look(settings: Settings, jobs: "Sequence[Job]") -> None:
     """Read from each target which points it holds, and record them in history."""
-    from orchestrator.app.attached_disks import jobs_on_attached_disks
+    from orchestrator.app.placed_jobs import jobs_on_attached_disks
 
     with compose.open_history(settings.where) as remembered:
         for one in jobs:

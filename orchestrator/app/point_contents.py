@@ -67,7 +67,7 @@ def open_points(settings: Settings, name: str, command: str) -> "Iterator[PointR
 
     `command`: what a held disk is held for.
     """
-    from orchestrator.app.attached_disks import jobs_on_attached_disks
+    from orchestrator.app.placed_jobs import jobs_on_attached_disks
 
     job = settings.configuration().job(name)
     if not job.copies:

@@ -140,7 +140,7 @@ class Session:
         Raises: NotNow when there is none; not for a run, which reports that itself.
         """
         if job.target.rotates and "absent" not in more:
-            from orchestrator.app.attached_disks import jobs_on_attached_disks
+            from orchestrator.app.placed_jobs import jobs_on_attached_disks
 
             with jobs_on_attached_disks(self._settings, job, "a command that reads it") as placed:
                 return self.do(placed[0], action, *arguments, **more)

@@ -133,7 +133,7 @@ def test_sections_that_mean_nothing_here_are_mistakes(ferry: Ferry, section: str
 def test_a_clean_scrub_reads_the_copies_of_datasets_on_its_pool(
     ferry: Ferry, pool: Answers, version: str, ago: int, read: int
 ) -> None:
-    """What was there when it began; once, and not what another reading found bad."""
+    """All that was there when it began counts, once; and nothing that another reading found bad."""
     declare(ferry)
     (ferry.config / "jobs" / "guests.toml").write_text(
         'engine = "zfs"\nsource = "ssd/guests"\ntarget = "guests-copies"\n'

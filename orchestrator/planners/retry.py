@@ -6,7 +6,7 @@ So attempts that moved bytes are not counted; only the last limit ends them.
 
 from typing import assert_never
 
-from orchestrator.domain.errors import LookAgain, OrchestratorError, OutsideError, RetryClass
+from orchestrator.domain.errors import LookAgain, OrchestratorError, OutsideError, RetryClass, TokenStale
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import RetryRules
 from orchestrator.domain.units import Seconds, show_duration
@@ -52,8 +52,9 @@ def decide_retry(
         return GiveUp(why=_HOPELESS[error.retry])
     if attempt >= CAP:
         return GiveUp(why=f"{attempt} attempts in one run are enough; the next run continues from here")
-    # An attempt that only removed an obstacle has not tried yet.
-    attempts = max(rules.attempts, AT_ONCE + 1) if isinstance(error, LookAgain) else rules.attempts
+    # An attempt that only removed an obstacle, or went on from where the target no more was, has not tried yet.
+    untried = isinstance(error, LookAgain | TokenStale)
+    attempts = max(rules.attempts, AT_ONCE + 1) if untried else rules.attempts
     if attempts == 1 or fruitless >= attempts:
         return GiveUp(why=f"{attempt} attempts, the last {fruitless} without progress (attempts = {rules.attempts})")
     wait = _wait(rules, fruitless=fruitless, jitter=jitter)

@@ -79,8 +79,9 @@ def test_one_attempt_means_one_attempt() -> None:
     assert isinstance(decide(outside(BaseGone), rules=rules, fruitless=0), GiveUp)
 
 
-def test_who_only_cleared_the_way_looks_again_at_once_and_not_for_ever() -> None:
-    rules, cleared = RetryRules(attempts=1), LookAgain("ended a receive")
+@pytest.mark.parametrize("cleared", [LookAgain("ended a receive"), outside(TokenStale)])
+def test_who_only_cleared_the_way_looks_again_at_once_and_not_for_ever(cleared: OrchestratorError) -> None:
+    rules = RetryRules(attempts=1)
     assert [waits(cleared, rules=rules, fruitless=number) for number in (1, 2, AT_ONCE)] == [0, 0, 0]
     assert isinstance(decide(cleared, rules=rules, fruitless=AT_ONCE + 1), GiveUp)
 

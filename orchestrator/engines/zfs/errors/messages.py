@@ -43,9 +43,12 @@ _TOKENS = (
         TokenStale, "the target holds what a cut receive left, and this stream is not its rest",
         f"it may still be closing; {LOOKS_AGAIN}",
     ),
+    # zfs prints this for each EINVAL of a resumed stream: also where what the target keeps has grown after its token was read.
+    # Source: OpenZFS, dmu_recv.c: resume_check; libzfs_sendrecv.c: zfs_receive_one.
     says(
         r"embedded data.* encrypted|incompatible embedded data",
-        TokenStale, "the stream holds embedded blocks, which an encrypted target cannot take", LOOKS_AGAIN,
+        TokenStale, "the stream does not begin where the target stopped, or holds embedded blocks, which an encrypted target cannot take",
+        LOOKS_AGAIN,
     ),
 )  # fmt: skip
 _BASES = (

@@ -52,7 +52,7 @@ TABLE: list[tuple[str, str, type[OrchestratorError], str]] = [
      "must specify -F to overwrite it"), TokenStale, "the target holds what a cut receive left"),
     ("", "cannot receive resume stream: Resuming recv on existing dataset without force", TokenStale, "the target holds"),
     ("", "cannot receive: incompatible embedded data stream feature with encrypted receive.", TokenStale,
-     "the stream holds embedded blocks"),
+     "the stream does not begin where the target stopped, or holds embedded blocks"),
     # Bases.
     ("", ("cannot receive incremental stream: most recent snapshot of vault/r/p does not\nmatch incremental source"),
      BaseGone, "the target's newest snapshot is not"),

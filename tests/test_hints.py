@@ -77,7 +77,6 @@ TYPED = {
     "poolferry disks retire {}": "app/test_disk_status.py::test_two_disks_are_two_troubles_in_one_message",
     "poolferry restore run --from FOLDER --to FOLDER": "hostile/test_kits.py::test_a_byte_of_the_configuration_that_went_bad_is_found",
     "poolferry restore run {} --path PATH --to FOLDER": "lab/test_zfs_hints.py::test_hints_around_a_restore_as_they_are_printed",
-    "zfs allow -u USER destroy,mount DATASET": "lab/test_zfs_hints.py::test_hints_for_an_ordinary_user_as_they_are_printed",
     "zfs allow -u USER snapshot,destroy,mount DATASET": "lab/test_zfs_hints.py::test_hints_for_an_ordinary_user_as_they_are_printed",
     "zfs allow {} receive:append {}": "lab/test_zfs_gate.py::test_two_servers_keep_the_secrets_of_each_other_at_once",
     "zfs create -p -o mountpoint=none -o canmount=off {}": "lab/test_zfs_gate.py::test_two_servers_keep_the_secrets_of_each_other_at_once",

@@ -80,14 +80,14 @@ def test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached(master: Ma
         master.pool(name, "200M")
     master.sh("""set -e; zfs create vault/copies; zfs create other/copies; zfs create tank/photos; zfs create -u -o canmount=noauto -o sharenfs=on tank/music
         mkdir -p /srv/nas
-        useradd -u 1234 anna; useradd -u 1300 bert; groupadd -g 1500 music; chown 1300 /tank/photos
+        useradd -u 1234 anna; useradd -u 1300 bert; groupadd -g 1700 music; chown 1300 /tank/photos
         echo own >/tank/own; echo one >/tank/photos/one; zfs snapshot -r tank/photos@a; zfs snapshot -r tank/music@a""")
     targets = TARGETS + '[place.other]\ndataset = "other/copies"\n[place.nas]\npath = "/srv/nas/tank"\n'
     master.job("root", 'engine = "rsync"\nsource = "/tank"\ntarget = "nas"\n', targets=targets)
     for name, target in (("photos", "vault"), ("music", "other")):
         master.job(name, f'engine = "zfs"\nsource = "tank/{name}"\ntarget = "{target}"\n', targets=targets)
     assert master.poolferry("run", "photos", "music", "root", "--json", seconds=300).code == 0
-    master.sh("usermod -u 1235 anna; usermod -u 1301 bert; useradd -u 1300 carl; groupmod -g 1501 music")
+    master.sh("usermod -u 1235 anna; usermod -u 1301 bert; useradd -u 1300 carl; groupmod -g 1701 music")
     disk = master.lies_on("tank").removesuffix("-part1")
     master.sh(
         f"zpool destroy -f tank; zpool export other; zpool create -f -O compression=zstd tank {disk}; zfs unmount tank"
@@ -107,12 +107,12 @@ def test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached(master: Ma
         "tank: compression was not set, and is zstd",
         "user anna had the number 1234, which is nobody now, and has 1235: `usermod -u 1234 anna`",
         f"{bert}; or `chown -hR --from=1300 bert` on what returns",
-        "group music had the number 1500, which is nobody now, and has 1501: `groupmod -g 1500 music`",
+        "group music had the number 1700, which is nobody now, and has 1701: `groupmod -g 1700 music`",
     ], told
     assert [part["source"] for part in told["parts"]] == ["tank/music", "tank/photos", "/tank"]
     master.sh(told["differences"][1].split("`")[1])
     master.sh(told["differences"][3].split("`")[1])
-    assert master.sh("id -u anna; getent group music").lines == ("1234", "music:x:1500:")
+    assert master.sh("id -u anna; getent group music").lines == ("1234", "music:x:1700:")
     master.sh(f"{told['differences'][2].split('`')[3]} /tank/photos")
     assert master.sh("stat -c %U /tank/photos /tank/photos/one").lines == ("bert", "root")
     assert master.sh("cat /tank/photos/one /tank/own; zfs get -Ho value sharenfs tank/music").lines == (

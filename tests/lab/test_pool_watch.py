@@ -300,16 +300,13 @@ def test_what_is_set_unwisely_is_mended_by_the_commands_that_are_printed(master:
 
 @pytest.mark.long
 def test_a_weak_vdev_and_large_dedup_tables_are_mended_by_the_commands_that_are_printed(master: VirtualMachine) -> None:
-    red, blue = (master.plug(master.disk(name, "1G")) for name in ("red", "blue"))
-    create(
-        master, f"-o feature@fast_dedup=disabled tank mirror {red.device} {blue.device}"
-    )  # its tables are the larger ones
+    mirror(master)
     alone, special, *new = (master.plug(master.disk(name, "512M")).device for name in ("a", "s", "n", "m"))
     master.sh(
         f"zpool add -f tank {alone}; zpool add -f tank special {special}; echo $((64 << 20)) >/sys/module/zfs/parameters/zfs_arc_max"
     )
     master.sh(
-        "zfs create -o dedup=on -o recordsize=512 tank/twice; head -c 40M /dev/urandom >/tank/twice/a; zpool sync",
+        "zfs create -o dedup=on -o recordsize=512 tank/twice; head -c 64M /dev/urandom >/tank/twice/a; zpool sync",
         seconds=300,
     )
     (dedup,) = [line for line in watch(master)["warnings"] if "the dedup tables of tank take" in line]

@@ -36,7 +36,7 @@ _TABLE = (
         words=r"[Pp]ermission denied|Operation not permitted",
         error=PermissionDenied,
         why="this user may not do that to the pool",
-        hint="run as root, or `zfs allow -u USER destroy,mount DATASET`",
+        hint="run as root, or let this user destroy and mount there, by `zfs allow`",
     ),
     FailureRow(
         words=r"[Rr]ead-only",

@@ -209,17 +209,25 @@ def _key(
 
 def _without_gate(look: SideListing, may: DelegatedRights) -> str:
     """Return what holds where the user of a gate comes in by another way; nothing is said of root."""
-    who, where = quoted(may.user), quoted(may.dataset)
+    who = quoted(may.user)
     if look.root or look.sudo:
         return ""
     if "destroy" in may.rights:
-        return f"; {who} has the right to destroy there, so the gate is the only wall: as root, zfs unallow {who} destroy {where}"
+        return (
+            f"; {who} has the right to destroy there, so the gate is the only wall: as root, {_taken(may, 'destroy')}"
+        )
     if "receive" not in may.rights:
         return "; zfs refuses it, too, and `receive -F`" if "receive:append" in may.rights else ""
     only = "; against `receive -F` the gate is the only wall"
     if tuple(look.version) < _APPEND_SINCE:
         return f"{only}, as ZFS {_run_check(look.version)} there has no receive:append"
-    return f"{only}: as root, zfs unallow {who} receive {where} && zfs allow {who} receive:append {where}"
+    where = quoted(may.granted_on("receive")[0])
+    return f"{only}: as root, {_taken(may, 'receive')} && zfs allow {who} receive:append {where}"
+
+
+def _taken(may: DelegatedRights, right: str) -> str:
+    """Return the command that takes a right, from each dataset on which it was granted."""
+    return " && ".join(f"zfs unallow {quoted(may.user)} {right} {quoted(where)}" for where in may.granted_on(right))
 
 
 def _what_else(look: SideListing, may: DelegatedRights, *, target: bool) -> str:

@@ -68,7 +68,10 @@ BY_GATE = "poolferry gate laptop: refused: append-only: x"
     ],
 )  # fmt: skip
 def test_what_a_key_may_do_to_the_copies_is_tried(user: int, rights: str, said: str, tells: str) -> None:
-    delegated = f"=user ferry\n=groups ferry\n=readonly off\n=resumable active\n=at vault\n\tuser ferry {rights}\n"
+    heading = "---- Permissions on vault -----------------------"
+    delegated = (
+        f"=user ferry\n=groups ferry\n=readonly off\n=resumable active\n=at vault/x\n{heading}\n\tuser ferry {rights}\n"
+    )
     script = [
         (lambda pipeline: "destroy" in pipeline.stages[0].argv, scripted_result(exits=(1,), words=said)),
         (lambda pipeline: "rights.sh" in pipeline.stages[0].argv, scripted_result(delegated.encode())),

@@ -36,6 +36,7 @@ _EXPOSING = (("readonly", "off"), ("canmount", "on"))
 _HARMLESS = {"checksum": _STRONG, "copies": ("1",), "dedup": ("off",), "sync": ("standard",), "zoned": ("off", "-")}
 _ABSURD = 1 << 60  # a larger estimate is a known error of `zfs send -n` (openzfs 1067, 16691)
 _NUMBER = re.compile(r"-?\d+")
+_RIGHTS_OF = re.compile(r"-{4} Permissions on (.*?) -+")
 
 
 class UnreadableListing(ValueError):
@@ -361,23 +362,32 @@ class DelegatedRights:
     resumable: str
     dataset: str
     rights: frozenset[str]
+    origins: frozenset[tuple[str, str]] = frozenset()
+
+    def granted_on(self, right: str) -> tuple[str, ...]:
+        """Return the datasets on which a right was granted: this one, or such as it lies in."""
+        return tuple(sorted(where for name, where in self.origins if name == right)) or (self.dataset,)
 
 
 def parse_rights(lines: Iterable[str]) -> DelegatedRights:
     """Parse our permissions from `zfs allow`: lines like "<tab>user ferry create,mount"; sets (@name) are skipped."""
     told = {"=user": "", "=groups": "", "=readonly": "", "=resumable": "", "=at": ""}
-    rights: set[str] = set()
+    rights, origins, where = set[str](), set[tuple[str, str]](), ""
     for line in lines:
         word, _, rest = line.strip().partition(" ")
+        where = heading[1] if (heading := _RIGHTS_OF.fullmatch(line)) else where
+        granted = ""
         if word in told:
             told[word] = rest
             continue
-        who, _, granted = rest.partition(" ")
+        who, _, named = rest.partition(" ")
         if word == "everyone":
-            rights.update(rest.split(","))
+            granted = rest
         elif (word == "user" and who == told["=user"]) or (word == "group" and who in told["=groups"].split()):
-            rights.update(granted.split(","))
+            granted = named
+        rights.update(filter(None, granted.split(",")))
+        origins.update((right, where) for right in granted.split(",") if right and where)
     return DelegatedRights(
         user=told["=user"], read_only=told["=readonly"] == "on", resumable=told["=resumable"], dataset=told["=at"],
-        rights=frozenset(rights),
+        rights=frozenset(rights), origins=frozenset(origins),
     )  # fmt: skip

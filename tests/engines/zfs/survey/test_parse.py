@@ -215,8 +215,10 @@ def test_rights_that_were_delegated_to_us() -> None:
     ).splitlines()
     rights = frozenset({"create", "receive", "hold", "mount"})
     assert parse_rights(lines) == DelegatedRights(
-        user="ferry", read_only=False, resumable="active", dataset="vault", rights=rights
-    )
+        user="ferry", read_only=False, resumable="active", dataset="vault", rights=rights,
+        origins=frozenset((right, "vault") for right in rights),
+    )  # fmt: skip
+    assert parse_rights(lines).granted_on("hold") == ("vault",)
     assert parse_rights(["=readonly on"]).read_only
 
 

@@ -9,6 +9,8 @@ from orchestrator.domain.units import show_duration, show_size
 from orchestrator.views.disks import DiskRow, SetReport
 from orchestrator.views.format import format_ago, format_brief
 
+_WELL = ("done", "open", "attached")
+_PULLED = "pulled-out"
 _SHOWN_SAFE_S = 86400.0  # a disk that was let go at night is taken out in the morning, or in the evening
 
 
@@ -33,7 +35,11 @@ class DiskCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetCards:
-    """A set with its disks. `now`: a visit that goes on, or the disk that may be taken out; empty: neither."""
+    """A set with its disks.
+
+    `visiting`: the disk whose visit goes on; `pulled`: one that was pulled out in its last; `removable`: one that may be taken out;
+    empty: none.
+    """
 
     name: str
     jobs: tuple[str, ...]
@@ -43,6 +49,7 @@ class SetCards:
     complaints: tuple[str, ...]
     disks: tuple[DiskCard, ...]
     visiting: str
+    pulled: str
     removable: str
 
 
@@ -63,12 +70,20 @@ def _set(report: SetReport, now: datetime) -> SetCards:
         name=rotation.name, jobs=report.jobs, request=report.standing.request, why=report.standing.disk_request.why,
         limits=", ".join(filter(None, limits)), complaints=tuple(each for each in told if each),
         disks=tuple(_disk(report, row, now) for row in report.disks), visiting=here.member.disk.called if here else "",
+        pulled=next((row.member.disk.called for row in report.disks if _trouble(row) and row.last and row.last.outcome == _PULLED), ""),
         removable=_removable(report, now),
     )  # fmt: skip
 
 
 def _goes_on(row: DiskRow) -> bool:
     return row.last is not None and row.last.released is None and row.member.place == "attached"
+
+
+def _trouble(row: DiskRow) -> str:
+    """Return what is wrong after the last visit of a disk that still takes part; empty: nothing, or it goes on."""
+    if row.last is None or row.last.outcome in _WELL or row.member.standing is not DiskState.ACTIVE:
+        return ""
+    return row.last.why
 
 
 def _removable(report: SetReport, now: datetime) -> str:
@@ -85,7 +100,8 @@ def _removable(report: SetReport, now: datetime) -> str:
 def _disk(report: SetReport, row: DiskRow, now: datetime) -> DiskCard:
     member, rotation, health = row.member, report.rotation, report.standing.health
     disk, last, limit = member.disk, row.last, rotation.each_within
-    complaints = tuple(filter(None, (health.overdue.get(disk.name, ""), health.ailing.get(disk.name, ""))))
+    told = (_trouble(row), health.overdue.get(disk.name, ""), health.ailing.get(disk.name, ""))
+    complaints = tuple(dict.fromkeys(filter(None, told)))
     age = (now - member.filled).total_seconds() if member.filled else None
     active = member.standing is DiskState.ACTIVE
     requested = report.standing.disk_request.disk

@@ -36,6 +36,10 @@ class GuestCommand(Running):
     def end_of_input(self) -> None:
         self._channel.send(self._number, "E")
 
+    def said_since(self, at: int) -> bytes:
+        """Return what it has printed so far, from there on."""
+        return bytes(self._out[at:])
+
     def kill(self, number: int = 15) -> None:
         self._channel.send(self._number, "K", str(number).encode())
 

@@ -4,13 +4,18 @@ import re
 from urllib.parse import urlencode
 
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
 from tests.lab.common import Machine
 from tests.lab.service import PLACES, QUICK, install, outcomes, until
+from tests.lab.tunnel import tunnel
+from tests.lab.usb_disks import trees
+from tests.lab.virtual import VirtualMachine
 
 pytestmark = pytest.mark.virtual
 
 SOCKET = "/run/poolferry-web.sock"
+PATIENCE_MS = 120_000  # an emulated machine on a busy host
 # The machines are built with what runs need alone; these are without compiled parts, or do without them.
 TAKEN = "starlette uvicorn jinja2 markupsafe h11 anyio idna sniffio typing_extensions.py"
 
@@ -36,15 +41,20 @@ def ask(machine: Machine, path: str, *body: str) -> str:
     return machine.sh(["/usr/bin/python3", "-c", ASK, SOCKET, path, *body], seconds=90).text
 
 
+def install_page(machine: Machine) -> None:
+    """The units of the page, as a newcomer installs them; its socket listens when this returns."""
+    site = "/mnt/poolferry/.venv/lib/python3*/site-packages"
+    machine.sh(f"for each in {TAKEN}; do cp -rn {site}/$each /opt/poolferry/lib/python3*/site-packages/ || true; done")
+    said = machine.poolferry("setup", "web", check=True).text
+    for command in said.partition("Then type:")[2].split("\n"):
+        machine.sh(command.strip() or "true")
+
+
 @pytest.mark.flavours("trixie")
 def test_a_button_of_the_page_runs_a_job_on_a_real_systemd(master: Machine) -> None:
-    site = "/mnt/poolferry/.venv/lib/python3*/site-packages"
-    master.sh(f"for each in {TAKEN}; do cp -rn {site}/$each /opt/poolferry/lib/python3*/site-packages/ || true; done")
     master.job("quick", QUICK.format(when=""), targets=PLACES)
     install(master)
-    said = master.poolferry("setup", "web", check=True).text
-    for command in said.partition("Then type:")[2].split("\n"):
-        master.sh(command.strip() or "true")
+    install_page(master)
     last = master.sh("systemd-analyze security poolferry-web.service | tail -1").text
     assert float(last.split(": ")[1].split()[0]) <= 1.5, last
     assert master.sh("systemctl is-active poolferry-web.service", check=False).text.strip() == "inactive"
@@ -66,3 +76,35 @@ def test_a_button_of_the_page_runs_a_job_on_a_real_systemd(master: Machine) -> N
     assert "CapEff:\t0000000000000004" in master.sh(f"cat /proc/{pid}/status").text
     master.sh("systemctl stop poolferry")
     assert "the daemon is not running" in ask(master, "/acts", form)
+
+
+@pytest.mark.flavours("trixie")
+def test_a_disk_that_is_pulled_out_and_one_that_may_be_are_seen_live(master: VirtualMachine) -> None:
+    """In a real Chromium, without a reload: udev begins the visits."""
+    drawer = trees(master)
+    with_rate = master.read("/etc/poolferry/jobs/photos.toml").decode() + '[pipe]\nrate-limit = "400K"\n'
+    master.write("/etc/poolferry/jobs/photos.toml", with_rate)
+    red = drawer.enroll("red")
+    install(master)
+    install_page(master)
+    with tunnel(master, SOCKET) as port, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        expect.set_options(timeout=PATIENCE_MS)
+        page.goto(f"http://localhost:{port}/disks")
+        expect(page.locator("#live")).to_have_text("live")
+        drawer.replug(red)
+        status = page.get_by_role("status")
+        expect(status.filter(has_text="DO NOT REMOVE red")).to_be_visible()
+        until(master, lambda: master.sh("find /run/poolferry/disks/red -size +200k -type f", check=False).text)
+        master.yank(red)
+        expect(status.filter(has_text="red WAS PULLED OUT")).to_be_visible()
+        expect(page.get_by_role("article")).to_contain_text("nothing older on it was damaged")
+        expect(page.get_by_text("SAFE TO REMOVE")).not_to_be_visible()
+        master.write("/etc/poolferry/jobs/photos.toml", with_rate.partition("[pipe]")[0])
+        drawer.replug(red)
+        expect(status.filter(has_text="SAFE TO REMOVE")).to_contain_text("red")
+        master.wait_for_device(red, there=False)
+        expect(page.get_by_role("article")).to_contain_text("in transit")
+        browser.close()

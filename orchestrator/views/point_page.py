@@ -1,6 +1,7 @@
 """The folders of a restore point as a page: entries to tick, and the exact commands that bring the ticked ones back."""
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from urllib.parse import quote
 
 from orchestrator.domain.command_line import quoted
@@ -12,6 +13,8 @@ from orchestrator.planners.entry_versions import changed_parts
 from orchestrator.views.point_contents import entry_mode, entry_time
 
 ASIDE = "/var/tmp/restored"  # noqa: S108 - a place to type over, in which nothing of a user's is replaced
+
+_FOLDED, _FEWEST_FOLDED = ("same", "missing"), 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,15 @@ def version_rows(job: str, path: bytes, found: Sequence[EntryInPoint], *, whole:
         _version_row(job, path, each, before, last=whole and at == len(found) - 1)
         for at, (each, before) in enumerate(zip(found, older, strict=True))
     )
+
+
+def fold_versions(rows: Sequence[VersionRow]) -> tuple[tuple[VersionRow, ...], ...]:
+    """Return the rows in groups: points in a row that show nothing new together, each other row alone."""
+    groups: list[tuple[VersionRow, ...]] = []
+    for change, each in groupby(rows, key=lambda row: row.change):
+        group = tuple(each)
+        groups += [group] if change in _FOLDED and len(group) >= _FEWEST_FOLDED else [(row,) for row in group]
+    return tuple(groups)
 
 
 def _version_row(job: str, path: bytes, found: EntryInPoint, before: EntryInPoint | None, *, last: bool) -> VersionRow:

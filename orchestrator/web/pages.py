@@ -241,7 +241,7 @@ class Pages:
     def versions(self, job: str, path: bytes, before: str | None) -> str:
         """Return one path in all points of a job, side by side."""
         from orchestrator.app.path_versions import list_path_versions
-        from orchestrator.views.point_page import version_rows, versions_address
+        from orchestrator.views.point_page import fold_versions, version_rows, versions_address
 
         self._require_job(job)
         if self._demo:
@@ -254,7 +254,7 @@ class Pages:
             raise NoSuchPage(f"no point of {job} that can be read here holds this path")
         return self._render(
             "versions.html", job=job, path=show_name(path), older=found.older, before=before, address=versions_address(job, path),
-            rows=version_rows(job, path, found.found, whole=found.older is None),
+            groups=fold_versions(version_rows(job, path, found.found, whole=found.older is None)),
             find_command=self._repeat(f"find {job} -- {quoted(os.fsdecode(path))}"),
         )  # fmt: skip
 

@@ -74,6 +74,7 @@ SLOW = (
     "verify/test_read",
     "verify/test_workers",
     "web/test_acts",
+    "web/test_aria",
     "web/test_browser",
     "web/test_live_browser",
     "web/test_pages",

@@ -171,7 +171,10 @@ def versions_made_up(index: PointIndex, points: Sequence[str], path: bytes) -> "
     for at, name in enumerate(points):
         age = at * 4 // max(len(points), 1)
         then = now and replace(
-            now, mtime_ns=now.mtime_ns - age * 10**15, digest=now.digest[:-1] + str(age), size=now.size - 999 * age
+            now,
+            mtime_ns=now.mtime_ns - age * 10**15,
+            digest=now.digest[:8] + str(age) + now.digest[9:],
+            size=now.size - 999 * age,
         )
         found.append(EntryInPoint(point=ContentPoint(name=name), entry=then if age < 3 else None))
     return read_versions(found)

@@ -22,4 +22,4 @@ def list_watched_pools(settings: "Settings", now: datetime) -> "tuple[WatchedPoo
         return ()
     found = survey_jobs(settings, names, now).jobs
     with settings.views() as views:
-        return tuple(watched_pool(each, views.runs(each.job.name, _RUNS)) for each in found)
+        return tuple(watched_pool(each, views.runs(each.job.name, _RUNS), now) for each in found)

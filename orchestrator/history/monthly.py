@@ -41,14 +41,14 @@ class MonthlyHistory:
         for row in self._rows("runs_begun_between", counts, first, last):
             job, good = row["job"], row["outcome"] in _GOOD
             first_run.setdefault(job, row["begun_at"])
-            counts[job].update(well=good, badly=row["outcome"] in _BAD, moved=row["moved_bytes"] or 0)
+            counts[job].update(well=int(good), badly=int(row["outcome"] in _BAD), moved=row["moved_bytes"] or 0)
             well[job] += [row["ended_at"]] if good else []
         for row in self._rows("points_made_between", counts, first, last):
             counts[row["job"]].update(points=1)
         for row in self._rows("readings_between", counts, first, last):
-            counts[row["job"]].update(readings=1, read=row["bytes_read"], unsound=not row["reading_sound"])
+            counts[row["job"]].update(readings=1, read=row["bytes_read"], unsound=int(not row["reading_sound"]))
         for row in self._rows("drills_between", counts, first, last):
-            counts[row["job"]].update(drills=1, failed_drills=row["outcome"] != Outcome.DONE)
+            counts[row["job"]].update(drills=1, failed_drills=int(row["outcome"] != Outcome.DONE))
         for job in jobs:
             if before := self._database.first("last_good_end_before", job=job, first=first):
                 well[job].append(before["ended_at"])

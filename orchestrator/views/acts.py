@@ -25,6 +25,7 @@ class ActRow:
     job: str
     who: str
     when: str
+    asked: datetime
     kind: str
     state: str
     said: str
@@ -37,7 +38,7 @@ def act_row(act: ActRecord, now: datetime) -> ActRow:
     return ActRow(
         id=act.id, sentence=" ".join(filter(None, (_WORDS[act.verb], act.subject, act.about))), who=act.who, subject=act.subject,
         job="" if act.verb in (ActVerb.SNOOZE, ActVerb.EJECT) else act.subject,
-        when=format_brief(act.asked, now=now), kind=kind, state={"live": "goes on", "good": "done", "bad": "not done"}[kind],
+        when=format_brief(act.asked, now=now), asked=act.asked, kind=kind, state={"live": "goes on", "good": "done", "bad": "not done"}[kind],
         said=act.said, runs=act.runs,
     )  # fmt: skip
 

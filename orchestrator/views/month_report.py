@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthRow:
-    """One job in a month. `kind`: "good", "bad" or "calm"."""
+    """One job in a month. `kind`: of what was promised, "good", "bad" or "calm"; `damage`, `failed`: a reading or a restore test was bad."""
 
     job: str
     source: str
@@ -22,7 +22,9 @@ class MonthRow:
     kept: str
     runs: str
     verified: str
+    damage: bool
     restored: str
+    failed: bool
 
 
 def month_row(
@@ -38,7 +40,7 @@ def month_row(
     tests = show_count(drills, "restore test") if drills else "no restore test"
     return MonthRow(
         job=job.name, source=str(job.tree), promised=f"{limit}{describe_schedule(job)}",
-        kind="bad" if kept is False or unsound or failed_drills else "good" if kept else "calm", kept=f"{word}: {longest}",
+        kind={True: "good", False: "bad", None: "calm"}[kept], kept=f"{word}: {longest}", damage=unsound > 0, failed=failed_drills > 0,
         runs=f"{show_count(well, 'good run')}{failed}; {show_count(points, 'point')} made, {show_size(moved_bytes)} moved",
         verified=read + (f"; {show_count(unsound, 'reading')} found damage" if unsound else ", all sound" if readings else ""),
         restored=tests + (f", {failed_drills} failed" if failed_drills else ", all well" if drills else ""),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.history.values import RunRecord
@@ -28,15 +28,20 @@ class WatchedPool:
     advice: tuple[str, ...]
 
 
-def watched_pool(status: JobStatus, runs: Sequence[RunRecord]) -> WatchedPool:
+def watched_pool(status: JobStatus, runs: Sequence[RunRecord], now: datetime) -> WatchedPool:
     """Return what the runs of a job, newest first, found of its pool."""
     fill = {each.begun_at.astimezone().date(): share for each in reversed(runs) if (share := _share(each)) is not None}
     ended = next((each for each in runs if each.outcome is not None), None)
-    scan = next((found[1] for each in runs if (found := _SCAN.search(each.why or ""))), "")
+    scan = next((_scan(found[1], each, now) for each in runs if (found := _SCAN.search(each.why or ""))), "")
     days = tuple(sorted(fill.items()))
     return WatchedPool(
         status=status, fill=days, full=day_when_full(days), scan=scan, advice=ended.warnings if ended else ()
     )
+
+
+def _scan(told: str, run: RunRecord, now: datetime) -> str:
+    """Return what a run said of a scrub; what is old is dated, as its ages are of that day."""
+    return told if now - run.begun_at < timedelta(days=1) else f"on {run.begun_at.astimezone():%Y-%m-%d}: {told}"
 
 
 def _share(run: RunRecord) -> float | None:

@@ -1,0 +1,84 @@
+"""What a screen reader is told of each page, as text: `python -m tests.web.aria_text` writes it anew, for a person to read the difference."""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from orchestrator import __version__
+from tests.web.states import STATES, made_state, served, standing_clock
+
+FOLDER = Path(__file__).parent / "aria"
+CHROMIUM = "/usr/bin/chromium"
+FRAME = "the frame of each page"
+RUN, POINT, TICKED, FILE = (
+    "the newest run of mail",
+    "the newest point of photos",
+    "two folders ticked",
+    "a file in all points",
+)
+# Addresses, or how a person comes to a page whose address is another one each time.
+PAGES = {
+    "first-day": ("/", "/jobs/photos", "/jobs/pool-tank", "/runs", "/disks", "/pools", "/acts", "/reading", "/report", "/nothing"),
+    "ordinary": ("/", "/jobs/music", "/runs", RUN, POINT, TICKED, FILE, "/disks", "/pools", "/acts", "/acts/3", "/reading", "/report/2026-10"),
+    "worst-day": ("/", "/jobs/photos", "/runs", RUN, "/disks", "/pools", "/acts", "/reading", "/report"),
+}  # fmt: skip
+_ROWS = 3
+_SHORTER = f"""for (const body of document.querySelectorAll("tbody")) for (const row of [...body.rows].slice({_ROWS})) row.remove();"""
+HEADINGS = """[...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].map((each) => Number(each.tagName[1]))"""
+
+
+def come_to(page: Page, address: str, name: str) -> None:
+    """Open a page."""
+    if name.startswith("/"):
+        page.goto(address + name)
+    elif name == RUN:
+        page.goto(f"{address}/runs?job=mail")
+        page.get_by_role("cell").get_by_role("link").first.click()
+    else:
+        page.goto(f"{address}/jobs/photos")
+        point = page.get_by_role("link", name="look into the newest").get_attribute("href")
+        page.goto(f"{address}{point}{'?take=2019&take=2026/03' if name == TICKED else '/2026/03'}")
+        if name == FILE:
+            page.get_by_role("link", name="in all points").first.click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+
+
+def told_pages(browser: Browser, state: str, folder: Path) -> Iterator[tuple[str, str, Page]]:
+    """Yield each page of a state: its name, what is told of it, and the page. Of long tables only the first rows are told."""
+    with served(made_state(state, folder)) as address:
+        page = browser.new_page(bypass_csp=True)
+        for name in PAGES[state]:
+            come_to(page, address, name)
+            if name == "/":
+                yield FRAME, _text(page, "body", folder).partition("- main:")[0], page
+            page.evaluate(_SHORTER)
+            yield name, _text(page, "main", folder), page
+        page.close()
+
+
+def _text(page: Page, where: str, folder: Path) -> str:
+    told = page.locator(where).aria_snapshot().replace(str(folder), "/folder").replace(__version__, "VERSION")
+    return re.sub(r"process \d+", "process N", re.sub(r"(status: ).*(live|connecting|as of).*", r"\1(live)", told))
+
+
+def as_text(parts: list[tuple[str, str]]) -> str:
+    """Return the pages of a state as one text."""
+    return "\n".join(f"=== {name}\n{told.rstrip()}\n" for name, told in parts)
+
+
+def main() -> None:
+    """Write all of it."""
+    with standing_clock(), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for state in STATES:
+            with tempfile.TemporaryDirectory() as folder:
+                parts = [(name, told) for name, told, _ in told_pages(browser, state, Path(folder))]
+            (FOLDER / f"{state}.txt").write_text(as_text(parts))
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

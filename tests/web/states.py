@@ -1,0 +1,159 @@
+"""Three states of a machine, each as a site that is served here: the first day, an ordinary one after years, and the worst.
+
+The clock stands still in all, so that what the pages say can be kept as text.
+"""
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import uvicorn
+
+from orchestrator import compose
+from orchestrator.app.cached_settings import CachedSettings
+from orchestrator.app.control import DaemonControl
+from orchestrator.app.demo import DemoControl, write_demonstration
+from orchestrator.domain.act import ActVerb
+from orchestrator.domain.point import Finding, Verdict
+from orchestrator.domain.rotation import DiskState
+from orchestrator.domain.run import Outcome
+from orchestrator.history.store import History
+from orchestrator.web.pages import ActControl, Pages
+from orchestrator.web.site import Site
+from tests.ferry import Ferry
+from tests.history.records import begin, reading, report
+
+NOW = datetime(2026, 11, 24, 9, 30, tzinfo=UTC)
+STATES = ("first-day", "ordinary", "worst-day")
+
+
+@contextmanager
+def standing_clock() -> Iterator[None]:
+    """Let it be one moment, in UTC and on one machine, until the block ends."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compose, "now", lambda: NOW)
+        patch.setattr(os, "uname", lambda: SimpleNamespace(nodename="this-host"))
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def made_state(name: str, folder: Path) -> Site:
+    """Write a machine in one of the states; return its pages."""
+    make: dict[str, Callable[[Path], tuple[CachedSettings, ActControl, bool]]] = {
+        "first-day": _first_day, "ordinary": _ordinary, "worst-day": _worst_day,
+    }  # fmt: skip
+    settings, control, demo = make[name](folder)
+    return Site(Pages(settings, control, demo=demo))
+
+
+@contextmanager
+def served(site: Site) -> Iterator[str]:
+    """Serve a site in a thread; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        config = uvicorn.Config(site.program, ws="none", lifespan="off", log_config=None, log_level="critical")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), name="site")
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = server.force_exit = True
+        thread.join()
+
+
+def _first_day(folder: Path) -> tuple[CachedSettings, ActControl, bool]:
+    """Three jobs that were just written: of a place, of a set without a disk, of a pool."""
+    ferry = Ferry(folder)
+    ferry.job()
+    targets = ferry.config / "targets.toml"
+    targets.write_text(targets.read_text() + "[set.offsite]\n")
+    (ferry.config / "jobs" / "archive.toml").write_text(
+        'engine = "rsync"\nsource = "/srv/archive"\ntarget = "offsite"\n'
+    )
+    (ferry.config / "jobs" / "pool-tank.toml").write_text('engine = "pool"\nsource = "tank"\nevery = "6h"\n')
+    settings = CachedSettings(config=str(ferry.config), state=str(ferry.state))
+    return settings, DemoControl(settings), False
+
+
+def _ordinary(folder: Path) -> tuple[CachedSettings, ActControl, bool]:
+    settings = CachedSettings(config=f"{folder}/etc", state=f"{folder}/state")
+    write_demonstration(settings, NOW)
+    with compose.open_history(settings.where) as history:
+        _acts(history)
+    return settings, DemoControl(settings), True
+
+
+def _worst_day(folder: Path) -> tuple[CachedSettings, ActControl, bool]:
+    """Years that ended forty days ago: all is late; and since then nothing went well, and no daemon runs."""
+    settings = CachedSettings(config=f"{folder}/etc", state=f"{folder}/state")
+    write_demonstration(settings, NOW - timedelta(days=40))
+    with compose.open_history(settings.where) as history, history.together():
+        _bad_runs(history)
+        _bad_disks(history)
+        _acts(history)
+    return settings, DaemonControl(settings), True
+
+
+_LONG = "/srv/" + "a-folder-with-a-long-name/" * 6 + "<b>&\u202egpj.exe"
+_BAD: tuple[tuple[str, Outcome, str, str], ...] = (
+    ("photos", Outcome.REFUSED, "/srv/photos holds 3 files, and its last point 184,220: nothing was touched", "poolferry run photos --accept emptied"),
+    ("documents", Outcome.FAILED, "nas: permission denied (publickey)", "ssh-copy-id ferry@nas"),
+    ("mail", Outcome.FAILED, "nas2: no space left on device", "poolferry plan mail"),
+    ("databases", Outcome.FAILED, f"cannot read {_LONG}: input/output error", ""),
+    ("home", Outcome.INCOMPLETE, "12 files could not be read", "poolferry show last"),
+    ("www", Outcome.REFUSED, "clocks differ by 3 h 12 min", "timedatectl"),
+    ("archive", Outcome.FAILED, "disk blue was pulled out; nothing older on it was damaged", "plug it in again"),
+    ("pool-tank", Outcome.FAILED, "tank is DEGRADED, 97% full: 1 of 4 disks is FAULTED; the last scrub ended 61 d ago", "zpool status -v tank"),
+    ("pool-vault", Outcome.FAILED, "vault is SUSPENDED: it does not answer", "zpool clear vault"),
+)  # fmt: skip
+
+
+def _bad_runs(history: History) -> None:
+    history.due_runs.resume("www")
+    for ago in (3, 2, 1):
+        for number, (job, outcome, why, hint) in enumerate(_BAD):
+            at = NOW - timedelta(days=ago, hours=number)
+            run = begin(history, job, now=at)
+            history.attempt_begun(run, 1, at)
+            step = history.step_begun(
+                run, 1, 1, action=f"copy {_LONG}", why=_LONG, worker="main", commands=(f"rsync -aHAX {_LONG} /backup",), expected=1 << 40, now=at
+            )  # fmt: skip
+            history.step_ended(step, now=at, moved=0, confirmed=False, exits=(23,), last_output=(why,), error=why)
+            history.attempt_ended(run, 1, at, why, None)
+            history.ended(run, report(run, job, outcome, why=why, hint=hint, warnings=(why,)), at)
+    begin(history, "music", now=NOW - timedelta(hours=2))  # its process is gone
+    rotten = Finding(
+        path=b"2019/evensong.flac", verdict=Verdict.ROTTEN, detail="another digest, the same size and time"
+    )
+    for job, place in (("photos", "backup-photos"), ("documents", "nas-documents"), ("music", "backup-music")):
+        newest = max(history.point_names(job, place))
+        history.verified(job, place, newest, reading=reading(rotten), now=NOW - timedelta(hours=9), scope="whole")
+
+
+def _bad_disks(history: History) -> None:
+    visit = history.disks.begin_visit("blue", NOW - timedelta(hours=3))
+    why = "disk blue was pulled out; nothing older on it was damaged"
+    history.disks.visit_ended(visit, jobs=("archive",), outcome="pulled-out", why=why, released=None, safe=False)
+    history.disks.is_at("blue", "in transit", note="", now=NOW - timedelta(hours=2))
+    history.disks.visit_health(visit, "the disk itself says that it fails: 212 sectors were replaced")
+    history.disks.stands("green", DiskState("lost"))
+
+
+def _acts(history: History) -> None:
+    for verb, subject, about, well, said in (
+        (ActVerb.VERIFY, "photos", "", True, "all of it is sound"), (ActVerb.EJECT, "blue", "", False, "disk blue is not here"),
+        (ActVerb.RESTORE, "photos", "2026/03 of point 2026-11-23T013000Z", None, ""),
+    ):  # fmt: skip
+        act = history.acts.asked(
+            verb, subject, about, "ann (by proxy), through poolferry-web (uid 61184)", NOW - timedelta(minutes=4)
+        )
+        if well is not None:
+            history.acts.ended(act, well=well, said=said, now=NOW - timedelta(minutes=3))

@@ -1,4 +1,7 @@
-"""One browser and one demonstration for all tests of the pages."""
+"""One browser for all tests of a file, and a demonstration.
+
+Why not one for the session: where it lives, its loop goes on in the tests' own thread, and no test there may run another.
+"""
 
 from collections.abc import Iterator
 
@@ -11,7 +14,7 @@ from tests.web.sites import link_in, serving
 CHROMIUM = "/usr/bin/chromium"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A real Chromium."""
     with sync_playwright() as playwright:
@@ -20,7 +23,7 @@ def browser() -> Iterator[Browser]:
         found.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def demo(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, BrowserContext]]:
     """The demonstration, entered: its address, and the context that has the cookie."""
     ferry = Ferry(tmp_path_factory.mktemp("demo"))

@@ -43,8 +43,11 @@ def standing_clock() -> Iterator[None]:
         patch.setattr(os, "uname", lambda: SimpleNamespace(nodename="this-host"))
         patch.setenv("TZ", "UTC")
         time.tzset()
-        yield
-    time.tzset()
+        try:
+            yield
+        finally:
+            patch.undo()
+            time.tzset()
 
 
 def made_state(name: str, folder: Path) -> Site:

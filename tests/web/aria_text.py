@@ -1,4 +1,4 @@
-"""What a screen reader is told of each page, as text: `python -m tests.web.aria_text` writes it anew, for a person to read the difference."""
+"""The text that a screen reader gets of each page; `python -m tests.web.aria_text` writes it anew, to read the difference."""
 
 import re
 import tempfile

@@ -1,4 +1,4 @@
-"""What a screen reader is told of each page, on the first day, an ordinary one and the worst, is what is kept as text."""
+"""A screen reader gets of each page, on the first day, an ordinary one and the worst, the text that is kept."""
 
 import itertools
 from pathlib import Path

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest, unheard
 from orchestrator.app.worker import MANNERS, PrefixedLines
-from orchestrator.domain.act import ActAnswer, ActRequest, ActVerb
+from orchestrator.domain.act import ENDED_WITH_DAEMON, ActAnswer, ActRequest, ActVerb
 from orchestrator.domain.errors import DeclarationError, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import printable_line, show_name
@@ -51,6 +51,10 @@ class ActRefused(Exception):
     """An act that is not done. The message says why."""
 
 
+class TooMuch(ActRefused):
+    """An act that is not done now, and may be asked for again in a while."""
+
+
 class ActService:
     """The acts of one daemon; threads may share it. `context`: returns the present one; `processes`: False where nothing is started."""
 
@@ -62,18 +66,22 @@ class ActService:
         self._running: dict[int, _ActProcess] = {}
         self._busy: set[tuple[str, str]] = set()
         self._times: deque[float] = deque(maxlen=MOST_A_MINUTE)
-        history.acts.end_open("the daemon ended before it", compose.now())
+        history.acts.end_open(ENDED_WITH_DAEMON, compose.now())
 
     def ask(self, request: ActRequest, who: str) -> ActAnswer:
         """Check, record and begin an act; return when it has begun, or ended. Raises: HistoryError."""
         context = self._context()
+        if request.order and (before := self._history.acts.of_order(request.order)) is not None:
+            return ActAnswer(accepted=True, act=before.id, said="it was asked for before")
         try:
             check_request(request, context.configuration, self._history)
             self._admit(request)
         except ActRefused as refused:
-            return ActAnswer(accepted=False, act=None, said=str(refused))
-        name = f"{request.user} (by proxy), through {who}" if request.user else who
-        act = self._history.acts.asked(request.verb, request.subject, describe(request), name, compose.now())
+            return ActAnswer(accepted=False, act=None, said=str(refused), later=isinstance(refused, TooMuch))
+        name = _who_asks(request, who)
+        act = self._history.acts.asked(
+            request.verb, request.subject, describe(request), name, compose.now(), order=request.order or None
+        )
         self._say(f"{request.subject}: {name} asks for {request.verb} {describe(request)}".rstrip())
         try:
             return self._begin(act, request, context)
@@ -88,9 +96,9 @@ class ActService:
             if key in self._busy:
                 raise ActRefused(f"{request.verb} of {request.subject} was asked for, and goes on")
             if len(self._busy) >= MOST_AT_ONCE:
-                raise ActRefused(f"{MOST_AT_ONCE} requests are being carried out; ask again when one of them has ended")
+                raise TooMuch(f"{MOST_AT_ONCE} requests are being carried out; ask again when one of them has ended")
             if len(self._times) == MOST_A_MINUTE and now - self._times[0] < 60:
-                raise ActRefused(f"more than {MOST_A_MINUTE} requests in a minute; ask again in a while")
+                raise TooMuch(f"more than {MOST_A_MINUTE} requests in a minute; ask again in a while")
             self._times.append(now)
             self._busy.add(key)
 
@@ -149,10 +157,21 @@ def check_request(request: ActRequest, configuration: "Configuration", history: 
     found = next((job for job in configuration.jobs if job.name == request.job), None)
     if found is None:
         raise ActRefused("there is no job of this name")
-    if request.verb in (ActVerb.VERIFY, ActVerb.RESTORE) and not found.copies:
+    if request.verb in (ActVerb.VERIFY, ActVerb.RESTORE, ActVerb.DRILL) and not found.copies:
         raise ActRefused(f"{found.name} copies nothing, so there is nothing to read or to bring back")
     if request.point and request.point not in {point.name for point in history.views.points(request.job)}:
         raise ActRefused(f"history knows no such point of {request.job}")
+
+
+def _who_asks(request: ActRequest, who: str) -> str:
+    """Return who asks, for the record. `who`: the process at the other end, as the kernel knows it."""
+    if request.order:
+        return f"{request.user or 'somebody'} by the centre"
+    return f"{request.user} (by proxy), through {who}" if request.user else who
+
+
+def _asked_where(request: ActRequest) -> str:
+    return f"ordered by {request.user or 'somebody'} at the centre" if request.order else "asked for on the status page"
 
 
 def describe(request: ActRequest) -> str:
@@ -182,7 +201,7 @@ def _pause(settings: Settings, request: ActRequest) -> str:
     from orchestrator.app.schedule_report import pause_jobs
 
     _, until = pause_jobs(
-        settings, (request.job,), parse_duration(request.span) if request.span else None, "asked for on the status page"
+        settings, (request.job,), parse_duration(request.span) if request.span else None, _asked_where(request)
     )
     return f"rests until {local_calendar().show(until)}" if until else "rests until it is resumed"
 
@@ -236,11 +255,13 @@ def act_words(settings: Settings, request: ActRequest) -> tuple[tuple[str, ...],
     """
     match request.verb:
         case ActVerb.RUN:
-            return (("run", "--why", "asked for on the status page", "--", request.job),)
+            return (("run", "--why", _asked_where(request), "--", request.job),)
         case ActVerb.PLAN:
             return (("plan", "--", request.job),)
         case ActVerb.VERIFY:
             return (("verify", *(("--point", request.point) if request.point else ()), "--", request.job),)
+        case ActVerb.DRILL:
+            return (("drill", "--", request.job),)
         case ActVerb.EJECT:
             return (("disks", "eject", "--", request.disk),)
         case ActVerb.RESTORE:

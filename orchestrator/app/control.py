@@ -84,7 +84,10 @@ def _parse_answer(said: bytes) -> ActAnswer:
         told = parse_json(said)
         act = told["act"]
         return ActAnswer(
-            accepted=told["accepted"] is True, act=None if act is None else int(act), said=str(told["said"])
+            accepted=told["accepted"] is True,
+            act=None if act is None else int(act),
+            said=str(told["said"]),
+            later=told.get("later") is True,
         )
     except NOT_READ as error:
         raise OrchestratorError(
@@ -95,7 +98,8 @@ def _parse_answer(said: bytes) -> ActAnswer:
 
 def encode_answer(answer: ActAnswer) -> bytes:
     """Return the line that answers a request."""
-    return json.dumps({"accepted": answer.accepted, "act": answer.act, "said": answer.said}).encode() + b"\n"
+    told: dict[str, object] = {"accepted": answer.accepted, "act": answer.act, "said": answer.said}
+    return json.dumps(told | ({"later": True} if answer.later else {})).encode() + b"\n"
 
 
 def _no_daemon(settings: Settings, error: OSError) -> OrchestratorError:

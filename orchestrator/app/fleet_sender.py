@@ -28,7 +28,6 @@ Say = Callable[[str], None]
 SOON_S = 15.0  # after a change: a run writes many rows, and a connection costs a centre of thousands something
 RETRY_S = 60.0  # while the centre is away
 _LOOK_S = 2.0
-_LOCK = "fleet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ def send_once(settings: Settings, *, every_s: float) -> SentRows:
 
     identity, fleet = require_identity(settings), declared_fleet(settings)
     with (
-        _sender_lock(settings.where.state),
+        lock_of_fleet(settings.where.state, "fleet"),
         compose.open_history(settings.where) as history,
         open_centre(fleet, identity, purpose=f"sender of {identity.host}") as centre,
     ):
@@ -63,11 +62,11 @@ def send_once(settings: Settings, *, every_s: float) -> SentRows:
 
 
 @contextlib.contextmanager
-def _sender_lock(state: str) -> Iterator[None]:
-    """Hold the lock of the one sender of a state directory. Raises: NotNow."""
+def lock_of_fleet(state: str, name: str) -> Iterator[None]:
+    """Hold the lock of the one process of a state directory that speaks to the centre of this. Raises: NotNow."""
     folder = os.path.join(state, "locks")
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    descriptor = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -144,6 +144,8 @@ class ControlSocket:
             request = parse_request(line)
         except ValueError as error:
             return _refusal(f"not understood: {error}")
+        if request.order and caller.uid not in (0, os.geteuid()):
+            return _refusal("only this machine itself passes on what its centre orders")
         try:
             return self._ask(request, caller.name)
         except OrchestratorError as error:

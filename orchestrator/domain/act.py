@@ -15,6 +15,8 @@ from orchestrator.domain.names import JOB_NAME, POINT_NAME, parse_name, show_nam
 LONGEST_LINE = 64 << 10  # bytes
 MOST_PATHS = 20
 SPANS = ("1d", "3d", "7d", "14d", "30d")
+_ORDER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[1-9]")
+ENDED_WITH_DAEMON = "the daemon ended before it"  # of an act that a later daemon found open
 _USER = re.compile(r"[A-Za-z0-9][\w.@+-]{0,63}", re.ASCII)
 
 
@@ -30,6 +32,7 @@ class ActVerb(StrEnum):
     SNOOZE = "snooze"
     EJECT = "eject"
     RESTORE = "restore"
+    DRILL = "drill"
 
 
 # By the verb: the arguments that it must have, and those that it may have.
@@ -43,12 +46,16 @@ _ARGUMENTS: dict[ActVerb, tuple[frozenset[str], frozenset[str]]] = {
     ActVerb.SNOOZE: (frozenset({"disk", "span"}), frozenset()),
     ActVerb.EJECT: (frozenset({"disk"}), frozenset()),
     ActVerb.RESTORE: (frozenset({"job", "point", "paths"}), frozenset()),
+    ActVerb.DRILL: (frozenset({"job"}), frozenset()),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActRequest:
-    """A request for one act. `user`: as the page's own server names who asks, if it knows; `paths`: below a point."""
+    """A request for one act. `user`: as the page's own server names who asks, if it knows; `paths`: below a point.
+
+    `order`: the key of the centre's order that it comes from, with the number of the attempt; empty: it comes from none.
+    """
 
     verb: ActVerb
     job: str = ""
@@ -57,6 +64,7 @@ class ActRequest:
     paths: tuple[bytes, ...] = ()
     span: str = ""
     user: str = ""
+    order: str = ""
 
     @property
     def subject(self) -> str:
@@ -66,11 +74,15 @@ class ActRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActAnswer:
-    """The daemon's answer. `act`: its number in the history; None: it was refused before it was recorded."""
+    """The daemon's answer. `act`: its number in the history; None: it was refused before it was recorded.
+
+    `later`: it was refused only because too much goes on now.
+    """
 
     accepted: bool
     act: int | None
     said: str
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +104,9 @@ class ActRecord:
 def encode_request(request: ActRequest) -> bytes:
     """Return the line that asks for an act."""
     told: dict[str, object] = {"act": request.verb.value}
-    told |= {name: value for name in ("job", "disk", "point", "span", "user") if (value := getattr(request, name))}
+    told |= {
+        name: value for name in ("job", "disk", "point", "span", "user", "order") if (value := getattr(request, name))
+    }
     if request.paths:
         told["paths"] = [show_name(path) for path in request.paths]
     return json.dumps(told).encode() + b"\n"
@@ -110,6 +124,8 @@ def parse_request(line: bytes) -> ActRequest:
     except (ValueError, TypeError):
         raise ValueError(f"no act that may be asked for; there are {', '.join(ActVerb)}") from None
     user = parse_user(told.pop("user")) if "user" in told else ""
+    order = _text(told, "order", _ORDER)
+    told.pop("order", None)
     needed, allowed = _ARGUMENTS[verb]
     given = frozenset(told)
     if lacks := needed - given:
@@ -117,7 +133,7 @@ def parse_request(line: bytes) -> ActRequest:
     if given - needed - allowed:
         raise ValueError(f"{verb} takes {', '.join(sorted(needed | allowed))} alone")
     return ActRequest(
-        verb=verb, user=user, job=_text(told, "job", JOB_NAME), disk=_text(told, "disk", JOB_NAME), span=_span(told),
+        verb=verb, user=user, order=order, job=_text(told, "job", JOB_NAME), disk=_text(told, "disk", JOB_NAME), span=_span(told),
         point=_text(told, "point", POINT_NAME), paths=_paths(told.get("paths", [])),
     )  # fmt: skip
 

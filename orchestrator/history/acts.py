@@ -45,10 +45,18 @@ class ActHistory:
             if each["pid"] in processes and first <= each["begun_at"] and (last is None or each["begun_at"] <= last)
         )
 
-    def asked(self, verb: ActVerb, subject: str, about: str, who: str, now: datetime) -> int:
-        """Record that an act is asked for, before it begins; return its number."""
+    def of_order(self, order: str) -> ActRecord | None:
+        """Return the act that came from an attempt at a centre's order; None: none did."""
+        row = self._database.first("act_of_order", order=order)
+        with self._database.understood("act_of_order"):
+            return None if row is None else replace(_act(row), runs=self._runs(row))
+
+    def asked(
+        self, verb: ActVerb, subject: str, about: str, who: str, now: datetime, *, order: str | None = None
+    ) -> int:
+        """Record that an act is asked for, before it begins; return its number. Raises: HistoryError for an order asked twice."""
         with self._database.together():
-            act = self._database.add("ask_act", verb=verb, subject=subject, about=about, who=who, now=now)
+            act = self._database.add("ask_act", verb=verb, subject=subject, about=about, who=who, now=now, order=order)
             self._database.change("forget_acts", act=act - _KEPT)
         return act
 

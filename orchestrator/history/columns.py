@@ -20,7 +20,7 @@ NULLABLE = frozenset(
     "exits last_words error exit run taken_at made_at entries bytes proved_at confirmed_at confirmed_by gone_at sound whole_at "
     "reading read_at scope entries_read files_read bytes_read reading_sound counts left_out not_before_at until_at begun_at "
     "told_at well_since_at due_at held_at sent_at health point of_files of_bytes restore_s check_argv check_exit check_output "
-    "last newest current_at released_at well".split()
+    "last newest current_at released_at well by_order".split()
 )
 _MOST_SECONDS = 1e11  # three thousand years
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -527,6 +527,9 @@ SELECT * FROM acts WHERE subject = :subject ORDER BY id DESC LIMIT :limit;
 -- name: act
 SELECT * FROM acts WHERE id = :act;
 
+-- name: act_of_order
+SELECT * FROM acts WHERE by_order = :order;
+
 -- name: acts_between
 SELECT * FROM acts WHERE asked_at >= :first AND asked_at < :last ORDER BY asked_at;
 
@@ -537,7 +540,7 @@ SELECT pid FROM act_processes WHERE act = :act;
 SELECT id, pid, begun_at FROM runs WHERE job = :job ORDER BY id DESC LIMIT 200;
 
 -- name: ask_act
-INSERT INTO acts (verb, subject, about, who, asked_at) VALUES (:verb, :subject, :about, :who, :now);
+INSERT INTO acts (verb, subject, about, who, asked_at, by_order) VALUES (:verb, :subject, :about, :who, :now, :order);
 
 -- name: forget_acts
 DELETE FROM acts WHERE id <= :act;

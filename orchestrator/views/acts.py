@@ -11,7 +11,7 @@ _RECENT_S = 900.0
 # By the verb: what goes on, what was asked for.
 _WORDS = {
     ActVerb.RUN: "run", ActVerb.PLAN: "plan of", ActVerb.PAUSE: "pause", ActVerb.RESUME: "resume", ActVerb.VERIFY: "verify", ActVerb.SNOOZE: "snooze disk",
-    ActVerb.EJECT: "eject disk", ActVerb.RESTORE: "restore aside from", ActVerb.ACKNOWLEDGE: "acknowledge",
+    ActVerb.EJECT: "eject disk", ActVerb.RESTORE: "restore aside from", ActVerb.ACKNOWLEDGE: "acknowledge", ActVerb.DRILL: "restore test of",
 }  # fmt: skip
 
 

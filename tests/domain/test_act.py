@@ -50,7 +50,7 @@ def test_an_act_is_about_its_job_or_its_disk() -> None:
 
 def test_nothing_that_destroys_can_be_asked_for() -> None:
     assert {verb.value for verb in ActVerb} == {
-        "run", "plan", "pause", "resume", "verify", "acknowledge", "snooze", "eject", "restore",
+        "run", "plan", "pause", "resume", "verify", "acknowledge", "snooze", "eject", "restore", "drill",
     }  # fmt: skip
     for verb in ("prune", "destroy", "enroll", "retire", "rollback", "consent", "RUN", "run ", "", None, 1, ["run"]):
         with pytest.raises(ValueError, match="no act that may be asked for; there are run, plan, "):

@@ -33,6 +33,9 @@ def send(terminal: Terminal, every: Seconds | None, within: Seconds) -> int:
     from orchestrator.app.fleet_sender import send_again_and_again, send_once
 
     if every is not None:
+        from orchestrator.app.fleet_orders import EVERY_S, begin_fetching
+
+        begin_fetching(terminal, every_s=min(EVERY_S, every))
         send_again_and_again(terminal, every_s=every)
     sent = send_once(terminal, every_s=within)
     told = f"{sent.host}: {sent.rows} rows told" + (f", {sent.waiting} wait" if sent.waiting else ", none waits")

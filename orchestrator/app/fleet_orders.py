@@ -1,0 +1,132 @@
+"""Orders of the centre at their host: fetched, asked of the daemon by its control socket, and what became of them told back.
+
+An order is carried out at most once for each attempt: the daemon records its key before it begins, and takes no key twice. What was
+cut by the daemon's own death is tried once more, for nothing that can be ordered does harm when it is done twice.
+"""
+
+import threading
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from orchestrator import compose
+from orchestrator.app.control import DaemonControl
+from orchestrator.app.fleet_members import connect_administrator, declared_fleet, require_identity
+from orchestrator.app.fleet_sender import lock_of_fleet
+from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.act import ENDED_WITH_DAEMON, ActRecord
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.order import MOST_ATTEMPTS, FetchedOrder, OrderRecord, OrderState, order_request
+
+if TYPE_CHECKING:
+    from orchestrator.fleet.connection import CentreSession
+
+EVERY_S = 20.0
+LONGEST_S = 120.0  # between two looks, while the centre is away
+
+
+def place_orders(
+    settings: Settings, verb: str, job: str, *, hosts: tuple[str, ...] | None, point: str, span: str, asked_by: str,
+    within: timedelta, centre: str | None,
+) -> tuple[OrderRecord, ...]:  # fmt: skip
+    """Place an order for hosts; None: for all that declare the job. Raises: WrongRequest, CentreRefused, CentreUnreachable."""
+    from orchestrator.fleet.orders import place_orders
+
+    try:
+        request = order_request(verb, job, point=point, span=span, user=asked_by)
+    except ValueError as error:
+        raise WrongRequest(str(error)) from None
+    with connect_administrator(settings, centre) as session:
+        return place_orders(session, request, hosts, asked_by=asked_by, within=within)
+
+
+def list_orders(settings: Settings, limit: int, *, centre: str | None) -> tuple[OrderRecord, ...]:
+    """Return the newest orders, the newest first."""
+    from orchestrator.fleet.orders import list_orders
+
+    with connect_administrator(settings, centre) as session:
+        return list_orders(session, limit)
+
+
+def cancel_order(settings: Settings, number: int, *, centre: str | None) -> None:
+    """Take back an order that its host has not fetched yet. Raises: CentreRefused."""
+    from orchestrator.fleet.orders import cancel_order
+
+    with connect_administrator(settings, centre) as session:
+        cancel_order(session, number)
+
+
+def begin_fetching(settings: Settings, *, every_s: float) -> None:
+    """Fetch orders again and again, in a thread that ends with the process: nothing waits for it."""
+
+    def go() -> None:
+        pause = every_s
+        while True:
+            try:
+                fetch_once(settings)
+                pause = every_s
+            except OrchestratorError:  # whoever tells the centre says that it is away
+                pause = min(2 * pause, LONGEST_S)
+            except Exception as error:  # noqa: BLE001 - a thread that dies silently would leave all orders open
+                settings.say(f"orders: this is a mistake in poolferry: {type(error).__name__}: {error}")
+                pause = LONGEST_S
+            compose.sleep(pause * (0.75 + 0.5 * compose.random_fraction()))
+
+    threading.Thread(target=go, name="orders", daemon=True).start()
+
+
+def fetch_once(settings: Settings) -> int:
+    """Fetch the open orders of this host, and carry each on by one step; return how many there are.
+
+    Raises: CentreUnreachable · CentreRefused · NotNow when another process is at it · OrchestratorError without a daemon.
+    """
+    from orchestrator.config.this_machine import machine_id_hash
+    from orchestrator.fleet.connection import open_centre
+    from orchestrator.fleet.orders import fetch_orders
+
+    identity = require_identity(settings)
+    with (
+        lock_of_fleet(settings.where.state, "orders"),
+        open_centre(declared_fleet(settings), identity, purpose=f"orders of {identity.host}") as centre,
+    ):
+        orders = fetch_orders(centre, machine_id_hash())
+        for each in orders:
+            _carry_on(settings, centre, each)
+    return len(orders)
+
+
+def _carry_on(settings: Settings, centre: "CentreSession", order: FetchedOrder) -> None:
+    """Ask the daemon for an order that it does not know, or say what became of one that it does."""
+    from orchestrator.fleet.orders import report_order
+
+    attempt = max(1, order.attempt)
+    act = _act_of(settings, order.request.order)
+    if act is not None and act.well is False and act.said == ENDED_WITH_DAEMON and attempt < MOST_ATTEMPTS:
+        attempt += 1
+        act = None
+    elif act is None and order.state is OrderState.BEGUN:
+        why = "this host's history knows nothing of it any more, so it is not known what became of it"
+        report_order(centre, order.key, OrderState.FAILED, attempt=attempt, said=why)
+        return
+    if act is None:
+        if order.late:
+            why = "its deadline passed before it was begun" if attempt == 1 else "it was cut, and its deadline is over"
+            report_order(centre, order.key, OrderState.EXPIRED, attempt=attempt, said=why)
+            return
+        report_order(centre, order.key, OrderState.TAKEN, attempt=attempt)
+        request = replace(order.request, order=f"{order.key}.{attempt}")
+        answer = DaemonControl(settings).ask(request)
+        if not answer.accepted:
+            if not answer.later:
+                report_order(centre, order.key, OrderState.REFUSED, attempt=attempt, said=answer.said)
+            return
+        act = _act_of(settings, request.order)
+    if act is not None:
+        state = OrderState.BEGUN if act.well is None else OrderState.DONE if act.well else OrderState.FAILED
+        if state is not order.state or attempt != order.attempt:
+            report_order(centre, order.key, state, attempt=attempt, act=act.id, said=act.said)
+
+
+def _act_of(settings: Settings, key: str) -> ActRecord | None:
+    with settings.views() as views:
+        return views.acts.of_order(key)

@@ -1,0 +1,70 @@
+"""Orders of a centre to its hosts: acts of the closed list, asked for from afar; each is carried out by the host's own daemon."""
+
+import re
+from datetime import datetime
+from enum import StrEnum
+
+from orchestrator.domain.act import ActRequest, ActVerb, encode_request, parse_request
+from orchestrator.domain.fast_dataclass import dataclass
+
+# All of them do no harm when they are done twice: so an order that a daemon's death cut is tried once more.
+ORDERED = (ActVerb.RUN, ActVerb.PLAN, ActVerb.PAUSE, ActVerb.RESUME, ActVerb.VERIFY, ActVerb.DRILL)
+MOST_ATTEMPTS = 2
+_KEY = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class OrderState(StrEnum):
+    """What has become of an order. The first three are open."""
+
+    ASKED = "asked"
+    TAKEN = "taken"
+    BEGUN = "begun"
+    DONE = "done"
+    FAILED = "failed"
+    REFUSED = "refused"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedOrder:
+    """An open order as its host gets it. `late`: its deadline is over; `attempt`: how often it was asked of the daemon."""
+
+    key: str
+    request: ActRequest
+    state: OrderState
+    attempt: int
+    late: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderRecord:
+    """An order as its centre knows it. `act`: its number in the host's history."""
+
+    id: int
+    host: str
+    verb: ActVerb
+    job: str
+    about: str
+    asked_by: str
+    asked_at: datetime
+    deadline: datetime
+    state: OrderState
+    attempt: int
+    act: int | None
+    said: str
+    told_at: datetime | None
+
+
+def order_request(
+    verb: str, job: str, *, point: str = "", span: str = "", user: str = "", key: str = "", attempt: int = 1
+) -> ActRequest:
+    """Return a request that is exactly one of the closed list, or raise. Raises: ValueError with the reason."""
+    if verb not in ORDERED:
+        raise ValueError(f"{verb} cannot be ordered; there are {', '.join(ORDERED)}")
+    if key and not _KEY.fullmatch(key):
+        raise ValueError("an order without a key")
+    request = ActRequest(
+        verb=ActVerb(verb), job=job, point=point, span=span, user=user, order=f"{key}.{attempt}" if key else ""
+    )
+    return parse_request(encode_request(request))  # what a centre says is checked as what any caller says

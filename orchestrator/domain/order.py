@@ -14,7 +14,7 @@ _KEY = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class OrderState(StrEnum):
-    """What has become of an order. The first three are open."""
+    """The stages of an order. The first three are open."""
 
     ASKED = "asked"
     TAKEN = "taken"

@@ -170,7 +170,7 @@ def test_a_line_that_falls_silent_does_not_hold_the_fetcher(
 
 
 def fetch_with(line: SilentLine, ordering: Ordering) -> float:
-    """How long a fetch takes on a line that falls silent as soon as it stands."""
+    """Return how long a fetch takes on a line that falls silent as soon as it stands."""
     from orchestrator.fleet import connection
 
     opened = connection.open_centre

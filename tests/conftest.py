@@ -79,6 +79,7 @@ SLOW = (
     "web/test_live_browser",
     "web/test_pages",
     "web/test_proxy",
+    "web/test_routes",
     "web/test_server",
     "whole/",
 )

@@ -24,7 +24,7 @@ _KEPT = "public, max-age=31536000, immutable"
 
 
 class Site:
-    """The whole site as one ASGI program. `streams`: those that are open, to be ended with the server.
+    """The whole site as one ASGI program. `routes`: all addresses; `streams`: those that are open, to be ended with the server.
 
     `proxy_user`: given only where a unix socket is served.
     """
@@ -34,7 +34,8 @@ class Site:
     ) -> None:  # fmt: skip
         self._pages, self._key, self._proxy_user = pages, key, proxy_user
         self.streams = LiveStreams(pages.part)
-        inner = Starlette(routes=self._routes(), exception_handlers=self._failures())
+        self.routes = self._routes()
+        inner = Starlette(routes=self.routes, exception_handlers=self._failures())
         inner.router.redirect_slashes = False  # //evil.example/ would lead there
         self.program = RequestGuard(inner, names=names, key=key, refuse=self._refused)
 

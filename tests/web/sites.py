@@ -1,12 +1,15 @@
 """Sites to ask, in the test's own process and as a process of their own."""
 
+import asyncio
 import os
 import re
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 from starlette.testclient import TestClient
 
@@ -108,3 +111,27 @@ def started_by_systemd(
         pass_fds=[passed.fileno()],
         stderr=subprocess.PIPE,
     )
+
+
+def exactly(
+    site: Site, target: str, *, method: str = "GET", sent: Mapping[str, str] | None = None, body: bytes = b""
+) -> tuple[int, dict[str, str], str]:
+    """Ask for exactly this, which a client would put in order first; return status, headers and text."""
+    told: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        told.append(message)
+
+    path, _, query = target.partition("?")
+    headers = {"host": "localhost:9743", **{name.lower(): value for name, value in (sent or {}).items()}}
+    scope = {
+        "type": "http", "method": method, "path": unquote(path), "raw_path": path.encode(), "query_string": query.encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()], "http_version": "1.1", "scheme": "http",
+        "server": None, "client": None, "root_path": "",
+    }  # fmt: skip
+    asyncio.run(site.program(scope, receive, send))
+    text = b"".join(each.get("body", b"") for each in told[1:]).decode()
+    return int(told[0]["status"]), {name.decode(): value.decode() for name, value in told[0]["headers"]}, text

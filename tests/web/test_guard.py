@@ -1,9 +1,6 @@
 """Requests that get a page: who may ask, under which name, from where; and what no address reaches."""
 
-import asyncio
 import re
-from collections.abc import MutableMapping
-from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -13,7 +10,7 @@ from orchestrator.web.guard import HEADERS, EntryKey
 from orchestrator.web.pages import Pages
 from orchestrator.web.site import Site
 from tests.ferry import Ferry
-from tests.web.sites import HOST, client, settings_of
+from tests.web.sites import HOST, client, exactly, settings_of
 
 PAGES = [
     "/",
@@ -169,24 +166,6 @@ def test_nonsense_in_a_question_is_the_usual_page(site: TestClient) -> None:
 def test_a_question_of_a_megabyte_is_refused(ferry: Ferry) -> None:
     ferry.job()
     site = Site(Pages(settings_of(ferry), DaemonControl(settings_of(ferry))))
-    assert status_of(site, "/", b"a" * 1_000_000) == 414
-    assert status_of(site, "/jobs/" + "a" * 100_000, b"") == 414
-    assert status_of(site, "/", b"a" * 1_000) == 200
-
-
-def status_of(site: Site, path: str, query: bytes) -> int:
-    """Return the status of an answer to what no ordinary client would send."""
-    sent: list[MutableMapping[str, Any]] = []
-
-    async def receive() -> MutableMapping[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: MutableMapping[str, Any]) -> None:
-        sent.append(message)
-
-    scope = {
-        "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": query, "headers": [(b"host", b"localhost")],
-        "http_version": "1.1", "scheme": "http", "server": None, "client": None, "root_path": "",
-    }  # fmt: skip
-    asyncio.run(site.program(scope, receive, send))
-    return int(sent[0]["status"])
+    assert exactly(site, "/?" + "a" * 1_000_000)[0] == 414
+    assert exactly(site, "/jobs/" + "a" * 100_000)[0] == 414
+    assert exactly(site, "/?" + "a" * 1_000)[0] == 200

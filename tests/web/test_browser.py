@@ -29,7 +29,12 @@ PAGES = (
     "/nothing",
 )
 GRAVE = ("critical", "serious")
-REACHED = "document.activeElement === document.body ? '' : document.activeElement.outerHTML"
+# What has the focus, whether a line around it shows that, and whether nothing covers it.
+FOCUSED = """(() => {
+    const found = document.activeElement, style = getComputedStyle(found), box = found.getClientRects()[0];
+    const top = document.elementFromPoint(box.left + box.width / 2, box.top + Math.min(box.height / 2, 20));
+    return [found.outerHTML, style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2, found.contains(top)];
+})()"""
 REACHABLE = """[...document.querySelectorAll('a[href], button, summary, select, input, [tabindex="0"]')]
     .filter((each) => each.checkVisibility()).map((each) => each.outerHTML)"""
 
@@ -76,21 +81,45 @@ def test_each_page_opens_is_accessible_and_fits(demo: tuple[str, BrowserContext]
         page.close()
 
 
-def test_a_keyboard_reaches_all_and_skips_to_the_page(demo: tuple[str, BrowserContext]) -> None:
+def test_a_keyboard_reaches_all_in_order_and_shows_where_it_is(demo: tuple[str, BrowserContext]) -> None:
     address, context = demo
-    for path in ("/jobs/music", RUN, POINT):
+    for path in ("/jobs/music", "/disks", RUN, POINT, VERSIONS):
         page = open_page(context, address + path)
-        expect(page.get_by_role("button").or_(page.get_by_role("link")).first).to_be_attached()
+        page.set_viewport_size({"width": 1000, "height": 600})  # little room: what the focus comes to is scrolled to
         wanted, reached = page.evaluate(REACHABLE), []
-        for _ in range(len(wanted) + 2):
+        for _ in range(len(wanted)):
             page.keyboard.press("Tab")
-            reached.append(page.evaluate(REACHED))
-        assert set(wanted) <= set(reached), path
+            where, outlined, uncovered = page.evaluate(FOCUSED)
+            reached.append(where)
+            assert (outlined, uncovered) == (True, True), (path, where)
+        assert reached == wanted, path
         page.reload()
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         expect(page.locator("#main")).to_be_focused()
         page.close()
+
+
+def test_enter_and_space_do_what_a_click_does(demo: tuple[str, BrowserContext]) -> None:
+    address, context = demo
+    page = open_page(context, f"{address}/jobs/archive")
+    opened = page.locator("details", has=page.get_by_text("as a table")).first
+    for key, state in (("Enter", ""), ("Space", None), ("Space", "")):
+        opened.locator("summary").press(key)
+        assert opened.get_attribute("open") == state
+    page.get_by_role("combobox").press("3")  # for 3 days, by its letters or its arrows
+    page.get_by_role("combobox").press("ArrowDown")
+    page.get_by_role("button", name="Pause").press("Space")
+    expect(page.locator("#asked")).to_contain_text("pause archive for")
+    page.get_by_role("button", name="Resume").press("Enter")
+    expect(page.locator("#asked")).to_contain_text("runs again at its times")
+    page.get_by_role("link", name="look into the newest").first.press("Enter")
+    page.get_by_role("checkbox").first.press("Space")
+    expect(page.get_by_role("checkbox").first).to_be_checked()
+    page.get_by_role("button", name="Show how").press("Space")
+    page.get_by_role("button", name="Restore it aside now").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("restore aside from archive")
+    page.close()
 
 
 def test_without_scripts_the_pages_say_the_same(browser: Browser, demo: tuple[str, BrowserContext]) -> None:

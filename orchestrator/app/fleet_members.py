@@ -158,5 +158,7 @@ def leave(settings: Settings) -> str:
     identity = require_identity(settings)
     with open_centre(declared_fleet(settings), identity, purpose="leave") as session:
         leave_centre(session)
+    with compose.open_history(settings.where) as history:
+        history.outbox.leave()
     drop_identity(settings.where.state)
     return identity.host

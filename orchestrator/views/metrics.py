@@ -4,7 +4,7 @@ Names follow Prometheus's rules: one unit each, seconds and bytes, `_total` for 
 imported on use.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,11 @@ class MetricsInput:
 
 def metrics_text(measured: MetricsInput) -> bytes:
     """Return all numbers in Prometheus's text format. Raises: OrchestratorError where prometheus_client is missing."""
+    return generate(lambda: tuple(families(measured)))
+
+
+def generate(make: "Callable[[], tuple[Metric, ...]]") -> bytes:
+    """Return metrics in Prometheus's text format. Raises: OrchestratorError where prometheus_client is missing."""
     try:
         from prometheus_client import generate_latest
     except ImportError:
@@ -47,7 +52,7 @@ def metrics_text(measured: MetricsInput) -> bytes:
             "metrics need prometheus_client, which is not installed",
             hint='pip install "poolferry[metrics]", or apt install python3-prometheus-client',
         ) from None
-    return bytes(generate_latest(_MetricsCollector(tuple(families(measured)))))
+    return bytes(generate_latest(_MetricsCollector(make())))
 
 
 class _MetricsCollector:
@@ -63,10 +68,10 @@ class _MetricsCollector:
 def families(measured: MetricsInput) -> "Iterator[Metric]":
     """Yield all metrics. Unknown values are left out, never 0."""
     each = measured.standing
-    yield _gauge("build_info", "The version that wrote these numbers.", ("version",), [((__version__,), 1)])
-    yield _gauge("look_timestamp_seconds", "When these numbers were taken.", (), [((), measured.now.timestamp())])
-    yield _gauge("notices_queued", "Messages that no channel has taken yet.", (), [((), measured.queued)])
-    yield _gauge(
+    yield make_gauge("build_info", "The version that wrote these numbers.", ("version",), [((__version__,), 1)])
+    yield make_gauge("look_timestamp_seconds", "When these numbers were taken.", (), [((), measured.now.timestamp())])
+    yield make_gauge("notices_queued", "Messages that no channel has taken yet.", (), [((), measured.queued)])
+    yield make_gauge(
         "job_due_since_timestamp_seconds", "The instant of the due run of a job that has not ended yet.", (_JOB,),
         [((name,), since.timestamp()) for name, since in sorted(measured.due.items())],
     )  # fmt: skip
@@ -78,23 +83,23 @@ def families(measured: MetricsInput) -> "Iterator[Metric]":
 
 def _of_jobs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
     job = (_JOB,)
-    yield _gauge(
+    yield make_gauge(
         "job_info", "What a job copies, and where to.", (_JOB, "engine", "source", "target"),
         [((one.job.name, one.job.engine, show_name(str(one.job.tree)), show_name(str(one.job.target.location))), 1) for one in found],
     )  # fmt: skip
-    yield _gauge(
+    yield make_gauge(
         "job_state", "How a job stands: 1 for the state that it is in.", (_JOB, "state"),
         [((one.job.name, state.value), float(one.health.state is state)) for one in found for state in JobState],
     )  # fmt: skip
-    yield _gauge(
+    yield make_gauge(
         "job_late_after_seconds", "The age from which on a job's newest verified copy is late.", job,
         [((one.job.name,), one.job.late_after) for one in found],
     )  # fmt: skip
-    yield _gauge(
+    yield make_gauge(
         "job_failures", "Runs that ended badly since the last one that ended well.", job,
         [((one.job.name,), one.facts.failures) for one in found],
     )  # fmt: skip
-    yield _gauge(
+    yield make_gauge(
         "job_running_since_timestamp_seconds", "When the run began that is running now.", job,
         [((one.job.name,), one.running.begun_at.timestamp() if one.running else None) for one in found],
     )  # fmt: skip
@@ -102,19 +107,19 @@ def _of_jobs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
 
 def _of_copies(found: Sequence[JobStatus]) -> "Iterator[Metric]":
     place = (_JOB, "place")
-    yield _gauge(
+    yield make_gauge(
         "job_newest_copy_timestamp_seconds", "When a verified copy was last as the source was.", place,
         [((one.job.name, copy.place), copy.current_at.timestamp()) for one in found for copy in one.facts.copies],
     )  # fmt: skip
-    yield _gauge(
+    yield make_gauge(
         "job_restore_points", "Restore points that are there.", place,
         [((one.job.name, one.job.target.name), one.points.number) for one in found],
     )  # fmt: skip
-    yield _gauge(
+    yield make_gauge(
         "job_unsound_restore_points", "Restore points in which the last reading found damage.", place,
         [((one.job.name, one.job.target.name), one.points.unsound) for one in found],
     )  # fmt: skip
-    yield _gauge(
+    yield make_gauge(
         "job_last_verified_timestamp_seconds", "When all of a restore point was last read again.", (_JOB,),
         [((one.job.name,), one.points.whole_at.timestamp() if one.points.whole_at else None) for one in found],
     )  # fmt: skip
@@ -123,28 +128,28 @@ def _of_copies(found: Sequence[JobStatus]) -> "Iterator[Metric]":
 def _of_runs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
     job = (_JOB,)
     ended = [(one.job.name, one.last) for one in found if one.last is not None]
-    yield _gauge(
+    yield make_gauge(
         "job_last_run_outcome", "How the last run ended: 1 for its outcome.", (_JOB, "outcome"),
         [((name, outcome), float(run.outcome == outcome)) for name, run in ended for outcome in _ENDED],
     )  # fmt: skip
-    yield _gauge(
+    yield make_gauge(
         "job_last_run_timestamp_seconds", "When the last run ended.", job,
         [((name,), run.ended_at.timestamp() if run.ended_at else None) for name, run in ended],
     )  # fmt: skip
-    yield _gauge(
+    yield make_gauge(
         "job_last_run_duration_seconds",
         "How long the last run took.",
         job,
         [((name,), run.took_s) for name, run in ended],
     )
-    yield _gauge(
+    yield make_gauge(
         "job_last_run_moved_bytes", "What the last run moved.", job, [((name,), run.moved_bytes) for name, run in ended]
     )
-    yield _gauge(
+    yield make_gauge(
         "job_last_run_warnings", "Warnings of the last run.", job, [((name,), len(run.warnings)) for name, run in ended]
     )
     well = [(one.job.name, one.facts.last_well) for one in found]
-    yield _gauge(
+    yield make_gauge(
         "job_last_success_timestamp_seconds", "When a run last ended well.", job,
         [((name,), run.ended_at.timestamp() if run and run.ended_at else None) for name, run in well],
     )  # fmt: skip
@@ -161,7 +166,8 @@ def _totals(totals: Sequence[RunTotals]) -> "Iterator[Metric]":
     )
 
 
-def _gauge(name: str, says: str, labels: tuple[str, ...], samples: Iterable[Sample]) -> "Metric":
+def make_gauge(name: str, says: str, labels: tuple[str, ...], samples: Iterable[Sample]) -> "Metric":
+    """Return one metric of ours with its samples; unknown numbers are left out."""
     from prometheus_client.core import GaugeMetricFamily
 
     family = GaugeMetricFamily(f"poolferry_{name}", says, labels=labels)

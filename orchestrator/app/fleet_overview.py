@@ -1,0 +1,58 @@
+"""The fleet as its centre knows it: of an administrator all hosts, of a host that has joined itself alone."""
+
+from typing import TYPE_CHECKING
+
+from orchestrator.app.fleet_members import declared_fleet
+
+if TYPE_CHECKING:
+    from orchestrator.app.settings import Settings
+    from orchestrator.domain.fleet_status import FleetHost, FleetRun, FleetStatus, HostState
+    from orchestrator.fleet.connection import CentreSession
+
+
+def connect_viewer(settings: "Settings", centre: str | None) -> "CentreSession":
+    """Connect to look. `centre`: as whoever that address says; None: as this host, if it has joined. Raises: CentreUnreachable."""
+    from orchestrator.fleet.connection import open_centre
+    from orchestrator.fleet.credentials import read_identity
+
+    fleet = declared_fleet(settings, centre)
+    identity = None if centre is not None else read_identity(settings.where.state)
+    return open_centre(fleet, identity, purpose="viewer")
+
+
+def fleet_status(settings: "Settings", centre: str | None) -> "FleetStatus":
+    """Return how the fleet stands. Raises: CentreUnreachable, CentreRefused."""
+    from orchestrator.fleet.overview import survey_fleet
+
+    with connect_viewer(settings, centre) as session:
+        return survey_fleet(session)
+
+
+def fleet_hosts(
+    settings: "Settings", centre: str | None, *, state: "HostState | None", name: str | None, limit: int
+) -> "tuple[FleetHost, ...]":
+    """Return the hosts that fit. `name`: with * for any text. Raises: CentreUnreachable, CentreRefused."""
+    from orchestrator.fleet.overview import find_hosts
+
+    with connect_viewer(settings, centre) as session:
+        return find_hosts(session, state=state, name=name, limit=limit)
+
+
+def fleet_runs(
+    settings: "Settings", centre: str | None, *, host: str | None, job: str | None, outcome: str | None, limit: int
+) -> "tuple[FleetRun, ...]":
+    """Return the newest runs that fit. Raises: CentreUnreachable, CentreRefused."""
+    from orchestrator.fleet.overview import find_runs
+
+    with connect_viewer(settings, centre) as session:
+        return find_runs(session, host=host, job=job, outcome=outcome, limit=limit)
+
+
+def fleet_metrics(settings: "Settings", centre: str | None) -> bytes:
+    """Return the numbers of the whole fleet for Prometheus. Raises: CentreUnreachable, CentreRefused, OrchestratorError."""
+    from orchestrator import compose
+    from orchestrator.fleet.overview import all_hosts
+    from orchestrator.views.fleet_metrics import fleet_metrics_text
+
+    with connect_viewer(settings, centre) as session:
+        return fleet_metrics_text(all_hosts(session), compose.now())

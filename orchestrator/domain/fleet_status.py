@@ -1,0 +1,87 @@
+"""Hosts, jobs and runs of a fleet, as its centre knows them."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from orchestrator.domain.fast_dataclass import dataclass
+
+CLOCK_ERROR = timedelta(minutes=5)  # a clock that is wrong by more is named
+
+
+class HostState(StrEnum):
+    """State of a host. SILENT: three times its own promise have passed without a sign of life. NEW: it has sent none yet."""
+
+    HEARD = "heard"
+    SILENT = "silent"
+    NEW = "new"
+    INVITED = "invited"
+    LEFT = "left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetHost:
+    """One host. `clock_ahead`: of its clock before the centre's, None: unknown; `bad`: its jobs that need a person.
+
+    `oldest_copy`: the newest verified copy of the job whose copy is the oldest; `waiting`: rows that it had not told yet.
+    """
+
+    name: str
+    state: HostState
+    seen: datetime | None
+    clock_ahead: timedelta | None
+    version: str
+    jobs: int
+    bad: int
+    oldest_copy: datetime | None
+    waiting: int
+    mistakes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetJob:
+    """One job of a host. `state`: late also by the centre's own look; instants by the host's own clock."""
+
+    host: str
+    host_state: HostState
+    job: str
+    state: str
+    why: str
+    hint: str
+    late_after_s: float | None
+    copied: datetime | None
+    last_outcome: str | None
+    last_ended: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRun:
+    """One run of a host. `arrived`: by the centre's clock, when it was told last."""
+
+    host: str
+    run: int
+    incarnation: int
+    job: str
+    type: str
+    outcome: str | None
+    begun: datetime
+    ended: datetime | None
+    moved_bytes: int | None
+    why: str
+    arrived: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetStatus:
+    """The whole fleet. `hosts`, `jobs`: how many by state; `silent`, `bad`: the worst of them, of `bad_count` jobs in all."""
+
+    hosts: tuple[tuple[str, int], ...]
+    jobs: tuple[tuple[str, int], ...]
+    silent: tuple[FleetHost, ...]
+    odd: tuple[FleetHost, ...]
+    bad: tuple[FleetJob, ...]
+    bad_count: int
+
+    @property
+    def well(self) -> bool:
+        """Return True when no host is silent and no job needs a person."""
+        return not (self.silent or self.bad or any(each.mistakes for each in self.odd))

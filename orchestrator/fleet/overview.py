@@ -1,0 +1,138 @@
+"""Questions to the centre: which hosts are silent, which jobs are late, what ran. It judges by its own clock.
+
+An instant that a host told is by the host's clock: before it is compared with the centre's, it is moved by as much as both
+differed at the last sign of life. So a clock that is wrong by a day makes nothing late, and nothing well.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from orchestrator.domain.fleet_status import CLOCK_ERROR, FleetHost, FleetJob, FleetRun, FleetStatus, HostState
+from orchestrator.fleet.connection import CentreSession, Row
+
+_BAD = "('late', 'failing', 'incomplete')"
+_SEEN = """
+WITH instant AS (SELECT coalesce(%(now)s::timestamptz, now()) AS now),
+seen AS (
+    SELECT hosts.id AS host, hosts.name, beats.seen_at, beats.host_at - beats.seen_at AS ahead, coalesce(version, '') AS version,
+        coalesce(waiting, 0) AS waiting, coalesce(mistakes, 0) AS mistakes,
+        CASE WHEN hosts.left_at IS NOT NULL THEN 'left' WHEN hosts.joined_at IS NULL THEN 'invited'
+            WHEN beats.seen_at IS NULL THEN CASE WHEN hosts.joined_at < now - interval '1 hour' THEN 'silent' ELSE 'new' END
+            WHEN beats.seen_at < now - make_interval(secs => 3 * every_s + 60) THEN 'silent' ELSE 'heard' END AS state
+    FROM instant CROSS JOIN poolferry.hosts LEFT JOIN poolferry.beats ON beats.host = hosts.id
+),
+judged AS (
+    SELECT jobs.*, CASE WHEN jobs.state = 'paused' THEN 'paused'
+        WHEN copied_at - coalesce(ahead, interval '0') < now - make_interval(secs => late_after_s) THEN 'late'
+        ELSE jobs.state END AS judged
+    FROM instant CROSS JOIN poolferry.jobs JOIN seen USING (host)
+    WHERE declared AND seen.state NOT IN ('left', 'invited')
+)
+"""
+_HOST_COUNTS = f"{_SEEN} SELECT state, count(*) AS number FROM seen GROUP BY state ORDER BY state"  # noqa: S608
+_JOB_COUNTS = f"{_SEEN} SELECT judged AS state, count(*) AS number FROM judged GROUP BY judged ORDER BY judged"  # noqa: S608
+_BAD_JOBS = f"""{_SEEN}
+SELECT seen.name AS host, seen.state AS host_state, job, judged AS state, why, hint, late_after_s, copied_at, last_outcome, last_ended_at
+FROM judged JOIN seen USING (host) WHERE judged IN {_BAD} ORDER BY copied_at NULLS FIRST, seen.name, job LIMIT %(limit)s
+"""  # noqa: S608 - our own words
+_OF_HOSTS = f"""
+SELECT name, seen.state, seen_at, ahead, version, waiting, mistakes, coalesce(number, 0) AS number, coalesce(bad, 0) AS bad, oldest
+FROM seen LEFT JOIN (
+    SELECT host, count(*) AS number, count(*) FILTER (WHERE judged IN {_BAD}) AS bad, min(copied_at) AS oldest
+    FROM judged GROUP BY host
+) AS its USING (host)
+"""  # noqa: S608 - our own words
+# A few hosts are picked before their jobs are counted: a front page does not count those of ten thousand.
+_SOME_HOSTS = """
+, chosen AS (
+    SELECT * FROM seen WHERE (%(state)s::text IS NULL OR state = %(state)s) AND (%(name)s::text IS NULL OR name LIKE %(name)s)
+        AND (NOT %(odd)s OR (state IN ('heard', 'silent') AND (mistakes > 0 OR abs(extract(epoch FROM ahead)) > %(error)s)))
+    ORDER BY state = 'silent' DESC, CASE WHEN state = 'silent' THEN seen_at END NULLS FIRST, name LIMIT %(limit)s
+)
+SELECT name, chosen.state, seen_at, ahead, version, waiting, mistakes, coalesce(number, 0) AS number, coalesce(bad, 0) AS bad, oldest
+FROM chosen LEFT JOIN LATERAL (
+    SELECT count(*) AS number, count(*) FILTER (WHERE judged IN ('late', 'failing', 'incomplete')) AS bad, min(copied_at) AS oldest
+    FROM judged WHERE judged.host = chosen.host
+) AS its ON true ORDER BY chosen.state = 'silent' DESC, CASE WHEN chosen.state = 'silent' THEN seen_at END NULLS FIRST, name
+"""
+_RUNS = """
+SELECT hosts.name AS host, runs.id, runs.incarnation, runs.job, runs.type, runs.outcome, begun_at, ended_at, moved_bytes, why, arrived_at
+FROM poolferry.runs JOIN poolferry.hosts ON hosts.id = runs.host
+WHERE NOT removed AND (%(host)s::text IS NULL OR hosts.name = %(host)s) AND (%(job)s::text IS NULL OR runs.job = %(job)s)
+    AND (%(outcome)s::text IS NULL OR runs.outcome = %(outcome)s)
+ORDER BY begun_at DESC LIMIT %(limit)s
+"""
+MOST = 50
+
+
+def survey_fleet(centre: CentreSession, *, now: datetime | None = None, limit: int = MOST) -> FleetStatus:
+    """Return how the fleet stands. `now`: None: the centre's own. Raises: CentreUnreachable, CentreRefused."""
+    values = {"now": now, "limit": limit}
+    jobs = tuple((row["state"], row["number"]) for row in centre.rows(_JOB_COUNTS, values))
+    return FleetStatus(
+        hosts=tuple((row["state"], row["number"]) for row in centre.rows(_HOST_COUNTS, values)),
+        jobs=jobs,
+        silent=find_hosts(centre, state=HostState.SILENT, now=now, limit=limit),
+        odd=find_hosts(centre, odd=True, now=now, limit=limit),
+        bad=tuple(_job(row) for row in centre.rows(_BAD_JOBS, values)),
+        bad_count=sum(number for state, number in jobs if state in _BAD),
+    )
+
+
+def find_hosts(
+    centre: CentreSession,
+    *,
+    state: HostState | None = None,
+    name: str | None = None,
+    odd: bool = False,
+    now: datetime | None = None,
+    limit: int = MOST,
+) -> tuple[FleetHost, ...]:
+    """Return hosts, the longest silent ones first. `name`: with * for any text; `odd`: with a wrong clock or mistakes in files."""
+    like = (
+        None if name is None else name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%")
+    )
+    values: Mapping[str, object] = {
+        "now": now,
+        "state": state and state.value,
+        "name": like,
+        "odd": odd,
+        "error": CLOCK_ERROR.total_seconds(),
+        "limit": limit,
+    }
+    return tuple(_host(row) for row in centre.rows(_SEEN + _SOME_HOSTS, values))  # fmt: skip
+
+
+def all_hosts(centre: CentreSession, *, now: datetime | None = None) -> tuple[FleetHost, ...]:
+    """Return all hosts, for an exporter."""
+    return tuple(_host(row) for row in centre.rows(f"{_SEEN}{_OF_HOSTS} ORDER BY name", {"now": now}))
+
+
+def find_runs(
+    centre: CentreSession, *, host: str | None, job: str | None, outcome: str | None, limit: int = MOST
+) -> tuple[FleetRun, ...]:
+    """Return the newest runs of all hosts, or of those that fit."""
+    values = {"host": host, "job": job, "outcome": outcome, "limit": limit}
+    return tuple(_run(row) for row in centre.rows(_RUNS, values))
+
+
+def _host(row: Row) -> FleetHost:
+    return FleetHost(
+        name=row["name"], state=HostState(row["state"]), seen=row["seen_at"], clock_ahead=row["ahead"], version=row["version"],
+        jobs=row["number"], bad=row["bad"], oldest_copy=row["oldest"], waiting=row["waiting"], mistakes=row["mistakes"],
+    )  # fmt: skip
+
+
+def _job(row: Row) -> FleetJob:
+    return FleetJob(
+        host=row["host"], host_state=HostState(row["host_state"]), job=row["job"], state=row["state"], why=row["why"],
+        hint=row["hint"], late_after_s=row["late_after_s"], copied=row["copied_at"], last_outcome=row["last_outcome"],
+        last_ended=row["last_ended_at"],
+    )  # fmt: skip
+
+
+def _run(row: Row) -> FleetRun:
+    return FleetRun(
+        host=row["host"], run=row["id"], incarnation=row["incarnation"], job=row["job"], type=row["type"], outcome=row["outcome"],
+        begun=row["begun_at"], ended=row["ended_at"], moved_bytes=row["moved_bytes"], why=row["why"] or "", arrived=row["arrived_at"],
+    )  # fmt: skip

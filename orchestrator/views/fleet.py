@@ -1,0 +1,150 @@
+"""Hosts, jobs and runs of a fleet, as lines and as JSON."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from orchestrator.domain.fleet_status import CLOCK_ERROR, FleetHost, FleetJob, FleetRun, FleetStatus, HostState
+from orchestrator.domain.units import show_count, show_duration, show_size
+from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten
+
+_HOST_HEAD = ("HOST", "STATE", "SEEN", "JOBS", "BAD", "OLDEST COPY", "VERSION")
+_RUN_HEAD = ("HOST", "RUN", "JOB", "BEGAN", "OUTCOME", "MOVED", "WHY")
+_COLOURS = {HostState.SILENT: "red", HostState.HEARD: "green"}
+Paint = Callable[[str, str | None], str]
+
+
+def host_value(found: FleetHost) -> dict[str, Any]:
+    """Render one host for programs."""
+    return {
+        "host": found.name,
+        "state": found.state.value,
+        "seen": format_iso(found.seen),
+        "clock_ahead_s": None if found.clock_ahead is None else round(found.clock_ahead.total_seconds(), 3),
+        "version": found.version or None,
+        "jobs": found.jobs,
+        "bad": found.bad,
+        "oldest_copy": format_iso(found.oldest_copy),
+        "waiting": found.waiting,
+        "mistakes": found.mistakes,
+    }
+
+
+def host_lines(found: Sequence[FleetHost], now: datetime, paint: Paint) -> list[str]:
+    """Render hosts as a table."""
+    if not found:
+        return ["no host fits"]
+    rows = [
+        (
+            each.name, each.state.value, format_ago(each.seen, now=now), str(each.jobs), str(each.bad),
+            format_ago(each.oldest_copy, now=now) if each.jobs else "", each.version,
+        )
+        for each in found
+    ]  # fmt: skip
+    head, *cells = format_table(_HOST_HEAD, rows, right=frozenset({"JOBS", "BAD"}))
+    painted = [
+        [row[0], paint(row[1], _COLOURS.get(each.state)), *row[2:]] for each, row in zip(found, cells, strict=True)
+    ]
+    return [line for row in (head, *painted) for line in indent(["  ".join(row).rstrip()], 0)]
+
+
+def run_value(found: FleetRun) -> dict[str, Any]:
+    """Render one run for programs."""
+    return {
+        "host": found.host,
+        "run": found.run,
+        "incarnation": found.incarnation,
+        "job": found.job,
+        "kind": found.type,
+        "outcome": found.outcome,
+        "begun": format_iso(found.begun),
+        "ended": format_iso(found.ended),
+        "moved_bytes": found.moved_bytes,
+        "why": found.why,
+        "arrived": format_iso(found.arrived),
+    }
+
+
+def run_lines(found: Sequence[FleetRun], now: datetime) -> list[str]:
+    """Render runs as a table, the newest first."""
+    if not found:
+        return ["no run fits"]
+    rows = [
+        (
+            each.host, str(each.run), each.job, format_brief(each.begun, now=now), each.outcome or "goes on",
+            "" if each.moved_bytes is None else show_size(each.moved_bytes), shorten(each.why),
+        )
+        for each in found
+    ]  # fmt: skip
+    return ["  ".join(row).rstrip() for row in format_table(_RUN_HEAD, rows, right=frozenset({"RUN", "MOVED"}))]
+
+
+def fleet_value(found: FleetStatus) -> dict[str, Any]:
+    """Render the whole fleet for programs."""
+    return {
+        "well": found.well,
+        "hosts": dict(found.hosts),
+        "jobs": dict(found.jobs),
+        "silent": [host_value(each) for each in found.silent],
+        "odd": [host_value(each) for each in found.odd],
+        "bad": [_job_value(each) for each in found.bad],
+        "bad_count": found.bad_count,
+    }
+
+
+def _job_value(found: FleetJob) -> dict[str, Any]:
+    return {
+        "host": found.host,
+        "host_state": found.host_state.value,
+        "job": found.job,
+        "state": found.state,
+        "why": found.why,
+        "hint": found.hint or None,
+        "late_after_s": found.late_after_s,
+        "newest_verified": format_iso(found.copied),
+        "last_outcome": found.last_outcome,
+        "last_ended": format_iso(found.last_ended),
+    }
+
+
+def fleet_lines(found: FleetStatus, now: datetime, paint: Paint) -> list[str]:
+    """Render the whole fleet: its numbers, then what needs a person, the worst first."""
+    hosts = sum(number for _, number in found.hosts)
+    jobs = sum(number for _, number in found.jobs)
+    if not hosts:
+        return ["no host was invited yet; poolferry fleet invite HOST"]
+    lines = [
+        f"{show_count(hosts, 'host')}: {_counts(found.hosts)}",
+        f"{show_count(jobs, 'job')}: {_counts(found.jobs) or 'none'}",
+    ]
+    for each in found.silent:
+        lines += indent([f"{paint('silent', 'red')}  {each.name}: last seen {format_ago(each.seen, now=now)}"], 0)
+    for each in found.odd:
+        lines += indent([f"{paint('odd', 'yellow')}     {each.name}: {_odd(each)}"], 0)
+    for job in found.bad:
+        lines += indent([f"{paint(job.state, 'red')}  {job.host} {job.job}: {_why(job, now)}"], 0)
+        lines += indent([f"on {job.host}: {job.hint}"], 4) if job.hint else []
+    if found.bad_count > len(found.bad):
+        lines.append(f"and {found.bad_count - len(found.bad)} more jobs")
+    return lines if not found.well else [*lines, "all is well"]
+
+
+def _counts(found: Sequence[tuple[str, int]]) -> str:
+    return ", ".join(f"{number} {state}" for state, number in found)
+
+
+def _odd(found: FleetHost) -> str:
+    told = []
+    ahead = found.clock_ahead
+    if ahead is not None and abs(ahead) > CLOCK_ERROR:
+        way = "ahead of" if ahead.total_seconds() > 0 else "behind"
+        told.append(f"its clock is {show_duration(abs(ahead.total_seconds()))} {way} the centre's")
+    if found.mistakes:
+        told.append(f"its configuration has {show_count(found.mistakes, 'mistake')}; there: poolferry check")
+    return "; ".join(told)
+
+
+def _why(job: FleetJob, now: datetime) -> str:
+    copied = f"newest verified copy {format_ago(job.copied, now=now)}"
+    limit = "" if job.late_after_s is None else f", late after {show_duration(job.late_after_s)}"
+    return f"{copied}{limit}; {shorten(job.why)}"

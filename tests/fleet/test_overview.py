@@ -1,0 +1,115 @@
+"""The fleet as its centre sees it: silent and late by its own clock, whatever the clocks of hosts say; by the real commands."""
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.fleet_status import HostState
+from orchestrator.domain.heartbeat import HostBeat, JobBeat
+from orchestrator.domain.run import Outcome
+from orchestrator.fleet.beats import store_beat
+from orchestrator.fleet.overview import find_hosts, survey_fleet
+from tests.fleet.centres import Centre
+from tests.fleet.hosts import FleetHost
+
+HOUR = timedelta(hours=1)
+
+
+def told(name: str, *, copied: datetime | None, late_after: float | None = 7200, state: str = "up") -> JobBeat:
+    """A job as its host judges it."""
+    return JobBeat(
+        job=name, engine="rsync", source="/srv", target="backup", state=state, why="copied", hint="", late_after_s=late_after,
+        copied_at=copied, due_at=None, next_at=None, running_at=None, last_outcome="done", last_ended_at=copied, failures=0,
+    )  # fmt: skip
+
+
+def beat(centre: Centre, name: str, *jobs: JobBeat, clock: timedelta = timedelta(0), mistakes: int = 0) -> None:
+    """A sign of life of a host whose clock is ahead by so much."""
+    with centre.session(centre.join(name)) as session:
+        row = session.first("SELECT poolferry.this_host() AS host")
+        assert row is not None
+        now = datetime.now(UTC) + clock
+        heard = HostBeat(host_at=now, every_s=300, version="1", waiting=0, mistakes=mistakes, jobs=jobs)
+        store_beat(session, row["host"], heard)
+
+
+def test_silent_and_late_are_the_centres_own_words(centre: Centre) -> None:
+    now = datetime.now(UTC)
+    beat(centre, "web-1", told("photos", copied=now - HOUR), told("mail", copied=now, state="failing"))
+    with centre.administrator() as session:
+        found = survey_fleet(session)
+        assert (found.hosts, found.silent, [job.job for job in found.bad]) == ((("heard", 1),), (), ["mail"])
+        assert [each.state for each in find_hosts(session, now=now + timedelta(minutes=15))] == [HostState.HEARD]
+        later = survey_fleet(session, now=now + timedelta(minutes=90))
+    assert [each.name for each in later.silent] == ["web-1"]
+    assert [(job.job, job.state) for job in later.bad] == [("photos", "late"), ("mail", "failing")]
+    assert not later.well
+
+
+@pytest.mark.parametrize("clock", [timedelta(days=1), timedelta(days=-1)])
+def test_a_clock_that_is_wrong_by_a_day_makes_nothing_late_and_nothing_well(centre: Centre, clock: timedelta) -> None:
+    now = datetime.now(UTC) + clock  # as the host believes
+    beat(centre, "web-1", told("fresh", copied=now - HOUR), told("old", copied=now - 3 * HOUR), clock=clock)
+    with centre.administrator() as session:
+        found = survey_fleet(session)
+    assert [job.job for job in found.bad] == ["old"]
+    (odd,) = found.odd
+    assert odd.clock_ahead is not None
+    assert abs(odd.clock_ahead - clock) < timedelta(minutes=1)
+
+
+def test_a_job_that_is_declared_no_more_is_not_judged(
+    centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FleetHost(tmp_path / "web-1", centre, "web-1", monkeypatch)
+    host.ferry.job("photos", 'late-after = "1h"\n')
+    host.ferry.job("mail")
+    host.send()
+    (host.ferry.config / "jobs" / "photos.toml").unlink()
+    host.send()
+    with centre.administrator() as session:
+        assert session.rows("SELECT job, declared FROM poolferry.jobs ORDER BY job") == [
+            {"job": "mail", "declared": True}, {"job": "photos", "declared": False},
+        ]  # fmt: skip
+        (host.ferry.config / "jobs" / "mail.toml").write_text("engine = 7\n")
+        host.send()
+        (odd,) = survey_fleet(session).odd
+        assert (odd.mistakes > 0, odd.jobs) == (True, 1)
+
+
+def test_the_commands_show_all_hosts_to_an_administrator_and_itself_to_a_host(
+    centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = [FleetHost(tmp_path / name, centre, name, monkeypatch) for name in ("web-1", "web-2")]
+    for host in hosts:
+        host.ferry.job(more='late-after = "1s"\n')
+        assert host.ferry.run("run", "photos").code == 0
+        host.record()
+        host.record(outcome=Outcome.FAILED)
+        host.send()
+    time.sleep(1.1)
+    with centre.administrator() as session:
+        centre.join("db-1")
+        session.change("UPDATE poolferry.hosts SET joined_at = now() - interval '2 hours' WHERE name = 'db-1'")
+    ferry, url = hosts[0].ferry, centre.server.url(centre.database)
+    all_of_it = ferry.run("fleet", "status", "--centre", url, "--json")
+    assert (all_of_it.code, all_of_it.value["hosts"]) == (4, {"heard": 2, "silent": 1})
+    lines = ferry.run("fleet", "status", "--centre", url).out
+    assert "3 hosts: 2 heard, 1 silent" in lines
+    assert "silent  db-1: last seen never" in lines
+    assert "late  web-2 photos: newest verified copy" in lines
+    own = ferry.run("fleet", "status", "--json")
+    assert own.value["hosts"] == {"heard": 1}, own.err
+    named = ferry.run("fleet", "hosts", "web-*", "--centre", url, "--json").value["hosts"]
+    assert [each["host"] for each in named] == ["web-1", "web-2"]
+    assert "db-1  silent" in ferry.run("fleet", "hosts", "--state", "silent", "--centre", url).out
+    failed = ferry.run("fleet", "runs", "--outcome", "failed", "--centre", url, "--json").value["runs"]
+    assert sorted(each["host"] for each in failed) == ["web-1", "web-2"]
+    assert len(ferry.run("fleet", "runs", "--json").value["runs"]) == 3
+    metrics = ferry.run("fleet", "metrics", "--centre", url).out
+    assert 'poolferry_fleet_host_silent{backup_host="db-1"} 1.0' in metrics
+    assert 'poolferry_fleet_host_jobs_bad{backup_host="web-1"} 1.0' in metrics
+    assert json.loads(ferry.run("fleet", "runs", "--host", "nobody", "--json").out)["runs"] == []

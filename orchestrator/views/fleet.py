@@ -6,6 +6,7 @@ from typing import Any
 
 from orchestrator.domain.fleet_status import CLOCK_ERROR, FleetHost, FleetJob, FleetRun, FleetStatus, HostState
 from orchestrator.domain.units import show_count, show_duration, show_size
+from orchestrator.planners.health import JobState
 from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten
 
 _HOST_HEAD = ("HOST", "STATE", "SEEN", "JOBS", "BAD", "OLDEST COPY", "VERSION")
@@ -147,4 +148,5 @@ def _odd(found: FleetHost) -> str:
 def _why(job: FleetJob, now: datetime) -> str:
     copied = f"newest verified copy {format_ago(job.copied, now=now)}"
     limit = "" if job.late_after_s is None else f", late after {show_duration(job.late_after_s)}"
-    return f"{copied}{limit}; {shorten(job.why)}"
+    # Of a late one the host's own reason speaks of an age that is long past.
+    return f"{copied}{limit}" + ("" if job.state == JobState.LATE else f"; {shorten(job.why)}")

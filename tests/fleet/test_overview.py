@@ -105,7 +105,7 @@ def test_the_commands_show_all_hosts_to_an_administrator_and_itself_to_a_host(
     assert own.value["hosts"] == {"heard": 1}, own.err
     named = ferry.run("fleet", "hosts", "web-*", "--centre", url, "--json").value["hosts"]
     assert [each["host"] for each in named] == ["web-1", "web-2"]
-    assert "db-1  silent" in ferry.run("fleet", "hosts", "--state", "silent", "--centre", url).out
+    assert "db-1  silent" in ferry.run("fleet", "hosts", "--only", "silent", "--centre", url).out
     failed = ferry.run("fleet", "runs", "--outcome", "failed", "--centre", url, "--json").value["runs"]
     assert sorted(each["host"] for each in failed) == ["web-1", "web-2"]
     assert len(ferry.run("fleet", "runs", "--json").value["runs"]) == 3

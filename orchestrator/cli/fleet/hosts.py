@@ -14,21 +14,21 @@ from orchestrator.domain.fleet_status import HostState
     cls=CliCommand,
     examples=(
         ("fleet hosts", "each host, when it was seen last, and how its jobs are; silent ones first"),
-        ("fleet hosts --state silent", "only those that gave no sign of life"),
+        ("fleet hosts --only silent", "only those that gave no sign of life"),
         ('fleet hosts "web-*" --json', "those of a name, for a program"),
     ),
 )
 @click.argument("name", required=False)
-@click.option("--state", type=click.Choice([each.value for each in HostState]), help="only these")
+@click.option("--only", type=click.Choice([each.value for each in HostState]), help="only these")
 @click.option("--limit", default=100, show_default=True, type=click.IntRange(min=1), help="how many at most")
 @centre_option
 @pass_terminal
-def hosts(terminal: Terminal, name: str | None, state: str | None, limit: int, centre: str | None) -> int:
+def hosts(terminal: Terminal, name: str | None, only: str | None, limit: int, centre: str | None) -> int:
     """List hosts. NAME: of one, or with * for any text."""
     from orchestrator.app.fleet_overview import fleet_hosts
     from orchestrator.views.fleet import host_lines, host_value
 
-    found = fleet_hosts(terminal, centre, state=HostState(state) if state else None, name=name, limit=limit)
+    found = fleet_hosts(terminal, centre, state=HostState(only) if only else None, name=name, limit=limit)
     if terminal.json:
         screen.print_json({"hosts": [host_value(each) for each in found]})
     else:

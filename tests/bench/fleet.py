@@ -1,0 +1,218 @@
+"""Measures a centre by simulation: HOSTS hosts, 20 jobs each, 30 nights. `make bench-fleet ARGS="--hosts 10000"`.
+
+Rows are made as the sender makes them and stored by the real code, each host as its own role under row-level security, with a
+connection of its own. Beside it, in the same minute: a bare COPY of the same rows with as many connections.
+"""
+
+import argparse
+import io
+import json
+import multiprocessing
+import os
+import time
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+
+from orchestrator.domain.fleet import FleetIdentity
+from orchestrator.domain.ledger import LedgerRow
+from orchestrator.fleet.connection import CentreSession, open_centre
+from orchestrator.fleet.ledger import store_batch
+from orchestrator.fleet.overview import find_hosts, find_runs, survey_fleet
+from tests.fleet.centres import Centre, make_centre
+from tests.fleet.postgres import PostgresServer
+
+NIGHT = datetime(2026, 3, 1, 2, tzinfo=UTC)
+BATCH = 1000
+_HOSTS = """
+DO $$ BEGIN
+    FOR number IN 1..%d LOOP
+        EXECUTE format('CREATE ROLE poolferry_bench_%%s LOGIN IN ROLE poolferry_host', number);
+    END LOOP;
+    INSERT INTO poolferry.hosts (name, role, machine, joined_at)
+        SELECT 'host-' || n, 'poolferry_bench_' || n, 'm', now() FROM generate_series(1, %d) AS n;
+END $$
+"""
+_BEATS = """
+INSERT INTO poolferry.beats (host, seen_at, host_at, every_s, version)
+    SELECT id, now() - CASE WHEN id % 500 = 0 THEN interval '1 day' ELSE interval '1 minute' END, now(), 300, '1' FROM poolferry.hosts;
+INSERT INTO poolferry.jobs (host, job, engine, source, target, state, why, hint, late_after_s, copied_at, last_outcome, last_ended_at)
+    SELECT id, 'job-' || n, 'rsync', '/srv/' || n, 'backup', 'up', 'copied 12 files', '', 93600,
+        now() - CASE WHEN (id * 20 + n) % 1000 = 0 THEN interval '2 days' ELSE interval '9 hours' END, 'done', now() - interval '9 hours'
+    FROM poolferry.hosts CROSS JOIN generate_series(1, JOBS) AS n;
+ANALYZE;
+"""
+
+
+def rows_of(host: int, jobs: int, nights: int) -> list[LedgerRow]:
+    """Make what a host tells of its nights."""
+    rows = []
+    for number in range(jobs * nights):
+        begun = NIGHT + timedelta(days=number // jobs, seconds=host % 7200 + number % jobs * 60)
+        body = {
+            "job": f"job-{number % jobs}", "engine": "rsync", "source": f"/srv/{number % jobs}", "target": "backup", "type": "run",
+            "begun_at": begun.isoformat(), "begun_why": 'at "0 2 * * *"', "ended_at": (begun + timedelta(minutes=7)).isoformat(),
+            "outcome": "failed" if (host + number) % 97 == 0 else "done", "why": "copied 12 files (3.1 MiB) in 4 folders", "hint": "",
+            "moved_bytes": 3_250_000, "took_s": 421.5, "resumed": 0, "attempts": 1, "points": ["2026-03-01T020000Z"], "warnings": [],
+        }  # fmt: skip
+        born = int(begun.timestamp() * 1e6)
+        rows.append(
+            LedgerRow(
+                subject="run", incarnation=1, key=str(number + 1), seq=number + 1, born=born, body=body, back=False
+            )
+        )
+    return rows
+
+
+def visit(centre: Centre, hosts: list[int], jobs: int, nights: int) -> None:
+    """Tell the centre all that these hosts know, one after the other."""
+    for host in hosts:
+        identity = FleetIdentity(host=f"host-{host}", role=f"poolferry_bench_{host}")
+        rows, before = rows_of(host, jobs, nights), ""
+        with open_centre(centre.options, identity, purpose="bench") as session:
+            for at in range(0, len(rows), BATCH):
+                batch = f"{host}-{at}"
+                store_batch(session, rows[at : at + BATCH], host=host, before=before, batch=batch, incarnation=1)
+                before = batch
+
+
+def copy_bare(url: str, hosts: list[int], jobs: int, nights: int) -> None:
+    """COPY the same rows into a table without anything."""
+    with psycopg.connect(url) as connection:
+        for host in hosts:
+            text = io.StringIO()
+            for row in rows_of(host, jobs, nights):
+                assert row.body is not None
+                cells = [
+                    str(host),
+                    row.key,
+                    str(row.seq),
+                    str(row.born),
+                    *(json.dumps(cell) if isinstance(cell, list) else str(cell) for cell in row.body.values()),
+                ]
+                text.write("\t".join(cells) + "\n")
+            with connection.cursor().copy("COPY public.bare FROM STDIN") as copy:
+                copy.write(text.getvalue())
+            connection.commit()
+
+
+def side_by_side(work: object, count: int, hosts: int, *arguments: object) -> float:
+    """Run it in so many processes, each with a share of the hosts; return the seconds."""
+    began = time.perf_counter()
+    shares = [[host for host in range(1, hosts + 1) if host % count == share] for share in range(count)]
+    processes = [multiprocessing.Process(target=work, args=(arguments[0], share, *arguments[1:])) for share in shares]  # type: ignore[arg-type]
+    for each in processes:
+        each.start()
+    for each in processes:
+        each.join()
+        assert each.exitcode == 0
+    return time.perf_counter() - began
+
+
+def three_ways(centre: Centre) -> None:
+    """Measure how a batch may be stored, as its owner: the statement in use, COPY into a temporary table, rows in a pipeline."""
+    from orchestrator.fleet.ledger import _RUN_COLUMNS, _RUN_NAMES, _RUNS
+
+    rows = [
+        {**(row.body or {}), "incarnation": 9, "id": int(row.key), "seq": row.seq, "born": row.born}
+        for row in rows_of(1, 20, 50)
+    ]
+    names = ", ".join(_RUN_NAMES)
+    upsert = _RUNS[_RUNS.index("ON CONFLICT") :]
+    chosen = ", ".join("resumed <> 0" if name == "resumed" else name for name in _RUN_NAMES)
+    with psycopg.connect(centre.server.url(centre.database)) as connection:
+
+        def one_json() -> None:
+            connection.execute(_RUNS.encode(), {"host": 1, "rows": json.dumps(rows)})
+
+        def copied() -> None:
+            connection.execute(f"CREATE TEMP TABLE told ({_RUN_COLUMNS}) ON COMMIT DROP".encode())
+            with connection.cursor().copy(f"COPY told ({names}) FROM STDIN".encode()) as copy:
+                for row in rows:
+                    copy.write_row(
+                        [json.dumps(row[name]) if isinstance(row[name], list) else row[name] for name in _RUN_NAMES]
+                    )
+            connection.execute(
+                f"INSERT INTO poolferry.runs AS known (host, {names}) SELECT 1, {chosen} FROM told {upsert}".encode()  # noqa: S608
+            )
+
+        def piped() -> None:
+            marks = ", ".join("%s::int <> 0" if name == "resumed" else "%s" for name in _RUN_NAMES)
+            values = [
+                [json.dumps(row[name]) if isinstance(row[name], list) else row[name] for name in _RUN_NAMES]
+                for row in rows
+            ]
+            statement = f"INSERT INTO poolferry.runs AS known (host, {names}) VALUES (1, {marks}) {upsert}"  # noqa: S608
+            connection.cursor().executemany(statement.encode(), values)
+
+        for name, way in (("one JSON value", one_json), ("COPY and upsert", copied), ("executemany", piped)):
+            took = []
+            for _ in range(7):
+                began = time.perf_counter()
+                way()
+                took.append(time.perf_counter() - began)
+                connection.rollback()
+            print(f"  1,000 rows by {name:16} {1000 * sorted(took)[3]:6.0f} ms (median of 7)")
+
+
+def timed(what: str, work: object, *arguments: object, **named: object) -> None:
+    """Print the median of five."""
+    took = []
+    for _ in range(5):
+        began = time.perf_counter()
+        work(*arguments, **named)  # type: ignore[operator]
+        took.append(time.perf_counter() - began)
+    print(f"  {what:34} {1000 * sorted(took)[2]:6.0f} ms (median of 5)")
+
+
+def look(session: CentreSession) -> None:
+    """Time what people look at."""
+    timed("front page: poolferry fleet status", survey_fleet, session)
+    timed("poolferry fleet hosts", find_hosts, session, limit=100)
+    timed("poolferry fleet runs", find_runs, session, host=None, job=None, outcome=None)
+    timed("poolferry fleet runs --outcome", find_runs, session, host=None, job=None, outcome="failed")
+    timed("poolferry fleet runs --host", find_runs, session, host="host-7", job=None, outcome=None)
+    row = session.first(
+        "SELECT pg_database_size(current_database()) AS bytes, pg_total_relation_size('poolferry.runs') AS runs"
+    )
+    if row:
+        print(f"  size: {row['bytes'] / 2**20:.0f} MiB, of it runs with their indexes {row['runs'] / 2**20:.0f} MiB")
+
+
+def main() -> None:
+    """Measure, and print each figure with what it stands beside."""
+    asked = argparse.ArgumentParser()
+    asked.add_argument("--hosts", type=int, default=200)
+    asked.add_argument("--jobs", type=int, default=20)
+    asked.add_argument("--nights", type=int, default=30)
+    asked.add_argument("--connections", type=int, default=os.cpu_count() or 2)
+    told = asked.parse_args()
+    total = told.hosts * told.jobs * told.nights
+    server = PostgresServer(shared_buffers="512MB", max_wal_size="4GB", autovacuum="on", synchronous_commit="on")
+    (server.data / "pg_hba.conf").write_text("local all all trust\n")
+    try:
+        server.start()
+        centre = make_centre(server)
+        with centre.administrator() as session:
+            session.change(_HOSTS % (told.hosts, told.hosts), seconds=600)
+        print(
+            f"{told.hosts:,} hosts x {told.jobs} jobs x {told.nights} nights = {total:,} runs, {told.connections} connections at once"
+        )
+        three_ways(centre)
+        took = side_by_side(visit, told.connections, told.hosts, centre, told.jobs, told.nights)
+        print(f"  stored: {took:.1f} s, {total / took:,.0f} runs/s (a connection for each host)")
+        url = server.url(centre.database)
+        with psycopg.connect(url) as connection:
+            connection.execute(f"CREATE TABLE public.bare ({', '.join(f'c{n} text' for n in range(21))})".encode())
+        bare = side_by_side(copy_bare, told.connections, told.hosts, url, told.jobs, told.nights)
+        print(f"  bare COPY: {bare:.1f} s, {total / bare:,.0f} rows/s; ratio {took / bare:.1f}")
+        with centre.administrator() as session:
+            session.change("DROP TABLE public.bare")
+            session.change(_BEATS.replace("JOBS", str(told.jobs)), seconds=600)
+            look(session)
+    finally:
+        server.remove()
+
+
+if __name__ == "__main__":
+    main()

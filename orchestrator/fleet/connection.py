@@ -26,6 +26,14 @@ _LIMITS = {
     "statement_timeout": "30s", "lock_timeout": "5s", "idle_in_transaction_session_timeout": "60s",
     "tcp_keepalives_idle": "30", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3",
 }  # fmt: skip
+# While a connection is made the library gives no state, only the server's words; `lc_messages` of a server may be another's.
+_NOT_LET_IN = (
+    "authentication failed",
+    "client certificate",
+    "pg_hba.conf",
+    "does not exist",
+    "not permitted to log in",
+)
 _TRUSTED_BY_DEBIAN = "/etc/ssl/certs/ca-certificates.crt"
 _INSTALL = 'pip install "poolferry[fleet]", or apt install python3-psycopg'
 
@@ -97,7 +105,7 @@ def _plain_error(centre: str, error: "psycopg.Error") -> OrchestratorError:
 
     state = error.sqlstate or ""
     said = " ".join((error.diag.message_primary or str(error)).split())
-    if state.startswith("28") or "authentication failed" in said:
+    if state.startswith("28") or any(words in said for words in _NOT_LET_IN):
         hint = "at the centre: `poolferry fleet invite HOST --again`; it prints the command that joins again"
         return CentreRefused(f"the centre {centre} does not know this host: {said}", hint=hint)
     if state == "42501":

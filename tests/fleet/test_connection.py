@@ -1,8 +1,10 @@
 """The door to the centre: limits on each wait, plain errors, and the library only where a fleet is declared."""
 
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +12,11 @@ from orchestrator.domain.errors import CentreRefused, CentreUnreachable
 from orchestrator.domain.fleet import FleetIdentity
 from orchestrator.domain.machine import FleetOptions
 from orchestrator.fleet.connection import connection_settings, open_centre
+from orchestrator.fleet.enrolment import invite_host, join_centre
 from tests.ferry import Ferry
-from tests.fleet.centres import Centre
+from tests.fleet.centres import Centre, make_centre
 from tests.fleet.lines import SilentLine
+from tests.fleet.postgres import PostgresServer
 
 
 def test_a_line_that_falls_silent_is_cut(centre: Centre, line: SilentLine) -> None:
@@ -64,3 +68,49 @@ def test_without_a_fleet_nothing_of_it_is_imported(ferry: Ferry, command: list[s
     assert "orchestrator.cli" in loaded, done.stderr
     ours = ("psycopg", "procrastinate", "orchestrator.fleet", "orchestrator.domain.fleet")
     assert [name for name in loaded if name.startswith(ours)] == []
+
+
+def test_over_tls_the_centre_must_have_the_name_that_was_typed(tmp_path: Path) -> None:
+    server = PostgresServer(ssl="on", ssl_cert_file="server.pem", ssl_key_file="server.key", ssl_ca_file="root.pem")
+    owner = server.data.stat()
+    for line in (
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=root -keyout root.key -out root.pem",
+        "req -newkey rsa:2048 -nodes -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout server.key -out server.csr",
+        "x509 -req -in server.csr -CA root.pem -CAkey root.key -days 2 -copy_extensions copy -out server.pem",
+    ):
+        subprocess.run(["openssl", *line.split()], cwd=tmp_path, check=True, capture_output=True)
+    for name in ("server.pem", "server.key", "root.pem"):
+        (server.data / name).write_bytes((tmp_path / name).read_bytes())
+        (server.data / name).chmod(0o600)
+        os.chown(server.data / name, owner.st_uid, owner.st_gid)
+    (server.data / "pg_hba.conf").write_text(
+        "local all postgres trust\nhostssl all all all scram-sha-256 clientcert=verify-full\n"
+    )
+    try:
+        server.start()
+        made = make_centre(server)
+        with made.administrator() as session:
+            invitation = invite_host(session, "web-1")
+        for line in (
+            f"req -newkey rsa:2048 -nodes -subj /CN={invitation.role} -keyout web-1.key -out web-1.csr",
+            "x509 -req -in web-1.csr -CA root.pem -CAkey root.key -days 2 -out web-1.pem",
+        ):
+            subprocess.run(["openssl", *line.split()], cwd=tmp_path, check=True, capture_output=True)
+
+        def at(name: str, **more: str) -> FleetOptions:
+            root = str(tmp_path / "root.pem")
+            return FleetOptions(
+                centre=f"postgresql://{name}:{server.port}/{made.database}", root_certificate=root, **more
+            )
+
+        own = {"certificate": str(tmp_path / "web-1.pem"), "key": str(tmp_path / "web-1.key")}
+        with pytest.raises(CentreUnreachable, match="does not match host name"):
+            join_centre(at("127.0.0.1", **own), invitation.token, machine="m")
+        with pytest.raises(CentreRefused, match="does not know this host"):
+            join_centre(at("localhost"), invitation.token, machine="m")
+        identity = join_centre(at("localhost", **own), invitation.token, machine="m")
+        with open_centre(at("localhost", **own), identity, purpose="test") as session:
+            row = session.first("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+        assert row == {"ssl": True}
+    finally:
+        server.remove()

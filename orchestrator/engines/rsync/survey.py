@@ -22,7 +22,7 @@ from orchestrator.domain.gate import (
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Command, Pipeline, Plan, Refusal
+from orchestrator.domain.plan import Command, Pipeline, Plan
 from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Seconds, show_count, show_size
@@ -50,7 +50,7 @@ from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed, pipeline_failure
 
 if TYPE_CHECKING:
-    from orchestrator.engines.rsync.parallel import ParallelCopies, TreeSplitter
+    from orchestrator.engines.rsync.parallel import TreeSplitter
 
 
 def describe_space(world: RsyncSurvey) -> str:
@@ -107,6 +107,7 @@ _PATIENCE = Seconds(
     3600
 )  # a survey of a large tree on a busy disk; a host that does not answer must not block the run for ever
 _LONGEST_PATH = 4 << 10  # bytes; Linux's and rsync's own limit
+_LITTLE = 256 << 20  # bytes that one rsync copies as quickly as several
 _MOST_RESERVED = 10_000  # names of ours that are remembered
 
 
@@ -124,8 +125,6 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     source = parse.join_surveys(parts)
     options = options_of(job)
     newest = newest_copy(job, target, mirror=not options.points)
-    parallel_copies: ParallelCopies | Refusal | None = None
-    holes: bool | None = None
     reserved: tuple[bytes, ...] = ()
     changes, unread, differing = None, False, None
     others: tuple[bytes, ...] = ()
@@ -142,21 +141,36 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
         nothing = Location(path=f"{request.notes}/empty")
         look, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
         changes, reserved = look.changes(), tuple(look.reserved)
-    if source.directory and (changes is None or (options.parallel > 1 and not changes.none)):
-        listed, holes, listed_names = _survey_tree(job, reader)
-        reserved = listed_names or reserved
-        changes = changes or _first_copy(listed)
-        parallel_copies = listed.parallel_copies(options.parallel) if options.parallel > 1 else None
     if changes is not None and newest is None:
         changes = replace(changes, entries_before=None, files_before=None)
-    if changes is not None and job.parts:
-        changes = replace(changes, by_part=True, emptied=emptied)
-        differing = differing and replace(differing, paths=(*differing.paths, *others))
-    return RsyncSurvey(
-        here=here, there=there, source=source, target=target, changes=changes, unread=unread, parallel_copies=parallel_copies, holes=holes,
+    seen = RsyncSurvey(
+        here=here, there=there, source=source, target=target, changes=changes, unread=unread,
         parts=parts if job.parts else (), others=others, reserved=reserved, differing=differing, gate=gate,
         noted=not target.work or _are_notes_there(request.notes), walled=_is_walled(job, target, differing, run),
     )  # fmt: skip
+    splits = options.parallel > 1 and changes is not None and not changes.none and not _is_little_by_name(job, seen)
+    if source.directory and (changes is None or splits):
+        listed, holes, listed_names = _survey_tree(job, reader)
+        parallel_copies = listed.parallel_copies(options.parallel) if options.parallel > 1 else None
+        changes = changes or _first_copy(listed)
+        reserved = listed_names or reserved
+        seen = replace(seen, changes=changes, holes=holes, parallel_copies=parallel_copies, reserved=reserved)
+    if seen.changes is not None and job.parts:
+        seen = replace(
+            seen,
+            changes=replace(seen.changes, by_part=True, emptied=emptied),
+            differing=differing and replace(differing, paths=(*differing.paths, *others)),
+        )
+    return seen
+
+
+def _is_little_by_name(job: Job, seen: RsyncSurvey) -> bool:
+    """Return whether little is copied, and by name: then one rsync is quicker than a listing of the source and several of them."""
+    from orchestrator.engines.rsync.linked_copy import differing_by_name
+
+    moving, newest = seen.changes.moving if seen.changes else None, seen.points[-1] if seen.points else None
+    little = moving is not None and moving < _LITTLE
+    return little and differing_by_name(job, seen, job.target.location / WORK, newest) is not None
 
 
 def _is_walled(

@@ -248,6 +248,20 @@ def test_lanes_only_where_there_is_something_to_share_out(trees: Trees) -> None:
     trees.point()
     assert trees.look(parallel=2).parallel_copies is None
     trees.write("a/new")
+    # Patterns are what a copy by name cannot do.
+    assert isinstance(trees.look(parallel=2, excludes=("*.none",)).parallel_copies, ParallelCopies)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's copies are told by name what differs")
+def test_no_lanes_for_little_that_is_copied_by_name(trees: Trees, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abcd":
+        trees.write(f"{name}/file")
+    trees.point()
+    (trees.target / "points").chmod(0o700)
+    trees.write("a/new")
+    seen = trees.look(parallel=2)
+    assert (seen.walled, seen.parallel_copies) == (True, None)
+    monkeypatch.setattr("orchestrator.engines.rsync.survey._LITTLE", 1)
     assert isinstance(trees.look(parallel=2).parallel_copies, ParallelCopies)
 
 

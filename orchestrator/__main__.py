@@ -12,6 +12,11 @@ def program() -> NoReturn:
     Why: garbage collection of the imported modules and the interpreter's cleanup at the end cost 15 to 20 ms.
     """
     gc.set_threshold(100_000)
+    if sys.argv[1:2] == ["gate"]:
+        from orchestrator.process.handover import hand_over
+
+        if (status := hand_over(sys.argv[1:])) is not None:
+            os._exit(status)
     from orchestrator.cli.terminal.inherited import make_safe
 
     make_safe()

@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "web": "app views domain compose",
     "compose": "domain trees planners process engines disks verify config schedule history runner notices",
     "__init__": "",
-    "__main__": "cli",
+    "__main__": "cli process",
 }
 DOORS = {
     "process": "subprocess pty multiprocessing os.system os.popen os.exec os.spawn os.posix_spawn os.fork",

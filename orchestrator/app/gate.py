@@ -6,7 +6,7 @@ import re
 import shlex
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -14,7 +14,7 @@ from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.gate import BUSY, HELLO, Gate, GateRefusal
-from orchestrator.domain.names import JOB_NAME, show_name
+from orchestrator.domain.names import JOB_NAME, printable_word, show_name
 from orchestrator.domain.plan import Command
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.trees.beneath import Folder, Untrusted
@@ -30,8 +30,12 @@ USUAL_KEYS = "~/.ssh/authorized_keys"
 _KEY = r"((?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[a-z0-9@.-]+) ([A-Za-z0-9+/]{40,20000}={0,2})(?: ([ -~]{0,200}))?"
 
 
-def answer_request(settings: Settings, name: str, line: str, asker: str) -> int:
+def answer_request(
+    settings: Settings, name: str, line: str, asker: str, *, later: Callable[[str, str], int] | None = None
+) -> int:
     """Become the command that answers the request that came through the gate, or feed it and return its exit status.
+
+    `later`: answers the next requests in forks of a process that this one leaves behind; only datasets are worth that.
 
     Raises: GateRefusal for a request that is not admitted, DeclarationError for a gate that is not declared.
     """
@@ -39,6 +43,7 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> int:
 
     from orchestrator.gate.admit import admit
     from orchestrator.gate.request import parse_request
+    from orchestrator.process.handover import leave_behind
 
     gate = compose.read_gate(settings.where, name)
     syslog.openlog("poolferry-gate", syslog.LOG_PID, syslog.LOG_AUTH)
@@ -50,6 +55,8 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> int:
         right, answer = admit(request, gate)
         _take_place(settings, name, gate.connections)
         syslog.syslog(syslog.LOG_INFO, f"{name}: {show_name(asker)}: {request}")
+        if later is not None and right in ("sends", "receives"):
+            leave_behind(settings.where.state, name, gate.connections, later)
         if not isinstance(answer, Command):
             return (
                 _add(settings, name, gate, cast("PointAddition", answer))
@@ -57,7 +64,7 @@ def answer_request(settings: Settings, name: str, line: str, asker: str) -> int:
                 else _receive(settings, name, gate, cast("Reception", answer))
             )
     except GateRefusal as refusal:
-        syslog.syslog(syslog.LOG_WARNING, f"{name}: refused to {show_name(asker)}: {refusal.why}")
+        syslog.syslog(syslog.LOG_WARNING, f"{name}: refused to {show_name(asker)}: {printable_word(refusal.why)}")
         raise
     folders = {"reads": gate.reads, "adds": (gate.adds,)}
     return _read(folders[right], answer) if right in folders else _ask_zfs(answer)

@@ -7,7 +7,7 @@ not our disks. Every other line, above all a wrong one, is left to the library.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator.cli.terminal.screen import Terminal, exit_code
@@ -145,13 +145,29 @@ def parse_gate_call(words: Sequence[str]) -> tuple[Terminal, str] | None:
 
 def answer_and_show(terminal: Terminal, name: str) -> int:
     """Answer a request that came through a gate; return the exit code of a refusal or of a receive, else never."""
+    asker = os.environ.get("SSH_CONNECTION", "").partition(" ")[0]
+
+    def later(line: str, who: str) -> int:
+        from orchestrator.cli.terminal.errors import report_errors
+        from orchestrator.cli.terminal.screen import flush_output
+
+        with report_errors(terminal) as end:
+            end.code = _answer(terminal, name, line, who)
+        flush_output()
+        return end.code
+
+    return _answer(terminal, name, os.environ.get("SSH_ORIGINAL_COMMAND", ""), asker, later=later)
+
+
+def _answer(
+    terminal: Terminal, name: str, line: str, asker: str, *, later: Callable[[str, str], int] | None = None
+) -> int:
     from orchestrator.app.gate import answer_request
     from orchestrator.domain.gate import REFUSED, GateRefusal
     from orchestrator.views.gate import refusal_line
 
-    asker = os.environ.get("SSH_CONNECTION", "").partition(" ")[0] or "a person here"
     try:
-        return answer_request(terminal, name, os.environ.get("SSH_ORIGINAL_COMMAND", ""), asker)
+        return answer_request(terminal, name, line, asker or "a person here", later=later)
     except GateRefusal as refusal:
         terminal.say(refusal_line(name, refusal.why))
         return REFUSED

@@ -1,0 +1,257 @@
+"""One process that answers the requests of a gate one after another, so that each of a run need not start its own.
+
+The first request leaves it behind. The later ones start as little as can be, hand their descriptors and their line over to it, and wait
+for the end. It forks for each, and the fork answers as a process of its own would: it reads the gate's file anew and takes one of its
+places. It ends when nobody has asked for some seconds, and after some minutes at the latest. Why no channel of its own for requests:
+what a key may ask enters by one door alone, and streams pass by the same way as all else.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    import socket
+
+IDLE, LONGEST = 15.0, 600.0  # seconds; the first as long as a shared connection of ssh stays open
+_MOST = 200_000  # bytes of a request: of the words that a system call hands on, one has 128 KiB at most
+_MOST_WAITING = 64
+_TAKEN = b"taken"
+_LOST = 255  # exit status, as ssh's own for a connection that is lost
+_PATIENCE = 2.0  # seconds in which who connects must say what it wants
+
+Answer = Callable[[str, str], int]
+"""Answers a request in this process: its line, and who asks, as sshd tells both; returns the exit status."""
+
+
+def hand_over(words: list[str]) -> int | None:
+    """Let the process that is left of an earlier request answer `gate NAME`; return its exit status, or None where there is none."""
+    state = _state(words)
+    if state is None or words[:1] != ["gate"] or len(words) < 2 or "/" in words[1]:
+        return None
+    # The module beneath, as `socket` itself takes a third of the time that all this takes.
+    from _socket import AF_UNIX, SCM_RIGHTS, SO_PEERCRED, SOCK_CLOEXEC, SOCK_SEQPACKET, SOL_SOCKET, socket
+    from struct import pack, unpack
+
+    try:
+        folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    server = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
+    try:
+        server.connect(f"/proc/self/fd/{folder}/{_name(words[1])}")
+        if unpack("3i", server.getsockopt(SOL_SOCKET, SO_PEERCRED, 12))[1] != os.geteuid():
+            return None
+        line, asker = os.environ.get("SSH_ORIGINAL_COMMAND", ""), os.environ.get("SSH_CONNECTION", "")
+        request = os.fsencode("\0".join((_identity(), asker.partition(" ")[0], line)))
+        server.sendmsg([request], [(SOL_SOCKET, SCM_RIGHTS, pack("3i", 0, 1, 2))])
+        if server.recv(len(_TAKEN)) != _TAKEN:
+            return None
+    except OSError:
+        return None
+    finally:
+        os.close(folder)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1):  # they end where the request ends
+        os.dup2(nothing, number)
+    try:
+        said = server.recv(8)
+    except OSError:
+        said = b""
+    return int(said) if said.isdigit() else _LOST
+
+
+def _state(words: list[str]) -> str | None:
+    """Return the state directory that the words name, or root's usual one; None: it takes more to find it."""
+    if "--state" in words:
+        return words[words.index("--state") + 1] if words[-1] != "--state" else None
+    if not {"POOLFERRY_STATE", "XDG_STATE_HOME"}.isdisjoint(os.environ):
+        return None
+    return f"{os.environ.get('HOME', '')}/.local/state/poolferry" if os.geteuid() else "/var/lib/poolferry"
+
+
+def _name(gate: str) -> str:
+    return f"gate-{gate}.session"
+
+
+def _identity() -> str:
+    """Return what tells this very program from another version of it, and from one for other directories."""
+    seen = os.stat(__file__)
+    return "\1".join((sys.executable, *sys.argv, __file__, str(seen.st_mtime_ns), str(seen.st_ino)))
+
+
+def leave_behind(state: str, gate: str, most: int, answer: Answer) -> None:
+    """Leave a process behind that answers the next requests of this gate, unless one is there; `most` at once."""
+    import fcntl
+
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        lock = os.open(f"{state}/gate-{gate}.lock", flags, 0o600)
+    except OSError:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return
+    child = os.fork()
+    if child:
+        os.close(lock)
+        os.waitpid(child, 0)
+        return
+    try:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        _Server(state, gate, most, answer, lock).serve()
+    except BaseException:  # noqa: BLE001  # without it each request starts its own process, as before
+        os._exit(1)
+
+
+class _Server:
+    """The process that stays: it listens, forks for each request, and tells each asker how its request ended."""
+
+    def __init__(self, state: str, gate: str, most: int, answer: Answer, lock: int) -> None:
+        import contextlib
+        import gc
+        import signal
+        import socket
+        import syslog
+
+        syslog.closelog()  # its descriptor goes, and would be another file's
+        kept = os.dup2(lock, 3)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(nothing, number)
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+        os.chdir("/")
+        gc.freeze()
+        folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        path = f"/proc/self/fd/{folder}/{_name(gate)}"
+        self._kept, self._most, self._answer = kept, most, answer
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        before = os.umask(0o077)
+        self._listener.bind(path)
+        os.umask(before)
+        self._listener.listen(_MOST_WAITING)
+        self._path, self._identity = path, os.fsencode(_identity())
+        self._children: dict[int, socket.socket] = {}
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(self._wakeup[1], warn_on_full_buffer=False)
+
+    def serve(self) -> NoReturn:
+        """Answer requests until none has come for some seconds. What is under way then, is waited for."""
+        import select
+        import time
+
+        begun = asked = time.monotonic()
+        poll = select.poll()
+        poll.register(self._listener, select.POLLIN)
+        poll.register(self._wakeup[0], select.POLLIN)
+        listens = True
+        while listens or self._children:
+            ready = {descriptor for descriptor, _ in poll.poll(1000)}
+            now = time.monotonic()
+            if self._wakeup[0] in ready:
+                os.read(self._wakeup[0], 4096)
+                self._reap()
+            if self._listener.fileno() in ready:
+                asked = now if self._take(self._listener.accept()[0]) else asked
+            if listens and (now - begun > LONGEST or (not self._children and now - asked > IDLE)):
+                listens = False
+                poll.unregister(self._listener)
+                os.unlink(self._path)
+                os.close(self._kept)  # the next request may leave another one behind
+                while _is_ready(self._listener):
+                    self._take(self._listener.accept()[0])
+                self._listener.close()
+        os._exit(0)
+
+    def _reap(self) -> None:
+        while self._children:
+            child, status = os.waitpid(-1, os.WNOHANG)
+            if not child:
+                return
+            code = os.waitstatus_to_exitcode(status)
+            asker = self._children.pop(child, None)
+            if asker is not None:
+                _tell(asker, str(code if code >= 0 else 128 - code).encode())
+                asker.close()
+
+    def _take(self, asker: "socket.socket") -> bool:
+        """Take one request, and fork for it; return whether it was one. One that is not ours, or one too many, is told nothing: it starts its own process."""
+        received = self._receive(asker) if len(self._children) < self._most else None
+        if received is None:
+            asker.close()
+            return False
+        line, who, descriptors = received
+        child = os.fork()
+        if not child:
+            self._become(line, who, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self._children[child] = asker
+        _tell(asker, _TAKEN)
+        return True
+
+    def _receive(self, asker: "socket.socket") -> tuple[str, str, list[int]] | None:
+        import socket
+        import struct
+
+        *_, user, _ = struct.unpack("3i", asker.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if user != os.geteuid():
+            return None
+        asker.settimeout(_PATIENCE)
+        descriptors: list[int] = []
+        try:
+            said, descriptors, flags, _ = socket.recv_fds(asker, _MOST, 3)
+            request = parse_handover(said, self._identity)
+        except (OSError, ValueError):
+            request, flags = None, 0
+        if request is None or len(descriptors) != 3 or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+            for descriptor in descriptors:
+                os.close(descriptor)
+            return None
+        return *request, descriptors
+
+    def _become(self, line: str, who: str, descriptors: list[int]) -> NoReturn:
+        """Answer as the process that sshd started would."""
+        import signal
+
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            for number, descriptor in enumerate(descriptors):
+                os.dup2(descriptor, number)
+            os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+            code = self._answer(line, who)
+        finally:
+            os._exit(code)
+
+
+def parse_handover(said: bytes, identity: bytes) -> tuple[str, str] | None:
+    """Return a request's line and who asks; None: it is another program's."""
+    whose, _, rest = said.partition(b"\0")
+    who, found, line = rest.partition(b"\0")
+    if whose != identity or not found or b"\0" in line:
+        return None
+    return os.fsdecode(line), os.fsdecode(who)
+
+
+def _is_ready(listener: "socket.socket") -> bool:
+    import select
+
+    return bool(select.select([listener], [], [], 0)[0])
+
+
+def _tell(asker: "socket.socket", words: bytes) -> None:
+    import contextlib
+
+    with contextlib.suppress(OSError):  # it has gone, and its request ends by itself
+        asker.send(words)

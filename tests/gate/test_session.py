@@ -1,0 +1,227 @@
+"""The process that a gate's first request leaves behind: it answers the later ones as each would be by a process of its own."""
+
+import os
+import random
+import shlex
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.command_line import ssh_argv
+from orchestrator.domain.gate import REFUSED, Gate, GateRefusal
+from orchestrator.gate.admit import admit
+from orchestrator.gate.request import parse_request
+from orchestrator.process import handover
+from orchestrator.process.handover import parse_handover
+from tests.gate.mutations import mutated, sent
+from tests.gate.zfs_requests import pushed, receive_commands
+
+ROOT = "vault/in/laptop"
+CHECKOUT = Path(__file__).parents[2]
+VERSION = sent("zfs.sh", "version")
+
+
+class OneGate:
+    """A gate of a plain kind, with the requests of sshd's. `pid`: of the process that its first request left behind."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "config/gates").mkdir(parents=True)
+        self.file, self.state = folder / "config/gates/laptop.toml", folder / "state"
+        self.state.mkdir()
+        self.file.write_text(f'receives = "{ROOT}"\nat-most = "1T"\n')
+        words = ("gate", "laptop", "--config", str(folder / "config"), "--state", str(self.state))
+        self.argv = (sys.executable, "-m", "orchestrator", *words)
+        self.words = (str(CHECKOUT / "orchestrator/__main__.py"), *words)
+
+    def ask(self, line: str, *, argv: tuple[str, ...] = (), stdin: bytes = b"") -> tuple[int, bytes, bytes]:
+        variables = {
+            **os.environ,
+            "PYTHONPATH": str(CHECKOUT),
+            "SSH_ORIGINAL_COMMAND": line,
+            "SSH_CONNECTION": "10.0.0.9 1 10.0.0.1 22",
+        }
+        done = subprocess.run(
+            argv or self.argv, env=variables, input=stdin, capture_output=True, timeout=60, check=False
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    @property
+    def door(self) -> Path:
+        return self.state / "gate-laptop.session"
+
+    @property
+    def pid(self) -> int:
+        """The process that listens; 0: there is none."""
+        try:
+            with self.connected() as server:
+                return int(struct.unpack("3i", server.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
+        except (FileNotFoundError, ConnectionRefusedError):
+            return 0
+
+    def connected(self) -> socket.socket:
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        folder = os.open(self.state, os.O_PATH)
+        try:
+            server.connect(f"/proc/self/fd/{folder}/{self.door.name}")
+        except BaseException:
+            server.close()
+            raise
+        finally:
+            os.close(folder)
+        return server
+
+    def end(self) -> None:
+        if pid := self.pid:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[OneGate]:
+    made = OneGate(tmp_path)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def left(gate: OneGate) -> OneGate:
+    """A gate whose first request was asked."""
+    first = gate.ask(VERSION)
+    assert first == gate.ask(VERSION)
+    assert gate.door.exists()
+    return gate
+
+
+LINES = (
+    VERSION, sent("zfs.sh", "destroy", f"{ROOT}/a"), "", "rm -rf /", sent("zfs.sh", "\udcff"), sent("points.sh", f"{ROOT}/a b"), sent("points.sh", "tank"),
+    sent("zfs.sh", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/a"), "x" * 120_000,
+)  # fmt: skip
+
+
+def test_each_answer_is_that_of_a_process_of_its_own(left: OneGate) -> None:
+    there = left.pid
+    hidden = left.door.with_name("hidden")
+    for line in LINES:
+        by_it = left.ask(line, stdin=b"no stream")
+        left.door.rename(hidden)
+        assert left.ask(line, stdin=b"no stream") == by_it, line
+        hidden.rename(left.door)
+    assert left.pid == there
+    left.file.write_text('receives = "vault/other"\n')  # what the owner changes holds for the next request
+    assert b"is not below vault/other" in left.ask(sent("points.sh", ROOT))[2]
+    left.file.unlink()
+    code, _, words = left.ask(VERSION)
+    assert (code, b"there is no such gate" in words) == (2, True)
+
+
+def test_another_version_answers_for_itself(left: OneGate) -> None:
+    other = left.state / "other"
+    other.write_text("from orchestrator.__main__ import program\nprogram()\n")
+    before = left.pid
+    os.kill(before, signal.SIGSTOP)  # whom it asked would wait
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            subprocess.run(
+                left.argv,
+                env={**os.environ, "SSH_ORIGINAL_COMMAND": VERSION},
+                capture_output=True,
+                timeout=2,
+                check=False,
+            )
+    finally:
+        os.kill(before, signal.SIGCONT)
+    code, _, words = left.ask("rm", argv=(sys.executable, str(other), *left.argv[3:]))
+    assert (code, b"refused" in words, left.pid) == (REFUSED, True, before)
+
+
+def test_one_that_is_killed_loses_nothing(left: OneGate) -> None:
+    os.kill(left.pid, signal.SIGKILL)
+    while left.pid:
+        time.sleep(0.01)
+    first = left.ask(VERSION)
+    assert first == left.ask(VERSION)
+    assert left.pid
+
+
+def test_it_ends_when_nobody_asks_and_lets_another_one_begin(gate: OneGate) -> None:
+    program = gate.state / "short"
+    program.write_text(
+        "import orchestrator.process.handover as one\none.IDLE = 0.5\nfrom orchestrator.__main__ import program\nprogram()\n"
+    )
+    argv = (sys.executable, str(program), *gate.argv[3:])
+    for _ in range(2):
+        gate.ask(VERSION, argv=argv)
+        assert gate.pid
+        until = time.monotonic() + 20
+        while gate.pid and time.monotonic() < until:
+            time.sleep(0.1)
+        assert not gate.pid
+        assert not gate.door.exists()
+
+
+def test_what_is_no_request_of_this_program_is_told_nothing(left: OneGate) -> None:
+    chance = random.Random(7)
+    for _ in range(200):
+        said = chance.randbytes(chance.randrange(300))
+        assert parse_handover(said, b"ours") is None
+    assert parse_handover(b"ours\0who\0line", b"ours") == ("line", "who")
+    assert parse_handover(b"ours\0who\0line\0more", b"ours") is None
+    assert handed(left, said=b"ours\0\0") is None
+    assert handed(left, VERSION, descriptors=2) is None
+    assert handed(left, VERSION) is not None
+
+
+def handed(gate: OneGate, line: str = "", *, said: bytes = b"", descriptors: int = 3) -> int | None:
+    """Hand a request over, with nothing to read and nowhere to write; return its exit status, or None where nothing is told."""
+    identity = handover._identity().split("\1")
+    whose = "\1".join((identity[0], *gate.words, *identity[-3:]))
+    with gate.connected() as server, open(os.devnull, "r+b") as nothing:
+        request = said or os.fsencode(f"{whose}\0fuzz\0{line}")
+        fds = struct.pack(f"{descriptors}i", *[nothing.fileno()] * descriptors)
+        server.sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+        if server.recv(5) != b"taken":
+            return None
+        return int(server.recv(8))
+
+
+_PARTS = (
+    "-F", "destroy", "rollback", "rename", "set", "..", "vault", "tank/secret", f"{ROOT}/../x", "-o", "mountpoint=/etc", "-", "\n", "", "-A",
+    "receive", f"{ROOT}/photos", f"{ROOT}@a", "*", "%", "\udcff", "sudo",
+)  # fmt: skip
+
+
+def fuzz(gate: OneGate, count: int) -> None:
+    """Require of requests made of those of a run, that each is refused or let through as by the gate's own judgement."""
+    copy = f"{ROOT}/photos"
+    lines = [parse_request(ssh_argv(each)[-1]) for each in (*pushed(copy), *receive_commands(copy))]
+    passed = 0
+    for request in mutated(lines, _PARTS, seed=count, number=count):
+        line = shlex.join(("sh", "-c", "id", request.name, *request.values)).replace("\0", "")
+        try:
+            admit(parse_request(line), Gate(receives=ROOT))
+            fits = True
+        except GateRefusal:
+            fits = False
+        status = handed(gate, line)
+        assert status is not None
+        assert fits or status == REFUSED, line
+        passed += fits
+    assert passed > count / 50
+    assert gate.pid
+
+
+def test_a_thousand_requests_are_admitted_as_by_a_process_of_its_own(left: OneGate) -> None:
+    fuzz(left, 1_000)
+
+
+@pytest.mark.long
+def test_many_more_requests_are_admitted_as_by_a_process_of_its_own(left: OneGate) -> None:
+    fuzz(left, 20_000)

@@ -84,21 +84,31 @@ def _add(settings: Settings, name: str, gate: Gate, asked: "PointAddition") -> i
     return status
 
 
-def _hello(name: str, gate: Gate, values: tuple[str, ...]) -> NoReturn:
-    """Print what this gate is and can, and become the command that says the same of its rsync. Raises: GateRefusal."""
+def _hello(name: str, gate: Gate, values: tuple[str, ...]) -> int:
+    """Print what this gate is and can, and become the command that says the same of its rsync, if that is asked. Raises: GateRefusal."""
     from orchestrator import __version__
-    from orchestrator.domain.gate import GateHello, common_protocol, format_hello, parse_hello, who_upgrades
+    from orchestrator.domain.gate import (
+        ALONE,
+        PROTOCOLS,
+        GateHello,
+        common_protocol,
+        format_hello,
+        parse_hello,
+        who_upgrades,
+    )
     from orchestrator.engines.rsync.commands import rsync_version_command
     from orchestrator.process.relay import write_output
 
     try:
-        theirs = parse_hello(values[0] if len(values) == 1 else "")
+        theirs = parse_hello(values[0] if len(values) == 1 or values[1:] == (ALONE,) else "")
     except ValueError as error:
         raise GateRefusal(f"it was greeted with what is no greeting: {error}") from None
     if common_protocol(theirs.protocols) is None:
         raise GateRefusal(who_upgrades(theirs.protocols, here="the machine of this gate", there="the one that asks"))
-    write_output(format_hello(GateHello(poolferry=__version__, gate=name, rights=gate.rights)))
-    _read((), rsync_version_command(None))
+    write_output(format_hello(GateHello(poolferry=__version__, protocols=PROTOCOLS, gate=name, rights=gate.rights)))
+    if values[1:]:
+        return 0
+    return _read((), rsync_version_command(None))
 
 
 def _ask_zfs(command: Command) -> NoReturn:

@@ -83,9 +83,9 @@ class Gate:
 
 
 # The versions of what both sides say to each other that this program knows. 1: the questions of copies, and no hello. 2: hello, and
-# folders to which points are added.
-PROTOCOLS: tuple[int, ...] = (1, 2)
-HELLO = "hello.sh"
+# folders to which points are added. 3: a hello without what rsync says.
+PROTOCOLS: tuple[int, ...] = (1, 2, 3)
+HELLO, ALONE = "hello.sh", "alone"  # the second: without what rsync says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +133,16 @@ def who_upgrades(theirs: tuple[int, ...], *, here: str, there: str) -> str:
     older = there if max(theirs) < max(PROTOCOLS) else here
     ours, others = (" and ".join(map(str, each)) for each in (PROTOCOLS, theirs))
     return f"{here} knows version {ours} of what is said through a gate, {there} {others}: upgrade poolferry on {older}"
+
+
+def is_unknown_request(said: str) -> bool:
+    """Return whether a gate's refusal says that it does not know the request, as one of another version."""
+    unknown = (
+        "it was asked for",
+        "this key only copies from here, and was asked for",
+        "it was greeted with what is no greeting",
+    )
+    return PRINTED in said and any(words in said for words in unknown)
 
 
 def is_unknown_hello(said: str) -> bool:

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 
 from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.gate import ALONE
 from orchestrator.domain.job import PipeOptions
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
@@ -132,6 +133,11 @@ def hinted_zfs_command(*words: str, side: SideSurvey) -> Command:
 def hinted_rename(dataset: str, to: str, kind: DatasetType, side: SideSurvey) -> Command:
     """Build the rename of a dataset for a hint; no volume takes -u."""
     return hinted_zfs_command("rename", *(() if kind is DatasetType.VOLUME else ("-u",)), dataset, to, side=side)
+
+
+def hello_command(host: Host, hello: str) -> Command:
+    """Build the request by which a gate says what it is; any other host says nothing."""
+    return script_command("hello.sh", hello, ALONE, effect=Effect.READS, where=CommandHost(host=host))
 
 
 # Surveys.

@@ -22,6 +22,7 @@ from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, replic
 from orchestrator.engines.zfs.survey import parse
 from orchestrator.engines.zfs.survey.parse import ABSENT, SideListing
 from orchestrator.engines.zfs.survey.resume_token import parse_token
+from orchestrator.engines.zfs.survey.versions import with_older_side
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineResult, pipeline_failure
 
@@ -223,7 +224,7 @@ def run_read_command(reader: Reader, command: Command, *, patience: Seconds = PA
     pipeline = Pipeline(stages=(command,))
     result = reader.read(pipeline, limit=LIMIT, timeout=patience)
     if not result.well:
-        raise explain(pipeline_failure(pipeline, result, reader.ssh_options))
+        raise with_older_side(explain(pipeline_failure(pipeline, result, reader.ssh_options)), command, reader)
     return result
 
 

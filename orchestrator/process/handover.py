@@ -104,12 +104,12 @@ def leave_behind(state: str, gate: str, most: int, answer: Answer) -> None:
         os.setsid()
         if os.fork():
             os._exit(0)
-        _Server(state, gate, most, answer, lock).serve()
+        _GateServer(state, gate, most, answer, lock).serve()
     except BaseException:  # noqa: BLE001  # without it each request starts its own process, as before
         os._exit(1)
 
 
-class _Server:
+class _GateServer:
     """The process that stays: it listens, forks for each request, and tells each asker how its request ended."""
 
     def __init__(self, state: str, gate: str, most: int, answer: Answer, lock: int) -> None:

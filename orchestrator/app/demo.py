@@ -98,7 +98,7 @@ JOBS = (
     ),
 )  # fmt: skip
 DISK_JOB = "archive"
-DISKS = (("red", 4, "the office"), ("blue", 41, "the bank"), ("green", 12, "here"))
+DISKS = (("red", 4, "the office"), ("blue", 41, "the bank"), ("green", 0, "here"))
 POOLS = (("tank", 0.58, 0.79, "3 d 2 h"), ("vault", 0.31, 0.44, "11 d"))
 
 

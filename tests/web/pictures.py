@@ -14,7 +14,7 @@ FOLDER = ROOT / "jobs" / "pictures"
 CHROMIUM = "/usr/bin/chromium"
 WIDTH, HEIGHT = 1180, 740
 # By the name of the picture: the page whose beginning it shows.
-PICTURES = {"front": "/", "job": "/jobs/music"}
+PICTURES = {"front": "/", "job": "/jobs/music", "disks": "/disks"}
 SCHEMES = ("light", "dark")
 AS_WEBP = """async (text) => {
     const image = new Image();

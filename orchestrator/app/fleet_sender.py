@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app.fleet_members import declared_fleet, require_identity
 from orchestrator.app.settings import Settings
-from orchestrator.domain.errors import CentreRefused, CentreUnreachable, HistoryError, NotNow
+from orchestrator.domain.errors import CentreRefused, CentreUnreachable, HistoryError, NotNow, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.ledger import NAMED, SUBJECTS, LedgerProgress, LedgerRow, divide, incarnation_of
 
@@ -204,17 +204,18 @@ def send_again_and_again(settings: Settings, *, every_s: float) -> None:
         changed = history_mark(settings.where.history) != seen and passed >= min(SOON_S, every_s)
         if changed or passed >= (min(RETRY_S, every_s) if away else every_s):
             told = compose.monotonic()
-            why = _try_to_send(settings, every_s)
-            if why != away:
-                settings.say(why or "the centre is told again")
-            away, seen = why, history_mark(settings.where.history)
+            error = _try_to_send(settings, every_s)
+            kind = type(error).__name__ if error else ""
+            if kind != away:  # its words may differ each time
+                settings.say(f"{error.why}; {error.hint}" if error else "the centre is told again")
+            away, seen = kind, history_mark(settings.where.history)
         compose.sleep(min(_LOOK_S, every_s))
 
 
-def _try_to_send(settings: Settings, every_s: float) -> str:
-    """Send once; return why it failed, or nothing."""
+def _try_to_send(settings: Settings, every_s: float) -> OrchestratorError | None:
+    """Send once; return why it failed, or None."""
     try:
         send_once(settings, every_s=every_s)
     except (CentreUnreachable, CentreRefused, NotNow, HistoryError) as error:
-        return f"{error.why}" + (f"; {error.hint}" if error.hint else "")
-    return ""
+        return error
+    return None

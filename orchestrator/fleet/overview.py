@@ -1,7 +1,7 @@
 """Questions to the centre: which hosts are silent, which jobs are late, what ran. It judges by its own clock.
 
-An instant that a host told is by the host's clock: before it is compared with the centre's, it is moved by as much as both
-differed at the last sign of life. So a clock that is wrong by a day makes nothing late, and nothing well.
+When a host tells how its jobs stand, the centre notes from when on each will be late by its own clock: a clock that is wrong by a day
+makes nothing late, and nothing well.
 """
 
 from collections.abc import Mapping
@@ -11,50 +11,59 @@ from orchestrator.domain.fleet_status import CLOCK_ERROR, FleetHost, FleetJob, F
 from orchestrator.fleet.connection import CentreSession, Row
 
 _BAD = "('late', 'failing', 'incomplete')"
+_OURS = "('heard', 'silent', 'new')"
 _SEEN = """
 WITH instant AS (SELECT coalesce(%(now)s::timestamptz, now()) AS now),
-seen AS (
+seen AS MATERIALIZED (
     SELECT hosts.id AS host, hosts.name, beats.seen_at, beats.host_at - beats.seen_at AS ahead, coalesce(version, '') AS version,
         coalesce(waiting, 0) AS waiting, coalesce(mistakes, 0) AS mistakes,
         CASE WHEN hosts.left_at IS NOT NULL THEN 'left' WHEN hosts.joined_at IS NULL THEN 'invited'
             WHEN beats.seen_at IS NULL THEN CASE WHEN hosts.joined_at < now - interval '1 hour' THEN 'silent' ELSE 'new' END
             WHEN beats.seen_at < now - make_interval(secs => 3 * every_s + 60) THEN 'silent' ELSE 'heard' END AS state
     FROM instant CROSS JOIN poolferry.hosts LEFT JOIN poolferry.beats ON beats.host = hosts.id
-),
-judged AS (
-    SELECT jobs.*, CASE WHEN jobs.state = 'paused' THEN 'paused'
-        WHEN copied_at - coalesce(ahead, interval '0') < now - make_interval(secs => late_after_s) THEN 'late'
-        ELSE jobs.state END AS judged
-    FROM instant CROSS JOIN poolferry.jobs JOIN seen USING (host)
-    WHERE declared AND seen.state NOT IN ('left', 'invited')
 )
 """
+_LATE = "late_at < now"
 _HOST_COUNTS = f"{_SEEN} SELECT state, count(*) AS number FROM seen GROUP BY state ORDER BY state"  # noqa: S608
-_JOB_COUNTS = f"{_SEEN} SELECT judged AS state, count(*) AS number FROM judged GROUP BY judged ORDER BY judged"  # noqa: S608
-_BAD_JOBS = f"""{_SEEN}
-SELECT seen.name AS host, seen.state AS host_state, job, judged AS state, why, hint, late_after_s, copied_at, last_outcome, last_ended_at
-FROM judged JOIN seen USING (host) WHERE judged IN {_BAD} ORDER BY copied_at NULLS FIRST, seen.name, job LIMIT %(limit)s
+# Jobs that their host calls bad, and those that became late since: both are found by an index, however many are well.
+_BAD_ONES = f"""{_SEEN},
+bad AS MATERIALIZED (
+    SELECT jobs.*, seen.name, seen.state AS host_state, CASE WHEN {_LATE} THEN 'late' ELSE jobs.state END AS judged
+    FROM instant CROSS JOIN poolferry.jobs JOIN seen USING (host)
+    WHERE declared AND jobs.state IN {_BAD} AND seen.state IN {_OURS}
+    UNION ALL
+    SELECT jobs.*, seen.name, seen.state, 'late'
+    FROM instant CROSS JOIN poolferry.jobs JOIN seen USING (host)
+    WHERE declared AND jobs.state NOT IN ('late', 'failing', 'incomplete', 'paused') AND late_at < (SELECT now FROM instant) AND seen.state IN {_OURS}
+)
 """  # noqa: S608 - our own words
-_OF_HOSTS = f"""
-SELECT name, seen.state, seen_at, ahead, version, waiting, mistakes, coalesce(number, 0) AS number, coalesce(bad, 0) AS bad, oldest
-FROM seen LEFT JOIN (
-    SELECT host, count(*) AS number, count(*) FILTER (WHERE judged IN {_BAD}) AS bad, min(copied_at) AS oldest
-    FROM judged GROUP BY host
-) AS its USING (host)
+_BAD_JOBS = f"""{_BAD_ONES}
+SELECT name AS host, host_state, job, judged AS state, why, hint, late_after_s, copied_at, last_outcome, last_ended_at
+FROM bad ORDER BY copied_at NULLS FIRST, name, job LIMIT %(limit)s
 """  # noqa: S608 - our own words
-# A few hosts are picked before their jobs are counted: a front page does not count those of ten thousand.
-_SOME_HOSTS = """
-, chosen AS (
+_JOB_COUNTS = f"""{_BAD_ONES}
+SELECT state, sum(number)::bigint AS number FROM (
+    SELECT state, count(*) AS number FROM poolferry.jobs WHERE declared GROUP BY state
+    UNION ALL SELECT jobs.state, -count(*) FROM poolferry.jobs
+        WHERE declared AND host IN (SELECT host FROM seen WHERE seen.state NOT IN {_OURS}) GROUP BY jobs.state
+    UNION ALL SELECT state, -count(*) FROM bad GROUP BY state
+    UNION ALL SELECT judged, count(*) FROM bad GROUP BY judged
+) AS counted GROUP BY state HAVING sum(number) > 0 ORDER BY state
+"""  # noqa: S608 - our own words
+# Hosts are picked before their jobs are counted: a page of a hundred does not count those of ten thousand.
+_SOME_HOSTS = f"""{_SEEN},
+chosen AS (
     SELECT * FROM seen WHERE (%(state)s::text IS NULL OR state = %(state)s) AND (%(name)s::text IS NULL OR name LIKE %(name)s)
         AND (NOT %(odd)s OR (state IN ('heard', 'silent') AND (mistakes > 0 OR abs(extract(epoch FROM ahead)) > %(error)s)))
     ORDER BY state = 'silent' DESC, CASE WHEN state = 'silent' THEN seen_at END NULLS FIRST, name LIMIT %(limit)s
 )
-SELECT name, chosen.state, seen_at, ahead, version, waiting, mistakes, coalesce(number, 0) AS number, coalesce(bad, 0) AS bad, oldest
-FROM chosen LEFT JOIN LATERAL (
-    SELECT count(*) AS number, count(*) FILTER (WHERE judged IN ('late', 'failing', 'incomplete')) AS bad, min(copied_at) AS oldest
-    FROM judged WHERE judged.host = chosen.host
+SELECT name, chosen.state, seen_at, ahead, version, waiting, mistakes, number, bad, oldest
+FROM instant CROSS JOIN chosen LEFT JOIN LATERAL (
+    SELECT count(*) AS number, min(copied_at) AS oldest,
+        count(*) FILTER (WHERE jobs.state IN {_BAD} OR (jobs.state <> 'paused' AND {_LATE})) AS bad
+    FROM poolferry.jobs WHERE jobs.host = chosen.host AND declared
 ) AS its ON true ORDER BY chosen.state = 'silent' DESC, CASE WHEN chosen.state = 'silent' THEN seen_at END NULLS FIRST, name
-"""
+"""  # noqa: S608 - our own words
 _RUNS = """
 SELECT hosts.name AS host, runs.id, runs.incarnation, runs.job, runs.type, runs.outcome, begun_at, ended_at, moved_bytes, why, arrived_at
 FROM poolferry.runs JOIN poolferry.hosts ON hosts.id = runs.host
@@ -100,12 +109,7 @@ def find_hosts(
         "error": CLOCK_ERROR.total_seconds(),
         "limit": limit,
     }
-    return tuple(_host(row) for row in centre.rows(_SEEN + _SOME_HOSTS, values))  # fmt: skip
-
-
-def all_hosts(centre: CentreSession, *, now: datetime | None = None) -> tuple[FleetHost, ...]:
-    """Return all hosts, for an exporter."""
-    return tuple(_host(row) for row in centre.rows(f"{_SEEN}{_OF_HOSTS} ORDER BY name", {"now": now}))
+    return tuple(_host(row) for row in centre.rows(_SOME_HOSTS, values))  # fmt: skip
 
 
 def find_runs(

@@ -34,8 +34,9 @@ DO $$ BEGIN
 END $$
 """
 _BEATS = """
-INSERT INTO poolferry.beats (host, seen_at, host_at, every_s, version)
-    SELECT id, now() - CASE WHEN id % 500 = 0 THEN interval '1 day' ELSE interval '1 minute' END, now(), 300, '1' FROM poolferry.hosts;
+INSERT INTO poolferry.beats (host, host_at, every_s, version) SELECT id, now(), 300, '1' FROM poolferry.hosts;
+ALTER TABLE poolferry.beats DISABLE TRIGGER seen;
+UPDATE poolferry.beats SET seen_at = now() - interval '1 day', host_at = now() - interval '1 day' WHERE host % 500 = 0;
 INSERT INTO poolferry.jobs (host, job, engine, source, target, state, why, hint, late_after_s, copied_at, last_outcome, last_ended_at)
     SELECT id, 'job-' || n, 'rsync', '/srv/' || n, 'backup', 'up', 'copied 12 files', '', 93600,
         now() - CASE WHEN (id * 20 + n) % 1000 = 0 THEN interval '2 days' ELSE interval '9 hours' END, 'done', now() - interval '9 hours'

@@ -118,6 +118,50 @@ def test_a_line_that_falls_silent_in_a_batch(
     assert told(centre) == list(range(1, 3001))
 
 
+def test_a_sender_that_goes_on_outlives_a_centre_that_is_away(
+    tmp_path: Path, fragile: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FleetHost(tmp_path / "web-1", fragile, "web-1", monkeypatch, machine=machine_id_hash())
+    host.record(count=3)
+    fragile.server.stop("fast")
+    sender = subprocess.Popen(
+        [*COMMAND, "fleet", "send", "--every", "0.2s"], env=host.ferry.variables(), stderr=subprocess.PIPE, text=True
+    )
+    try:
+        time.sleep(2.5)  # a dozen tries
+        host.record(count=2)
+        fragile.server.start()
+        until = time.monotonic() + 30
+        while told(fragile) != [1, 2, 3, 4, 5]:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        host.record()
+        while told(fragile)[-1] != 6:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+    finally:
+        sender.terminate()
+        _, said = sender.communicate()
+    lines = [line for line in said.splitlines() if line]
+    assert ("gives no answer" in lines[0], lines[1:]) == (True, ["the centre is told again"]), said
+
+
+def test_a_row_that_no_centre_takes_is_named_and_holds_no_other_up(
+    tmp_path: Path, centre: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FleetHost(tmp_path / "web-1", centre, "web-1", monkeypatch)
+    with centre.administrator() as session:
+        session.change("ALTER TABLE poolferry.runs ADD CHECK (job <> 'odd')")
+    host.record(count=5)
+    host.record("odd")
+    host.record(count=4)
+    sent = host.send()
+    assert (sent.rows, sent.waiting, len(sent.unfit)) == (9, 0, 1)
+    assert sent.unfit[0].startswith("run 6: the centre")
+    assert told(centre) == [1, 2, 3, 4, 5, 7, 8, 9, 10]
+    assert host.send().rows == 0
+
+
 @pytest.mark.root
 @pytest.mark.namespace
 def test_a_disk_that_is_full(tmp_path: Path, fragile: Centre, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRI
 PARTS = ("SELECT", "INSERT", "UPDATE", "REFERENCES")
 FUNCTIONS = {"this_host", "enrol", "leave"}
 # The tables and functions of other parts of the fleet: each has a test of its own like this one.
-OTHERS = ("permit", "order", "procrastinate")
+OTHERS = ("permit", "limit", "order", "fetch_orders", "report_order", "ask_permit", "release_permit")
 RUN = (
     "INSERT INTO poolferry.runs (host, incarnation, id, seq, born, job, engine, source, target, type, begun_at, begun_why)"
     " VALUES (%s, 1, 1, 1, 1, 'photos', 'rsync', 's', 't', 'run', now(), '')"

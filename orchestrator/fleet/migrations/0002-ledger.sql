@@ -67,7 +67,8 @@ CREATE TABLE poolferry.beats (
 ) WITH (fillfactor = 60);
 
 -- Each job as its host judged it last, with the limit by which the centre itself sees that it is late. declared: false once the
--- host's files have it no more. due_at: since when a run is due.
+-- host's files have it no more. due_at: since when a run is due. late_at: from when on it is late, by
+-- this centre's clock: moved by as much as the host's differed when it told so.
 CREATE TABLE poolferry.jobs (
     host integer NOT NULL REFERENCES poolferry.hosts (id) ON DELETE CASCADE,
     job text NOT NULL,
@@ -86,9 +87,13 @@ CREATE TABLE poolferry.jobs (
     last_ended_at timestamptz,
     failures integer NOT NULL DEFAULT 0,
     declared boolean NOT NULL DEFAULT true,
+    late_at timestamptz,
     changed_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (host, job)
 ) WITH (fillfactor = 80);
+-- The front page counts from these alone, and reads the rows of bad jobs only.
+CREATE INDEX jobs_states ON poolferry.jobs (state, host) WHERE declared;
+CREATE INDEX jobs_late ON poolferry.jobs (late_at) WHERE declared AND state NOT IN ('late', 'failing', 'incomplete', 'paused');
 
 -- The centre's own time stands beside what a host says, and no host can write it.
 CREATE FUNCTION poolferry.stamp_arrival() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -96,12 +101,17 @@ BEGIN NEW.arrived_at := now(); RETURN NEW; END $$;
 CREATE FUNCTION poolferry.stamp_beat() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN NEW.seen_at := now(); RETURN NEW; END $$;
 CREATE FUNCTION poolferry.stamp_change() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN NEW.changed_at := now(); RETURN NEW; END $$;
+BEGIN
+    NEW.changed_at := now();
+    NEW.late_at := NEW.copied_at + make_interval(secs => NEW.late_after_s)
+        - coalesce((SELECT host_at - seen_at FROM poolferry.beats WHERE host = NEW.host), interval '0');
+    RETURN NEW;
+END $$;
 REVOKE ALL ON FUNCTION poolferry.stamp_arrival(), poolferry.stamp_beat(), poolferry.stamp_change() FROM PUBLIC;
 CREATE TRIGGER arrived BEFORE UPDATE ON poolferry.runs FOR EACH ROW EXECUTE FUNCTION poolferry.stamp_arrival();
 CREATE TRIGGER arrived BEFORE UPDATE ON poolferry.records FOR EACH ROW EXECUTE FUNCTION poolferry.stamp_arrival();
 CREATE TRIGGER seen BEFORE UPDATE ON poolferry.beats FOR EACH ROW EXECUTE FUNCTION poolferry.stamp_beat();
-CREATE TRIGGER changed BEFORE UPDATE ON poolferry.jobs FOR EACH ROW EXECUTE FUNCTION poolferry.stamp_change();
+CREATE TRIGGER changed BEFORE INSERT OR UPDATE ON poolferry.jobs FOR EACH ROW EXECUTE FUNCTION poolferry.stamp_change();
 
 -- A host reads and writes rows of its own; it deletes nothing, and the columns of the centre's time are not its to write.
 GRANT SELECT ON poolferry.progress, poolferry.runs, poolferry.records, poolferry.beats, poolferry.jobs

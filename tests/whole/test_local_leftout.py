@@ -127,3 +127,24 @@ def test_a_file_that_changes_while_it_is_copied(house: House, what: str) -> None
     assert house.run().code == 0
     assert facts(house.source) == facts(house.point())
     assert house.call("verify", "photos").code == 0
+
+
+@pytest.mark.root
+def test_a_copy_by_name_that_lacks_something_is_no_point_and_is_mended_at_once(house: House) -> None:
+    """No count of rsync's says what is linked, so the names of both sides are compared; the next attempt names nothing."""
+    for number in range(20):
+        house.write(f"d/{number}", str(number))
+    house.job(retry={"attempts": 2})
+    assert house.run().outcome == "done"
+    house.write("d/3", "changed")
+    house.write("e/new", "new")
+    forgetful = house.write(
+        house.folder / "bin/rsync",
+        '#!/bin/sh\ncase " $* " in *" --files-from="*"/differing "*) exit 0 ;; esac\nexec /usr/bin/rsync "$@"\n',
+    )
+    forgetful.chmod(0o755)
+    house.environment["PATH"] = f"{forgetful.parent}:{house.environment['PATH']}"
+    ran = house.run()
+    assert (ran.outcome, ran["attempts"], len(house.points())) == ("done", 2, 2), ran
+    assert "lacks 2 entries of the source: d/3, e/new" in str(ran["warnings"]), ran
+    assert facts(house.point()) == facts(house.source)

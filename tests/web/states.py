@@ -25,7 +25,7 @@ from orchestrator.domain.act import ActVerb
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.rotation import DiskState
 from orchestrator.domain.run import Outcome
-from orchestrator.history.store import History
+from orchestrator.history.store import History, open_history
 from orchestrator.web.pages import ActControl, Pages
 from orchestrator.web.site import Site
 from tests.ferry import Ferry
@@ -160,3 +160,23 @@ def _acts(history: History) -> None:
         )
         if well is not None:
             history.acts.ended(act, well=well, said=said, now=NOW - timedelta(minutes=3))
+
+
+def three_hundred_sources(folder: Path) -> Ferry:
+    """Write a machine with 300 jobs that went well for weeks."""
+    ferry = Ferry(folder)
+    places = "".join(f'[place.p{n}]\npath = "/backup/{n}"\n' for n in range(300))
+    (ferry.config / "targets.toml").write_text(places)
+    for n in range(300):
+        text = f'engine = "rsync"\nsource = "/srv/{n}"\ntarget = "p{n}"\ndaily = "02:30"\nlate-after = "26h"\n'
+        (ferry.config / "jobs" / f"j{n}.toml").write_text(text)
+    now = datetime.now(UTC)
+    with open_history(str(ferry.state / "history.sqlite")) as history, history.together():
+        for n in range(300):
+            for ago in range(20, 0, -1):
+                at = now - timedelta(days=ago)
+                run = begin(history, f"j{n}", now=at)
+                history.ended(run, report(run, f"j{n}"), at)
+            history.point_made(f"j{n}", f"p{n}", "2026-11-24T023000Z", run, entries=1, bytes=1, taken=at, now=at)
+            history.point_verified(f"j{n}", f"p{n}", "2026-11-24T023000Z", run, at)
+    return ferry

@@ -87,7 +87,7 @@ def test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached(master: Ma
     for name, target in (("photos", "vault"), ("music", "other")):
         master.job(name, f'engine = "zfs"\nsource = "tank/{name}"\ntarget = "{target}"\n', targets=targets)
     assert master.poolferry("run", "photos", "music", "root", "--json", seconds=300).code == 0
-    master.sh("usermod -u 1235 anna; usermod -u 1301 bert; useradd -u 1300 carl; groupmod -g 1701 music")
+    master.sh("usermod -u 1235 anna; usermod -u 1301 bert; useradd -u 1300 carl; groupmod -g 1800 music")
     disk = master.lies_on("tank").removesuffix("-part1")
     master.sh(
         f"zpool destroy -f tank; zpool export other; zpool create -f -O compression=zstd tank {disk}; zfs unmount tank"
@@ -107,7 +107,7 @@ def test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached(master: Ma
         "tank: compression was not set, and is zstd",
         "user anna had the number 1234, which is nobody now, and has 1235: `usermod -u 1234 anna`",
         f"{bert}; or `chown -hR --from=1300 bert` on what returns",
-        "group music had the number 1700, which is nobody now, and has 1701: `groupmod -g 1700 music`",
+        "group music had the number 1700, which is nobody now, and has 1800: `groupmod -g 1700 music`",
     ], told
     assert [part["source"] for part in told["parts"]] == ["tank/music", "tank/photos", "/tank"]
     master.sh(told["differences"][1].split("`")[1])

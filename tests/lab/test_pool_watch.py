@@ -314,7 +314,7 @@ def test_a_weak_vdev_and_large_dedup_tables_are_mended_by_the_commands_that_are_
     assert master.sh("zfs get -Ho value dedup tank/twice").text == "off"
     assert "dedup is off already; tables shrink" in str(watch(master)["warnings"])
     for weak in (alone, special):
-        (told,) = [line for line in watch(master)["warnings"] if " alone " in line]
+        (told,) = [line for line in watch(master)["warnings"] if " alone" in line]
         assert weak in told, told
         master.sh(told.split("`")[1].replace("NEW-DEVICE", new.pop()))
-    assert " alone " not in str(watch(master)["warnings"])
+    assert " alone" not in str(watch(master)["warnings"])

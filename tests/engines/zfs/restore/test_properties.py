@@ -107,6 +107,16 @@ def test_a_mountpoint_that_was_set_in_a_pool_for_another_folder_is_not_set_again
     assert "zfs set mountpoint=/srv/photos tank/photos" in lines(settling.plan(seen(copied=copied, home={"": bare})))
 
 
+@pytest.mark.parametrize(("waits", "taken_back"), [(True, False), (False, True)])
+def test_a_mountpoint_that_a_person_gave_to_what_waits_stays(waits: bool, taken_back: bool) -> None:
+    """Where its own was taken, as the message says it; before it has waited, a local one is of a receive."""
+    copied = {"": received(mountpoint="/srv/photos")}
+    home = arrived() | {"mountpoint": PropertyValue(value="/srv/other", received="/srv/photos", source="local")}
+    found = lines(settling.plan(seen(dataset("", A, flags=BACK, waits=waits), copied=copied, home={"": home})))
+    assert ("zfs inherit -S mountpoint tank/photos" in found) is taken_back
+    assert not [line for line in found if "set mountpoint" in line]
+
+
 def test_it_comes_to_an_end() -> None:
     """A property that was set is not inherited away again."""
     came = received(quota="1000", readonly="on")

@@ -257,7 +257,12 @@ def _clear(
     if ASIDE not in run_request.allowed:
         hint = f"give another name; or use --{ASIDE}: what is there is renamed to {to} and kept"
         why = f"{target.root} is there; a restore overwrites nothing"
-        return Refusal(why=why, evidence=_evidence(target, there), hint=hint)
+        whole = (
+            ("it lacks no snapshot of the copy: what changed in it since is all that differs",)
+            if _lacks_nothing(seen)
+            else ()
+        )
+        return Refusal(why=why, evidence=(*_evidence(target, there), *whole), hint=hint)
     free = replace(seen.world, target=replace(target, datasets={}), tokens={}, receiving={})
     why = "its name is needed; it keeps all its data, under another name"
     action = RenameAside(dataset="", to=to, why=why, kind=there.kind)
@@ -316,6 +321,16 @@ def _refuse_parent(to: Location, above: frozenset[str]) -> Refusal | None:
         )
     hint = f"create it as it shall be: zfs create -p {shlex.quote(parent)}"
     return Refusal(why=f"{parent}, in which it shall lie, is not there", evidence=(), hint=hint)
+
+
+def _lacks_nothing(seen: DatasetRestoreSurvey) -> bool:
+    """Return whether each dataset of the copy is at the destination, with all its snapshots."""
+    there = seen.world.target.datasets
+    held = {name: {each.guid for each in one.snapshots} for name, one in there.items()}
+    return all(
+        {each.guid for each in copy.snapshots} <= held.get(name, set()) and name in there
+        for name, copy in seen.world.source.datasets.items()
+    )
 
 
 def holds_all(seen: DatasetRestoreSurvey) -> bool:

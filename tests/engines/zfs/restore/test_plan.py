@@ -432,9 +432,14 @@ def test_said_again_after_a_good_restore_it_is_back_already() -> None:
     for request in (requested(), requested("aside")):
         found = returning.plan(replace(way.seen(), already=True), request).decision
         assert isinstance(found, NothingToDo), found
-    assert isinstance(way.plan().decision, Refusal), "but what history knows nothing of is only there"
+    whole = refused(way)
+    assert whole.evidence[-1].startswith("it lacks no snapshot of the copy"), (
+        "what history knows nothing of is only there"
+    )
     way.target.nodes.pop(f"{ROOT}/x")
-    assert isinstance(returning.plan(replace(way.seen(), already=True), requested()).decision, Refusal)
+    lacks = returning.plan(replace(way.seen(), already=True), requested()).decision
+    assert isinstance(lacks, Refusal)
+    assert "lacks no snapshot" not in str(lacks.evidence)
 
 
 @pytest.mark.parametrize(

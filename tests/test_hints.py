@@ -81,7 +81,7 @@ TYPED = {
     "zfs allow {} receive:append {}": "lab/test_zfs_gate.py::test_two_servers_keep_the_secrets_of_each_other_at_once",
     "zfs create -p -o mountpoint=none -o canmount=off {}": "lab/test_zfs_gate.py::test_two_servers_keep_the_secrets_of_each_other_at_once",
     "zfs load-key -r {}": "lab/test_zfs_drill.py::test_what_is_encrypted_is_tried_as_it_lies_until_its_key_is_there",
-    "zfs mount -a": "lab/test_pool_rebuild.py::test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached",
+    "zfs mount -a": "lab/test_pool_rebuild.py::test_a_pool_whose_copies_are_far_away_on_a_disk_and_files_alone",
     "zfs set dedup=off {}": "lab/test_pool_watch.py::test_a_weak_vdev_and_large_dedup_tables_are_mended_by_the_commands_that_are_printed",
     "zfs set mountpoint={} {}": "lab/test_zfs_hints.py::test_hints_around_a_restore_as_they_are_printed",
     "zfs set poolferry:flags=Lce": "lab/test_zfs_hints.py::test_hints_around_a_restore_as_they_are_printed",

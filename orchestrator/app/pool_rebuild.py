@@ -198,7 +198,7 @@ def _part_of_files(here: EvacuationSurvey, job: Job, back: "Callable[[Job], bool
         return RebuildPart(source=source, job=None, copy=None, back=False, why=why)
     if dataset_of(os.path.realpath(source.path), here.pool) is None:
         why = f"{source.path} does not lie on {here.pool.name}: mount it (zfs mount -a)"
-        return RebuildPart(source=source, job=None, copy=None, back=False, why=why)
+        return RebuildPart(source=source, job=None, copy=None, back=False, why=why, mounted=False)
     placed, copy = max(usable, key=lambda each: each[1].point)
     return RebuildPart(source=source, job=placed, copy=copy, back=back(placed))
 

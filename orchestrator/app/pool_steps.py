@@ -245,6 +245,10 @@ class _Rebuild:
                     here, told, lambda job: rebuilding.were_files_restored(job, views, self._since)
                 )
 
+        for part in found():
+            if not part.mounted:
+                self._step(3, f"bring {part.source} back", *part_told(part))
+                return Outcome.WAITING, [part]
         ends, told_more, code = list[RebuildPart](), list[str](), Outcome.DONE
         for place, _ in enumerate(found()):
             part = found()[place]

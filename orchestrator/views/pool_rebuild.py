@@ -14,13 +14,17 @@ from orchestrator.views.restore import TargetNextBase, next_base_values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildPart:
-    """The progress of one source: `copy` it is restored from; None: none can be reached, `why` has the reason."""
+    """The progress of one source: `copy` it is restored from; None: none can be reached, `why` has the reason.
+
+    `mounted` False: it is a folder that does not lie on the pool yet; before that nothing comes back, as datasets are mounted in it.
+    """
 
     source: Location
     job: Job | None
     copy: DatasetCopy | None
     back: bool
     why: str = ""
+    mounted: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +82,8 @@ def part_value(part: RebuildPart) -> dict[str, Any]:
 
 def part_told(part: RebuildPart) -> tuple[str, list[str]]:
     """Return the state of a part, and the lines below it."""
+    if not part.mounted:
+        return "your turn", [part.why, "then run the same command again"]
     if part.copy is None:
         return "no copy of it can be reached", [
             part.why,

@@ -25,7 +25,7 @@ from orchestrator.engines.rsync.options import RsyncOptions
 from orchestrator.history.rebuilds import PoolRebuild
 from orchestrator.history.store import open_history
 from orchestrator.runner.restore.request import restore_reason
-from orchestrator.views.pool_rebuild import evacuation_lines
+from orchestrator.views.pool_rebuild import evacuation_lines, part_told
 from tests.history.records import finish
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -123,6 +123,7 @@ def test_files_return_to_a_folder_that_lies_on_the_pool_again() -> None:
         assert (part.job, part.copy, part.back) == (DOCS, found, back)
     (part,) = plan_parts(replace(seen, pool=replace(seen.pool, mounts=(("/dev/sda1", "/"),))), {KEY: OWN}, never)
     assert (part.job, part.why) == (None, "/tank/docs does not lie on tank: mount it (zfs mount -a)")
+    assert part_told(part) == ("your turn", [part.why, "then run the same command again"])
     away = replace(found, point="", held=None, why="it is not plugged in", disk="red", where="the office")
     (part,) = plan_parts(replace(seen, placed=((DOCS, away),)), {}, never)
     assert (part.job, part.why) == (None, "disk red at the office: it is not plugged in")

@@ -196,6 +196,7 @@ def test_a_pool_whose_copies_are_far_away_on_a_disk_and_files_alone(pair: Pair) 
     master.sh("\n".join(told["next"]).replace("zpool create", "zpool create -f"))
     master.sh("zfs unmount tank/docs")
     code, told = restore_pool(master)
+    assert (code, step_states(told)[-1]) == (75, (3, "your turn")), told
     (mount,) = re.findall(r"/srv/docs does not lie on tank: mount it \((zfs mount -a)\)", str(told["steps"]))
     master.sh(mount)
     code, told = restore_pool(master)

@@ -109,7 +109,7 @@ def test_a_mountpoint_that_was_set_in_a_pool_for_another_folder_is_not_set_again
 
 @pytest.mark.parametrize(("waits", "taken_back"), [(True, False), (False, True)])
 def test_a_mountpoint_that_a_person_gave_to_what_waits_stays(waits: bool, taken_back: bool) -> None:
-    """Where its own was taken, as the message says it; before it has waited, a local one is of a receive."""
+    """Keep it, as the message says it, where its own was taken; before a wait a local one is of a receive."""
     copied = {"": received(mountpoint="/srv/photos")}
     home = arrived() | {"mountpoint": PropertyValue(value="/srv/other", received="/srv/photos", source="local")}
     found = lines(settling.plan(seen(dataset("", A, flags=BACK, waits=waits), copied=copied, home={"": home})))

@@ -13,6 +13,8 @@ from orchestrator.cli.terminal.screen import Terminal
 if TYPE_CHECKING:
     import socket
 
+    from orchestrator.app.settings import Settings
+    from orchestrator.web.fleet_pages import FleetPages
     from orchestrator.web.pages import Pages
 
 _SOCKET = "/run/poolferry-web.sock"  # not in /run/poolferry, which goes with the daemon
@@ -40,10 +42,12 @@ _DEMO = "127.0.0.1:9743"
 @click.option(
     "--proxy-user", "header", metavar="HEADER", help="the header in which a reverse proxy on the socket names who asks"
 )
+@click.option("--fleet", is_flag=True, help="with pages over all hosts, at the centre of a fleet")
 @click.option("--demo", is_flag=True, help="show made-up years of history; nothing of yours is read")
 @pass_terminal
 def web(
-    terminal: Terminal, *, path: str | None, listen: str | None, names: Sequence[str], header: str | None, demo: bool
+    terminal: Terminal, *, path: str | None, listen: str | None, names: Sequence[str], header: str | None, demo: bool,
+    fleet: bool,
 ) -> int:  # fmt: skip
     """Serve the status page until Ctrl-C: promises, runs, disks and pools, live. Its buttons ask the daemon; none destroys anything.
 
@@ -52,6 +56,8 @@ def web(
     """
     if path and listen:
         raise click.UsageError("--socket and --listen exclude each other")
+    if fleet and demo:
+        raise click.UsageError("--fleet and --demo exclude each other; make demo-fleet shows a fleet")
     if header is not None and (listen or (demo and not path)):
         raise click.UsageError(
             "--proxy-user counts on the socket alone: whoever may open a TCP address could name anybody there"
@@ -65,7 +71,10 @@ def web(
 
     if not demo:
         settings = CachedSettings(config=terminal.config, state=terminal.state)
-        return _serve(terminal, Pages(settings, DaemonControl(settings)), path, listen, names, header)
+        pages = Pages(settings, DaemonControl(settings), fleet=fleet)
+        return _serve(
+            terminal, pages, path, listen, names, header, over_all=_fleet_pages(pages, settings) if fleet else None
+        )
     from orchestrator.app.demo import DemoControl, demonstration
 
     terminal.say("making up two years of history …")
@@ -80,8 +89,17 @@ def web(
         )
 
 
+def _fleet_pages(pages: "Pages", settings: "Settings") -> "FleetPages":
+    """Return the pages over all hosts, of the declared centre. Raises: WrongRequest when none is declared."""
+    from orchestrator.app.fleet_members import declared_fleet
+    from orchestrator.web.fleet_pages import FleetPages
+
+    return FleetPages(pages, settings, declared_fleet(settings).centre)
+
+
 def _serve(
-    terminal: Terminal, pages: "Pages", path: str | None, listen: str | None, names: Sequence[str], header: str | None = None
+    terminal: Terminal, pages: "Pages", path: str | None, listen: str | None, names: Sequence[str], header: str | None = None,
+    over_all: "FleetPages | None" = None,
 ) -> int:  # fmt: skip
     from orchestrator.web.guard import EntryKey, ProxyUser
     from orchestrator.web.server import serve
@@ -95,7 +113,7 @@ def _serve(
         elif where:
             terminal.say(f"serving {where}; on the machine with the browser: ssh -L 9743:{where} {os.uname().nodename}")
             terminal.say("then open http://localhost:9743; Ctrl-C ends it")
-        serve(Site(pages, names=tuple(names), key=key, proxy_user=proxy_user), listening)
+        serve(Site(pages, names=tuple(names), key=key, proxy_user=proxy_user, fleet=over_all), listening)
     return 0
 
 

@@ -67,12 +67,12 @@ class ActControl(Protocol):
 class Pages:
     """All pages as text. Each method raises OrchestratorError where its values cannot be read, and NoSuchPage.
 
-    `control`: asked for acts.
+    `control`: asked for acts; `fleet`: each page leads to those over all hosts.
     """
 
-    def __init__(self, settings: Settings, control: ActControl, *, demo: bool = False) -> None:
+    def __init__(self, settings: Settings, control: ActControl, *, demo: bool = False, fleet: bool = False) -> None:
         self._settings, self._control = settings, control
-        self._demo = demo
+        self._demo, self._fleet = demo, fleet
         self._token = FormToken()
         self._overviews = OverviewCache(settings)
         self._trouble: tuple[float, OrchestratorError | None] | None = None
@@ -82,9 +82,12 @@ class Pages:
         """Return the templates, with what each page says of this machine."""
         import os
 
-        return Templates(host="a made-up machine" if self._demo else os.uname().nodename, demo=self._demo)
+        return Templates(
+            host="a made-up machine" if self._demo else os.uname().nodename, demo=self._demo, fleet=self._fleet
+        )
 
-    def _render(self, name: str, **values: object) -> str:
+    def render(self, name: str, **values: object) -> str:
+        """Return a page with what each page has."""
         return self.templates.render(
             name, repeat=self._repeat, trouble=self._control_trouble(), token=self._token.value, spans=SPANS, **values
         )
@@ -113,11 +116,11 @@ class Pages:
         from orchestrator.views.acts import act_row
 
         now = compose.now()
-        return self._render("acts.html", rows=[act_row(each, now) for each in list_acts(self._settings, PAGE_SIZE)])
+        return self.render("acts.html", rows=[act_row(each, now) for each in list_acts(self._settings, PAGE_SIZE)])
 
     def act(self, number: int) -> str:
         """Return the page of one act."""
-        return self._render("act.html", **self._act_values(number))
+        return self.render("act.html", **self._act_values(number))
 
     def _act_values(self, number: int) -> dict[str, Any]:
         from orchestrator.app.acts import find_act
@@ -140,7 +143,7 @@ class Pages:
 
     def promises(self) -> str:
         """Return the front page."""
-        return self._render("promises.html", **self._promise_values())
+        return self.render("promises.html", **self._promise_values())
 
     def _promise_values(self) -> dict[str, Any]:
         from orchestrator.app.uncovered import recall_uncovered
@@ -178,7 +181,7 @@ class Pages:
         table = PointTable(jobs=found.jobs, known=found.known, used=found.used, problems=found.problems)
         runs = list_runs(self._settings, name, _CHART_RUNS)
         span = calendar_span(now.astimezone().date(), year)
-        return self._render(
+        return self.render(
             "job.html", job=status.job, row=source_row(status, overview.coming, now), calendars=point_calendars(table, name, span),
             span=span, year=year, years=point_years(table.known[name]), charts=run_charts(runs), runs=runs[:_SHOWN_RUNS],
             schedule=describe_schedule(status.job), table=table,
@@ -229,7 +232,7 @@ class Pages:
         if page is None:
             raise NoSuchPage(f"there is no such folder in point {point} of {job}")
         entries = index.find(sought, _MOST_FOUND) if sought else page.entries
-        return self._render(
+        return self.render(
             "points.html", job=job, point=point, crumbs=crumbs(job, point, request.path), sought=sought, total=page.total,
             first=request.first, size=_FOLDER_SIZE, entries=index.entries, most=_MOST_FOUND,
             rows=entry_rows(job, point, entries, request.ticked),
@@ -252,7 +255,7 @@ class Pages:
             found = list_path_versions(self._settings, job, path, before)
         if before is None and not any(each.entry for each in found.found) and found.older is None:
             raise NoSuchPage(f"no point of {job} that can be read here holds this path")
-        return self._render(
+        return self.render(
             "versions.html", job=job, path=show_name(path), older=found.older, before=before, address=versions_address(job, path),
             groups=fold_versions(version_rows(job, path, found.found, whole=found.older is None)),
             find_command=self._repeat(f"find {job} -- {quoted(os.fsdecode(path))}"),
@@ -288,11 +291,11 @@ class Pages:
             found = page_runs(self._settings, job, before, PAGE_SIZE)
         except DeclarationError:
             raise NoSuchPage("there is no job of this name, and no run of one") from None
-        return self._render("runs.html", found=found, job=job, before=before, names=names)
+        return self.render("runs.html", found=found, job=job, before=before, names=names)
 
     def run(self, number: int) -> str:
         """Return the page of one run."""
-        return self._render("run.html", **self._run_values(number))
+        return self.render("run.html", **self._run_values(number))
 
     def _run_values(self, number: int) -> dict[str, Any]:
         from orchestrator.app.past import look_at_run
@@ -309,7 +312,7 @@ class Pages:
 
     def disks(self) -> str:
         """Return the page of the removable disks."""
-        return self._render("disks.html", **self._disk_values())
+        return self.render("disks.html", **self._disk_values())
 
     def _disk_values(self) -> dict[str, Any]:
         from orchestrator.app.disk_book import recorded_sets
@@ -325,7 +328,7 @@ class Pages:
         """Return the page of the watched pools."""
         from orchestrator.app.watched_pools import list_watched_pools
 
-        return self._render("pools.html", pools=list_watched_pools(self._settings, compose.now()))
+        return self.render("pools.html", pools=list_watched_pools(self._settings, compose.now()))
 
     def reading(self) -> str:
         """Return the page of what was read again, and how long ago."""
@@ -337,7 +340,7 @@ class Pages:
             read_row(each.job, each.place, each.status, limit=each.limit, promised=each.promised, now=now)
             for each in survey_reading(self._settings, now)
         ]
-        return self._render("reading.html", rows=rows)
+        return self.render("reading.html", rows=rows)
 
     def report(self, year: int, month: int) -> str:
         """Return the report of a month."""
@@ -357,11 +360,11 @@ class Pages:
         ]  # fmt: skip
         others = months_before(now.astimezone().date().replace(day=28) + timedelta(days=7), _REPORT_MONTHS)
         acts = [act_row(each, now) for each in found.acts]
-        return self._render("report.html", found=found, rows=rows, acts=acts, others=others)
+        return self.render("report.html", found=found, rows=rows, acts=acts, others=others)
 
     def failure(self, status: int, why: str, hint: str = "") -> str:
         """Return the page of an error."""
-        return self._render("error.html", status=status, why=why, hint=hint)
+        return self.render("error.html", status=status, why=why, hint=hint)
 
     def part(self, topic: str) -> LivePart:
         """Return a live part. Raises: NoSuchPage; what cannot be read is said in its place."""
@@ -370,7 +373,7 @@ class Pages:
         try:
             return self._part(topic)
         except OrchestratorError as error:
-            return LivePart(html=self._render("_failure.html", why=error.why, hint=error.hint))
+            return LivePart(html=self.render("_failure.html", why=error.why, hint=error.hint))
 
     def _part(self, topic: str) -> LivePart:
         parts: Mapping[str, Callable[[], dict[str, Any]]] = {
@@ -378,18 +381,18 @@ class Pages:
             "disks": self._disk_values,
         }
         if topic in parts:
-            return LivePart(html=self._render(f"_{topic}.html", **parts[topic]()))
+            return LivePart(html=self.render(f"_{topic}.html", **parts[topic]()))
         kind, _, number = topic.partition("/")
         if kind == "jobs":
-            return LivePart(html=self._render("_job_acts.html", **self._job_acts_values(number)))
+            return LivePart(html=self.render("_job_acts.html", **self._job_acts_values(number)))
         if kind == "acts" and is_number(number):
             values = self._act_values(int(number))
-            return LivePart(html=self._render("_act.html", **values), over=values["act"].kind != "live")
+            return LivePart(html=self.render("_act.html", **values), over=values["act"].kind != "live")
         if kind != "runs" or not is_number(number):
             raise NoSuchPage("there is nothing live of this name")
         values = self._run_values(int(number))
         return LivePart(
-            html=self._render("_run.html", **values), over=values["look"].story.story.run.outcome is not None
+            html=self.render("_run.html", **values), over=values["look"].story.story.run.outcome is not None
         )
 
 

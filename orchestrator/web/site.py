@@ -14,6 +14,7 @@ from orchestrator.app.settings import WrongRequest
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.names import POINT_NAME, parse_name
 from orchestrator.web.act_forms import FORM_TYPE, LONGEST_FORM, BadForm
+from orchestrator.web.fleet_pages import FleetPages
 from orchestrator.web.guard import COOKIE, ENTRY, EntryKey, GuardRefusal, NobodyNamed, ProxyUser, RequestGuard
 from orchestrator.web.live import LiveStreams
 from orchestrator.web.pages import NoSuchPage, NotAccepted, Pages, PointRequest, is_number, parse_year
@@ -26,13 +27,14 @@ _KEPT = "public, max-age=31536000, immutable"
 class Site:
     """The whole site as one ASGI program. `routes`: all addresses; `streams`: those that are open, to be ended with the server.
 
-    `proxy_user`: given only where a unix socket is served.
+    `proxy_user`: given only where a unix socket is served; `fleet`: with the pages over all hosts.
     """
 
     def __init__(
-        self, pages: Pages, *, names: tuple[str, ...] = (), key: EntryKey | None = None, proxy_user: ProxyUser | None = None
+        self, pages: Pages, *, names: tuple[str, ...] = (), key: EntryKey | None = None, proxy_user: ProxyUser | None = None,
+        fleet: FleetPages | None = None,
     ) -> None:  # fmt: skip
-        self._pages, self._key, self._proxy_user = pages, key, proxy_user
+        self._pages, self._key, self._proxy_user, self._fleet = pages, key, proxy_user, fleet
         self.streams = LiveStreams(pages.part)
         self.routes = self._routes()
         inner = Starlette(routes=self.routes, exception_handlers=self._failures())
@@ -61,7 +63,25 @@ class Site:
             Route("/static/{name}", _asset),
             Route("/favicon.ico", lambda _: RedirectResponse("/static/icon.svg", 301)),
             Route(ENTRY, self._enter),
+            *(
+                [Route("/fleet", _page(self._hosts)), Route("/fleet/runs", _page(self._fleet_runs))]
+                if self._fleet
+                else []
+            ),
         ]
+
+    def _hosts(self, request: Request) -> str:
+        asked = request.query_params
+        return self._of_fleet().hosts(asked.get("name", "")[:100], asked.get("state", ""))
+
+    def _fleet_runs(self, request: Request) -> str:
+        asked = request.query_params
+        return self._of_fleet().runs(asked.get("host", "")[:100], asked.get("job", "")[:200], asked.get("outcome", ""))
+
+    def _of_fleet(self) -> FleetPages:
+        if self._fleet is None:
+            raise NoSuchPage("this is the page of one host")
+        return self._fleet
 
     def _job(self, request: Request) -> str:
         year = parse_year(request.query_params.get("year", ""), compose.now().astimezone().date())

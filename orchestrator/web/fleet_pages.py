@@ -1,0 +1,47 @@
+"""Pages over all hosts of a fleet: what needs a person, the hosts, and runs with their host as a column."""
+
+from typing import TYPE_CHECKING
+
+from orchestrator.app.fleet_overview import fleet_hosts, fleet_runs, fleet_status
+from orchestrator.domain.fleet_status import HostState
+from orchestrator.domain.run import Outcome
+
+if TYPE_CHECKING:
+    from orchestrator.app.settings import Settings
+    from orchestrator.web.pages import Pages
+
+_MOST_HOSTS, _MOST_RUNS = 200, 100
+
+
+class FleetPages:
+    """The pages of a fleet. `centre`: its address, where this process is known by its user. Each method raises OrchestratorError."""
+
+    def __init__(self, pages: "Pages", settings: "Settings", centre: str | None) -> None:
+        self._pages = pages
+        self._settings = settings
+        self._centre = centre
+
+    def hosts(self, name: str, state: str) -> str:
+        """Return the page of all hosts. `name`: with * for any text; `state`: only these; empty: all."""
+        only = next((each for each in HostState if each.value == state), None)
+        sought = (name if "*" in name else f"*{name}*") if name else None
+        found = fleet_hosts(self._settings, self._centre, state=only, name=sought, limit=_MOST_HOSTS)
+        return self._pages.render(
+            "fleet.html", status=fleet_status(self._settings, self._centre), hosts=found, sought=name, only=state,
+            states=[each.value for each in HostState], most=_MOST_HOSTS,
+        )  # fmt: skip
+
+    def runs(self, host: str, job: str, outcome: str) -> str:
+        """Return the page of the newest runs. Each argument: only of this one; empty: of all."""
+        only = outcome if outcome in {each.value for each in Outcome} else None
+        found = fleet_runs(
+            self._settings, self._centre, host=host or None, job=job or None, outcome=only, limit=_MOST_RUNS
+        )
+        return self._pages.render(
+            "fleet_runs.html",
+            runs=found,
+            host_sought=host,
+            job=job,
+            only=only or "",
+            outcomes=[each.value for each in Outcome],
+        )

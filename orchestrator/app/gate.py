@@ -56,7 +56,7 @@ def answer_request(
         _take_place(settings, name, gate.connections)
         syslog.syslog(syslog.LOG_INFO, f"{name}: {show_name(asker)}: {request}")
         if later is not None and right in ("sends", "receives"):
-            leave_behind(settings.where.state, name, gate.connections, later)
+            leave_behind(settings.where.state, name, gate.connections, later, prepare=_import_answers)
         if not isinstance(answer, Command):
             return (
                 _add(settings, name, gate, cast("PointAddition", answer))
@@ -109,6 +109,17 @@ def _hello(name: str, gate: Gate, values: tuple[str, ...]) -> int:
     if values[1:]:
         return 0
     return _read((), rsync_version_command(None))
+
+
+def _import_answers() -> None:
+    """Import what answers requests about datasets, and says what is wrong with one."""
+    from importlib import import_module
+
+    for module in (
+        "cli.terminal.errors", "engines.zfs.recovery.kit", "gate.receive", "gate.send", "gate.stream_head", "history.arrivals",
+        "process.confine", "process.relay", "views.gate",
+    ):  # fmt: skip
+        import_module(f"orchestrator.{module}")
 
 
 def _ask_zfs(command: Command) -> NoReturn:

@@ -6,13 +6,15 @@ places. It ends when nobody has asked for some seconds, and after some minutes a
 what a key may ask enters by one door alone, and streams pass by the same way as all else.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
 
+TYPE_CHECKING = False  # as typing has it, whose import is a fifth of what a request takes that is handed over
 if TYPE_CHECKING:
     import socket
+    from typing import NoReturn
 
 IDLE, LONGEST = 15.0, 600.0  # seconds; the first as long as a shared connection of ssh stays open
 _MOST = 200_000  # bytes of a request: of the words that a system call hands on, one has 128 KiB at most
@@ -81,8 +83,11 @@ def _identity() -> str:
     return "\1".join((sys.executable, *sys.argv, __file__, str(seen.st_mtime_ns), str(seen.st_ino)))
 
 
-def leave_behind(state: str, gate: str, most: int, answer: Answer) -> None:
-    """Leave a process behind that answers the next requests of this gate, unless one is there; `most` at once."""
+def leave_behind(state: str, gate: str, most: int, answer: Answer, *, prepare: Callable[[], None]) -> None:
+    """Leave a process behind that answers the next requests of this gate, unless one is there; `most` at once.
+
+    `prepare`: imports there what answers need, so that no fork has to.
+    """
     import fcntl
 
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -104,7 +109,10 @@ def leave_behind(state: str, gate: str, most: int, answer: Answer) -> None:
         os.setsid()
         if os.fork():
             os._exit(0)
-        _GateServer(state, gate, most, answer, lock).serve()
+        server = _GateServer(state, gate, most, answer, lock)
+        prepare()
+        gc.freeze()
+        server.serve()
     except BaseException:  # noqa: BLE001  # without it each request starts its own process, as before
         os._exit(1)
 
@@ -114,7 +122,6 @@ class _GateServer:
 
     def __init__(self, state: str, gate: str, most: int, answer: Answer, lock: int) -> None:
         import contextlib
-        import gc
         import signal
         import socket
         import syslog
@@ -126,7 +133,6 @@ class _GateServer:
             os.dup2(nothing, number)
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))
         os.chdir("/")
-        gc.freeze()
         folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         path = f"/proc/self/fd/{folder}/{_name(gate)}"
         self._kept, self._most, self._answer = kept, most, answer
@@ -143,7 +149,7 @@ class _GateServer:
         self._wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(self._wakeup[1], warn_on_full_buffer=False)
 
-    def serve(self) -> NoReturn:
+    def serve(self) -> "NoReturn":
         """Answer requests until none has come for some seconds. What is under way then, is waited for."""
         import select
         import time
@@ -218,7 +224,7 @@ class _GateServer:
             return None
         return *request, descriptors
 
-    def _become(self, line: str, who: str, descriptors: list[int]) -> NoReturn:
+    def _become(self, line: str, who: str, descriptors: list[int]) -> "NoReturn":
         """Answer as the process that sshd started would."""
         import signal
 

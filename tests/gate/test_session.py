@@ -8,7 +8,6 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from orchestrator.process import handover
 from orchestrator.process.handover import parse_handover
 from tests.gate.mutations import mutated, sent
 from tests.gate.zfs_requests import pushed, receive_commands
+from tests.whole.house import wait_until
 
 ROOT = "vault/in/laptop"
 CHECKOUT = Path(__file__).parents[2]
@@ -95,8 +95,8 @@ def gate(tmp_path: Path) -> Iterator[OneGate]:
 def left(gate: OneGate) -> OneGate:
     """A gate whose first request was asked."""
     first = gate.ask(VERSION)
+    wait_until(lambda: gate.pid, 20)
     assert first == gate.ask(VERSION)
-    assert gate.door.exists()
     return gate
 
 
@@ -144,11 +144,10 @@ def test_another_version_answers_for_itself(left: OneGate) -> None:
 
 def test_one_that_is_killed_loses_nothing(left: OneGate) -> None:
     os.kill(left.pid, signal.SIGKILL)
-    while left.pid:
-        time.sleep(0.01)
+    wait_until(lambda: not left.pid, 20)
     first = left.ask(VERSION)
+    wait_until(lambda: left.pid, 20)
     assert first == left.ask(VERSION)
-    assert left.pid
 
 
 def test_it_ends_when_nobody_asks_and_lets_another_one_begin(gate: OneGate) -> None:
@@ -159,12 +158,8 @@ def test_it_ends_when_nobody_asks_and_lets_another_one_begin(gate: OneGate) -> N
     argv = (sys.executable, str(program), *gate.argv[3:])
     for _ in range(2):
         gate.ask(VERSION, argv=argv)
-        assert gate.pid
-        until = time.monotonic() + 20
-        while gate.pid and time.monotonic() < until:
-            time.sleep(0.1)
-        assert not gate.pid
-        assert not gate.door.exists()
+        wait_until(gate.door.exists, 20)
+        wait_until(lambda: not gate.door.exists(), 20)
 
 
 def test_what_is_no_request_of_this_program_is_told_nothing(left: OneGate) -> None:

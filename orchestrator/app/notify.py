@@ -107,10 +107,10 @@ def _decisions(
             writes += _changes(channel, (*ours, *members), notifications, now)
             writes += _digest(context, channel, ours, views, notifications, now)
     named = {job.name for job in context.jobs if job.hooks.of("late")}
-    noted, late = _remember_notice(HOOKS, ("late",), [each for each in seen if each.job in named], notifications, now)
+    noted, late = remember_notices(HOOKS, ("late",), [each for each in seen if each.job in named], notifications, now)
     named = {job.name for job in context.jobs if job.hooks.of("disk-overdue")}
     disks = [each for each in _disks(context.jobs, views, now, of=named, bad=bad) if not each.whole] if named else []
-    more, overdue = _remember_notice(DISK_HOOKS, ("late",), disks, notifications, now)
+    more, overdue = remember_notices(DISK_HOOKS, ("late",), disks, notifications, now)
     told = tuple(notice for notice in (*late, *overdue) if notice.kind is not NoticeType.RECOVERY)
     return [*writes, *noted, *more], told
 
@@ -157,7 +157,7 @@ def _changes(
     channel: MessageChannel, seen: Sequence[CopyStatus], notifications: NotificationQueue, now: datetime
 ) -> list[Write]:
     """Return the writes for this channel about the copies, with one message of each kind."""
-    writes, notices = _remember_notice(channel.name, channel.states, seen, notifications, now)
+    writes, notices = remember_notices(channel.name, channel.states, seen, notifications, now)
     for kind in (NoticeType.TROUBLE, NoticeType.REMINDER, NoticeType.RECOVERY):
         if told_now := [notice for notice in notices if notice.kind is kind]:
             letter = notices_message(kind, told_now, host=host_name(), states=channel.states, now=now)
@@ -165,7 +165,7 @@ def _changes(
     return writes
 
 
-def _remember_notice(
+def remember_notices(
     channel: str, states: Sequence[str], seen: Sequence[CopyStatus], notifications: NotificationQueue, now: datetime
 ) -> tuple[list[Write], list[Notice]]:
     """Return a channel's notices, and the writes that remember them; entries no longer declared are dropped."""

@@ -1,0 +1,27 @@
+"""Findings of a fleet's centre: what no host can see by itself."""
+
+from orchestrator.domain.fast_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetFinding:
+    """One thing that was looked at. `about`: such as "host web-1"; `kind`: silent, target or disk; `bad`: a person is needed."""
+
+    about: str
+    kind: str
+    bad: bool
+    why: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetWatch:
+    """One look at a fleet. `removed`: how many old rows were removed."""
+
+    findings: tuple[FleetFinding, ...]
+    removed: int
+
+    @property
+    def bad(self) -> tuple[FleetFinding, ...]:
+        """Return those that need a person."""
+        return tuple(each for each in self.findings if each.bad)

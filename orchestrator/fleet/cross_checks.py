@@ -1,0 +1,65 @@
+"""Questions over all hosts that only their centre can answer: two owners of one target, one disk at two places; and old rows."""
+
+from datetime import timedelta
+
+from orchestrator.domain.fleet_watch import FleetFinding
+from orchestrator.fleet.connection import CentreSession
+
+_BATCH = 20_000
+_LONG_S = 600.0
+# The machine and the path of each target, as its newest run named it: of a far one by its address, of a local one by its host's name.
+_SHARED_TARGETS = r"""
+SELECT place, array_agg(DISTINCT host || ' ' || job ORDER BY host || ' ' || job) AS owners FROM (
+    SELECT h.name AS host, h.id, j.job, CASE WHEN r.target LIKE 'ssh://%%'
+        THEN regexp_replace(r.target, '^ssh://([^@/]*@)?(\[[^]]*\]|[^:/]+)(:[0-9]+)?', '\2')
+        ELSE h.name || '/' || ltrim(r.target, '/') END AS place
+    FROM poolferry.jobs j JOIN poolferry.hosts h ON h.id = j.host CROSS JOIN LATERAL (
+        SELECT runs.target, runs.source FROM poolferry.runs WHERE runs.host = j.host AND runs.job = j.job AND runs.type = 'run'
+        ORDER BY runs.incarnation DESC, runs.id DESC LIMIT 1) AS r
+    WHERE j.declared AND h.left_at IS NULL AND h.joined_at IS NOT NULL AND r.target <> r.source
+) AS each GROUP BY place HAVING count(DISTINCT id) > 1 ORDER BY place LIMIT 100
+"""
+_SHARED_DISKS = """
+SELECT identity, array_agg(DISTINCT host || ' (' || disk || ')' ORDER BY host || ' (' || disk || ')') AS places FROM (
+    SELECT h.name AS host, h.id, r.body ->> 'name' AS disk, r.body ->> 'identity' AS identity
+    FROM poolferry.records r JOIN poolferry.hosts h ON h.id = r.host
+    WHERE r.subject = 'disk' AND h.left_at IS NULL AND r.body ->> 'standing' = 'active' AND r.body ->> 'identity' <> ''
+) AS each GROUP BY identity HAVING count(DISTINCT id) > 1 ORDER BY identity LIMIT 100
+"""
+
+
+def cross_check(centre: CentreSession) -> tuple[FleetFinding, ...]:
+    """Return the targets that two hosts copy to, and the disks that two hosts count as theirs."""
+    targets = tuple(
+        FleetFinding(
+            about=f"target {row['place']}", kind="target", bad=True, why=f"{' and '.join(row['owners'])} copy to the same place",
+            hint="give each job a place of its own: each of them removes what the other one made",
+        )
+        for row in centre.rows(_SHARED_TARGETS, {})
+    )  # fmt: skip
+    disks = tuple(
+        FleetFinding(
+            about=f"disk {row['identity']}", kind="disk", bad=True, why=f"{' and '.join(row['places'])} count the same disk as theirs",
+            hint="poolferry disks retire DISK on the host that does not have it; a copy of a whole disk needs a new marker",
+        )
+        for row in centre.rows(_SHARED_DISKS, {})
+    )  # fmt: skip
+    return (*targets, *disks)
+
+
+def remove_old_rows(centre: CentreSession, keep: timedelta) -> int:
+    """Remove runs with their steps and visits, and orders, that are older than `keep`, a bounded number; return how many.
+
+    Points, verdicts, restore tests, problems and disks stay: they say what there is.
+    """
+    values = {"keep": keep, "most": _BATCH}
+    return sum(centre.change(statement, values, seconds=_LONG_S) for statement in _OLD)
+
+
+_OLD = (
+    "DELETE FROM poolferry.runs WHERE ctid = ANY (ARRAY(SELECT ctid FROM poolferry.runs WHERE begun_at < now() - %(keep)s"
+    " AND arrived_at < now() - %(keep)s LIMIT %(most)s))",
+    "DELETE FROM poolferry.records WHERE ctid = ANY (ARRAY(SELECT ctid FROM poolferry.records WHERE subject IN ('step', 'visit', 'notice')"
+    " AND arrived_at < now() - %(keep)s LIMIT %(most)s))",
+    "DELETE FROM poolferry.orders WHERE asked_at < now() - %(keep)s AND state NOT IN ('asked', 'taken', 'begun')",
+)

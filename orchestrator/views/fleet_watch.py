@@ -1,0 +1,40 @@
+"""What a centre found when it looked at its fleet: for a terminal, and as a notice."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from orchestrator.domain.fleet_watch import FleetWatch
+from orchestrator.domain.names import printable_line
+from orchestrator.domain.notice import Message, NoticeType
+from orchestrator.domain.units import show_count
+from orchestrator.planners.notifications import Notice
+from orchestrator.views.notification_text import message
+
+_RULE = "Rule: of a fleet each is reported once for each cause, and again after 1 day, then after 3, then every 7; then its end."
+
+
+def watch_lines(found: FleetWatch) -> list[str]:
+    """Render what needs a person; or that nothing does."""
+    hosts = sum(each.kind == "silent" for each in found.findings)
+    lines = [line for each in found.bad for line in (f"{each.about}: {each.why}", f"  what to do: {each.hint}")]
+    removed = [f"{show_count(found.removed, 'old row')} removed"] if found.removed else []
+    return [*map(printable_line, lines or [f"{show_count(hosts, 'host')}, none is silent"]), *removed]
+
+
+def watch_value(found: FleetWatch) -> dict[str, object]:
+    """Return all findings for a program."""
+    findings = [{"about": each.about, "kind": each.kind, "bad": each.bad, "why": each.why, "hint": each.hint} for each in found.findings]  # fmt: skip
+    return {"findings": findings, "removed": found.removed}
+
+
+def watch_message(kind: NoticeType, notices: Sequence[Notice], *, host: str, now: datetime) -> Message:
+    """Build one message of all notices of one kind."""
+    names = ", ".join(notice.seen.called for notice in notices)
+    word = {NoticeType.RECOVERY: "well again", NoticeType.REMINDER: "still needs a person"}.get(kind, "needs a person")
+    blocks = list[str]()
+    for notice in notices:
+        well = kind is NoticeType.RECOVERY
+        hint = [f"  what to do: {notice.seen.hint}"] if notice.seen.hint and not well else []
+        blocks += [f"{notice.seen.called}: {'well again' if well else notice.seen.why}", *hint, ""]
+    facts = {"notices": [{"name": notice.seen.called, "kind": notice.seen.cause, "why": notice.seen.why} for notice in notices]}
+    return message(kind, names, f"poolferry's fleet, seen from {host}: {names}: {word}", [*blocks, _RULE], facts, host=host, now=now)  # fmt: skip

@@ -35,7 +35,9 @@ def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> Fl
 
     now = compose.now()
     with connect_administrator(settings, centre) as session:
-        hosts = [_finding(each, now) for each in all_hosts(session) if each.state in (HostState.HEARD, HostState.SILENT)]
+        hosts = [
+            _finding(each, now) for each in all_hosts(session) if each.state in (HostState.HEARD, HostState.SILENT)
+        ]
         found = FleetWatch(findings=(*hosts, *cross_check(session)), removed=remove_old_rows(session, keep))
     machine = compose.read_machine_config(settings.where)
     if machine.notice:
@@ -73,9 +75,7 @@ def _notify(settings: Settings, machine: "MachineConfig", findings: tuple[FleetF
     """Queue what each channel is to know, and send it; a channel that fails is tried again at the next look."""
     with compose.open_history(settings.where) as history:
         _queue_notices(history, machine, findings, now)
-        post = DeliveryContext(
-            channels=machine.notice, means=make_sender_context(settings.where), say=settings.say
-        )
+        post = DeliveryContext(channels=machine.notice, means=make_sender_context(settings.where), say=settings.say)
         try:
             deliver_messages(post, history.notifications, now, within=_SEND_S)
         except OrchestratorError as error:

@@ -56,10 +56,12 @@ def remove_old_rows(centre: CentreSession, keep: timedelta) -> int:
     return sum(centre.change(statement, values, seconds=_LONG_S) for statement in _OLD)
 
 
-_OLD = (
-    "DELETE FROM poolferry.runs WHERE ctid = ANY (ARRAY(SELECT ctid FROM poolferry.runs WHERE begun_at < now() - %(keep)s"
-    " AND arrived_at < now() - %(keep)s LIMIT %(most)s))",
-    "DELETE FROM poolferry.records WHERE ctid = ANY (ARRAY(SELECT ctid FROM poolferry.records WHERE subject IN ('step', 'visit', 'notice')"
-    " AND arrived_at < now() - %(keep)s LIMIT %(most)s))",
-    "DELETE FROM poolferry.orders WHERE asked_at < now() - %(keep)s AND state NOT IN ('asked', 'taken', 'begun')",
+_SOME = "DELETE FROM poolferry.{table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM poolferry.{table} WHERE {which} LIMIT %(most)s))"
+_OLD = tuple(
+    _SOME.format(table=table, which=which)
+    for table, which in (
+        ("runs", "begun_at < now() - %(keep)s AND arrived_at < now() - %(keep)s"),
+        ("records", "subject IN ('step', 'visit', 'notice') AND arrived_at < now() - %(keep)s"),
+        ("orders", "asked_at < now() - %(keep)s AND state NOT IN ('asked', 'taken', 'begun')"),
+    )
 )

@@ -36,5 +36,9 @@ def watch_message(kind: NoticeType, notices: Sequence[Notice], *, host: str, now
         well = kind is NoticeType.RECOVERY
         hint = [f"  what to do: {notice.seen.hint}"] if notice.seen.hint and not well else []
         blocks += [f"{notice.seen.called}: {'well again' if well else notice.seen.why}", *hint, ""]
-    facts = {"notices": [{"name": notice.seen.called, "kind": notice.seen.cause, "why": notice.seen.why} for notice in notices]}
+    facts = {
+        "notices": [
+            {"name": notice.seen.called, "kind": notice.seen.cause, "why": notice.seen.why} for notice in notices
+        ]
+    }
     return message(kind, names, f"poolferry's fleet, seen from {host}: {names}: {word}", [*blocks, _RULE], facts, host=host, now=now)  # fmt: skip

@@ -199,9 +199,13 @@ def test_a_host_sees_and_changes_nothing_of_others_and_cannot_lend_itself_more(c
             assert number
             assert held.host == "web-1"
         session.rows("SELECT poolferry.release_permit(%s)", (number["id"],))
-        session.rows("SELECT pg_advisory_lock_shared(28780, %s)", (number["id"] + 1,))  # of the next one, not of itself
-    with centre.administrator() as administrator:
-        assert len(list_permits(administrator)) == 1
+        with centre.administrator() as administrator:
+            assert len(list_permits(administrator)) == 1
+        host.lines["photos"].close()
+        session.rows(
+            "SELECT pg_advisory_lock(28780, %s)", (number["id"],)
+        )  # which keeps nobody's permit but its own alive
+        until_granted(host, "mail")
 
 
 # Whole processes.
@@ -294,7 +298,7 @@ def test_two_dozen_contend_and_killed_holders_never_let_more_in(centre: Centre, 
 @pytest.fixture
 def own_centre() -> Iterator[Centre]:
     """A centre on a server of its own, which the test stops."""
-    server = PostgresServer()
+    server = PostgresServer(synchronous_commit="on")  # what it said that it stored is there after a crash
     try:
         server.start()
         name = server.make_database()
@@ -321,6 +325,23 @@ def test_a_crash_of_the_centre_breaks_no_run_and_lends_nothing_twice(own_centre:
     most = most_at_once(events, {})
     assert most["link"] <= 2
     assert most["lab"] <= 3
+
+
+def test_after_a_crash_of_the_centre_holders_have_the_time_of_their_lease_to_come_again(
+    own_centre: Centre, sessions: ExitStack
+) -> None:
+    host = Host(own_centre, own_centre.join("web-1"), sessions)
+    assert host.ask("photos", "link", weight=2, lease_s=20).granted
+    with own_centre.administrator() as session:
+        session.change("UPDATE poolferry.permits SET seen_at = seen_at - interval '1 hour'")  # as long as it is away
+    own_centre.server.stop("immediate")
+    own_centre.server.start()
+    assert not host.ask("mail", "link").granted
+    again = host.ask("photos", "link", weight=2, lease_s=20, taken=True, anew=True)
+    with own_centre.administrator() as session:
+        assert [(each.job, each.held, each.taken) for each in list_permits(session)] == [("photos", True, False), ("mail", False, False)]  # fmt: skip
+    host.give_back("photos", again)
+    assert host.ask("mail", "link").granted
 
 
 def test_where_the_centre_is_away_a_run_is_delayed_by_a_second_at_most_and_the_next_ones_by_nothing(

@@ -48,7 +48,7 @@ DOORS = {
     "history": "sqlite3",
     "config": "tomllib yaml",
     "schedule": "apscheduler cronsim",
-    "fleet": "psycopg psycopg_pool procrastinate",
+    "fleet": "psycopg",
     "notices": "apprise smtplib urllib.request",
     "cli": "click rich",
     "daemon views": "prometheus_client",

@@ -44,7 +44,7 @@ Values = Sequence[object] | Mapping[str, object]
 def connection_settings(
     fleet: FleetOptions, identity: FleetIdentity | None, *, purpose: str, limits: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return what libpq needs for each connection to the centre, as keywords of `psycopg.connect`; procrastinate takes the same.
+    """Return what libpq needs for each connection to the centre, as keywords of `psycopg.connect`.
 
     `identity` None: whoever the address or the operating system says, as an administrator connects. `purpose`: what
     `pg_stat_activity` shows. `limits`: settings of the session in place of the usual ones.

@@ -15,7 +15,7 @@ from orchestrator.domain.machine import FleetOptions
 from orchestrator.fleet.connection import CentreSession, open_centre
 from orchestrator.fleet.schema import HOSTS
 
-_MOST_CONNECTIONS = 12
+_MOST_CONNECTIONS = 50  # each run that waits for a permit, or holds one, has its own
 _ROLE = re.compile(r"poolferry_[a-z0-9_]{1,40}_[0-9a-f]{8}")
 
 

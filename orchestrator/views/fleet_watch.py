@@ -1,4 +1,4 @@
-"""What a centre found when it looked at its fleet: for a terminal, and as a notice."""
+"""The findings of a centre when it looked at its fleet: for a terminal, and as a notice."""
 
 from collections.abc import Sequence
 from datetime import datetime

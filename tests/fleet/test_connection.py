@@ -66,7 +66,7 @@ def test_without_a_fleet_nothing_of_it_is_imported(ferry: Ferry, command: list[s
     )
     loaded = done.stderr.split()
     assert "orchestrator.cli" in loaded, done.stderr
-    ours = ("psycopg", "procrastinate", "orchestrator.fleet", "orchestrator.domain.fleet")
+    ours = ("psycopg", "orchestrator.fleet", "orchestrator.domain.fleet")
     assert [name for name in loaded if name.startswith(ours)] == []
 
 

@@ -48,9 +48,9 @@ def test_what_the_page_says_works_as_it_stands(tmp_path: Path) -> None:
         for folder in ("var/backups", "var/lib/prometheus/node-exporter"):
             (tmp_path / folder).mkdir(parents=True)
         lines = lines_of_the_page()
-        assert len(lines) == 12
+        assert len(lines) == 20
         for line in lines:
-            came = typed(line, codes=(0, 4) if "fleet status" in line else (0,))
+            came = typed(line, codes=(0, 4) if "fleet status" in line or "fleet watch" in line else (0,))
             if "fleet invite web-1" in line:
                 host = {"POOLFERRY_CONFIG": f"{tmp_path}/etc", "POOLFERRY_STATE": f"{tmp_path}/lib"}
                 if "--again" in line:
@@ -92,6 +92,13 @@ FIRST_VERSION = (
         " 7200, now(), NULL, NULL, NULL, 'done', now(), 0, true) ON CONFLICT (host, job) DO UPDATE SET state = excluded.state"
     ),
     "UPDATE poolferry.jobs SET declared = false WHERE host = %(host)s AND declared AND NOT job = ANY(ARRAY['photos'])",
+    (
+        "SELECT permit, granted, busy, place, in_limit, used, slots, opens, unknown, clamped"
+        " FROM poolferry.ask_permit('photos', ARRAY['link'], 1, 30, false)"
+    ),
+    "SELECT poolferry.release_permit(1)",
+    "SELECT key, verb, job, point, span, asked_by, state, attempt, late FROM poolferry.fetch_orders('a-machine')",
+    "SELECT poolferry.report_order(gen_random_uuid(), 'taken', 1, NULL, '')",
 )
 
 

@@ -40,7 +40,7 @@ def cross_check(centre: CentreSession) -> tuple[FleetFinding, ...]:
     disks = tuple(
         FleetFinding(
             about=f"disk {row['identity']}", kind="disk", bad=True, why=f"{' and '.join(row['places'])} count the same disk as theirs",
-            hint="poolferry disks retire DISK on the host that does not have it; a copy of a whole disk needs a new marker",
+            hint="on the host that does not have it: `poolferry disks retire DISK`; a copy of a whole disk needs a new marker",
         )
         for row in centre.rows(_SHARED_DISKS, {})
     )  # fmt: skip

@@ -169,3 +169,11 @@ GRANT EXECUTE ON FUNCTION poolferry.ask_permit(text, text[], integer, integer, b
 GRANT EXECUTE ON FUNCTION poolferry.is_open(poolferry.limits), poolferry.living_permits(), poolferry.is_held(poolferry.permits, integer[])
     TO poolferry_reader;
 GRANT SELECT ON poolferry.limits, poolferry.permits, poolferry.permit_parts, poolferry.limits_now, poolferry.permits_now TO poolferry_reader;
+
+-- Hosts have no right to any of them; should one ever be given, they would still see nothing.
+DO $$ DECLARE each text; BEGIN
+    FOREACH each IN ARRAY ARRAY['limits', 'permits', 'permit_parts'] LOOP
+        EXECUTE format('ALTER TABLE poolferry.%I ENABLE ROW LEVEL SECURITY', each);
+        EXECUTE format('CREATE POLICY readers ON poolferry.%I FOR SELECT TO poolferry_reader USING (true)', each);
+    END LOOP;
+END $$;

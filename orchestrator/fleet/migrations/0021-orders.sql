@@ -47,3 +47,5 @@ $$;
 REVOKE ALL ON FUNCTION poolferry.fetch_orders(text), poolferry.report_order(uuid, text, integer, bigint, text) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION poolferry.fetch_orders(text), poolferry.report_order(uuid, text, integer, bigint, text) TO poolferry_host;
 GRANT SELECT ON poolferry.orders TO poolferry_reader;
+ALTER TABLE poolferry.orders ENABLE ROW LEVEL SECURITY;
+CREATE POLICY readers ON poolferry.orders FOR SELECT TO poolferry_reader USING (true);

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fleet_watch import FleetFinding
 from orchestrator.fleet.connection import CentreSession
 
@@ -20,7 +21,7 @@ SELECT place, array_agg(DISTINCT host || ' ' || job ORDER BY host || ' ' || job)
 ) AS each GROUP BY place HAVING count(DISTINCT id) > 1 ORDER BY place LIMIT 100
 """
 _SHARED_DISKS = """
-SELECT identity, array_agg(DISTINCT host || ' (' || disk || ')' ORDER BY host || ' (' || disk || ')') AS places FROM (
+SELECT identity, min(disk) AS name, array_agg(DISTINCT host || ' (' || disk || ')' ORDER BY host || ' (' || disk || ')') AS places FROM (
     SELECT h.name AS host, h.id, r.body ->> 'name' AS disk, r.body ->> 'identity' AS identity
     FROM poolferry.records r JOIN poolferry.hosts h ON h.id = r.host
     WHERE r.subject = 'disk' AND h.left_at IS NULL AND r.body ->> 'standing' = 'active' AND r.body ->> 'identity' <> ''
@@ -40,7 +41,7 @@ def cross_check(centre: CentreSession) -> tuple[FleetFinding, ...]:
     disks = tuple(
         FleetFinding(
             about=f"disk {row['identity']}", kind="disk", bad=True, why=f"{' and '.join(row['places'])} count the same disk as theirs",
-            hint="on the host that does not have it: `poolferry disks retire DISK`; a copy of a whole disk needs a new marker",
+            hint=f"on the host that does not have it: `poolferry disks retire {quoted(row['name'])}`; a copy of a whole disk needs a new marker",
         )
         for row in centre.rows(_SHARED_DISKS, {})
     )  # fmt: skip

@@ -143,7 +143,7 @@ class _StallWatch:
             return False
         from orchestrator.runner.progress_note import waiting_processes
 
-        return not waiting_processes(self._state).isdisjoint(self.first)
+        return not waiting_processes(self._state, compose.now()).isdisjoint(self.first)
 
     def look(self) -> None:
         now = compose.monotonic()

@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.run_progress import LARGEST, RunProgress, parse_progress_note, progress_value
@@ -17,6 +17,7 @@ from orchestrator.runner.context import ProcessIdentity
 
 GAP = 1.0  # seconds between two notes
 _FOLDER = "running"
+_RENEWED = timedelta(minutes=5)  # a run that waits asks again each half minute
 
 
 class ProgressNote:
@@ -83,16 +84,16 @@ def read_progress(state: str, run: int) -> RunProgress | None:
     return found if found is not None and found.run == run else None
 
 
-def waiting_processes(state: str) -> frozenset[int]:
-    """Return the processes of runs that have begun and wait, as their notes say."""
-    from orchestrator.domain.answers import NOT_READ, parse_json
+def waiting_processes(state: str, now: datetime) -> frozenset[int]:
+    """Return the processes of runs that have begun and wait, as their notes say; one that was not renewed says nothing."""
+    from orchestrator.domain.answers import NOT_READ, parse_instant, parse_json
 
     found = set[int]()
     with contextlib.suppress(OSError):
         for name in os.listdir(f"{state}/{_FOLDER}"):
             with contextlib.suppress(*NOT_READ):
                 told = parse_json(_content(f"{state}/{_FOLDER}/{name}"))
-                if told["waits"]:
+                if told["waits"] and now - parse_instant(told["at"]) < _RENEWED:
                     found.add(int(told["pid"]))
     return frozenset(found)
 

@@ -9,14 +9,19 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from orchestrator import compose
+from orchestrator.app import worker
+from orchestrator.domain.due import DueRun
 from orchestrator.domain.errors import CentreRefused
 from orchestrator.domain.fleet import FleetIdentity
 from orchestrator.domain.machine import FleetOptions
 from orchestrator.domain.permit import DeclaredLimit, PermitAnswer, PermitRequest, describe_wait
+from orchestrator.domain.units import Seconds
 from orchestrator.fleet.connection import CentreSession, open_centre
 from orchestrator.fleet.permits import (
     ask_permit,
@@ -28,10 +33,13 @@ from orchestrator.fleet.permits import (
 )
 from orchestrator.fleet.schema import upgrade_schema
 from orchestrator.runner.locks import lock_names
+from orchestrator.runner.progress_note import waiting_processes
+from tests.daemon.daemon_world import daemon, until
 from tests.ferry import COMMAND, ROOT, Ferry
 from tests.fleet.centres import Centre
 from tests.fleet.contenders import declare_host
 from tests.fleet.postgres import PostgresServer
+from tests.history.records import NOON
 
 # Each grant is counted again by the database itself: a limit that is exceeded ends the statement that exceeds it.
 _COUNT = """
@@ -405,3 +413,47 @@ def test_a_run_without_a_centre_goes_on_and_says_so(ferry: Ferry) -> None:
     assert (ended.code, "goes on without the permit lab: this host has joined no centre" in ended.err) == (0, True), (
         ended.err
     )
+
+
+def test_a_run_that_waits_for_a_permit_keeps_no_other_job_waiting(
+    centre: Centre, sessions: ExitStack, ferry: Ferry
+) -> None:
+    with centre.administrator() as session:
+        declare_limit(session, DeclaredLimit(name="lab", slots=1))
+    assert Host(centre, centre.join("nas"), sessions).ask("mail", "lab").granted
+    declare_host(ferry.root, centre.address, centre.join("web-1"))
+    with (ferry.config / "poolferry.toml").open("a") as file:
+        file.write("[clock]\nparallel = 1\n")
+    ferry.job("first", 'every = "1h"\npriority = 10\npermits = ["lab"]\n')
+    ferry.job("second", 'every = "1h"\n')
+    with daemon(ferry) as clock:
+        clock.says("first: waits for the permit lab")
+        clock.says("second: done: ")
+        assert clock.end() == 0
+        assert "first: interrupted" in clock.log
+
+
+def test_a_run_that_waits_is_not_taken_for_a_stuck_one(
+    centre: Centre, sessions: ExitStack, ferry: Ferry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "silence_limit", lambda _: Seconds(1))
+    with centre.administrator() as session:
+        declare_limit(session, DeclaredLimit(name="lab", slots=1))
+    assert Host(centre, centre.join("nas"), sessions).ask("mail", "lab").granted
+    where = declare_host(ferry.root, centre.address, centre.join("web-1"))
+    ferry.job("photos", 'permits = ["lab"]\n')
+    job, said = compose.read_configuration(where).job("photos"), list[str]()
+    due_run = DueRun(job="photos", scheduled_at=NOON, newest=NOON, slots=1, why="due", noted=NOON, after_run=0)
+    run = worker.RunProcess(job, due_run, where, {**os.environ, "PYTHONPATH": str(ROOT)})
+    run.begin(said.append, said.clear)
+    try:
+        until(lambda: run.waits, "it waits", lambda: "\n".join(said))
+        (process,) = waiting_processes(where.state, compose.now())
+        os.kill(process, signal.SIGSTOP)  # so that it shows no other sign of life
+        time.sleep(3)
+        assert (run.stuck, run.waits) == (False, True)
+        assert not waiting_processes(where.state, compose.now() + timedelta(minutes=6))  # but not for ever
+        os.kill(process, signal.SIGCONT)
+    finally:
+        run.end("the test is over")
+        assert run.wait(30)

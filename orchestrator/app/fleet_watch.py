@@ -26,17 +26,20 @@ if TYPE_CHECKING:
 
 _MEMORY = ":fleet "  # before a channel's name: what it was told of the fleet, apart from what it was told of jobs
 _SEND_S = Seconds(10)
+_ALL = 1_000_000  # hosts
 
 
 def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> FleetWatch:
     """Look at the fleet once, send what is due, and remove old rows. Raises: CentreUnreachable, CentreRefused, HistoryError."""
     from orchestrator.fleet.cross_checks import cross_check, remove_old_rows
-    from orchestrator.fleet.overview import all_hosts
+    from orchestrator.fleet.overview import find_hosts
 
     now = compose.now()
     with connect_administrator(settings, centre) as session:
         hosts = [
-            _finding(each, now) for each in all_hosts(session) if each.state in (HostState.HEARD, HostState.SILENT)
+            _finding(each, now)
+            for each in find_hosts(session, limit=_ALL)
+            if each.state in (HostState.HEARD, HostState.SILENT)
         ]
         found = FleetWatch(findings=(*hosts, *cross_check(session)), removed=remove_old_rows(session, keep))
     machine = compose.read_machine_config(settings.where)

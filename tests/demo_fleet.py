@@ -4,6 +4,7 @@ Each host has its own configuration, state and history. One sends a sign of life
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -31,14 +32,14 @@ class DemoHost:
 
     def poolferry(self, *words: str, codes: tuple[int, ...] = (0,)) -> None:
         """Run a command before the reader's eyes. Raises: SystemExit when it ends otherwise than with one of the codes."""
-        print(f"\n{self.name}$ poolferry {' '.join(words)}", flush=True)
+        print(f"\n{self.name}$ poolferry {shlex.join(words)}", flush=True)
         done = subprocess.run([sys.executable, "-m", "orchestrator", *words], env=self.environment, check=False)
         if done.returncode not in codes:
             raise SystemExit(f"the demonstration stopped: poolferry {' '.join(words)} ended with {done.returncode}")
 
     def printed(self, *words: str) -> str:
         """Return what a command prints, and show both."""
-        print(f"\n{self.name}$ poolferry {' '.join(words)}", flush=True)
+        print(f"\n{self.name}$ poolferry {shlex.join(words)}", flush=True)
         argv = [sys.executable, "-m", "orchestrator", *words]
         told = subprocess.run(argv, env=self.environment, check=True, stdout=subprocess.PIPE, text=True).stdout
         print(told, end="")

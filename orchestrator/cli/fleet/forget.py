@@ -6,7 +6,14 @@ from orchestrator.cli.terminal.options import CliCommand, centre_option, pass_te
 from orchestrator.cli.terminal.screen import Terminal
 
 
-@click.command("forget", cls=CliCommand, examples=(("fleet forget web-1", "remove a host that will not come back"),))
+@click.command(
+    "forget",
+    cls=CliCommand,
+    examples=(
+        ("fleet forget web-1", "remove a host that will not come back"),
+        ("fleet forget web-1 --centre postgresql:///poolferry", "at a centre that poolferry.toml does not name"),
+    ),
+)
 @click.argument("host")
 @centre_option
 @pass_terminal

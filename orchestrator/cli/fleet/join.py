@@ -9,7 +9,10 @@ from orchestrator.cli.terminal.screen import Terminal
 @click.command(
     "join",
     cls=CliCommand,
-    examples=(("fleet join postgresql://backups.example.org/poolferry --token TOKEN", "as `fleet invite` printed it"),),
+    examples=(
+        ("fleet join postgresql://backups.example.org/poolferry --token TOKEN", "as `fleet invite` printed it"),
+        ("fleet join postgresql://backups.example.org:5433/poolferry --token TOKEN", "a centre at another port"),
+    ),
 )
 @click.argument("address")
 @click.option("--token", required=True, metavar="TOKEN", help="as `fleet invite` printed it; it is used up by this")

@@ -21,6 +21,7 @@ _JOBS, _TOML = "jobs/", ".toml"
 # key is in one of the two tables.
 HARMLESS = frozenset(
     "engine source sources target schedule every daily spread on late-after after stop-at window min-interval priority known-as "
+    "permits permit-weight permit-away "
     "keep verify guard retry pool sanoid zfs "
     "drill.every drill.files drill.size drill.whole-every drill.check-within hooks.timeout "
     "pipe.stall-after pipe.buffer pipe.rate-limit "

@@ -1,6 +1,7 @@
 """Rows of histories at the centre: each row once and as it is last, through cuts, restored copies and clocks that disagree."""
 
 import shutil
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from orchestrator.domain.errors import CentreRefused
 from orchestrator.domain.ledger import SUBJECTS
 from orchestrator.domain.run import Outcome
+from orchestrator.history.outbox import OutboxHistory
 from tests.fleet.centres import Centre
 from tests.fleet.hosts import FleetHost
 from tests.history.populated import populate
@@ -96,11 +98,13 @@ def test_a_host_that_was_put_back_to_an_older_copy_loses_nothing(
     host.record("photos", count=3)
     with host.history() as history:
         going_on = begin(history, "photos")
+        history.points_seen("photos", "backup", {"2026-03-29T100000Z": NOON}, NOON)
     host.send()
     copy = tmp_path / "copy"
     shutil.copy(host.history_file, copy)
     with host.history() as history:
         history.ended(going_on, report(going_on, outcome=Outcome.DONE), NOON)
+        history.point_gone("photos", "backup", "2026-03-29T100000Z", NOON)
     host.record("lost", count=4, now=NOON + timedelta(days=1))
     host.send()
     before = runs(centre)
@@ -113,6 +117,9 @@ def test_a_host_that_was_put_back_to_an_older_copy_loses_nothing(
     host.send()
     assert runs(centre) == [*before, (2, 5, "again", "done", False), (2, 6, "again", "done", False)]
     assert before[3] == (1, going_on, "photos", "done", False)
+    with centre.administrator() as session:
+        points = session.rows("SELECT body ->> 'gone_at' AS gone FROM poolferry.records WHERE subject = 'point'")
+    assert [row["gone"] is not None for row in points] == [True]
     host.record("again", count=3, now=NOON + timedelta(days=3))
     host.send()
     assert host.send().rows == 0
@@ -153,6 +160,20 @@ def test_a_centre_that_was_put_back_is_told_again(host: FleetHost, centre: Centr
     host.send()
     assert runs(centre) == before
     assert host.send().rows == 0
+
+
+def test_a_batch_whose_answer_was_lost_is_not_told_again(
+    host: FleetHost, centre: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.record(count=3)
+    with monkeypatch.context() as cut:
+        cut.setattr(OutboxHistory, "stored", lambda *_: sys.exit("killed between the centre's commit and ours"))
+        with pytest.raises(SystemExit):
+            host.send()
+    assert len(runs(centre)) == 3
+    host.record(now=NOON + timedelta(days=1))
+    assert host.send().rows == 1
+    assert [row[:2] for row in runs(centre)] == [(1, 1), (1, 2), (1, 3), (1, 4)]
 
 
 def test_two_machines_with_one_name_are_told_apart(

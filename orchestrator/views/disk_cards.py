@@ -70,13 +70,18 @@ def _set(report: SetReport, now: datetime) -> SetCards:
         name=rotation.name, jobs=report.jobs, request=report.standing.request, why=report.standing.disk_request.why,
         limits=", ".join(filter(None, limits)), complaints=tuple(each for each in told if each),
         disks=tuple(_disk(report, row, now) for row in report.disks), visiting=here.member.disk.called if here else "",
-        pulled=next((row.member.disk.called for row in report.disks if _trouble(row) and row.last and row.last.outcome == _PULLED), ""),
+        pulled=next((row.member.disk.called for row in report.disks if _pulled(row)), ""),
         removable=_removable(report, now),
     )  # fmt: skip
 
 
 def _goes_on(row: DiskRow) -> bool:
     return row.last is not None and row.last.released is None and row.member.place == "attached"
+
+
+def _pulled(row: DiskRow) -> bool:
+    """Return True for a disk that was pulled out, and was not let go since."""
+    return bool(_trouble(row) and row.last and row.last.outcome == _PULLED and not row.last.safe)
 
 
 def _trouble(row: DiskRow) -> str:

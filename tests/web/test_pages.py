@@ -5,6 +5,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -107,6 +108,28 @@ def test_disks_and_pools(years: TestClient) -> None:
     pools = text_of(years.get("/pools").text)
     assert "the last scrub ended 3 d 2 h ago" in pools
     assert re.search(r"7[789]% full full about \w+ 20\d\d", pools)
+
+
+def test_a_disk_that_was_pulled_out_and_was_let_go_since_is_safe(tmp_path: Path) -> None:
+    settings, now = CachedSettings(config=f"{tmp_path}/etc", state=f"{tmp_path}/state"), compose.now()
+    write_demonstration(settings, now)
+    site = client(settings, demo=True)
+    assert "SAFE TO REMOVE green (green sticker)" in text_of(site.get("/disks").text)
+    ends: dict[str, Any] = {"jobs": (), "outcome": "pulled-out", "why": "disk blue was pulled out"}
+    with compose.open_history(settings.where) as history:
+        visit = history.disks.begin_visit("blue", now)
+        history.disks.is_at("blue", "attached", note="", now=now)
+        assert "DO NOT REMOVE blue (blue sticker)" in text_of(site.get("/disks").text)
+        history.disks.visit_ended(visit, released=None, safe=False, **ends)
+        history.disks.is_at("blue", "in transit", note="", now=now)
+        told = text_of(site.get("/disks").text)
+        assert "blue (blue sticker) WAS PULLED OUT" in told
+        assert "SAFE" not in told
+        history.disks.visit_ended(visit, released=now, safe=True, **ends)
+        history.disks.is_at("blue", "here", note="", now=now)
+        told = text_of(site.get("/disks").text)
+    assert "SAFE TO REMOVE blue (blue sticker)" in told
+    assert "WAS PULLED OUT" not in told
 
 
 def test_the_first_day(ferry: Ferry) -> None:

@@ -10,8 +10,8 @@ from orchestrator.cli.terminal.screen import Terminal
     "join",
     cls=CliCommand,
     examples=(
-        ("fleet join postgresql://backups.example.org/poolferry --token TOKEN", "as `fleet invite` printed it"),
-        ("fleet join postgresql://backups.example.org:5433/poolferry --token TOKEN", "a centre at another port"),
+        ("fleet join postgresql://backups.example.org/fleet --token TOKEN", "as `fleet invite` printed it"),
+        ("fleet join postgresql://backups.example.org:5433/fleet --token TOKEN", "a centre at another port"),
     ),
 )
 @click.argument("address")

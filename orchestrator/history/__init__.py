@@ -5,7 +5,8 @@ values     values that views return         database  the connection: transactio
 columns    the types of columns, checked before a row is used
 failures   SQLite's errors as messages      foreign   a history from another machine, checked before use
 
-disks, drills, due_runs, kits, notification_queue and rebuilds hold the records of one subject each.
+disks, drills, due_runs, kits, notification_queue and rebuilds hold the records of one subject each; outbox names the rows that the
+centre of a fleet is still to be told.
 
 A lost file loses the past, never the ability to continue: the state itself is on the targets.
 

@@ -1,0 +1,36 @@
+"""Orders: only what a daemon takes and what does no harm twice, and nothing that a centre could slip in."""
+
+import pytest
+
+from orchestrator.domain.act import ActRequest, ActVerb
+from orchestrator.domain.fleet_watch import FleetFinding, FleetWatch
+from orchestrator.domain.order import ORDERED, order_request
+
+KEY = "10e3fc3b-1760-4feb-8cf2-0ee784c1c783"
+
+
+def test_an_order_is_a_request_of_the_closed_list() -> None:
+    assert order_request("pause", "photos", span="3d", user="ann", key=KEY, attempt=2) == ActRequest(
+        verb=ActVerb.PAUSE, job="photos", span="3d", user="ann", order=f"{KEY}.2"
+    )
+    assert order_request("run", "photos").order == ""
+    assert not {ActVerb.RESTORE, ActVerb.EJECT, ActVerb.SNOOZE, ActVerb.ACKNOWLEDGE} & set(ORDERED)
+
+
+@pytest.mark.parametrize(
+    ("verb", "job", "more", "said"),
+    [
+        ("restore", "photos", {}, "cannot be ordered"), ("rm", "photos", {}, "cannot be ordered"), ("run", "", {}, "run needs job"),
+        ("run", "../x", {}, "job: not a name"), ("run", "photos", {"span": "3d"}, "run takes job alone"),
+        ("pause", "photos", {"span": "9y"}, "span: expected one of"), ("run", "photos", {"key": "17"}, "without a key"),
+        ("run", "photos", {"user": "ann\nroot"}, "user: not a name"), ("run", "photos", {"key": KEY, "attempt": 0}, "order: not a name"),
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused(verb: str, job: str, more: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        order_request(verb, job, **more)  # type: ignore[arg-type]
+
+
+def test_a_watch_names_what_needs_a_person() -> None:
+    well, bad = (FleetFinding(about="host a", kind="silent", bad=bad, why="x") for bad in (False, True))
+    assert FleetWatch(findings=(well, bad), removed=0).bad == (bad,)

@@ -218,5 +218,6 @@ def test_a_thousand_requests_are_admitted_as_by_a_process_of_its_own(left: OneGa
 
 
 @pytest.mark.long
+@pytest.mark.timeout(580)
 def test_many_more_requests_are_admitted_as_by_a_process_of_its_own(left: OneGate) -> None:
     fuzz(left, 20_000)

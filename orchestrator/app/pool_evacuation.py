@@ -19,6 +19,7 @@ from orchestrator.engines.contract.pools import PoolRebuilder
 from orchestrator.engines.registry import engine_names, load_engine
 from orchestrator.planners.evacuation import (
     dataset_of,
+    dataset_to_mount,
     datasets_of_folder,
     guids_from_history,
     is_in_pool,
@@ -93,7 +94,9 @@ def survey_evacuation(
     jobs = tuple(job for job in known if is_source_in(job, name) and restores_datasets(job))
     seen = survey_pool(settings, name)
     others = [job for job in known if job.copies and not restores_datasets(job)]
-    trees = tuple(job for job in others if job.name in remembered or _touched(job, seen))
+    trees = tuple(
+        job for job in others if job.name in remembered or _touched(job, seen) or waits_for_mount(job, seen, jobs)
+    )
     if not jobs and not trees:
         hint = f'`poolferry check` lists the jobs; a job copies it by source = "{name}/…"'
         raise OrchestratorError(f"no job copies a dataset of the pool {name} of this machine", hint=hint)
@@ -159,6 +162,28 @@ def _touched(job: Job, pool: PoolContents) -> dict[str, str]:
     for folder in job.tree.folders:
         found |= datasets_of_folder(os.path.realpath(folder.path), pool, below=below)
     return found
+
+
+def waits_for_mount(job: Job, pool: PoolContents, jobs: Iterable[Job]) -> bool:
+    """Return True when a file job copies a folder that is empty here, or not there, until a dataset of the pool is mounted.
+
+    `jobs`: those that copy datasets: what they bring back is no file job's to wait for.
+    """
+    if job.source.host is not None or not job.source.path.startswith("/"):
+        return False
+    waits = (dataset_to_mount(each.path, pool) for each in job.tree.folders if not _has_entries(each.path))
+    return any(name and not any(f"{name}/".startswith(f"{one.source.path}/") for one in jobs) for name in waits)
+
+
+def _has_entries(folder: str) -> bool:
+    """Return True for a folder in which something is; one that cannot be read may hold anything."""
+    try:
+        with os.scandir(folder) as entries:
+            return any(True for _ in entries)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _on_pool(job: Job, pool: PoolContents) -> bool:

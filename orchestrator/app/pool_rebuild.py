@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.pool_evacuation import EvacuationSurvey, datasets_of_files, find_rebuilder
+from orchestrator.app.pool_evacuation import EvacuationSurvey, datasets_of_files, find_rebuilder, waits_for_mount
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.evacuation import KitFacts
 from orchestrator.domain.fast_dataclass import replace
@@ -185,7 +185,11 @@ def plan_parts(
     """Return each source, in the order of restore. `back`: checks that a job's files are restored."""
     datasets = [_part(here, source, jobs, told) for source, jobs in restore_order(here.jobs)]
     known = datasets_of_kits(told)
-    trees = [job for job in here.trees if job.name in known or _only_files(here, job)]
+    trees = [
+        job
+        for job in here.trees
+        if job.name in known or _only_files(here, job) or waits_for_mount(job, here.pool, here.jobs)
+    ]
     return (*datasets, *(_part_of_files(here, job, back) for job in trees))
 
 

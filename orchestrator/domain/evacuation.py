@@ -37,7 +37,7 @@ class PoolContents:
     """The pool as a survey found it, by full dataset names; without datasets the pool does not exist.
 
     `taken`: creation time of each snapshot, by guid. `mounts`: (what, folder) of all mounts of this machine. `guests`: other
-    pools on it.
+    pools on it. `unmounted`: (dataset, folder) of those that `zfs mount -a` would mount, and that are not.
     """
 
     name: str
@@ -45,6 +45,7 @@ class PoolContents:
     taken: Mapping[int, datetime] = field(default_factory=dict)
     mounts: tuple[tuple[str, str], ...] = ()
     guests: tuple[GuestPool, ...] = ()
+    unmounted: tuple[tuple[str, str], ...] = ()
 
     @property
     def guid(self) -> int | None:

@@ -213,6 +213,12 @@ def datasets_of_folder(folder: str, pool: PoolContents, *, below: bool) -> dict[
     return found
 
 
+def dataset_to_mount(folder: str, pool: PoolContents) -> str | None:
+    """Return the dataset of the pool on which a folder lies as soon as `zfs mount -a` has mounted it; None: there is none."""
+    over = [(what, at) for what, at in pool.unmounted if f"{folder}/".startswith(f"{at.rstrip('/')}/")]
+    return max(over, key=lambda each: len(each[1]))[0] if over else None
+
+
 # The restore.
 
 

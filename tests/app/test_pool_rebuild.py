@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.app.pool_evacuation import EvacuationSurvey, judge_copies, refuse_own_place
+from orchestrator.app.pool_evacuation import EvacuationSurvey, judge_copies, refuse_own_place, waits_for_mount
 from orchestrator.app.pool_rebuild import (
     commands_to_create,
     datasets_of_kits,
@@ -131,6 +131,33 @@ def test_files_return_to_a_folder_that_lies_on_the_pool_again() -> None:
     assert [str(part.source) for part in plan_parts(covered, {}, never)] == ["tank/docs"], (
         "it comes back with its dataset"
     )
+
+
+@pytest.mark.parametrize(
+    ("folder", "unmounted", "waits"),
+    [
+        ("{gone}", ("tank", "{gone}"), True),
+        ("{gone}/photos/2024", ("tank", "{gone}"), True),
+        ("{gone}", ("tank", "{gone}-other"), False),
+        ("{full}", ("tank", "{full}"), False),  # another filesystem's files, in a folder that a dataset would cover
+        ("{gone}/docs", ("tank/my data/a", "{gone}/docs"), False),  # comes back as a dataset
+    ],
+)
+def test_a_folder_whose_dataset_is_not_mounted_yet_is_not_passed_over(
+    tmp_path: Path, folder: str, unmounted: tuple[str, str], *, waits: bool
+) -> None:
+    """Without a kit of it, as the pool was lost at once: nobody knows then that the folder lay on the pool."""
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/file").touch()
+    at = {"gone": str(tmp_path / "gone"), "full": str(tmp_path / "full")}
+    docs = replace(DOCS, source=Location(path=folder.format(**at)))
+    found = DatasetCopy(job="docs", place="backup", held={}, files={}, point="p1")
+    seen = here(held("tank"))
+    pool = replace(seen.pool, mounts=(("/dev/sda1", "/"),), unmounted=((unmounted[0], unmounted[1].format(**at)),))
+    assert waits_for_mount(docs, pool, seen.jobs) is waits
+    parts = plan_parts(replace(seen, pool=pool, trees=(docs,), placed=((docs, found),)), {}, never)
+    asked = [part.why for part in parts if part.source == docs.source]
+    assert asked == [f"{docs.source.path} does not lie on tank: mount it (zfs mount -a)"] * waits
 
 
 def test_what_is_mounted_and_came_as_a_dataset_stays_as_it_is() -> None:

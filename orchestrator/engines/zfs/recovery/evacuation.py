@@ -1,6 +1,6 @@
 """Surveys of a pool that will be destroyed, and of its data on copies, all by guid."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import chain
 
@@ -46,7 +46,7 @@ def parse_pool(pool: str, text: str) -> PoolContents:
         if line.startswith("="):
             part = line
         elif part == "=datasets":
-            name, *rest = line.split("\t")
+            name, *rest = line.split("\t", 9)  # a mount point may hold a TAB
             datasets[name] = rest
         elif part == "=snapshots":
             whole, guid, creation = line.split("\t")
@@ -64,17 +64,23 @@ def parse_pool(pool: str, text: str) -> PoolContents:
     held = tuple(_pool_dataset(name, told, snapshots.get(name)) for name, told in datasets.items())
     volumes = (one.name for one in held if one.volume)
     return PoolContents(
-        name=pool, datasets=held, taken=taken, mounts=tuple(mounts),
+        name=pool, datasets=held, taken=taken, mounts=tuple(mounts), unmounted=tuple(_unmounted(datasets)),
         guests=resting.find_guest_pools(pool, datasets, volumes, resting.parse_storage_layers(others, mounts)),
     )  # fmt: skip
 
 
 def _pool_dataset(name: str, rest: list[str], snapshots: Iterable[tuple[str, int]] | None) -> PoolDataset:
-    kind, guid, written, flags, placeholder, waits = rest
+    kind, guid, written, flags, placeholder, waits, _, _, _ = rest
     return PoolDataset(
         name=name, volume=kind == "volume", guid=int(guid), snapshots=tuple(snapshots or ()),
         written=int(written) if written.isdigit() else 0, unsettled="b" in flags or "on" in (placeholder, waits),
     )  # fmt: skip
+
+
+def _unmounted(datasets: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
+    for name, (*_, canmount, mounted, mountpoint) in datasets.items():
+        if (canmount, mounted) == ("on", "no") and mountpoint.startswith("/"):
+            yield name, mountpoint
 
 
 def _looked_into(one: PoolDataset, reader: Reader) -> PoolDataset:

@@ -12,7 +12,7 @@ said=$(zpool list -H -o name "$pool" 2>&1) || case $said in
     exit 1 ;;
 esac
 printf "=datasets\n"
-zfs list -Hp -r -t filesystem,volume -o name,type,guid,written,poolferry:flags,poolferry:placeholder,poolferry:waits "$pool" || exit
+zfs list -Hp -r -t filesystem,volume -o name,type,guid,written,poolferry:flags,poolferry:placeholder,poolferry:waits,canmount,mounted,mountpoint "$pool" || exit
 printf "=snapshots\n"
 zfs list -Hp -r -t snapshot -s createtxg -o name,guid,creation "$pool" || exit
 printf "=mounts\n"

@@ -13,9 +13,10 @@ from orchestrator.engines.zfs.survey.parse import UnreadableListing
 from tests.engines.zfs.sides import COPY, SOURCE, world
 
 TOLD = """=datasets
-tank\tfilesystem\t11\t98304\t-\t-\t-
-tank/a b\tfilesystem\t12\t0\tLceb\t-\t-
-tank/v\tvolume\t13\t5\tLce\t-\ton
+tank\tfilesystem\t11\t98304\t-\t-\t-\ton\tno\t/srv/ta\tnk
+tank/a b\tfilesystem\t12\t0\tLceb\t-\t-\ton\tyes\t/srv/a b
+tank/boot\tfilesystem\t14\t0\t-\t-\t-\tnoauto\tno\t/boot
+tank/v\tvolume\t13\t5\tLce\t-\ton\t-\t-\t-
 =snapshots
 tank/a b@one\t21\t1700000000
 tank/a b@two\t22\t1700000001
@@ -27,14 +28,15 @@ tank/a\\040b /srv/a\\040b
 
 def test_a_pool_with_its_snapshots() -> None:
     seen = parse_pool("tank", TOLD)
-    assert (seen.guid, [one.name for one in seen.datasets]) == (11, ["tank", "tank/a b", "tank/v"])
+    assert (seen.guid, [one.name for one in seen.datasets]) == (11, ["tank", "tank/a b", "tank/boot", "tank/v"])
     assert seen.datasets[1] == PoolDataset(
         name="tank/a b", volume=False, guid=12, snapshots=(("one", 21), ("two", 22)), written=0, unsettled=True
     )
     assert [(one.volume, one.unsettled, one.written) for one in seen.datasets] == [
-        (False, False, 98304), (False, True, 0), (True, True, 5),
+        (False, False, 98304), (False, True, 0), (False, False, 0), (True, True, 5),
     ]  # fmt: skip
     assert (seen.taken[21].timestamp(), seen.mounts) == (1700000000, (("tank/a b", "/srv/a b"),))
+    assert seen.unmounted == (("tank", "/srv/ta\tnk"),)
     assert parse_pool("tank", "=end\n").guid is None
     assert pool_command("tank").argv[-1] == "tank"
 

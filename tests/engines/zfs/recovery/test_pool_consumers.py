@@ -43,11 +43,11 @@ logs                 -      -      -        -         -      -      -      -    
 /dev/zvol/tank/my+vol\t../../zd0
 """
 DATASETS = """=datasets
-tank\tfilesystem\t1\t0\t-\t-\t-
-tank/a b\tfilesystem\t2\t0\t-\t-\t-
-tank/held\tvolume\t3\t0\t-\t-\t-
-tank/my vol\tvolume\t4\t0\t-\t-\t-
-tank/plain\tvolume\t5\t0\t-\t-\t-
+tank\tfilesystem\t1\t0\t-\t-\t-\ton\tyes\tnone
+tank/a b\tfilesystem\t2\t0\t-\t-\t-\ton\tyes\tnone
+tank/held\tvolume\t3\t0\t-\t-\t-\ton\tyes\tnone
+tank/my vol\tvolume\t4\t0\t-\t-\t-\ton\tyes\tnone
+tank/plain\tvolume\t5\t0\t-\t-\t-\ton\tyes\tnone
 =snapshots
 =mounts
 /dev/vda /

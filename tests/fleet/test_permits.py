@@ -373,10 +373,11 @@ def test_where_the_centre_is_away_a_run_is_delayed_by_a_second_at_most_and_the_n
 def test_a_run_that_waits_says_so_and_holds_no_lock_meanwhile(
     centre: Centre, sessions: ExitStack, ferry: Ferry
 ) -> None:
+    """Here and below by a job that has patience with its centre: on a busy machine one that goes on would not wait."""
     administrator = centre.server.url(centre.database)
     made = ferry.run("fleet", "limit", "lab", "--slots", "1", "--centre", administrator)
     assert (made.code, made.out) == (0, "lab: 0 of 1 slot lent\n"), made.err
-    ferry.job("photos", 'permits = ["lab"]\n')
+    ferry.job("photos", 'permits = ["lab"]\npermit-away = "wait 5m"\n')
     declare_host(ferry.root, centre.address, centre.join("web-1"))
     ferry.run("run", "photos")
     other = Host(centre, centre.join("nas"), sessions)
@@ -424,7 +425,7 @@ def test_a_run_that_waits_for_a_permit_keeps_no_other_job_waiting(
     declare_host(ferry.root, centre.address, centre.join("web-1"))
     with (ferry.config / "poolferry.toml").open("a") as file:
         file.write("[clock]\nparallel = 1\n")
-    ferry.job("first", 'every = "1h"\npriority = 10\npermits = ["lab"]\n')
+    ferry.job("first", 'every = "1h"\npriority = 10\npermits = ["lab"]\npermit-away = "wait 5m"\n')
     ferry.job("second", 'every = "1h"\n')
     with daemon(ferry) as clock:
         clock.says("first: waits for the permit lab")
@@ -441,7 +442,7 @@ def test_a_run_that_waits_is_not_taken_for_a_stuck_one(
         declare_limit(session, DeclaredLimit(name="lab", slots=1))
     assert Host(centre, centre.join("nas"), sessions).ask("mail", "lab").granted
     where = declare_host(ferry.root, centre.address, centre.join("web-1"))
-    ferry.job("photos", 'permits = ["lab"]\n')
+    ferry.job("photos", 'permits = ["lab"]\npermit-away = "wait 5m"\n')
     job, said = compose.read_configuration(where).job("photos"), list[str]()
     due_run = DueRun(job="photos", scheduled_at=NOON, newest=NOON, slots=1, why="due", noted=NOON, after_run=0)
     run = worker.RunProcess(job, due_run, where, {**os.environ, "PYTHONPATH": str(ROOT)})

@@ -42,6 +42,11 @@ def test_a_whole_point(house: House, there: str) -> None:
     assert (done.code, done.outcome) == (0, "done"), done
     assert facts(to) == facts(house.source)
     assert any(step["action"].startswith("read") and step["confirmed"] for step in done["steps"])
+    (copying,) = [
+        step for step in house.call("show", "last")["attempt"][0]["steps"] if step["action"].startswith("copy")
+    ]
+    size = sum(path.lstat().st_size for path in house.source.rglob("*") if path.is_file() and not path.is_symlink())
+    assert copying["expected_bytes"] == size, "how long it still takes can be said"
 
 
 def test_one_folder(house: House) -> None:

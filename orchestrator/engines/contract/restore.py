@@ -10,6 +10,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, MountPoint
 from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract.comparison import ComparisonPlan
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Reader
@@ -17,11 +18,12 @@ from orchestrator.process.executor import Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreRequest:
-    """The request of a restore."""
+    """The request of a restore. `size`: of all of the point, where history knows it."""
 
     point: RestorePoint
     path: bytes  # below the point; b"" is all of it
     to: Location
+    size: Bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -177,7 +177,13 @@ def _folder_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, asi
         _prepare(aside, begin),
         *(() if aside else _complete(job, lambda path: tree / _text(path), to, seen.half)),
         *(resumed[:1] if seen.unfinished and not aside else ()),
-        _copy(what, to, why, commands.restore_command(tree, to, job, folder=True, left_out=left_out, holes=seen.holes)),
+        _copy(
+            what,
+            to,
+            why,
+            commands.restore_command(tree, to, job, folder=True, left_out=left_out, holes=seen.holes),
+            expected=None if wanted.path or seen.unfinished else wanted.size,
+        ),
         *(resumed[1:] if seen.unfinished and not aside else ()),
         _reread(job, wanted, to, left_out, part="below"),
         _step(f"open {to}", "all is back: the folder gets its own owner and mode", own),
@@ -229,8 +235,8 @@ def _prepare(aside: str, command: Command) -> Step:
     return _step("prepare the destination", why, command)
 
 
-def _copy(what: str, to: Location, why: str, work: Pipeline) -> Step:
-    return Step(action=f"copy {what} to {to}", why=why, worker="main", work=work, expected=None, copies=True)
+def _copy(what: str, to: Location, why: str, work: Pipeline, *, expected: Bytes | None = None) -> Step:
+    return Step(action=f"copy {what} to {to}", why=why, worker="main", work=work, expected=expected, copies=True)
 
 
 def _marker(job: Job, wanted: RestoreRequest, filled: tuple[bytes, ...]) -> str:

@@ -15,7 +15,7 @@ from orchestrator.domain.place import FOUND, Location
 from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome, RunReport, RunType
-from orchestrator.domain.units import Seconds, show_count, show_size
+from orchestrator.domain.units import Bytes, Seconds, show_count, show_size
 from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 from orchestrator.planners.restore import (
     DestinationAbsent,
@@ -198,9 +198,14 @@ def _decide(
             evidence=(str(point.tree), str(restore_request.to)),
             hint=f"restore to a path of this machine, or run poolferry on {point.tree.host.name}",
         )
-    return _decide_for(
-        job, tools, RestoreRequest(point=point, path=restore_request.path, to=restore_request.to), restore_request
+    known = (
+        each.bytes
+        for each in tools.history.views.points(job.name)
+        if (each.place, each.name) == (job.target.name, point.name)
     )
+    size = next((Bytes(found) for found in known if found is not None), None)
+    wanted = RestoreRequest(point=point, path=restore_request.path, to=restore_request.to, size=size)
+    return _decide_for(job, tools, wanted, restore_request)
 
 
 def _where_it_may_be(job: Job, point: RestorePoint, path: bytes) -> str:

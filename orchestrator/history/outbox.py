@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from orchestrator.domain.ledger import NAMED, SUBJECTS, LedgerMark, LedgerRow, incarnation_of, plain_text
-from orchestrator.history.columns import to_microseconds
+from orchestrator.history.columns import needed, to_microseconds
 from orchestrator.history.database import Database, Row, decode_list, parse_stored
 
 MOST = 1000  # rows at once: read in a few milliseconds, so that no run waits for it
@@ -65,18 +65,11 @@ class OutboxHistory:
 
     def mark(self) -> LedgerMark | None:
         """Return what the centre is known to have; None: no centre was joined."""
-        row = self._database.first("fleet")
-        if row is None:
-            return None
-        return LedgerMark(
-            centre=row["centre"], batch=row["batch"], last=row["stored_last"], sending=row["sending"],
-            sending_last=row["sending_last"],
-        )  # fmt: skip
+        return self._database.value("fleet", _mark)
 
     def count(self) -> int:
         """Return how many rows wait."""
-        row = self._database.first("outbox_count")
-        return int(row["number"]) if row else 0
+        return self._database.value("outbox_count", lambda row: int(row["number"])) or 0
 
     def page(self, most: int = MOST) -> tuple[LedgerRow, ...]:
         """Return the oldest rows that wait, as they are now."""
@@ -91,7 +84,8 @@ class OutboxHistory:
                 for row in self._database.rows(_ROWS[subject], **span)
             }
             begins = self.begins()
-        return tuple(_ledger_row(each, rows.get(each["seq"]), begins) for each in listed)
+        with self._database.understood("outbox_page"):
+            return tuple(_ledger_row(each, rows.get(each["seq"]), begins) for each in listed)
 
     def sending(self, batch: str, last: int) -> None:
         """Record before it is sent that a batch is on its way. `last`: its newest seq."""
@@ -134,7 +128,7 @@ class OutboxHistory:
 
     def births(self, subject: str) -> dict[int, int]:
         """Return the rows of a subject that has numbers, each with the microseconds since 1970 when it was made."""
-        return {row["id"]: to_microseconds(row["born_at"]) for row in self._database.rows(_BIRTHS[subject])}
+        return dict(self._database.values(_BIRTHS[subject], lambda row: (row["id"], _born(row, "born_at"))))
 
     def _renumber(self, above: int) -> None:
         """Give what waits, and all that follows, numbers above: the centre takes a row only if it is newer than its own."""
@@ -152,9 +146,24 @@ class OutboxHistory:
     def begins(self) -> dict[str, list[tuple[int, int]]]:
         """Return where incarnations begin, by subject: (first number, incarnation), rising."""
         found: dict[str, list[tuple[int, int]]] = {}
-        for row in self._database.rows("incarnations"):
-            found.setdefault(row["subject"], []).append((row["first"], row["number"]))
+        read = self._database.values(
+            "incarnations", lambda row: (row["subject"], int(row["first"]), int(row["number"]))
+        )
+        for subject, first, number in read:
+            found.setdefault(subject, []).append((first, number))
         return found
+
+
+def _mark(row: Row) -> LedgerMark:
+    needed(row, "centre", "batch", "stored_last", "sending", "sending_last")
+    return LedgerMark(
+        centre=row["centre"], batch=row["batch"], last=row["stored_last"], sending=row["sending"], sending_last=row["sending_last"],
+    )  # fmt: skip
+
+
+def _born(row: Row, column: str) -> int:
+    needed(row, column)
+    return to_microseconds(row[column])
 
 
 def _ledger_row(listed: Row, row: Row | None, begins: Mapping[str, list[tuple[int, int]]]) -> LedgerRow:
@@ -168,7 +177,7 @@ def _ledger_row(listed: Row, row: Row | None, begins: Mapping[str, list[tuple[in
         body["run_incarnation"] = incarnation_of("run", str(body["run"]), begins)
     return LedgerRow(
         subject=subject, incarnation=incarnation_of(subject, key, begins), key=key, seq=listed["seq"],
-        born=to_microseconds(row[_BORN[subject]]) if row else 0, body=body, back=bool(listed["back"]),
+        born=_born(row, _BORN[subject]) if row else 0, body=body, back=bool(listed["back"]),
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from orchestrator.domain.problem import ProblemType
 from orchestrator.domain.rotation import DiskRecord, DiskState
 from orchestrator.domain.run import Outcome
 from orchestrator.history.notification_queue import NotifiedRecord
+from orchestrator.history.outbox import OutboxHistory
 from orchestrator.history.store import History, open_history
 from orchestrator.history.views import HistoryReader
 from tests.history.records import EVIDENCE, NOON, begin, finish, later, reading, report
@@ -137,7 +138,8 @@ def _copy_loosely(source: sqlite3.Connection, made: sqlite3.Connection) -> None:
     found = "SELECT name, sql FROM sqlite_schema WHERE type = ? AND name NOT LIKE 'sqlite_%'"
     for name, text in source.execute(found, ("table",)).fetchall():
         # BLOB: a column that takes all values as they are.
-        free = re.sub(r"\b(ANY|TEXT|REAL)\b|(?<!id )\bINTEGER\b", "BLOB", text.replace("NOT NULL", ""))
+        plain = re.sub(r"NOT NULL|AUTOINCREMENT", "", text)
+        free = re.sub(r"\b(ANY|TEXT|REAL)\b|(?<!id )\bINTEGER\b", "BLOB", plain)
         made.execute(free.replace("STRICT, WITHOUT", "WITHOUT").replace("STRICT", ""))
         for row in source.execute(f"SELECT * FROM {name}"):  # noqa: S608 - the schema's own names
             made.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
@@ -148,6 +150,7 @@ def _copy_loosely(source: sqlite3.Connection, made: sqlite3.Connection) -> None:
 def readers(reader: HistoryReader, job: str = JOB) -> dict[str, Callable[[], object]]:
     """Return all that reads a history, by name."""
     due, disks, notices = reader.due_runs, reader.disks, reader.notifications
+    outbox = OutboxHistory(reader._database)
     return {
         "runs": lambda: reader.runs(None, 9), "runs of a job": lambda: reader.runs(job, 9),
         "runs_before": lambda: reader.runs_before(99, None, 9), "runs_before of a job": lambda: reader.runs_before(99, job, 9), "run": lambda: reader.run(1),
@@ -173,4 +176,6 @@ def readers(reader: HistoryReader, job: str = JOB) -> dict[str, Callable[[], obj
         "problems.of": lambda: reader.problems.of(job), "rebuilds.of": lambda: reader.rebuilds.of("tank"),
         "drills.of": lambda: reader.drills.of(job), "drills.of_run": lambda: reader.drills.of_run(1),
         "kits.of": lambda: reader.kits.of(job),
+        "outbox.mark": outbox.mark, "outbox.count": outbox.count, "outbox.page": outbox.page, "outbox.begins": outbox.begins,
+        "outbox.births": lambda: outbox.births("run"),
     }  # fmt: skip

@@ -11,6 +11,7 @@ from orchestrator.domain.place import Host, Location, Place
 from orchestrator.planners.evacuation import (
     choose_best_copy,
     dataset_of,
+    dataset_to_mount,
     datasets_of_folder,
     guids_from_history,
     has_come_back,
@@ -208,3 +209,9 @@ def test_pools_that_lie_on_it_keep_it() -> None:
 
 def test_a_folder_outside_of_all_mounts_is_of_no_dataset() -> None:
     assert dataset_of("/srv", replace(pool(held("a")), mounts=())) is None
+
+
+def test_the_innermost_dataset_that_is_still_to_be_mounted_holds_a_folder() -> None:
+    seen = replace(pool(), unmounted=(("tank", "/tank"), ("tank/a", "/tank/a"), ("tank/b", "/srv/b/")))
+    found = [dataset_to_mount(folder, seen) for folder in ("/tank", "/tank/a/x", "/srv/b", "/tanker", "/home")]
+    assert found == ["tank", "tank/a", "tank/b", None, None]

@@ -224,6 +224,9 @@ def test_points_of_a_folder_are_removed_some_at_a_time_by_their_inodes() -> None
     assert [str(step.effect.name) for step in plan.steps] == ["DESTROYS"] * 4
     works = [step.work for step in plan.steps]
     assert [len(work.points) for work in works if isinstance(work, PointsRemoval)] == [0, 10, 10, 5]
+    without_trash = ENGINE.plan(folder_job(), replace(world, points=many), request(all_go))
+    assert isinstance(without_trash, Plan)
+    assert len(without_trash.stages) == 3
     assert isinstance(ENGINE.plan(folder_job(), world, request(lambda _: ())), NothingToDo)
     (cut,) = ENGINE.plan(folder_job(), replace(world, trash=True), request(lambda _: ())).stages  # type: ignore[union-attr]
     assert "nothing else" in str(cut[0].work)

@@ -79,7 +79,9 @@ def test_a_button_of_the_page_runs_a_job_on_a_real_systemd(master: Machine) -> N
 
 
 @pytest.mark.flavours("trixie")
-def test_a_disk_that_is_pulled_out_and_one_that_may_be_are_seen_live(master: VirtualMachine) -> None:
+def test_a_disk_that_is_pulled_out_and_one_that_may_be_are_seen_live(
+    master: VirtualMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a real Chromium, without a reload: udev begins the visits."""
     drawer = trees(master)
     with_rate = master.read("/etc/poolferry/jobs/photos.toml").decode() + '[pipe]\nrate-limit = "400K"\n'
@@ -87,6 +89,8 @@ def test_a_disk_that_is_pulled_out_and_one_that_may_be_are_seen_live(master: Vir
     red = drawer.enroll("red")
     install(master)
     install_page(master)
+    # The browser makes a socket in a folder of its own below this one, and a socket's path has 108 bytes at most.
+    monkeypatch.setenv("TMPDIR", "/tmp")
     with tunnel(master, SOCKET) as port, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page()

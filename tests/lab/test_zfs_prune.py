@@ -36,7 +36,7 @@ def test_what_a_key_only_adds_is_pruned_by_the_time_when_it_came(pair: Pair) -> 
     master.write(f"{master.config}/targets.toml", f'[place.vault]\ndataset = "ssh://root@backup/{AT}"\n')
     let_through(backup, "laptop", "--receives", AT)
     backup.sh(f"rm {backup.config}/jobs/*.toml; rm {backup.config}/targets.toml", check=False)
-    (job,) = re.findall('```toml\n(engine = "prune"\n.*?)```', PAGE, re.DOTALL)
+    job = next(each for each in re.findall('```toml\n(engine = "prune"\n.*?)```', PAGE, re.DOTALL) if AT in each)
     backup.job("in", job.replace("daily = 14\nweekly = 8\nmonthly = 12", "daily = 2") + "[prune]\nlast = 1\n")
     for days, names in ((61, "d e f g h i j k l m"), (40, "n o p"), (1, "q")):
         days_ago(days, begun, *pair)

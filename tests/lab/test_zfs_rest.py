@@ -100,18 +100,17 @@ def test_a_stream_that_is_stuck_is_begun_anew(master: Machine) -> None:
     before = master.sh(token).text
     master.write("/usr/local/sbin/zfs", STUCK.format(zfs=master.sh("command -v zfs").text), mode=0o755)
     try:
-        for _ in range(3):
+        for _ in range(2):
             ended = master.poolferry("run", "vault", "--json")
             assert ended.code == 1, ended
             assert master.sh(token).text == before
-        told = master.poolferry("plan", "vault").text
-        assert "3 runs in a row continued from it and received no byte more" in told
-        assert master.poolferry("run", "vault", "--json").code == 0
+        ended = master.poolferry("run", "vault", "--json")  # the third looks again at once, and begins anew
+        assert ended.code == 0, ended
     finally:
         master.sh("rm -f /usr/local/sbin/zfs")
     assert master.sh(f"zfs list -Ho name -t snapshot -r {COPY}").text == f"{COPY}@sea"
-    shown = master.poolferry("show", "5").text
-    assert "3 runs in a row continued from it" in shown
+    shown = master.poolferry("show", "4").text
+    assert "3 runs in a row continued from it and received no byte more" in shown
 
 
 def test_a_copy_onto_a_placeholder_that_was_cut_keeps_what_we_set(master: Machine) -> None:

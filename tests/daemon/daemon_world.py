@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,15 @@ START = (
 
 
 def until(holds: Callable[[], object], what: str, log: Callable[[], str] = str) -> None:
-    """Waits for a condition."""
+    """Waits for a condition; a file that goes while it is looked at is one that is not there."""
     end = time.monotonic() + PATIENCE_S
-    while not holds():
+
+    def now() -> object:
+        with suppress(FileNotFoundError):
+            return holds()
+        return None
+
+    while not now():
         assert time.monotonic() < end, f"waited in vain: {what}\n{log()}"
         time.sleep(0.05)
 

@@ -185,7 +185,10 @@ def test_only_the_disk_that_is_copied_is_in_use(
     finally:
         subprocess.run(["umount", disk], check=True)
     try:
-        assert is_free(device) is free
+        if free:
+            wait_until(lambda: is_free(device))
+        assert sleeper.poll() is None
+        assert free or not is_free(device)
     finally:
         sleeper.kill()
         sleeper.wait()

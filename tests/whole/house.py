@@ -237,11 +237,19 @@ def wait_until(
 ) -> Any:
     """Return what the condition says once it says something true; fails after so many seconds, or once `going` has ended without it."""
     until = time.monotonic() + seconds
-    while not (said := condition()):
+    while not (said := _now(condition)):
         assert going is None or going.poll() is None or condition(), ("it ended before", going.communicate())
         assert time.monotonic() < until, "waited too long"
         time.sleep(pause)
     return said
+
+
+def _now(condition: Callable[[], Any]) -> Any:
+    """Return what the condition says; nothing where a file that it looks at has just gone: a copy renames and removes while it works."""
+    try:
+        return condition()
+    except FileNotFoundError:
+        return None
 
 
 def family(pid: int) -> list[tuple[int, str]]:

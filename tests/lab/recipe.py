@@ -5,6 +5,7 @@ import functools
 import hashlib
 import os
 import re
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +39,9 @@ FLAVOURS = {
 }
 
 
+_PARSER = threading.Lock()  # of one thread at a time: Python 3.11 counts the depth of all threads' trees together
+
+
 @functools.cache
 def image_key(flavour: str) -> str:
     """The key of the image that this checkout would build. What only comments on the building does not count."""
@@ -45,7 +49,9 @@ def image_key(flavour: str) -> str:
     for path in sorted(path for path in GUEST.iterdir() if path.is_file()):
         told.update(path.name.encode() + path.read_bytes())
     for name in ("build.py", "kernel.py"):
-        told.update(ast.dump(ast.parse((HERE / name).read_text())).encode())
+        with _PARSER:
+            tree = ast.parse((HERE / name).read_text())
+        told.update(ast.dump(tree).encode())
     return told.hexdigest()[:16]
 
 

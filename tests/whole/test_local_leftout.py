@@ -130,6 +130,7 @@ def test_a_file_that_changes_while_it_is_copied(house: House, what: str) -> None
 
 
 @pytest.mark.root
+@pytest.mark.namespace
 def test_a_copy_by_name_that_lacks_something_is_no_point_and_is_mended_at_once(house: House) -> None:
     """No count of rsync's says what is linked, so the names of both sides are compared; the next attempt names nothing."""
     for number in range(20):

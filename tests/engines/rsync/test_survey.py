@@ -252,6 +252,7 @@ def test_lanes_only_where_there_is_something_to_share_out(trees: Trees) -> None:
     assert isinstance(trees.look(parallel=2, excludes=("*.none",)).parallel_copies, ParallelCopies)
 
 
+@pytest.mark.namespace
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's copies are told by name what differs")
 def test_no_lanes_for_little_that_is_copied_by_name(trees: Trees, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in "abcd":

@@ -21,7 +21,7 @@ from orchestrator.daemon.notifier import Notifier
 from orchestrator.daemon.sd_notify import ServiceManager
 from orchestrator.daemon.wakeup import SignalRequests, Wakeup, listen_to_signals
 from orchestrator.domain.due import Downtime, DowntimeCause, DueRun
-from orchestrator.domain.errors import HistoryError, OrchestratorError
+from orchestrator.domain.errors import DeclarationError, HistoryError, OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.machine import INHIBITS
 from orchestrator.domain.schedule import CronSchedule, DailySchedule, parse_normal_schedule
@@ -203,6 +203,8 @@ class Daemon:
         def look() -> None:
             try:
                 remember_uncovered(settings)
+            except DeclarationError:
+                return  # changed since: what is wrong in the files is said where they are read, and the next look knows
             except (OrchestratorError, OSError) as error:
                 self._say(f"what no job copies could not be looked at: {error}")
 

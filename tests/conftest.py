@@ -33,6 +33,7 @@ _FOLDERS = itertools.count()
 # What starts programs again and again, or waits for their end: `make check` leaves it out.
 SLOW = (
     "fleet/",
+    "fleet/",
     "hostile/",
     "engines/zfs/test_chaos",
     "engines/zfs/drill/test_drill",

@@ -9,7 +9,7 @@ CORES := $(shell nproc 2>/dev/null || echo 2)
 WORKERS := $(shell expr $(CORES) + 1)
 # Set, it would have every module and every test compiled anew at each start.
 unexport PYTHONDONTWRITEBYTECODE
-FAST := not slow and not root and not lab and not bench
+FAST := not slow and not root and not lab and not long and not bench
 
 # What runs need, and what only the tests need. python3 is asked for separately: any Python 3.11 with venv will do.
 RUNTIME_PACKAGES := rsync openssh-client mbuffer perl-base sqlite3 acl attr util-linux

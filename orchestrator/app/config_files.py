@@ -1,6 +1,7 @@
 """Changes of the configuration's own files: all of them valid together, or none; each replaced whole, with its owner and mode."""
 
 import os
+import shutil
 from collections.abc import Mapping
 
 from orchestrator import compose
@@ -27,6 +28,8 @@ def require_valid(settings: Settings, files: Mapping[str, str]) -> None:
     where = settings.where
     with TemporaryDirectory(prefix="poolferry-") as folder:  # 0700
         os.mkdir(f"{folder}/jobs")
+        if os.path.isdir(gates := os.path.join(where.config, "gates")):
+            shutil.copytree(gates, f"{folder}/gates")  # by them it is judged what may be pruned
         for name, text in files.items():
             with open(f"{folder}/{name}", "w", encoding="utf-8", newline="") as file:
                 file.write(text)

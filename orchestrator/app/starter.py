@@ -117,7 +117,8 @@ def _beside(
     files = {name: text for name, text in starter_job_files(new).items() if name.startswith("jobs/")}
     if sections:
         before = there.get(TARGETS, "").rstrip("\n")
-        files[TARGETS] = (before + "\n" + "".join(sections.values())).lstrip("\n")
+        # The place first: a job without one would be a mistake, should we be killed between the two.
+        files = {TARGETS: (before + "\n" + "".join(sections.values())).lstrip("\n"), **files}
     require_valid(settings, {**there, **files})
     return files, tuple(sections), tuple(new)
 

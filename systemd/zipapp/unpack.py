@@ -79,6 +79,8 @@ def hold(program: str) -> bool:
         used = os.open(os.path.join(program, USED), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except FileNotFoundError:
         return False
+    except OSError:  # a filesystem that is full, or only to be read: it runs all the same
+        return True
     fcntl.flock(used, fcntl.LOCK_SH)
     os.utime(used)
     os.set_inheritable(used, True)  # it stays open in what this process becomes

@@ -69,6 +69,22 @@ def test_all_goes_on_under_the_new_name(ferry: Ferry) -> None:
     assert run(ferry, "photos")["outcome"] == "nothing-to-do"
 
 
+def test_a_job_that_prunes_what_a_gate_adds_stays_valid(ferry: Ferry) -> None:
+    """What may be pruned is judged by the gates, and they lie beside the files that are tried."""
+    (ferry.root / "back").mkdir()
+    key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1Yb2yq0Wv9Tq0l9Zs8bq4m6m0v2m0Yw1z5F7t3k9Qe laptop"
+    made = ferry.run(
+        "setup", "gate", "laptop", "--adds", str(ferry.root / "back"), "--key", key, "--into", str(ferry.root / "keys")
+    )
+    assert made.code == 0, made
+    (ferry.config / "jobs" / "in.toml").write_text(
+        f'engine = "prune"\nsource = "{ferry.root}/back"\n[keep]\ndaily = 3\n'
+    )
+    assert ferry.run("rename", "in", "laptop-in").code == 0
+    added = ferry.run("init", str(ferry.root / "music"), str(ferry.root / "copies-of-music"))
+    assert (added.code, ferry.run("check").code) == (0, 0), added
+
+
 def test_wherever_it_is_cut_the_same_command_finishes_it(ferry: Ferry, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each change of the disk is the last one, one after the other: the first time none, then one more each time."""
     run(ferry, "photos")

@@ -70,7 +70,7 @@ def test_all_goes_on_under_the_new_name(ferry: Ferry) -> None:
 
 
 def test_a_job_that_prunes_what_a_gate_adds_stays_valid(ferry: Ferry) -> None:
-    """What may be pruned is judged by the gates, and they lie beside the files that are tried."""
+    """The gates, by which it is judged what may be pruned, lie beside the files that are tried."""
     (ferry.root / "back").mkdir()
     key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ1Yb2yq0Wv9Tq0l9Zs8bq4m6m0v2m0Yw1z5F7t3k9Qe laptop"
     made = ferry.run(

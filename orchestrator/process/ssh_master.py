@@ -1,6 +1,7 @@
 """One ssh connection that all commands of a run share, because a login costs more than most commands."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -15,6 +16,10 @@ from orchestrator.domain.plan import Command, Effect
 # power, the other side notices nothing and keeps the session for hours. A longer pause within a run costs one more login.
 _PERSIST = 15
 _PATIENCE = 5.0
+# As long as "poolferry-", which leaves a socket's path its 107 bytes.
+_PREFIX = "ferry-ssh-"
+# Seconds after which a folder that nobody holds was left by a run that was killed, and is not one that is just being made.
+_LEFT = 3600.0
 
 
 @contextlib.contextmanager
@@ -22,12 +27,16 @@ def shared_connections(hosts: Collection[Host], options: tuple[str, ...] = ()) -
     """Yield ssh options with which commands share one connection to each host; the connection ends with the block.
 
     `options` come first, so that a ControlPath of the owner's own wins. Why a folder of our own: a socket's path may
-    hold 107 bytes, and only we may use it.
+    hold 107 bytes, and only we may use it. It is locked: a folder of ten days that nobody holds is swept by systemd-tmpfiles
+    (tmpfiles.d(5)), and by us after an hour, and without it ssh ends with an error.
     """
     if not hosts:
         yield options
         return
-    folder = tempfile.mkdtemp(prefix="poolferry-", dir=_short())
+    folder = tempfile.mkdtemp(prefix=_PREFIX, dir=_short())
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(held, fcntl.LOCK_SH)
+    _sweep(os.path.dirname(folder), os.fstat(held).st_mtime - _LEFT)
     shared = (
         *options,
         "-oControlMaster=auto",
@@ -40,6 +49,27 @@ def shared_connections(hosts: Collection[Host], options: tuple[str, ...] = ()) -
         for host in hosts if os.listdir(folder) else ():
             _end(host, shared)
         shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def _sweep(usual: str, before: float) -> None:
+    """Remove the empty folders that runs which were killed left in `usual`: ours alone, older than `before`, held by nobody."""
+    for name in os.listdir(usual):
+        if name.startswith(_PREFIX):
+            with contextlib.suppress(OSError):
+                _sweep_one(f"{usual}/{name}", before)
+
+
+def _sweep_one(folder: str, before: float) -> None:
+    """Remove one folder. Raises OSError where it is held, in use, or another's."""
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        facts = os.fstat(held)
+        if facts.st_uid == os.geteuid() and facts.st_mtime < before:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.rmdir(folder)
+    finally:
+        os.close(held)
 
 
 def _short() -> str:

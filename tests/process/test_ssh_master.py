@@ -1,9 +1,11 @@
 """One connection for all commands, on a real sshd."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -45,15 +47,23 @@ def at(server: Sshd) -> tuple[Host, tuple[str, ...]]:
     return Host(name="127.0.0.1", user=server.user, port=server.port), ("-F", str(server.folder / "client"))
 
 
-def test_all_commands_share_one_connection_that_ends_with_them(sshd: Sshd, tmp_path: Path) -> None:
+def folder_of(options: tuple[str, ...]) -> Path:
+    """Return the folder of the sockets that ssh's options name."""
+    (path,) = [word.partition("=")[2] for word in options if word.startswith("-oControlPath=")]
+    return Path(path).parent
+
+
+def test_all_commands_share_one_connection_that_ends_with_them(sshd: Sshd) -> None:
     host, options = at(sshd)
     with shared_connections((host,), options) as shared:
+        folder = folder_of(shared)
+        assert folder.is_dir()
         reader = Reader(ssh_options=shared)
         told = {reader.read(whoami(host)).stdout for _ in range(4)}
         assert len(told) == 1
         assert sshd.sessions()
     assert until(lambda: not sshd.sessions())
-    assert not [name for name in os.listdir(tmp_path) if name.startswith("poolferry-")]
+    assert not folder.exists()
 
 
 def test_without_it_each_command_logs_in(sshd: Sshd) -> None:
@@ -88,10 +98,30 @@ def test_a_run_that_is_killed_leaves_no_session_behind_for_long(sshd: Sshd) -> N
     assert time.monotonic() - began > 5, "a pause of a few seconds within a run must not cost a login"
 
 
-def test_no_host_needs_no_folder(tmp_path: Path) -> None:
+def test_no_host_needs_no_folder() -> None:
     with shared_connections((), ("-4",)) as shared:
         assert shared == ("-4",)
-        assert not os.listdir(tmp_path)
+
+
+def test_what_a_killed_run_left_is_swept_and_what_is_held_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp")
+    host = (Host(name="nowhere.invalid"),)
+    with shared_connections(host) as long_ago:
+        folder = folder_of(long_ago)
+        left, strange = Path(tempfile.mkdtemp(prefix="ferry-ssh-")), Path(tempfile.mkdtemp(prefix="ferry-ssh-"))
+        fresh = Path(tempfile.mkdtemp(prefix="ferry-ssh-"))
+        (strange / "file").write_text("somebody's")
+        for one in (folder, left, strange):
+            os.utime(one, (0, 0))
+        with shared_connections(host):
+            pass
+        assert folder.is_dir(), "a run that lasts for days keeps its folder"
+        assert not left.exists()
+        assert (strange / "file").exists()
+        assert fresh.exists(), "another run may just be making it"
+    assert not folder.exists()
+    shutil.rmtree(strange)
+    fresh.rmdir()
 
 
 def test_the_owners_own_path_wins(sshd: Sshd, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import stat
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -34,7 +34,6 @@ from orchestrator.history.failures import (
     out_of_reach,
     planted,
     too_new,
-    too_old,
 )
 from orchestrator.trees.beneath import writable_by_others
 
@@ -159,11 +158,13 @@ def _opened(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
     connection: sqlite3.Connection | None = None
     try:
         connection = _connected(path, wait_s, writes=writes)
-        version = _require_ours(connection, path, writes=writes)
+        older = _require_ours(connection, path) < len(_migrations())
         if writes:
             _set_up(connection)
-            if version < len(_migrations()):
+            if older:
                 _migrate(connection)
+        elif older:
+            connection = _renewed_copy(connection)
     except BaseException as error:
         if connection:
             connection.close()
@@ -194,7 +195,24 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = FULL")
 
 
-def _require_ours(connection: sqlite3.Connection, path: str, *, writes: bool) -> int:
+def _renewed_copy(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Copy an older format to a temporary file that goes with its connection, and migrate the copy; close `connection`.
+
+    Why: a reader changes nothing, and after an upgrade people look first. Source: sqlite.org/inmemorydb.html, temporary databases.
+    """
+    with closing(connection):
+        copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        try:
+            connection.backup(copy)
+            _migrate(copy)
+            copy.execute("PRAGMA query_only = ON")
+        except BaseException:
+            copy.close()
+            raise
+    return copy
+
+
+def _require_ours(connection: sqlite3.Connection, path: str) -> int:
     """Return the file's version. Raises: HistoryError if another program, or a newer poolferry, wrote it.
 
     Why before anything else: a file that is not ours is not changed.
@@ -205,8 +223,6 @@ def _require_ours(connection: sqlite3.Connection, path: str, *, writes: bool) ->
         raise of_another(path=path)
     if version > known:
         raise too_new(path=path, version=version, known=known)
-    if version < known and not writes:
-        raise too_old(path=path, version=version, known=known)
     return version
 
 

@@ -82,14 +82,6 @@ def too_new(*, path: str, version: int, known: int) -> HistoryError:
     )
 
 
-def too_old(*, path: str, version: int, known: int) -> HistoryError:
-    """Build the error for a reader that meets an older format, which it may not migrate."""
-    return HistoryError(
-        f"the history {path} has the format {version} of an older poolferry, and a reader may not renew it to {known}",
-        hint="it is renewed by the next run; or run any writing command as its owner",
-    )
-
-
 def of_another(*, path: str) -> HistoryError:
     """Build the error for a valid SQLite database of another program."""
     return HistoryError(

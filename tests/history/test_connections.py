@@ -115,7 +115,13 @@ def test_an_older_history_is_renewed_step_by_step(path: str, monkeypatch: pytest
         finish(history, Outcome.DONE)
     more = (*first, "ALTER TABLE runs ADD COLUMN mood TEXT;\nUPDATE runs SET mood = 'calm; really';\n")
     monkeypatch.setattr(database, "_migrations", lambda: more)
-    assert "older" in refusal(path, reader=True).why
+    before = Path(path).read_bytes()
+    with open_reader(path) as views:
+        told = views._database._connection.execute("SELECT mood FROM runs").fetchall()
+        assert told == [("calm; really",)], "people look first after an upgrade"
+        with pytest.raises(sqlite3.OperationalError):
+            views._database._connection.execute("DELETE FROM runs")
+    assert Path(path).read_bytes() == before, "a reader changes nothing"
     open_history(path).close()
     connection = sqlite3.connect(path)
     try:

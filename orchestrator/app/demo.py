@@ -396,7 +396,7 @@ def _steps(job: MadeUpJob, name: str) -> tuple[tuple[str, str, str], ...]:
             ),
         )
     return (
-        (f"copy {job.source} to {where}/work", "184 files are new or changed", f"rsync -aHAX --link-dest=../points/latest {job.source}/ {where}/work/"),
+        (f"copy {job.source} to {where}/work", "184 files are new or changed", f"rsync -aHAXX --link-dest=../points/latest {job.source}/ {where}/work/"),
         (f"publish {name}", "the tree is whole, and equals its manifest", f"publish.sh {where} {name}"),
     )  # fmt: skip
 

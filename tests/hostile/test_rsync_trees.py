@@ -370,3 +370,24 @@ def test_a_fifo_in_place_of_a_mark_holds_no_restore_up(house: House) -> None:
     os.mkfifo(to / RESTORING)
     ran = house.call("restore", "run", "photos", "--to", str(to))
     assert ran.code == 3, ran
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_an_owner_writes_attributes_that_rsync_keeps_for_itself(house: House, sshd: Sshd, *, far: bool) -> None:
+    """They are an owner's bytes, as any other: they come back as they were, stop no run, and make no file another's."""
+    forged = {
+        "user.rsync.%stat": b"104755 1,3 0:0",
+        "user.rsync.%aacl": b"junk",
+        "user.rsync.security.capability": b"junk",
+    }
+    for name, value in forged.items():
+        os.setxattr(house.write("hers", "content"), name, value)
+    os.chown(house.source / "hers", STRANGER, STRANGER)
+    ran = house.run(house.job(**({"target": sshd.url(house.target), "pipe": sshd.pipe} if far else {})))
+    assert ran.outcome == "done", ran
+    assert house.run().outcome == "nothing-to-do"
+    os.setxattr(house.source / "hers", "user.rsync.%stat", b"104755 1,3 1:1")
+    assert house.run().outcome == "done"
+    assert house.call("verify", "photos", "--source").code == 0
+    assert house.call("restore", "run", "photos", "--to", str(house.folder / "back")).code == 0
+    assert facts(house.folder / "back") == facts(house.source)

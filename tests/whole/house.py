@@ -184,7 +184,7 @@ def url(path: bytes) -> str:
 
 def differences(one: Path, other: Path) -> str:
     """Return what rsync finds different between two trees, contents included; nothing when they are equal."""
-    argv = ["rsync", "-naiHAX", "--delete", "-c", "--numeric-ids", "--modify-window=-1", f"{one}/", f"{other}/"]
+    argv = ["rsync", "-naiHAXX", "--delete", "-c", "--numeric-ids", "--modify-window=-1", f"{one}/", f"{other}/"]
     done = subprocess.run(argv, capture_output=True, text=True, errors="surrogateescape", check=True)
     return done.stdout
 

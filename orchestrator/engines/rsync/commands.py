@@ -417,7 +417,8 @@ def _what(options: RsyncOptions, *, filters: bool = True, hides: bool = True) ->
     flags = ["--archive", *([] if options.devices else ["--no-D"])]
     flags += ["--hard-links"] if options.hard_links else []
     flags += ["--acls"] if options.acls else []
-    flags += ["--xattrs"] if options.xattrs else []
+    # Twice: once leaves out rsync's own (user.rsync.%stat), which each owner can give a file, and which a store of another rsync has.
+    flags += ["--xattrs", "--xattrs"] if options.xattrs else []
     flags += [] if options.owners else ["--no-owner", "--no-group"]
     flags += [] if options.modes else ["--no-perms"]
     flags += ["--numeric-ids"] if options.numeric_ids else []

@@ -32,7 +32,7 @@ Into a folder that is empty. `-H -A -X` are hard links, access lists and extende
 `--modify-window=-1`: times of folders to the last digit.
 
 ```sh
-{make}rsync -aHAX --numeric-ids --modify-window=-1 "$copy/latest/" "$to/"
+{make}rsync -aHAXX --numeric-ids --modify-window=-1 "$copy/latest/" "$to/"
 ```
 
 {by_cp}## What the manifest says
@@ -81,7 +81,7 @@ Into a folder that is empty. `-H -A -X` are hard links, access lists and extende
 `--modify-window=-1`: times of folders to the last digit.
 
 ```sh
-{make}rsync -aHAX --numeric-ids --modify-window=-1 --exclude=/{ours} "$copy/" "$to/"
+{make}rsync -aHAXX --numeric-ids --modify-window=-1 --exclude=/{ours} "$copy/" "$to/"
 ```
 
 {by_cp}## What the manifest says
@@ -136,7 +136,7 @@ def _of_several(job: Job) -> str:
     for folder in job.tree.folders:
         lines += _set("part", folder.path[1:])
         lines += [] if folder.host else ['mkdir -p "$to/$part"']
-        lines.append(f'rsync -aHAX --numeric-ids --modify-window=-1 "{below}/$part/" "$to/$part/"')
+        lines.append(f'rsync -aHAXX --numeric-ids --modify-window=-1 "{below}/$part/" "$to/$part/"')
     root = f"{job.source.host.login(bracket=True)}:" if job.source.host else ""
     return _SEVERAL.format(
         points=" in `points`" if points else "", names="\n".join((*_port(job), *_set("copy", _for_rsync(place)), f"to={shlex.quote(root)}")),

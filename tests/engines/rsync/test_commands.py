@@ -38,7 +38,7 @@ FAR = world(here=NEW, there=NEW)
 def test_a_first_copy_within_this_machine_word_for_word() -> None:
     command = copy_command(job(), ROOT / ".poolferry/work", world(EMPTY), base=None)
     assert command.argv == (
-        "rsync", "--archive", "--hard-links", "--acls", "--xattrs", "--numeric-ids", "--one-file-system",
+        "rsync", "--archive", "--hard-links", "--acls", "--xattrs", "--xattrs", "--numeric-ids", "--one-file-system",
         "--filter=-p_.~poolferry-partial~", "--filter=-p_.poolferry-restoring.json",
         "--partial-dir=.~poolferry-partial~", "--whole-file", "--sparse", "--modify-window=-1",
         "--no-human-readable", "--stats", "--info=progress2", "--out-format=pf:%i|%l|%b|%C|%n", "--timeout=300",
@@ -49,7 +49,7 @@ def test_a_first_copy_within_this_machine_word_for_word() -> None:
 
 def test_a_copy_to_a_host_word_for_word() -> None:
     command = copy_command(job(target=THERE), THERE / ".poolferry/work", FAR, base=point(root=THERE))
-    assert command.argv[9:] == (
+    assert command.argv[10:] == (
         "--link-dest=/backup/photos/points/2026-03-03T050607Z", "--partial-dir=.~poolferry-partial~", "--sparse",
         "--modify-window=-1", "--no-human-readable", "--stats", "--info=progress2", "--out-format=pf:%i|%l|%b|%C|%n",
         "--timeout=300", "--checksum-choice=xxh128", "--compress", "--compress-choice=lz4", "-e", SSH,
@@ -86,7 +86,7 @@ FLAGS: list[tuple[str, Job, RsyncSurvey, dict[str, Any], str, str]] = [
      "--whole-file --partial-dir --sparse"),
     ("contents", job(checksum=True), world(), {}, "--checksum", ""),
     ("little", job(acls=False, xattrs=False, hard_links=False, devices=False, numeric_ids=False, one_file_system=False),
-     world(), {}, "--archive --no-D", "--acls --xattrs --hard-links --numeric-ids --one-file-system"),
+     world(), {}, "--archive --no-D", "--acls --xattrs --xattrs --hard-links --numeric-ids --one-file-system"),
     ("excludes", job(excludes=("*.tmp", "- /a b")), world(), {}, "--exclude=*.tmp", ""),
     ("rate", replace(job(), pipe=PipeOptions(rate_limit=Bytes(5 << 20))), world(), {}, "--bwlimit=5120", ""),
     ("least rate", replace(job(), pipe=PipeOptions(rate_limit=Bytes(1))), world(), {}, "--bwlimit=1", ""),
@@ -183,7 +183,7 @@ def test_the_look_changes_nothing_and_tells_all() -> None:
     command = dry_run_command(job(excludes=("*.tmp",)), point().tree, there=None, coarse=False)
     assert command.effect is Effect.READS
     assert command.argv == (
-        "rsync", "--dry-run", "--archive", "--hard-links", "--acls", "--xattrs", "--numeric-ids", "--one-file-system",
+        "rsync", "--dry-run", "--archive", "--hard-links", "--acls", "--xattrs", "--xattrs", "--numeric-ids", "--one-file-system",
         "--filter=-p_.~poolferry-partial~", "--filter=-p_.poolferry-restoring.json",
         "--exclude=*.tmp", "--delete", "--modify-window=-1", "--no-human-readable", "--stats",
         "--debug=FILTER", "--out-format=pf:%i|%l|%n", "--", "/srv/photos/", "/backup/photos/points/2026-03-03T050607Z/",

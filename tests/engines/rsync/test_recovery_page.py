@@ -23,7 +23,7 @@ def blocks(job: Job) -> str:
 def test_here() -> None:
     assert blocks(JOB) == (
         "copy=/backup/photos\nto='/srv/my photos'\n"
-        'ls "$copy/points"\nmkdir -p "$to"\nrsync -aHAX --numeric-ids --modify-window=-1 "$copy/latest/" "$to/"\n'
+        'ls "$copy/points"\nmkdir -p "$to"\nrsync -aHAXX --numeric-ids --modify-window=-1 "$copy/latest/" "$to/"\n'
     )
     assert 'cp -a "$copy/latest/." "$to/"' in recovery_page(JOB, MADE)
 
@@ -42,5 +42,5 @@ def test_a_source_elsewhere_and_a_mirror() -> None:
     assert told.startswith("export RSYNC_RSH='ssh -p 2222'\n")
     assert "to=backup@nas.lan:/srv/photos\n" in told
     assert "mkdir" not in told
-    assert 'rsync -aHAX --numeric-ids --modify-window=-1 --exclude=/.poolferry "$copy/" "$to/"' in told
+    assert 'rsync -aHAXX --numeric-ids --modify-window=-1 --exclude=/.poolferry "$copy/" "$to/"' in told
     assert "points" not in recovery_page(job, MADE)

@@ -20,6 +20,7 @@ from orchestrator.domain.authentication import (
     AuthenticationKey,
     Authenticity,
     ManifestJudgement,
+    ManifestTag,
     expected_key,
     judge_manifest,
     parse_uses,
@@ -380,12 +381,14 @@ def _made_at(point: str, now: datetime) -> datetime:
     return min(parse_point_name(point), now) if POINT_NAME.fullmatch(point) else now
 
 
-def judge(point: RestorePoint, manifest: str, journal: RunRecorder) -> ManifestJudgement:
-    """Judge the tag of a point's manifest. `manifest`: its local path. Raises: OrchestratorError · OSError."""
+def judge(
+    point: RestorePoint, manifest: str, journal: RunRecorder, tag: ManifestTag | None = None
+) -> ManifestJudgement:
+    """Judge the tag of a point's manifest. `manifest`: its local path; `tag`: as read from it. Raises: OrchestratorError · OSError."""
     if point.manifest is None or is_own_note(point.manifest, journal):
         return ManifestJudgement(shown=Authenticity.EARLIER)
     key = read_key(journal.tools.state)
-    tag = read_tag(manifest, key)
+    tag = tag or read_tag(manifest, key)
     # A mirror's time is that of its file, which shows nothing; only its last manifest exists.
     made = point.taken if POINT_NAME.fullmatch(point.name) else None
     expected = expected_key(_uses(journal), made)
@@ -417,9 +420,9 @@ def require_authentic(point: RestorePoint, manifest: str, journal: RunRecorder, 
         raise ManifestForged(judged.says, hint=forgery_hint(journal, other=_of_other_machine(point, judged, journal)))
 
 
-def forgery_sentence(point: RestorePoint, manifest: str, journal: RunRecorder) -> str:
+def forgery_sentence(point: RestorePoint, manifest: str, journal: RunRecorder, tag: ManifestTag | None = None) -> str:
     """Return why a manifest cannot verify data restored from its point; empty: it can. Raises: OrchestratorError."""
-    judged = judge(point, manifest, journal)
+    judged = judge(point, manifest, journal, tag)
     if judged.says:
         journal.warn(judged.says)
     return judged.says if judged.shown is Authenticity.FORGED else ""

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from orchestrator.domain.errors import OrchestratorError, OutsideError, PartlyRefused, TargetUnable
 from orchestrator.domain.events import RunMessage, RunStarted, RunWaits, StepStarted
@@ -18,6 +19,11 @@ from orchestrator.domain.run import Outcome, RunReport, RunType, StepReport, out
 from orchestrator.domain.run_values import decision_value, evidence_lines, step_commands
 from orchestrator.process.executor import PipelineResult, Writer, pipeline_failure
 from orchestrator.runner.context import RunContext
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from orchestrator.verify.manifest import TaggedEntries
 
 
 class RunRecorder:
@@ -44,6 +50,7 @@ class RunRecorder:
         self.left_out = list[str]()  # entries that this run could not read at the source
         self.unmade: set[bytes] = set()  # device nodes of the restored data that this user cannot make
         self.forged = ""  # why the data restored by this run is not verified
+        self.entry_ahead: Future[TaggedEntries] | None = None  # of a single file that this run restores
         self._index = 0
         self._attempting = False
         self._looking_since: datetime | None = None

@@ -3,7 +3,7 @@
 import hmac
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import chain
@@ -53,6 +53,15 @@ class ManifestTotals:
     entries: int
     files: int
     bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedEntries:
+    """Some entries of a manifest, with its tag and its header."""
+
+    tag: ManifestTag
+    header: ManifestHeader
+    entries: tuple[ManifestEntry, ...]
 
 
 def write_manifest(
@@ -121,20 +130,53 @@ def read_tag(path: str, key: AuthenticationKey | None) -> ManifestTag:
         told, _ = _read_heading(lines)
         if beginning not in TAGGED:
             return ManifestTag(job=told["job"], point=told["point"], key="", right=False)
-        hashed = key.manifest_hash() if key else None
-        rest = b""
+        check = _TagCheck(path, key)
         for piece in unpacked_pieces(path):
-            rest += piece
-            if hashed is not None:
-                hashed.update(rest[:-TAG_BYTES])
-            rest = rest[-TAG_BYTES:]
-        line = TAG_LINE.fullmatch(rest.removesuffix(b"\n"))
-        if line is None:
-            raise ManifestDamaged(f"{path}: the manifest is damaged: the line of its tag is missing")
+            check.feed(piece)
+        return check.tag(told["job"], told["point"])
     except (*NOT_READ, ManifestDamaged) as error:
         raise _failed(path, error) from error
-    right = hashed is not None and hmac.compare_digest(hashed.hexdigest().encode(), line[2])
-    return ManifestTag(job=told["job"], point=told["point"], key=line[1].decode(), right=right)
+
+
+def read_tagged_entries(path: str, key: AuthenticationKey | None, prefix: bytes) -> TaggedEntries:
+    """Return the entries at and below a path, and the tag that one and the same reading shows.
+
+    Raises: VerificationFailed when it is damaged · OSError.
+    """
+    check = _TagCheck(path, key)
+    header, entries = read_manifest(path, prefix=prefix, seen=check.feed)
+    found = tuple(entries)
+    try:
+        return TaggedEntries(tag=check.tag(header.job, header.point), header=header, entries=found)
+    except ManifestDamaged as error:
+        raise _failed(path, error) from error
+
+
+class _TagCheck:
+    """The check of a tag against the text before it, which is fed piece by piece. `path`: for its error."""
+
+    def __init__(self, path: str, key: AuthenticationKey | None) -> None:
+        self._path = path
+        self._hash = key.manifest_hash() if key else None
+        self._beginning = self._rest = b""
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next piece of the whole text."""
+        self._beginning = self._beginning or piece.partition(b"\n")[0]
+        self._rest += piece
+        if self._hash is not None:
+            self._hash.update(self._rest[:-TAG_BYTES])
+        self._rest = self._rest[-TAG_BYTES:]
+
+    def tag(self, job: str, point: str) -> ManifestTag:
+        """Return the tag at the end of the text. Raises: ManifestDamaged where its line is missing."""
+        if self._beginning not in TAGGED:
+            return ManifestTag(job=job, point=point, key="", right=False)
+        line = TAG_LINE.fullmatch(self._rest.removesuffix(b"\n"))
+        if line is None:
+            raise ManifestDamaged(f"{self._path}: the manifest is damaged: the line of its tag is missing")
+        right = self._hash is not None and hmac.compare_digest(self._hash.hexdigest().encode(), line[2])
+        return ManifestTag(job=job, point=point, key=line[1].decode(), right=right)
 
 
 def _for_us(path: str, flags: int) -> int:
@@ -183,14 +225,16 @@ def rename_whole(old: str, new: str) -> None:
         os.close(folder)
 
 
-def read_manifest(path: str, *, prefix: bytes = b"") -> tuple[ManifestHeader, Iterator[ManifestEntry]]:
+def read_manifest(
+    path: str, *, prefix: bytes = b"", seen: Callable[[bytes], object] | None = None
+) -> tuple[ManifestHeader, Iterator[ManifestEntry]]:
     """Return the header, and the entries as they are read; `prefix`: only what lies there, as seen from there.
 
-    Of what lies elsewhere the lines are only counted.
+    Of what lies elsewhere the lines are only counted. `seen`: takes the whole text, piece by piece.
     Raises: VerificationFailed (also while the entries are read: a cut manifest shows at its end) · OSError.
     """
     try:
-        lines = packed_lines(path, holding=b"\t" + escape(prefix) if prefix else b"")
+        lines = packed_lines(path, holding=b"\t" + escape(prefix) if prefix else b"", seen=seen)
         beginning = next(lines)
         told, first = _read_heading(lines)
         header = ManifestHeader(

@@ -7,7 +7,7 @@ later ones that it cannot read them, and not that they are damaged.
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 FORMAT = b"# poolferry manifest 1"
 TAGGED_FORMAT = b"# poolferry manifest 2"
@@ -26,14 +26,15 @@ class ManifestDamaged(ValueError):
     """A manifest that is cut, damaged, or none at all."""
 
 
-def packed_lines(path: str, *, holding: bytes = b"") -> Iterator[bytes]:
+def packed_lines(path: str, *, holding: bytes = b"", seen: Callable[[bytes], object] | None = None) -> Iterator[bytes]:
     """Yield every line without its newline, headings first; the `# end` line and the tag's are checked and not yielded.
 
     `holding`: of entries only the lines with these bytes in them; the others are counted, which takes a tenth of the time.
+    `seen`: takes the whole text, piece by piece, before its lines are yielded.
     Raises: Damaged (at the end at the latest: what came before is then worth nothing) · OSError.
     """
     passed = _PassedLines()
-    lines = _unpacked(path, holding, passed)
+    lines = _unpacked(path, holding, passed, seen)
     beginning = next(lines, None)
     if beginning not in _FORMATS:
         raise ManifestDamaged(
@@ -69,9 +70,13 @@ class _PassedLines:
         self.count = 0
 
 
-def _unpacked(path: str, holding: bytes, passed: _PassedLines) -> Iterator[bytes]:
+def _unpacked(
+    path: str, holding: bytes, passed: _PassedLines, seen: Callable[[bytes], object] | None
+) -> Iterator[bytes]:
     rest = b""
     for text in unpacked_pieces(path):
+        if seen is not None:
+            seen(text)
         whole, end, rest = (rest + text).rpartition(b"\n")
         if len(rest) > _LONGEST:
             raise ManifestDamaged(f"{path}: the manifest is damaged: it has a line without an end")

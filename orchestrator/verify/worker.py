@@ -7,8 +7,9 @@ sum, as the last record. Without an `S` its output does not count.
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from itertools import chain
 
 from orchestrator.verify.check_entry import CheckTask, EntryChecker, EntryVerdict
@@ -22,10 +23,10 @@ _REPORT_ENTRIES = 512
 
 
 class WorkerReport:
-    """Counter of the data read, and writer of the records."""
+    """Counter of the data read, and writer of the records. `write` takes some of them."""
 
-    def __init__(self, out: int) -> None:
-        self._out = out
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
         self._held: list[bytes] = []
         self.entries = self.files = self.bytes = self.findings = self.digests = 0
         self._told_entries = self._told_bytes = 0
@@ -64,15 +65,19 @@ class WorkerReport:
         self._flush()
 
     def _flush(self) -> None:
-        rest = memoryview(b"".join(self._held))
-        self._held = []
-        while rest:
-            rest = rest[os.write(self._out, rest) :]
+        held, self._held = self._held, []
+        self._write(b"".join(held))
+
+
+def _write_all(out: int, text: bytes) -> None:
+    rest = memoryview(text)
+    while rest:
+        rest = rest[os.write(out, rest) :]
 
 
 def work(options: dict[str, str], out: int) -> None:
     """Read the share that the options name, and report it. Raises: ManifestDamaged · OSError · ValueError."""
-    report = WorkerReport(out)
+    report = WorkerReport(partial(_write_all, out))
     lines = packed_lines(options["manifest"])
     since_ns, first = _heading(lines)
     task = _task(options, since_ns)

@@ -15,7 +15,14 @@ from orchestrator.domain.errors import VerificationFailed
 from orchestrator.verify import build
 from orchestrator.verify.build import DigestSpool, sorted_moves, sorted_records
 from orchestrator.verify.entry import ManifestEntry, sort_key
-from orchestrator.verify.manifest import ManifestTotals, read_manifest, read_names, read_tag, write_manifest
+from orchestrator.verify.manifest import (
+    ManifestTotals,
+    read_manifest,
+    read_names,
+    read_tag,
+    read_tagged_entries,
+    write_manifest,
+)
 from orchestrator.verify.manifest_lines import FORMAT
 from tests.verify.trees import CREATED, HEADER
 
@@ -212,6 +219,13 @@ def test_a_tag_is_over_all_of_it(path: str, entries: list[ManifestEntry]) -> Non
     assert (read_tag(f"{path}2", KEY).key, read_tag(f"{path}2", KEY).right) == ("", False)
     assert list(read_manifest(path)[1]) == entries
     assert list(read_names(path)) == [entry.path for entry in entries]
+    for entry in entries[:1]:
+        found = read_tagged_entries(path, KEY, entry.path)
+        below = [each for each in entries if each.path.startswith(entry.path + b"/")]
+        assert (found.tag, found.header, len(found.entries)) == (tag, read_manifest(path)[0], 1 + len(below))
+        assert found.entries[0] == entry._replace(path=b"")
+        assert read_tagged_entries(path, OTHER, entry.path).tag.right is False
+        assert read_tagged_entries(f"{path}2", KEY, entry.path).tag == read_tag(f"{path}2", KEY)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +241,7 @@ def test_whatever_is_changed_the_tag_is_wrong(path: str, old: bytes, new: bytes)
     write_manifest(path, HEADER, MANY, key=KEY)
     repacked(path, old, new)
     assert read_tag(path, KEY).right is False
+    assert read_tagged_entries(path, KEY, MANY[7].path).tag.right is False
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ from orchestrator.runner.restore.datasets import needs_datasets, plan_dataset_re
 from orchestrator.runner.restore.request import RestoreOptions, restore_reason
 from orchestrator.runner.run_recorder import RunRecorder, begin_run
 from orchestrator.runner.steps import StepExecutor
+from orchestrator.runner.verify.read_files import entry_looked_up
 
 _SHOWN = 20
 
@@ -159,7 +160,7 @@ def _do(journal: RunRecorder, writer: Writer, point: RestorePoint, plan: Plan) -
     journal.decided(plan)
     notes = f"{tools.state}/notes/restore-{job.name}-{journal.run}"
     os.makedirs(notes, mode=0o700, exist_ok=True)
-    with lock_point(job, tools.state, point.name):
+    with lock_point(job, tools.state, point.name), entry_looked_up(plan, journal):
         for stage in plan.stages:
             StepExecutor(journal, writer, notes).do(stage)
 

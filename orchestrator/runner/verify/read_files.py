@@ -16,9 +16,10 @@ from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import FOUND, Host, Location, leads_to_mount
-from orchestrator.domain.plan import Command, Effect, Pipeline, TreeVerification
+from orchestrator.domain.plan import Command, Effect, Pipeline, Plan, TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.domain.units import show_count
+from orchestrator.history.authentication_key import read_key
 from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.runner.manifests import (
@@ -35,15 +36,24 @@ from orchestrator.runner.problems import note_bad_manifest, note_shared_damage
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
 from orchestrator.verify.attributes import NO_ATTRIBUTES
 from orchestrator.verify.build import sorted_moves, sorted_records
+from orchestrator.verify.check_entry import CheckTask, EntryChecker
 from orchestrator.verify.compare import compare, find_extras
-from orchestrator.verify.digest import OpenTree
+from orchestrator.verify.digest import FileHasher, OpenTree
 from orchestrator.verify.entry import ManifestEntry, Tolerance, listing_command, parse_listing
-from orchestrator.verify.manifest import read_manifest, read_names, write_manifest
+from orchestrator.verify.manifest import (
+    ManifestHeader,
+    read_manifest,
+    read_names,
+    read_tagged_entries,
+    write_manifest,
+)
 from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
 from orchestrator.verify.results import ResultCollector
 from orchestrator.verify.source import attributes_command, parse_copy_attributes
+from orchestrator.verify.worker import WorkerReport
 
 PART = "part"
+_SMALL = 1 << 20  # bytes of a file
 _FEW = 100_000  # findings that are held; more are only counted
 _OF_ROOT = "o"  # the letter of attributes that only root may set
 DAMAGE = (Verdict.ROTTEN, Verdict.EDITED, Verdict.UNREADABLE, Verdict.MISSING)
@@ -85,7 +95,8 @@ def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, no
 def _doubt(work: TreeVerification, manifest: str, journal: RunRecorder) -> str:
     """Return why the manifest cannot verify what was restored; empty: it can, or the reading will tell."""
     try:
-        return forgery_sentence(work.point, manifest, journal)
+        tag = journal.entry_ahead.result().tag if journal.entry_ahead and _is_single(work) else None
+        return forgery_sentence(work.point, manifest, journal, tag)
     except VerificationFailed:
         return ""
 
@@ -109,10 +120,8 @@ def read_tree(
         return _root(work, manifest, journal, writer)
     if work.left_out:
         manifest = _without(work, manifest, notes)
-    top = next(read_manifest(manifest, prefix=work.prefix)[1], None) if work.prefix else None
-    if work.prefix and (top is None or (not top.path and top.kind != "d")):
-        work, manifest = _alone(work, manifest, notes)
-        return read(work, manifest, journal, writer, notes, others=True)
+    if work.prefix and (single := _single(work, manifest, journal)) is not None:
+        return _read_single(work, *single, journal, writer, notes)
     reading = read(work, manifest, journal, writer, notes)
     return reading if work.part == "all" else _without_root(reading)
 
@@ -199,19 +208,79 @@ def _is_copy_damaged(
     return not read_part(own, part, journal, writer, f"{notes}/copy").sound
 
 
-def _alone(work: TreeVerification, manifest: str, notes: str) -> tuple[TreeVerification, str]:
-    """Return the same for a single file: its folder as the tree, and a manifest that names only it."""
-    folder, _, name = work.tree.path.rpartition("/")
-    header, entries = read_manifest(manifest, prefix=work.prefix)
-    expected = [entry._replace(path=os.fsencode(name)) for entry in entries if not entry.path]
-    if not expected:
+@contextlib.contextmanager
+def entry_looked_up(plan: Plan, journal: RunRecorder) -> Iterator[None]:
+    """Look up the entry of a single file that is restored from a manifest here, while its programs run."""
+    works = (step.work for step in plan.steps if isinstance(step.work, TreeVerification) and _is_single(step.work))
+    work = next(works, None)
+    manifest = work.point.manifest if work else None
+    if work is None or manifest is None or manifest.host is not None or is_own_note(manifest, journal):
+        yield
+        return
+    path, prefix, state = manifest.path, work.prefix, journal.tools.state
+    with ThreadPoolExecutor(1) as pool:
+        journal.entry_ahead = pool.submit(lambda: read_tagged_entries(path, read_key(state), prefix))
+        try:
+            yield
+        finally:
+            journal.entry_ahead = None
+
+
+def _is_single(work: TreeVerification) -> bool:
+    return work.restored and bool(work.prefix) and work.part == "all"
+
+
+def _single(work: TreeVerification, manifest: str, journal: RunRecorder) -> tuple[ManifestHeader, ManifestEntry] | None:
+    """Return the header and the entry where the work is about one file, None for a folder. Raises: VerificationFailed."""
+    if journal.entry_ahead is not None and _is_single(work):
+        ahead = journal.entry_ahead.result()
+        header, entries = ahead.header, iter(ahead.entries)
+    else:
+        header, entries = read_manifest(manifest, prefix=work.prefix)
+    top = next(entries, None)
+    if top is not None and (top.path or top.kind == "d"):
+        return None
+    for _ in entries:  # to its end, where a cut manifest shows
+        pass
+    if top is None:
         raise VerificationFailed(
             f"the manifest of point {work.point.name} does not name {show_name(work.prefix)}",
             hint="restore another point, or verify this one",
         )
-    write_manifest(f"{notes}/one.gz", header, expected)
+    return header, top
+
+
+def _read_single(
+    work: TreeVerification,
+    header: ManifestHeader,
+    entry: ManifestEntry,
+    journal: RunRecorder,
+    writer: Writer,
+    notes: str,
+) -> VerificationResult:
+    """Read one file in its folder. Why a small one in this process: a worker's start takes longer than its reading."""
+    folder, _, name = work.tree.path.rpartition("/")
     tree = Location(path=folder or "/", host=work.tree.host)
-    return replace(work, tree=tree, prefix=b"", workers=1), f"{notes}/one.gz"
+    work, entry = replace(work, tree=tree, prefix=b"", workers=1), entry._replace(path=os.fsencode(name))
+    if tree.host is None and entry.size <= _SMALL:
+        return _judge_here(work, header, entry, journal, writer)
+    write_manifest(f"{notes}/one.gz", header, [entry])
+    read = _here if tree.host is None else _there
+    return read(work, f"{notes}/one.gz", journal, writer, notes, others=True)
+
+
+def _judge_here(
+    work: TreeVerification, header: ManifestHeader, entry: ManifestEntry, journal: RunRecorder, writer: Writer
+) -> VerificationResult:
+    run_small(settle_pipeline(work.tree), journal, writer)
+    tolerance = _tolerance(work, writer)
+    collector = ResultCollector(1, few=_FEW, expected=_never_restored(work, (entry,), journal, tolerance))
+    report = WorkerReport(partial(collector.feed, 0))
+    task = CheckTask("check", "", tolerance, int(header.created.timestamp() * 1_000_000) * 1_000)
+    with OpenTree(os.fsencode(work.tree.path)) as opened:
+        report.add(0, entry, EntryChecker(opened, FileHasher(report.add_bytes), task).judge(entry))
+    report.end()
+    return collector.reading(took_s=0)
 
 
 def require_sound(reading: VerificationResult, work: TreeVerification, journal: RunRecorder) -> None:
@@ -274,7 +343,8 @@ def _here(
     pipelines = worker_pipelines(
         work.tree.path, manifest, workers=work.workers, prefix=work.prefix, tolerance=tolerance
     )
-    collector = ResultCollector(work.workers, few=_FEW, expected=_never_restored(work, manifest, journal, tolerance))
+    expected = _never_restored(work, read_manifest(manifest, prefix=work.prefix)[1], journal, tolerance)
+    collector = ResultCollector(work.workers, few=_FEW, expected=expected)
 
     def tick() -> None:
         journal.tools.notify(TransferProgress(done=collector.bytes_read, expected=None))
@@ -319,7 +389,8 @@ def _there(
             )
         )
     tolerance = _tolerance(work, writer)
-    collector = ResultCollector(0, few=_FEW, expected=_never_restored(work, manifest, journal, tolerance))
+    never = _never_restored(work, expected()[1], journal, tolerance)
+    collector = ResultCollector(0, few=_FEW, expected=never)
     merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
     with _listed(work, journal, writer, notes) as records:
         counted = _EntryCounter(_attributed(map(parse_listing, records), work, manifest, journal, writer, notes))
@@ -331,7 +402,7 @@ def _there(
 
 
 def _never_restored(
-    work: TreeVerification, manifest: str, journal: RunRecorder, tolerance: Tolerance
+    work: TreeVerification, entries: Iterable[ManifestEntry], journal: RunRecorder, tolerance: Tolerance
 ) -> Callable[[Finding], bool] | None:
     """Return what tells the missing entries that no restore brings back; None where that is none of the question.
 
@@ -340,9 +411,7 @@ def _never_restored(
     if not work.restored:
         return None
     weak = tolerance.attributes == _OF_ROOT
-    nodes = (
-        {each.path for each in read_manifest(manifest, prefix=work.prefix)[1] if each.kind in "bc"} if weak else set()
-    )
+    nodes = {each.path for each in entries if each.kind in "bc"} if weak else set()
 
     def expected(found: Finding) -> bool:
         if not set(NEVER_COPIED).isdisjoint(found.path.split(b"/")):

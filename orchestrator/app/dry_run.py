@@ -73,7 +73,10 @@ def _look(settings: Settings, job: "Job", stop: "StopRequest", allowed: frozense
         points = views.points(job.name)
         sound = tuple(point.name for point in points if point.sound)
         ours = [each for each in points if each.place == job.target.name and (each.made_at or each.confirmed_at)]
-        known = RememberedFacts(facts=views.memory(job.name), sound=sound, ours=tuple(each.name for each in ours))
+        missed = views.problems.missed_points(job.name, job.target.name)
+        known = RememberedFacts(
+            facts=views.memory(job.name), sound=sound, ours=tuple(each.name for each in ours), missed=missed
+        )
     where = settings.where.state
     with compose.make_reader(job, stop, settings.log) as reader:
         return plan_job(

@@ -16,6 +16,9 @@ _OF_BYTES = (
     "unreadable",
 )  # in words of a verification; the rest is metadata and additions
 _NAMED = 3
+REMOVING = (
+    "points being removed from "  # before a place's name, a small fact of a job: those that vanish now are no loss
+)
 
 
 class ProblemType(StrEnum):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from orchestrator.domain.problem import Problem, ProblemType
+from orchestrator.domain.problem import REMOVING, Problem, ProblemType
 from orchestrator.history.columns import needed
 from orchestrator.history.database import Database, Row, decode_list, encode_list
 
@@ -26,6 +26,15 @@ class ProblemHistory:
     def of(self, job: str) -> tuple[Problem, ...]:
         """Return all problems of a job, those that are over too, oldest first."""
         return self._database.values("problems_of_job", _problem, job=job)
+
+    def missed_points(self, job: str, place: str) -> frozenset[str]:
+        """Return the names of points that a place held by all that is known, and that no removal of ours took."""
+        here = {str(row["name"]) for row in self._database.rows("names_there", job=job, place=place)}
+        gone = {
+            path for each in self.open_of(job, place) if each.kind is ProblemType.POINTS_GONE for path in each.paths
+        }
+        ours = self._database.value("recall", lambda row: decode_list(row["value"]), job=job, key=REMOVING + place)
+        return frozenset(here | gone).difference(ours or ())
 
     def open(
         self, job: str, place: str, kind: ProblemType, point: str, *, why: str, paths: Sequence[str], count: int,

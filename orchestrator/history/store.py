@@ -15,7 +15,7 @@ from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import POINT_NAME, parse_point_name
 from orchestrator.domain.point import Verdict, VerificationResult
-from orchestrator.domain.problem import ProblemType
+from orchestrator.domain.problem import REMOVING, ProblemType
 from orchestrator.domain.run import RunReport, RunType
 from orchestrator.history.database import (
     Database,
@@ -45,7 +45,6 @@ _Value = TypeVar("_Value")
 WHOLE = "whole"  # the scope of a reading of a whole point; any other value names a part
 MOST_FINDINGS = 1000  # per reading; the rest is only counted
 _CHECKED, _CHECK_EVERY = "history checked", timedelta(days=7)  # a small fact of no job
-_REMOVING = "points being removed from "  # before a place's name, a small fact of a job
 MOST_THINNED = 2000  # runs at once: 0.1 s
 MOST_OUTPUT = 64 * 1024  # bytes of a hook's output, as the contract of hooks says
 
@@ -388,10 +387,10 @@ class History:
 
     def removing(self, job: str, place: str, names: Sequence[str]) -> None:
         """Record before a removal which points it removes: if it is cut, they are no loss."""
-        self.remember(job, _REMOVING + place, json.dumps(sorted(names)))
+        self.remember(job, REMOVING + place, json.dumps(sorted(names)))
 
     def _lost(self, job: str, place: str, vanished: Sequence[str], now: datetime) -> None:
-        ours = self.fact(job, _REMOVING + place, decode_list) or ()
+        ours = self.fact(job, REMOVING + place, decode_list) or ()
         gone = [name for name in vanished if name not in ours]
         if gone:
             before = [each for each in self.problems.open_of(job, place) if each.kind is ProblemType.POINTS_GONE]

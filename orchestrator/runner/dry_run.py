@@ -45,12 +45,14 @@ class DryRunResult:
 class RememberedFacts:
     """The remembered data of history: small facts by key, and the names of points that a reading found intact.
 
-    `ours`: those that runs of this machine made, or found as new as the source.
+    `ours`: those that runs of this machine made, or found as new as the source. `missed`: those that were at the place, and
+    that we never removed.
     """
 
     facts: Mapping[str, str]
     sound: Sequence[str]
     ours: Sequence[str] = ()
+    missed: frozenset[str] = frozenset()
 
     def made_elsewhere(self, name: str) -> bool:
         """Return True when runs of this machine made points, and not that one."""
@@ -77,6 +79,7 @@ def plan_job(
         allowed=allowed,
         remembered=known.facts,
         retain=retention_filter(job, now),
+        missed=lambda: known.missed,
     )
     if engine.stays:
         judge = arrival_judge(job, engine, known.facts, state=state, now=now, allowed=allowed)

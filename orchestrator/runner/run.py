@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
+from functools import partial
 from importlib import import_module
 from threading import Thread
 
@@ -180,7 +181,8 @@ def _run_request(job: Job, tools: RunContext, allowed: frozenset[str]) -> RunReq
         judge = arrival_judge(job, tools.engine, remembered, state=tools.state, now=request.now, allowed=allowed)
         request = replace(request, judge=judge)
     if not tools.engine.needs_datasets:
-        return replace(request, now=_unnamed(job, tools, request.now))
+        missed = partial(tools.history.problems.missed_points, job.name, job.target.name)
+        return replace(request, now=_unnamed(job, tools, request.now), missed=missed)
     from orchestrator.runner.decide import retention_filter
 
     return replace(request, retain=retention_filter(job, request.now))

@@ -166,15 +166,17 @@ def test_rot_of_a_single_restored_file(house: House) -> None:
     assert state(house) == ("up", [])
 
 
-@pytest.mark.parametrize("which", ["all", "newest", "oldest"])
+@pytest.mark.parametrize("which", ["all", "newest", "oldest", "newest, without its manifest"])
 def test_points_that_somebody_removed(house: House, which: str) -> None:
     copied(house)
+    which, _, bare = which.partition(",")
     gone = {"all": house.points(), "newest": house.points()[-1:], "oldest": house.points()[:1]}[which]
     aside = house.folder / "aside"
     aside.mkdir()
     for name in gone:
         (house.target / "points" / name).rename(aside / name)
-        (house.target / f"points/{name}.manifest.gz").rename(aside / f"{name}.manifest.gz")
+        if not bare:
+            (house.target / f"points/{name}.manifest.gz").rename(aside / f"{name}.manifest.gz")
     ran = house.run()
     assert ran.outcome == ("nothing-to-do" if which == "oldest" else "done"), ran
     assert state(house) == ("failing", [("points-gone", None)])
@@ -186,6 +188,29 @@ def test_points_that_somebody_removed(house: House, which: str) -> None:
         each.rename(house.target / "points" / each.name)
     house.run()
     assert state(house) == ("up", []), "moved back, as the hint says"
+    for name in gone:
+        assert house.call("verify", "photos", "--point", name).code == 0, "its manifest was no leftover"
+
+
+def test_what_remains_of_a_missed_point_goes_when_its_loss_is_accepted(house: House) -> None:
+    copied(house)
+    first = house.points()[0]
+    shutil.rmtree(house.point(0))
+    assert house.run().outcome == "nothing-to-do"
+    assert (house.target / f"points/{first}.manifest.gz").exists(), "the point may come back"
+    assert house.call("points", "accept", "photos").code == 0
+    assert house.run().outcome == "nothing-to-do"
+    assert not (house.target / f"points/{first}.manifest.gz").exists()
+
+
+def test_the_folder_of_ours_is_lost_together_with_the_newest_point(house: House) -> None:
+    copied(house)
+    for lost in (house.target / ".poolferry", house.point(-1)):
+        shutil.rmtree(lost)
+    refused = house.run()
+    assert refused.outcome == "refused", refused
+    assert "poolferry run photos --allow target-in-use" in refused["hint"]
+    assert house.run("photos", "--allow", "target-in-use").outcome == "done"
 
 
 def test_points_that_were_removed_on_purpose(house: House) -> None:

@@ -44,7 +44,7 @@ from orchestrator.process.pipeline import PipelineFailed, StopReason
 EXIT_PARTIAL = 23
 EXIT_VANISHED = 24
 _QUOTED = re.compile(r'"[^"\n]*"')
-_PROGRAM = re.compile(r"(?P<program>[a-z][a-z0-9_-]*): ")
+_PROGRAM = re.compile(r"(?P<program>[a-z][a-z0-9_.-]*): ")
 _GOES_ON = "what arrived stays; the next attempt continues from it"
 
 

@@ -464,7 +464,7 @@ def _litter(names: list[tuple[str, str, str]], points: set[str]) -> tuple[str, .
         for where, kind, name in names
         if where == "p" and kind == "f" and _is_point(name.split(".")[0])
     } - points
-    return tuple(sorted((trash | orphans) - {"trash"})) or (("trash",) if ("o", "d", "trash") in names else ())
+    return tuple(sorted(orphans | ({"trash"} if trash else set())))
 
 
 def parse_partial_files(text: bytes) -> tuple[tuple[int, bytes], ...]:

@@ -452,7 +452,7 @@ def plan(job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
     if refusal:
         return refusal
     if _equal(job, world):
-        return _nothing(job, world)
+        return _nothing(job, world, request)
     return _plan_point(job, world, request) if options_of(job).points else _plan_mirror(job, world, request)
 
 
@@ -467,13 +467,13 @@ def _equal(job: Job, world: RsyncSurvey) -> bool:
     return whole and (changes if options.delete else replace(changes, deleted=0)).none
 
 
-def _nothing(job: Job, world: RsyncSurvey) -> NothingToDo:
+def _nothing(job: Job, world: RsyncSurvey, request: RunRequest) -> NothingToDo:
     points = options_of(job).points
     current = world.points[-1].name if points else MIRROR
     what = f"point {current}" if points else "the mirror"
     deleted = world.changes.deleted if world.changes else 0
     more = f"; it also holds {show_count(deleted, 'entry', 'entries')} that the source has no more" if deleted else ""
-    stages = _clearing(job, world)
+    stages = _clearing(job, world, request)
     if points and world.target.latest != current:
         stages += (name_latest(job, current),)
     return NothingToDo(
@@ -484,8 +484,13 @@ def _nothing(job: Job, world: RsyncSurvey) -> NothingToDo:
     )
 
 
-def _clearing(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
-    return (*close_folders(job, world), *((remove_litter(job, world.target.litter),) if world.target.litter else ()))
+def _clearing(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[Stage, ...]:
+    litter = world.target.litter
+    if litter and (
+        missed := request.missed()
+    ):  # moved away, perhaps: without its manifest it could never be verified again
+        litter = tuple(name for name in litter if name not in missed)
+    return (*close_folders(job, world), *((remove_litter(job, litter),) if litter else ()))
 
 
 def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
@@ -496,7 +501,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     base = _base(world)
     named = linked_copy.differing_by_name(job, world, work, base) is not None
     stages = (
-        *_clearing(job, world),
+        *_clearing(job, world, request),
         *try_target(job, world),
         prepare_target(job, WORK),
         *((_discard_others(job),) if world.target.work and job.parts else ()),
@@ -527,7 +532,7 @@ def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     from orchestrator.engines.rsync.mirror_steps import separate_files
 
     stages = (
-        *_clearing(job, world),
+        *_clearing(job, world, request),
         *try_target(job, world),
         prepare_target(job, WORK, PARTIALS, TEMPORARY),  # the first, empty, says that the mirror is unfinished
         *((resume_mirror(job),) if world.target.work else ()),

@@ -129,7 +129,7 @@ def _refuse_unmarked(job: Job, world: RsyncSurvey, request: RunRequest) -> Refus
     if (target.points or overwrites) and "target-in-use" not in request.allowed:
         return Refusal(
             why=f"the target {place} holds something that is not this job's",
-            evidence=tuple(map(show_name, target.foreign[:10])),
+            evidence=tuple(map(show_name, (*target.foreign, *(f"points/{each.name}" for each in target.points))))[:10],
             hint=f"name an empty folder; or, if it may be used: poolferry run {job.name} --allow target-in-use",
             guard="target-in-use",
         )

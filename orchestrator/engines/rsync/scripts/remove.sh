@@ -13,6 +13,7 @@ empty_trash() {
   rm -rf --one-file-system -- ./trash
 }
 enter_place "$root"
+[ -d .poolferry ] || (umask 077; mkdir .poolferry)
 enter_room .poolferry
 empty_trash
 (umask 077; mkdir ./trash)

@@ -106,7 +106,7 @@ REFUSALS: list[tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], st
      (point().name,),
      LOST_MARK),
     ("in use", job(), world(replace(EMPTY, points=(point(),), foreign=("x\n",))), ASKED,
-     "the target /backup/photos holds something that is not this job's", ("x\\n",),
+     "the target /backup/photos holds something that is not this job's", ("x\\n", f"points/{point().name}"),
      "name an empty folder; or, if it may be used: poolferry run photos --allow target-in-use"),
     ("a mirror over something", mirror(), world(replace(EMPTY, foreign=tuple("abcdefghijkl"))), ASKED,
      "the target /backup/photos holds something that is not this job's", tuple("abcdefghij"),

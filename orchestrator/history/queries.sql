@@ -219,7 +219,18 @@ WHERE gone_at IS NULL AND job = :job
 ORDER BY place, name;
 
 -- name: point_counts
-SELECT count(*) AS number, max(name) AS newest, coalesce(sum(sound = 0), 0) AS unsound, max(whole_at) AS whole_at
+WITH RECURSIVE places (place) AS (
+    SELECT min(place) FROM points INDEXED BY points_there WHERE job = :job AND gone_at IS NULL
+    UNION ALL
+    SELECT (SELECT min(place) FROM points INDEXED BY points_there WHERE job = :job AND place > places.place AND gone_at IS NULL)
+    FROM places WHERE place IS NOT NULL
+)
+SELECT count(*) AS number,
+    (SELECT max((SELECT max(name) FROM points INDEXED BY points_there WHERE job = :job AND place = places.place AND gone_at IS NULL))
+        FROM places) AS newest,
+    (SELECT count(*) FROM points INDEXED BY points_unsound WHERE job = :job AND gone_at IS NULL AND sound = 0) AS unsound,
+    (SELECT max(whole_at) FROM points INDEXED BY points_whole
+        WHERE job = :job AND gone_at IS NULL AND whole_at IS NOT NULL) AS whole_at
 FROM points INDEXED BY points_there WHERE gone_at IS NULL AND job = :job;
 
 -- name: newest_whole_reading
@@ -229,21 +240,33 @@ SELECT max(whole_at) AS whole_at FROM points INDEXED BY points_there WHERE gone_
 SELECT path, verdict, detail FROM findings WHERE reading = :reading ORDER BY number;
 
 -- The newest instant at which a place held a verified copy; `name` is the point that gave it. An instant after :latest, which a
--- wrong clock gave, counts only where there is no other: the others are raised by more than any instant has.
+-- wrong clock gave, counts only where there is no other. Why from place to place: GROUP BY would look at each point of years.
 -- name: newest_copies
-SELECT place, name, max(
-    coalesce(confirmed_at, taken_at, made_at) + iif(coalesce(confirmed_at, taken_at, made_at) <= :latest, 1 << 62, 0)
-) % (1 << 62) AS current_at
-FROM points INDEXED BY points_there
-WHERE job = :job AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
-GROUP BY place;
+WITH RECURSIVE places (place) AS (
+    SELECT min(place) FROM points INDEXED BY points_newest
+    WHERE job = :job AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
+    UNION ALL
+    SELECT (
+        SELECT min(place) FROM points INDEXED BY points_newest
+        WHERE job = :job AND place > places.place AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
+    ) FROM places WHERE place IS NOT NULL
+)
+SELECT points.place, points.name, coalesce(confirmed_at, taken_at, made_at) AS current_at
+FROM places CROSS JOIN points ON points.id = coalesce(
+    (SELECT id FROM points INDEXED BY points_newest
+        WHERE job = :job AND place = places.place AND coalesce(confirmed_at, taken_at, made_at) <= :latest
+        AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
+        ORDER BY coalesce(confirmed_at, taken_at, made_at) DESC LIMIT 1),
+    (SELECT id FROM points INDEXED BY points_newest
+        WHERE job = :job AND place = places.place AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
+        ORDER BY coalesce(confirmed_at, taken_at, made_at) DESC LIMIT 1));
 
 -- name: totals
 SELECT job, outcome, count(*) AS runs, coalesce(sum(moved_bytes), 0) AS moved_bytes, coalesce(sum(took_s), 0.0) AS took_s
 FROM runs WHERE outcome IS NOT NULL AND kind = 'run' GROUP BY job, outcome ORDER BY job, outcome;
 
 -- name: broken_copy
-SELECT 1 AS found FROM points INDEXED BY points_there WHERE job = :job AND gone_at IS NULL AND sound = 0 LIMIT 1;
+SELECT 1 AS found FROM points INDEXED BY points_unsound WHERE job = :job AND gone_at IS NULL AND sound = 0 LIMIT 1;
 
 -- name: first_begun
 SELECT begun_at FROM runs WHERE job = :job ORDER BY id LIMIT 1;

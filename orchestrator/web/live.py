@@ -4,6 +4,7 @@ Each part is made once a second for all who look at it, and not at all when nobo
 """
 
 import asyncio
+import hashlib
 import json
 from collections.abc import AsyncGenerator, Callable
 
@@ -23,6 +24,11 @@ class LivePart:
     html: str
     over: bool = False
 
+    @property
+    def mark(self) -> str:
+        """Return the mark by which a page says which state of the part it shows."""
+        return hashlib.blake2b(self.html.encode(), digest_size=9).hexdigest()
+
 
 class _Topic:
     """One part, and how many look at it."""
@@ -30,6 +36,8 @@ class _Topic:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.part: LivePart | None = None
+        self.mark = ""
+        self.event = b""
         self.made = 0.0
         self.took = 0.0
         self.looking = 0
@@ -54,20 +62,20 @@ class LiveStreams:
         if self._ended is not None:
             self._ended.set()
 
-    async def stream(self, name: str) -> AsyncGenerator[bytes, None]:
-        """Yield a topic's part, and again each time it has changed."""
+    async def stream(self, name: str, shown: str = "") -> AsyncGenerator[bytes, None]:
+        """Yield a topic's part, and again each time it has changed. `shown`: the mark of what the page shows already."""
         self._ended = ended = self._ended or asyncio.Event()
         topic = self._topics.setdefault(name, _Topic())
         self._open += 1
         topic.looking += 1
-        shown, spoken = "", compose.monotonic()
+        spoken = compose.monotonic()
         try:
             yield b"retry: 3000\n\n"
             while not ended.is_set():
                 part = await self._current(name, topic)
-                if part.html != shown:
-                    shown, spoken = part.html, compose.monotonic()
-                    yield b"event: show\ndata: " + json.dumps(part.html).encode() + b"\n\n"
+                if topic.mark != shown:
+                    shown, spoken = topic.mark, compose.monotonic()
+                    yield topic.event
                 if part.over:
                     yield b"event: over\ndata: \n\n"
                     return
@@ -86,6 +94,9 @@ class LiveStreams:
             begun = compose.monotonic()
             if topic.part is None or begun - topic.made > _PAUSE / 2:
                 topic.part = await asyncio.to_thread(self._make, name)
+                if topic.part.mark != topic.mark:
+                    topic.mark = topic.part.mark
+                    topic.event = f"event: show\nid: {topic.mark}\ndata: {json.dumps(topic.part.html)}\n\n".encode()
                 topic.made = compose.monotonic()
                 topic.took = topic.made - begun
             return topic.part

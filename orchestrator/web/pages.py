@@ -92,6 +92,10 @@ class Pages:
             name, repeat=self._repeat, trouble=self._control_trouble(), token=self._token.value, spans=SPANS, **values
         )
 
+    def _render_live(self, name: str, values: Mapping[str, object]) -> str:
+        """Return a page around its live part, which says of which state that is: a stream then sends no more than what changed since."""
+        return self.render(name, part=LivePart(html=self.render(f"_{name}", **values)), **values)
+
     def _control_trouble(self) -> "OrchestratorError | None":
         """Return why no act can be asked for now; looked at once in some seconds."""
         now = compose.monotonic()
@@ -120,7 +124,7 @@ class Pages:
 
     def act(self, number: int) -> str:
         """Return the page of one act."""
-        return self.render("act.html", **self._act_values(number))
+        return self._render_live("act.html", self._act_values(number))
 
     def _act_values(self, number: int) -> dict[str, Any]:
         from orchestrator.app.acts import find_act
@@ -143,7 +147,7 @@ class Pages:
 
     def promises(self) -> str:
         """Return the front page."""
-        return self.render("promises.html", **self._promise_values())
+        return self._render_live("promises.html", self._promise_values())
 
     def _promise_values(self) -> dict[str, Any]:
         from orchestrator.app.uncovered import recall_uncovered
@@ -162,30 +166,23 @@ class Pages:
 
     def job(self, name: str, year: int | None) -> str:
         """Return the page of one job."""
-        from orchestrator.app.acts import list_acts
-        from orchestrator.app.job_status import survey_jobs
         from orchestrator.app.past import list_points, list_runs
         from orchestrator.app.schedule_report import survey_schedule
-        from orchestrator.views.acts import newest_plan, recent_acts
         from orchestrator.views.point_calendar import calendar_span, point_calendars, point_years
         from orchestrator.views.run_charts import run_charts
         from orchestrator.views.run_history import PointTable
         from orchestrator.views.schedule import describe_schedule
-        from orchestrator.views.source_rows import source_row
 
-        self._require_job(name)
-        now, acts = compose.now(), list_acts(self._settings, _RECENT_ACTS, subject=name)
-        overview = survey_jobs(self._settings, (name,), now)
-        (status,) = overview.jobs
+        acts = self._job_acts_values(name)
+        now, job = compose.now(), self._settings.configuration().job(name)
         found = list_points(self._settings, (name,), look=False)
         table = PointTable(jobs=found.jobs, known=found.known, used=found.used, problems=found.problems)
         runs = list_runs(self._settings, name, _CHART_RUNS)
         span = calendar_span(now.astimezone().date(), year)
         return self.render(
-            "job.html", job=status.job, row=source_row(status, overview.coming, now), calendars=point_calendars(table, name, span),
+            "job.html", part=LivePart(html=self.render("_job_acts.html", **acts)), job=job, row=acts["row"], calendars=point_calendars(table, name, span),
             span=span, year=year, years=point_years(table.known[name]), charts=run_charts(runs), runs=runs[:_SHOWN_RUNS],
-            schedule=describe_schedule(status.job), table=table,
-            asked=recent_acts(acts, now), planned=newest_plan(acts, now),
+            schedule=describe_schedule(job), table=table,
             coming=survey_schedule(self._settings, (name,), now),
         )  # fmt: skip
 
@@ -295,7 +292,7 @@ class Pages:
 
     def run(self, number: int) -> str:
         """Return the page of one run."""
-        return self.render("run.html", **self._run_values(number))
+        return self._render_live("run.html", self._run_values(number))
 
     def _run_values(self, number: int) -> dict[str, Any]:
         from orchestrator.app.past import look_at_run
@@ -312,7 +309,7 @@ class Pages:
 
     def disks(self) -> str:
         """Return the page of the removable disks."""
-        return self.render("disks.html", **self._disk_values())
+        return self._render_live("disks.html", self._disk_values())
 
     def _disk_values(self) -> dict[str, Any]:
         from orchestrator.app.disk_book import recorded_sets

@@ -155,7 +155,9 @@ class Site:
             self._pages.part, topic
         )  # an address that names nothing is said before the stream begins
         unheld = {"X-Accel-Buffering": "no"}  # nginx would hold it back until its buffer is full
-        return StreamingResponse(self.streams.stream(topic), media_type="text/event-stream", headers=unheld)
+        # A browser that connects anew says the last it got; what its page was made with may be older.
+        shown = request.headers.get("last-event-id") or request.query_params.get("shown", "")
+        return StreamingResponse(self.streams.stream(topic, shown), media_type="text/event-stream", headers=unheld)
 
     def _enter(self, request: Request) -> Response:
         cookie = self._key.enter(request.query_params.get("key", "")) if self._key else None

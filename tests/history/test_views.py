@@ -41,6 +41,7 @@ IN_ORDER = {
     **dict.fromkeys(("disks", "last_visits", "last_healths", "disks_are_at"), "SCAN disks"),
     # Few rows, or all rows of a history that is told anew.
     **dict.fromkeys(("fleet", "fleet_sending", "fleet_stored"), "SCAN fleet"),
+    **dict.fromkeys(("newest_copies", "point_counts"), "SCAN places"),  # of one job
     "outbox_count": "SCAN outbox USING INDEX sqlite_autoindex_outbox_1",
     "incarnations": "SCAN incarnations",
     "births_run": "SCAN runs",
@@ -96,6 +97,30 @@ def test_looks_at_ten_thousand_runs_take_few_steps(many: str, look: Callable[[Hi
         views._database._connection.set_progress_handler(lambda: hundreds.append(1), 100)
         assert look(views)
     assert len(hundreds) < 100  # 10,000 steps of SQLite's machine; to go through the runs takes more than 50,000
+
+
+def test_status_of_three_years_of_points_looks_at_few_of_them(history: History) -> None:
+    """For a page of 300 jobs each look is made 300 times, after every write."""
+    with history.together():
+        run = begin(history)
+        for day in range(1_095):
+            at = later(days=day)
+            history.point_made(
+                "photos", "red" if day % 2 else "blue", f"{day:04}", run, entries=1, bytes=1, taken=at, now=at
+            )
+            history.point_verified("photos", "red" if day % 2 else "blue", f"{day:04}", run, at)
+        history.verified("photos", "red", "0001", reading=reading(rotten=1), now=later(days=1_100), scope=WHOLE)
+        history.verified("photos", "blue", "0002", reading=reading(), now=later(days=1_101), scope=WHOLE)
+    tens: list[int] = []
+    history._database._connection.set_progress_handler(lambda: tens.append(1), 10)
+    facts, looked = history.views.health_facts("photos", latest=later(days=1_200)), len(tens)
+    counts = history.views.point_counts("photos")
+    history._database._connection.set_progress_handler(None, 0)
+    assert looked < 60, "steps of SQLite's machine, in tens; to go through the points takes thousands"
+    assert len(tens) - looked < 500, "counted, and not read"
+    assert [(copy.place, copy.name) for copy in facts.copies] == [("blue", "1094"), ("red", "1093")]
+    assert facts.broken
+    assert (counts.number, counts.newest, counts.unsound, counts.whole_at) == (1_095, "1094", 1, later(days=1_101))
 
 
 def test_the_first_run_into_a_place_is_looked_for_only_where_there_is_no_copy(many: str) -> None:

@@ -3,8 +3,15 @@
 import asyncio
 from contextlib import aclosing
 
+import pytest
+
 from orchestrator.web import live
 from orchestrator.web.live import MOST_STREAMS, LivePart, LiveStreams
+
+
+def event(html: str) -> bytes:
+    """Return the event that carries a part."""
+    return f'event: show\nid: {LivePart(html=html).mark}\ndata: "{html}"\n\n'.encode()
 
 
 def test_one_part_is_made_for_all_and_none_when_nobody_looks() -> None:
@@ -20,7 +27,7 @@ def test_one_part_is_made_for_all_and_none_when_nobody_looks() -> None:
         for each in looking:
             await anext(each)  # the pause before it is opened again
         shown = await asyncio.gather(*(anext(each) for each in looking))
-        assert set(shown) == {b'event: show\ndata: "part 1"\n\n'}
+        assert set(shown) == {event("part 1")}
         assert made == ["disks"]
         full = [streams.full]
         for each in looking:
@@ -49,9 +56,27 @@ def test_a_part_is_sent_when_it_changed_and_the_last_one_ends_the_stream() -> No
         live._PAUSE = live_pause
     assert told == [
         b"retry: 3000\n\n",
-        *(b'event: show\ndata: "%c"\n\n' % each for each in b"abc"),
+        *map(event, "abc"),
         b"event: over\ndata: \n\n",
     ]
+
+
+def test_what_a_page_shows_already_is_not_sent_again_and_what_it_showed_once_is() -> None:
+    """Or else each page is drawn twice; and a page that missed a change in between would keep an old state."""
+    parts = iter(("a", "a", "b", "a", "end"))
+
+    def make(_: str) -> LivePart:
+        html = next(parts)
+        return LivePart(html=html, over=html == "end")
+
+    async def look() -> list[bytes]:
+        async with aclosing(LiveStreams(make).stream("runs/1", LivePart(html="a").mark)) as stream:
+            return [piece async for piece in stream]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(live, "_PAUSE", 0.01)
+        told = asyncio.run(look())
+    assert told == [b"retry: 3000\n\n", *map(event, ("b", "a", "end")), b"event: over\ndata: \n\n"]
 
 
 def test_the_end_of_the_server_ends_all_streams() -> None:

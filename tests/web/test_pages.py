@@ -208,7 +208,10 @@ def test_a_job_that_was_removed_keeps_its_runs(ferry: Ferry) -> None:
 
 
 def test_three_hundred_sources_are_answered_soon(tmp_path: Path) -> None:
-    """In the processor's time, as other work on the machine is none of ours; the best of a few."""
+    """In the processor's time, as other work on the machine is none of ours; the best of a few.
+
+    Jobs of three years take no longer: tests/history/test_views.py counts what SQLite looks at.
+    """
     ferry = three_hundred_sources(tmp_path)
     site = client(settings_of(ferry))
     took = {"anew": list[float](), "again": list[float]()}
@@ -221,7 +224,7 @@ def test_three_hundred_sources_are_answered_soon(tmp_path: Path) -> None:
             each.append(time.process_time() - before)
             assert page.count('class="source"') == 300, case
     assert min(took["again"]) < 0.15, took
-    assert min(took["anew"]) < 0.3, took
+    assert min(took["anew"]) < 0.2, took
 
 
 def test_what_is_written_is_seen_at_once_though_pages_are_kept(ferry: Ferry) -> None:

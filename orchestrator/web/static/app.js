@@ -86,7 +86,8 @@ function tell(state, words) {
 }
 
 if (host) {
-  const source = new EventSource(host.dataset.live);
+  for (const section of host.children) remember(section);
+  const source = new EventSource(host.dataset.live + "?shown=" + host.dataset.shown);
   source.addEventListener("open", () => tell("on", "live"));
   source.addEventListener("show", (event) => replace(host, JSON.parse(event.data)));
   source.addEventListener("over", () => { source.close(); tell("over", "ended"); });

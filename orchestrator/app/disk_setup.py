@@ -247,14 +247,14 @@ def eject_disk(settings: Settings, name: str) -> LetGo:
             note_released(own, devices[0], state)
             if asleep is not None and off:
                 note_asleep(own, asleep)
-            _record_release(settings, own, off=off)
+            _record_release(settings, own, off=off, beside=told.beside)
     return LetGo(disk=own, hinders=told.hinders, hint=told.hint if told.hinders else "", beside=told.beside)
 
 
-def _record_release(settings: Settings, disk: "Disk", *, off: bool) -> None:
+def _record_release(settings: Settings, disk: "Disk", *, off: bool, beside: str) -> None:
     """Record that a disk may be taken out. What cannot be recorded is said: the disk is released all the same.
 
-    `off`: it was switched off.
+    `off`: it was switched off; `beside`: as in DiskVisit.
     """
     from orchestrator import compose
     from orchestrator.domain.errors import OrchestratorError
@@ -272,8 +272,8 @@ def _record_release(settings: Settings, disk: "Disk", *, off: bool) -> None:
                 book.visits_died(known.disk, "it was ended by hand")
                 for last in book.visits(known.disk, 1):
                     book.visit_ended(
-                        last.id, jobs=last.jobs, outcome=last.outcome, why=last.why, released=now, safe=True
-                    )
+                        last.id, jobs=last.jobs, outcome=last.outcome, why=last.why, released=now, safe=True, beside=beside
+                    )  # fmt: skip
                 book.is_at(known.disk, IN_TRANSIT if off else AT_MACHINE, note="", now=now)
     except OrchestratorError as error:
         settings.say(f"warning: that disk {disk.called} was let go could not be recorded: {error.why}")

@@ -42,9 +42,16 @@ def left_plugged_in_lines(
     ended = [(disk, visits.get(disk.identity)) for disk in rotation.disks if disk.name in here]
     return tuple(
         f"disk {disk.called} is still plugged in, and safe to remove since {visit.released.astimezone():%Y-%m-%d %H:%M}: "
-        "a disk that lies here is no protection against fire and theft"
+        f"a disk that lies here is no protection against fire and theft{_case(visit)}"
         for disk, visit in ended if visit is not None and visit.safe and visit.released is not None
     )  # fmt: skip
+
+
+def _case(visit: DiskVisit) -> str:
+    """Return what must be heeded as the disk is taken out; empty: nothing."""
+    from orchestrator.views.visits import case_warning
+
+    return f"; {case_warning(visit.beside)}" if visit.beside else ""
 
 
 def _came(place: Place, state: str, links: str) -> datetime | None:

@@ -139,7 +139,7 @@ class DiskVisit:
     """One visit of a disk. `released` None: it is still here, or was pulled out. `safe`: it was released properly.
 
     `health`: the problem that the disk reported; empty: none; None: it reported nothing. `slow`: the warning about a copy that
-    would have taken too long; empty: none.
+    would have taken too long; empty: none. `beside`: other devices in use in its case as it was let go; empty: none.
     """
 
     id: int
@@ -152,6 +152,7 @@ class DiskVisit:
     safe: bool
     health: str | None = None
     slow: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,12 +76,13 @@ class DiskHistoryWriter(DiskHistory):
         return self._database.add("begin_visit", disk=disk, now=now)
 
     def visit_ended(
-        self, visit: int, *, jobs: Sequence[str], outcome: str, why: str, released: datetime | None, safe: bool
-    ) -> None:
-        """Record the end of a visit. `released` None: the disk was not released."""
+        self, visit: int, *, jobs: Sequence[str], outcome: str, why: str, released: datetime | None, safe: bool,
+        beside: str = "",
+    ) -> None:  # fmt: skip
+        """Record the end of a visit. `released` None: the disk was not released; `beside`: as in DiskVisit."""
         self._database.change(
-            "visit_ended", visit=visit, jobs=encode_list(jobs), outcome=outcome, why=why, released=released, safe=safe
-        )
+            "visit_ended", visit=visit, jobs=encode_list(jobs), outcome=outcome, why=why, released=released, safe=safe, beside=beside,
+        )  # fmt: skip
 
     def visit_health(self, visit: int, health: str | None) -> None:
         """Record the health that the disk reported, as in DiskVisit."""
@@ -123,6 +124,7 @@ def _visit(row: Row) -> DiskVisit:
     return DiskVisit(
         id=row["id"], disk=row["disk"], arrived=row["arrived_at"], jobs=decode_list(row["jobs"]), outcome=row["outcome"],
         why=row["why"], released=row["released_at"], safe=bool(row["safe"]), health=row["health"], slow=row["slow"],
+        beside=row["beside"],
     )  # fmt: skip
 
 

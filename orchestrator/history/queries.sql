@@ -436,7 +436,8 @@ UPDATE disks SET written = :generation WHERE disk = :disk;
 INSERT INTO visits (disk, arrived_at, jobs, outcome, why, safe) VALUES (:disk, :now, '[]', 'open', '', 0);
 
 -- name: visit_ended
-UPDATE visits SET jobs = :jobs, outcome = :outcome, why = :why, released_at = :released, safe = :safe WHERE id = :visit;
+UPDATE visits SET jobs = :jobs, outcome = :outcome, why = :why, released_at = :released, safe = :safe, beside = :beside
+WHERE id = :visit;
 
 -- name: visit_health
 UPDATE visits SET health = :health WHERE id = :visit;

@@ -8,6 +8,7 @@ from orchestrator.domain.rotation import AT_MACHINE, IN_TRANSIT, DiskState
 from orchestrator.domain.units import show_duration, show_size
 from orchestrator.views.disks import DiskRow, SetReport
 from orchestrator.views.format import format_ago, format_brief
+from orchestrator.views.visits import case_warning
 
 _WELL = ("done", "open", "attached")
 _PULLED = "pulled-out"
@@ -38,7 +39,7 @@ class SetCards:
     """A set with its disks.
 
     `visiting`: the disk whose visit goes on; `pulled`: one that was pulled out in its last; `removable`: one that may be taken out;
-    empty: none.
+    empty: none. `case`: that other devices in its case were in use as it was let go.
     """
 
     name: str
@@ -51,6 +52,7 @@ class SetCards:
     visiting: str
     pulled: str
     removable: str
+    case: str
 
 
 def disk_cards(sets: Sequence[SetReport], now: datetime) -> tuple[SetCards, ...]:
@@ -66,12 +68,14 @@ def _set(report: SetReport, now: datetime) -> SetCards:
     ]
     told = (health.late, health.all_here, *health.sleeping, *report.left)
     here = next((row for row in report.disks if _goes_on(row)), None)
+    released = _released(report, now)
+    beside = released.last.beside if released and released.last else ""
     return SetCards(
         name=rotation.name, jobs=report.jobs, request=report.standing.request, why=report.standing.disk_request.why,
         limits=", ".join(filter(None, limits)), complaints=tuple(each for each in told if each),
         disks=tuple(_disk(report, row, now) for row in report.disks), visiting=here.member.disk.called if here else "",
         pulled=next((row.member.disk.called for row in report.disks if _pulled(row)), ""),
-        removable=_removable(report, now),
+        removable=released.member.disk.called if released else "", case=case_warning(beside) if beside else "",
     )  # fmt: skip
 
 
@@ -91,15 +95,15 @@ def _trouble(row: DiskRow) -> str:
     return row.last.why
 
 
-def _removable(report: SetReport, now: datetime) -> str:
+def _released(report: SetReport, now: datetime) -> DiskRow | None:
     """Return the disk that was let go last and may be taken out, within a day; nobody says when it is taken."""
     released = [
-        (row.last.released, row.member.disk.called)
-        for row in report.disks
+        (row.last.released, number)
+        for number, row in enumerate(report.disks)
         if row.last and row.last.safe and row.last.released and row.member.place in (AT_MACHINE, IN_TRANSIT)
     ]
-    at, name = max(released, default=(now, ""))
-    return name if (now - at).total_seconds() < _SHOWN_SAFE_S else ""
+    at, number = max(released, default=(None, 0))
+    return report.disks[number] if at and (now - at).total_seconds() < _SHOWN_SAFE_S else None
 
 
 def _disk(report: SetReport, row: DiskRow, now: datetime) -> DiskCard:

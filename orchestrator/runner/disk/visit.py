@@ -277,7 +277,7 @@ class AttachedDisk:
             note_released(self.disk, self._device, visit_context.state)
         book.visit_ended(
             self._number, jobs=[report.job for report in self.reports], outcome=ended.ending, why=ended.why,
-            released=visit_context.clock() if ended.safe else None, safe=ended.safe,
+            released=visit_context.clock() if ended.safe else None, safe=ended.safe, beside=ended.beside,
         )  # fmt: skip
         gone = ended.ending is VisitOutcome.PULLED_OUT or (ended.safe and power_off)
         if gone or ended.safe:

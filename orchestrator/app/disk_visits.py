@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
@@ -12,11 +12,13 @@ from orchestrator.app.settings import WrongRequest
 from orchestrator.config.models import Configuration
 from orchestrator.config.this_machine import machine_id_hash
 from orchestrator.disks.power import wake_disks
-from orchestrator.domain.errors import NotNow
+from orchestrator.domain.errors import NotNow, OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.rotation import Disk, RotationSet
+from orchestrator.domain.place import Location
+from orchestrator.domain.rotation import POOL_PREFIX, Disk, RotationSet
 from orchestrator.domain.run import RunReport, VisitCause
+from orchestrator.domain.units import show_count
 from orchestrator.planners.identify_disk import (
     NOT_NOW,
     DeviceState,
@@ -158,11 +160,27 @@ class PluggedInDisks:
             say(
                 f"{describe_arrival(disk, stands.disk_request)} ({found.device.path}); do not unplug it until it is said to be safe"
             )
+            self._note_scrub(disk, rotation)
         if isinstance(begun, VisitResult) and begun.seen in NOT_NOW:
             return begun
         for told in filter(None, (stands.health.all_here, *self.kept(rotation))):
             say(f"warning: {told}")
         return begun
+
+    def _note_scrub(self, disk: Disk, rotation: RotationSet) -> None:
+        """Let a scrub of the disk's pool count as a reading of the copies there, before this visit brings new ones."""
+        context = self.visit_context
+        if disk.content != "zfs":
+            return
+        from orchestrator.app.scrubbed_copies import note_scrub
+
+        placed = [job_on_disk(job, disk) for job in jobs_of_set(rotation, self.known.jobs)]
+        with suppress(OrchestratorError):  # a pool that cannot be looked at is seen by the next visit
+            read = note_scrub(
+                context.history, Location(path=f"{POOL_PREFIX}{disk.name}"), placed, context.writer, compose.now()
+            )
+            if read:
+                context.say(f"a scrub of disk {disk.called} read {show_count(read, 'point')} again, and all was sound")
 
     def in_place(self, rotation: RotationSet) -> "DiskInPlace | None":
         """Return a disk of the set that a person attached, held from now on; None: there is none."""

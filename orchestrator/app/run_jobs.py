@@ -181,7 +181,7 @@ def _run(
         return report
 
     report, heals = visits.run(job, do) if visits else do(job, None), tuple[str, ...]()
-    if not job.copies and report.outcome.well:
+    if report.outcome.well and not job.target.rotates:
         _note_scrub(session, known, job)
     if not job.copies and report.outcome is Outcome.FAILED:
         from orchestrator.planners.repair_sources import explain_pool_repair
@@ -192,14 +192,19 @@ def _run(
 
 def _note_scrub(session: "Session", known: "Configuration", job: "Job") -> None:
     """Let a scrub count as a reading of the copies on its pool. A pool that cannot be looked at again is seen by the next run."""
-    from orchestrator.app.scrubbed_copies import note_scrub
     from orchestrator.domain.errors import OrchestratorError
+    from orchestrator.engines.registry import load_engine
 
+    if not load_engine(job.engine).needs_datasets:
+        return
+    from orchestrator.app.scrubbed_copies import note_unwatched_scrub, note_watched_scrub
+
+    note = note_unwatched_scrub if job.copies else note_watched_scrub
     with (
         suppress(OrchestratorError),
         compose.make_reader(job, compose.make_stop_request(job), lambda _: None) as reader,
     ):
-        note_scrub(session.history, job, known.jobs, reader)
+        note(session.history, job, known.jobs, reader, compose.now())
 
 
 Say = Callable[[str], None]

@@ -7,7 +7,9 @@ from typing import Protocol
 from orchestrator.domain.evacuation import KitFacts, PoolContents
 from orchestrator.domain.job import Job
 from orchestrator.domain.kit import KitContents
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline
+from orchestrator.domain.scrub import PoolScrub
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Reader
 
@@ -61,8 +63,8 @@ class KitMaker(Protocol):
 
 
 class ScrubWatcher(Protocol):
-    """An engine that knows when the pool of its job was scrubbed."""
+    """An engine that can look for the newest scrub of a pool."""
 
-    def find_clean_scrub(self, job: Job, reader: Reader) -> datetime | None:
-        """Return when the newest scrub of the whole pool began, if it has ended and left nothing damaged; None: there is none."""
+    def survey_scrub(self, pool: Location, reader: Reader) -> PoolScrub | None:
+        """Return the newest scrub of a pool; None: there is none, or a resilver came after it. Raises: OrchestratorError."""
         ...

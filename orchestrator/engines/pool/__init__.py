@@ -1,7 +1,6 @@
 """pool: watches one pool and scrubs it; it copies nothing, so its jobs have no target."""
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from orchestrator.domain.errors import OrchestratorError
@@ -9,6 +8,7 @@ from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision
 from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.scrub import PoolScrub
 from orchestrator.engines.contract.engine import (
     RunRequest,
     StageResults,
@@ -17,7 +17,7 @@ from orchestrator.engines.contract.engine import (
 from orchestrator.engines.pool import errors as failures
 from orchestrator.engines.pool.model import PoolSurvey, ScrubState
 from orchestrator.engines.pool.options import PoolOptions, mistakes
-from orchestrator.engines.pool.survey import confirm_scrub, survey, survey_pool
+from orchestrator.engines.pool.survey import confirm_scrub, survey, survey_pool, survey_scrub
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
@@ -63,10 +63,8 @@ class PoolEngine:
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return (_point(survey_pool(job.source, reader)),)
 
-    def find_clean_scrub(self, job: Job, reader: Reader) -> datetime | None:
-        scan = survey(job, reader).status.scan
-        whole = scan is not None and scan.kind == "scrub" and scan.state == "finished" and not scan.errors
-        return scan.began if scan is not None and whole else None
+    def survey_scrub(self, pool: Location, reader: Reader) -> PoolScrub | None:
+        return survey_scrub(pool, reader)
 
     def explain(self, broken: PipelineFailed) -> OrchestratorError:
         return failures.explain(broken)

@@ -12,6 +12,11 @@ def survey_command(root: Location) -> Command:
     return script_command(_ROOM, "look.sh", root.path, effect=Effect.READS, host=root.host)
 
 
+def status_command(root: Location) -> Command:
+    """Build the command that prints the status of a pool alone: quicker than all that a health check needs."""
+    return script_command(_ROOM, "look.sh", root.path, "scan", effect=Effect.READS, host=root.host)
+
+
 def scrub_command(root: Location, *, pause: bool) -> Command:
     """Build the command that starts or resumes a scrub, or pauses it: a paused scrub keeps its progress."""
     words = ("scrub", *(("-p",) if pause else ()), root.path)

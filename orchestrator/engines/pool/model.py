@@ -53,7 +53,8 @@ class Vdev:
 class PoolScan:
     """The newest scrub or resilver. `kind`: "scrub" or "resilver"; `state`: "finished", "running", "paused", "canceled".
 
-    `ended` None: it is running. `share`: the part that is done, from 0 to 1, while it is running.
+    `ended` None: it is running. `share`: the part that is done, from 0 to 1, while it is running. `whole`: it looked at all that
+    was allocated when it began, not at what some transactions wrote (`zpool scrub -C`, `-S`, since OpenZFS 2.4).
     """
 
     kind: str
@@ -64,6 +65,7 @@ class PoolScan:
     left: float | None = None  # seconds, by ZFS's own estimate
     repaired: int = 0
     errors: int = 0
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,12 @@
-"""The parser of the survey's output; it returns a `PoolSurvey`."""
+"""The parser of the survey's output; it returns a `PoolSurvey`, or the newest scrub alone."""
 
+from datetime import datetime
 from itertools import chain
 
 from orchestrator.domain.answers import instant_at
 from orchestrator.domain.names import check_zfs_names, unescape_mount_path
 from orchestrator.domain.place import Location
+from orchestrator.domain.scrub import PoolScrub
 from orchestrator.engines.pool import status_json, status_text
 from orchestrator.engines.pool.model import DatasetProperty, MemoryUsage, PoolStatus, PoolSurvey, SpaceUsage
 from orchestrator.engines.pool.status_text import UnreadableStatus
@@ -15,16 +17,13 @@ _SECTIONS = ("list", "vdevs", "status", "memory", "settings", "mounts", "work", 
 
 def parse_survey(output: bytes, root: Location) -> PoolSurvey:
     """Parse the output of the survey command. Raises: UnreadableStatus when it is incomplete."""
-    head, parts = _sections(output.decode(errors="surrogateescape"))
-    if "end" not in parts or len(head) < 2:
-        raise UnreadableStatus(f"{_UNREADABLE}: it has no end")
-    version = parse_version(head[1])
+    at, version, parts = _answer(output)
     whole, guid = _whole(parts["list"])
     status, dedup = _status("\n".join(parts["status"]), json=version >= (2, 3))
     check_zfs_names((status.name, whole.name))
     return PoolSurvey(
         root=root,
-        at=instant_at(int(head[0])),
+        at=at,
         version=version,
         guid=guid,
         status=status,
@@ -34,6 +33,25 @@ def parse_survey(output: bytes, root: Location) -> PoolSurvey:
         memory=_memory(parts.get("memory", []), dedup),
         at_work=active_processes(root.path, parts.get("mounts", []), parts.get("work", [])),
     )
+
+
+def parse_scrub(output: bytes) -> PoolScrub | None:
+    """Parse the output of the status command for the newest scrub; None: the newest scan was none. Raises: UnreadableStatus."""
+    at, version, parts = _answer(output)
+    status, _ = _status("\n".join(parts["status"]), json=version >= (2, 3))
+    scan = status.scan
+    if scan is None or scan.kind != "scrub" or scan.began is None:
+        return None
+    clean = scan.state == "finished" and scan.whole and not scan.errors and not status.errors
+    return PoolScrub(began=scan.began, at=at, clean=clean)
+
+
+def _answer(output: bytes) -> tuple[datetime, tuple[int, ...], dict[str, list[str]]]:
+    """Return the machine's time, the version and the parts."""
+    head, parts = _sections(output.decode(errors="surrogateescape"))
+    if "end" not in parts or len(head) < 2:
+        raise UnreadableStatus(f"{_UNREADABLE}: it has no end")
+    return instant_at(int(head[0])), parse_version(head[1]), parts
 
 
 def parse_version(text: str) -> tuple[int, ...]:

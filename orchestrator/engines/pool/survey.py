@@ -1,4 +1,4 @@
-"""The survey of a pool, in one command."""
+"""The survey of a pool, in one command, and that of its newest scrub."""
 
 from functools import partial
 
@@ -8,6 +8,7 @@ from orchestrator.domain.errors import NotNow, SourceMissing, VerificationFailed
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
+from orchestrator.domain.scrub import PoolScrub
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.pool import commands, parse
 from orchestrator.engines.pool.errors import explain
@@ -36,6 +37,12 @@ def survey_pool(root: Location, reader: Reader) -> PoolSurvey:
     """Return the present state of the pool. Raises: OrchestratorError."""
     command = commands.survey_command(root)
     return understand("zpool", command, _run(reader, command), partial(parse.parse_survey, root=root))
+
+
+def survey_scrub(pool: Location, reader: Reader) -> PoolScrub | None:
+    """Return the newest scrub of a pool; None: the newest scan was none. Raises: OrchestratorError."""
+    command = commands.status_command(pool)
+    return understand("zpool", command, _run(reader, command), parse.parse_scrub)
 
 
 def _run(reader: Reader, command: Command) -> bytes:

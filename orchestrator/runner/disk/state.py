@@ -18,6 +18,9 @@ from orchestrator.planners.read_order import ReadItem
 from orchestrator.planners.rotation import SetMember
 
 _LOOKED_AT = 50
+SCRUBBED = (
+    "scrubbed on "  # before the name of a place: a clean scrub read all copies of a job that had come there until then
+)
 READING = "reading on "  # before the name of a disk and the name of a dataset: a small fact of a job
 
 

@@ -24,7 +24,7 @@ from orchestrator.history.store import WHOLE
 from orchestrator.planners.read_order import ReadItem, choose_next_read, oldest_read
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
-from orchestrator.runner.disk.state import READING
+from orchestrator.runner.disk.state import READING, SCRUBBED
 from orchestrator.runner.disk.visit import BudgetReadResult
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
@@ -285,5 +285,9 @@ def _note_whole(journal: RunRecorder, writer: Writer, read: Sequence[ReadItem], 
 
 
 def _sent(journal: RunRecorder, found: Mapping[str, ReadableDataset]) -> dict[str, ReadItem]:
-    told = journal.tools.history.views.facts_below(journal.job.name, f"{_key(journal.job)} ", parse_instant)
+    """Return each dataset with its last reading; a scrub read those too that had been read before it."""
+    job, history = journal.job, journal.tools.history
+    told = history.views.facts_below(job.name, f"{_key(job)} ", parse_instant)
+    if scrubbed := history.fact(job.name, SCRUBBED + job.target.name, parse_instant):
+        told = {name: max(read, scrubbed) for name, read in told.items()}
     return {name: ReadItem(name=name, read_at=told.get(name)) for name in found}

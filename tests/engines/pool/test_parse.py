@@ -9,7 +9,7 @@ from orchestrator.engines.pool import status_json, status_text
 from orchestrator.engines.pool.health_checks import judge_health
 from orchestrator.engines.pool.model import DatasetProperty, MemoryUsage, PoolSurvey
 from orchestrator.engines.pool.options import PoolOptions
-from orchestrator.engines.pool.parse import _memory, active_processes, parse_survey, parse_version
+from orchestrator.engines.pool.parse import _memory, active_processes, parse_scrub, parse_survey, parse_version
 from orchestrator.engines.pool.status_text import UnreadableStatus
 from tests.engines.pool.builders import RECORDED, ROOT, sample
 
@@ -69,6 +69,29 @@ def test_scans(name: str, kind: str, state: str, version: str) -> None:
     assert told is not None
     assert 0 <= (world.at - told).total_seconds() < 20
     assert grave(f"{name}-{version}") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "clean"),
+    [("sound-2.1", True), ("sound-2.3", True), ("repaired-2.3", True), ("lost-2.3", False), ("paused-2.3", False),
+     ("scrubbing-2.1", False), ("scrubbing-2.3", False), ("canceled-2.3", False), ("canceled-2.1", None),
+     ("resilvering-2.1", None), ("removed-2.3", None), ("never-2.1", None), ("never-2.3", None)],
+)  # fmt: skip
+def test_a_scrub_is_clean_only_when_it_ended_and_left_nothing_damaged(name: str, clean: bool | None) -> None:
+    found = parse_scrub(sample(name))
+    assert (found and found.clean) is clean
+    scan = seen(name).status.scan
+    assert found is None or (scan is not None and (found.began, found.at) == (scan.began, seen(name).at))
+
+
+@pytest.mark.parametrize(("examined", "clean"), [(63057920, True), (56000000, False), (0, False)])
+def test_a_scrub_of_a_part_is_not_clean(examined: int, clean: bool) -> None:
+    """`zpool scrub -C` looks at what was written since the last one alone."""
+    told = sample("sound-2.3").replace(b'"examined":63057920', b'"examined":%d' % examined)
+    assert b"%d" % examined in told
+    found = parse_scrub(told)
+    assert found is not None
+    assert found.clean is clean
 
 
 @pytest.mark.parametrize("version", BOTH)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # shellcheck shell=dash
 # Prints all data that a health check needs, in parts that begin with a line "=name". Without "=end" it is cut short.
-# Argument: the pool.
-pool=$1
+# Arguments: the pool; "scan" for its status alone.
+pool=$1 only=${2-}
 export LC_ALL=C TZ=UTC
 # A login without a terminal, and an ordinary user, often have no sbin in their PATH.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -15,11 +15,13 @@ version=
 [ ! -r /sys/module/zfs/version ] || read -r version < /sys/module/zfs/version
 if [ -z "$version" ]; then version=$(zpool version) || exit; fi
 printf "%s\n" "$version" | head -n 1
-# -H and -p are made for programs, in every version.
-printf "=list\n"
-zpool list -Hp -o name,guid,size,allocated,free,health "$pool" || exit
-printf "=vdevs\n"
-zpool list -HpPv "$pool" || exit
+if [ "$only" != scan ]; then
+  # -H and -p are made for programs, in every version.
+  printf "=list\n"
+  zpool list -Hp -o name,guid,size,allocated,free,health "$pool" || exit
+  printf "=vdevs\n"
+  zpool list -HpPv "$pool" || exit
+fi
 # -D tells of dedup tables, -P whole names of devices, -p whole numbers, -s answers that came late, -v which files lost
 # data. Never -x: it calls a pool healthy that has lost a device. As JSON from OpenZFS 2.3 on.
 printf "=status\n"
@@ -27,6 +29,10 @@ case $version in
   0.* | 2.[012].*) zpool status -DPpsv "$pool" || exit ;;
   *) zpool status -DPpsvj --json-int "$pool" || exit ;;
 esac
+if [ "$only" = scan ]; then
+  printf "=end\n"
+  exit 0
+fi
 printf "=memory\n"
 grep "^MemTotal:" /proc/meminfo
 grep "^c_max " /proc/spl/kstat/zfs/arcstats

@@ -127,6 +127,9 @@ def unpack_files(archive: bytes) -> Files:
                     continue
                 if file := read.extractfile(one):
                     found[path] = file.read()
+            # Python takes a heading whose sum is wrong for the archive's end, and what lies behind it would just not be there.
+            if archive[read.offset : read.offset + tarfile.BLOCKSIZE] != bytes(tarfile.BLOCKSIZE):
+                raise tarfile.ReadError(f"it is damaged at byte {read.offset}")
     except (tarfile.TarError, EOFError, *NOT_READ) as error:
         raise OrchestratorError(f"what was read is no archive: {error}", hint="try again with -v") from error
     return found
@@ -141,18 +144,29 @@ def _kit(folder: str, files: Files, scratch: str) -> BootstrapKit | None:
     below = {os.path.relpath(path, folder or "."): files[path] for path in files if _lies_in(path, folder)}
     configuration = {path.removeprefix(_FOLDER): text for path, text in below.items() if path.startswith(_FOLDER)}
     if _ARCHIVE in below:
-        packed = unpack_files(below[_ARCHIVE])
-        if bad := find_damaged_file(packed):
-            raise VerificationFailed(
-                f"the configuration in the kit is damaged: {show_name(bad)} is not as it was written",
-                hint="name the kit of another target or disk; the copies beside this one can be restored without it: "
-                "poolferry restore run --from FOLDER --to FOLDER",
-            )
+        packed = _unpack_configuration(below[_ARCHIVE])
         configuration = {path.removeprefix(_FOLDER): text for path, text in packed.items() if path.startswith(_FOLDER)}
     if not configuration:
         return None
     last, runs = _runs(below[_HISTORY], scratch)
     return BootstrapKit(folder=folder, configuration=configuration, history=below[_HISTORY], last=last, runs=runs)
+
+
+def _unpack_configuration(archive: bytes) -> Files:
+    """Return the files of a kit's archive. Raises: VerificationFailed when they are not as they were written."""
+    try:
+        packed = unpack_files(archive)
+    except OrchestratorError as error:
+        bad = error.why
+    else:
+        if (name := find_damaged_file(packed)) is None:
+            return packed
+        bad = f"{show_name(name)} is not as it was written"
+    raise VerificationFailed(
+        f"the configuration in the kit is damaged: {bad}",
+        hint="name the kit of another target or disk; the copies beside this one can be restored without it: "
+        "poolferry restore run --from FOLDER --to FOLDER",
+    )
 
 
 def _lies_in(path: str, folder: str) -> bool:

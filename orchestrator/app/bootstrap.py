@@ -144,7 +144,7 @@ def _kit(folder: str, files: Files, scratch: str) -> BootstrapKit | None:
     below = {os.path.relpath(path, folder or "."): files[path] for path in files if _lies_in(path, folder)}
     configuration = {path.removeprefix(_FOLDER): text for path, text in below.items() if path.startswith(_FOLDER)}
     if _ARCHIVE in below:
-        packed = _unpack_configuration(below[_ARCHIVE])
+        packed = unpack_configuration(below[_ARCHIVE])
         configuration = {path.removeprefix(_FOLDER): text for path, text in packed.items() if path.startswith(_FOLDER)}
     if not configuration:
         return None
@@ -152,7 +152,7 @@ def _kit(folder: str, files: Files, scratch: str) -> BootstrapKit | None:
     return BootstrapKit(folder=folder, configuration=configuration, history=below[_HISTORY], last=last, runs=runs)
 
 
-def _unpack_configuration(archive: bytes) -> Files:
+def unpack_configuration(archive: bytes) -> Files:
     """Return the files of a kit's archive. Raises: VerificationFailed when they are not as they were written."""
     try:
         packed = unpack_files(archive)

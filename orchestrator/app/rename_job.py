@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from orchestrator import compose
 from orchestrator.app.config_files import read_config_files, read_text, replace_file, require_valid
 from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.answers import open_sealed, seal_text
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME
 
@@ -41,7 +42,7 @@ def rename_job(settings: Settings, before: str, now: str) -> RenameRecord:
             raise WrongRequest(f"{name!r} is no name for a job, expected {told}")
     path = rename_record(where.state)
     with lock_names((before, now), where.state), compose.open_history(where) as history:
-        begun = _read(path)
+        begun = read_record(path)
         if begun is not None and (begun.before, begun.now) != (before, now):
             first = settings.repeat(f"rename {begun.before} {begun.now}")
             raise WrongRequest(f"the rename of {begun.before} to {begun.now} was cut: `{first}` finishes it first")
@@ -49,8 +50,7 @@ def rename_job(settings: Settings, before: str, now: str) -> RenameRecord:
             begun = _plan(settings, before, now)
             if history.renames.knows(now):
                 raise WrongRequest(f"history remembers another job {now}: choose a name that no job has had")
-            record = {"before": before, "now": now, "texts": dict(begun.texts), "moves": begun.moves}
-            replace_file(path, json.dumps(record), mode=0o600)
+            replace_file(path, record_text(begun), mode=0o600)
         _carry_out(begun)
         history.renames.rename(before, now)
         ask_to_reload(
@@ -116,10 +116,16 @@ def _carry_out(begun: RenameRecord) -> None:
             os.rename(path, to)
 
 
-def _read(path: str) -> RenameRecord | None:
+def record_text(begun: RenameRecord) -> str:
+    """Return the record as text."""
+    told = {"before": begun.before, "now": begun.now, "texts": dict(begun.texts), "moves": begun.moves}
+    return seal_text(json.dumps(told))
+
+
+def read_record(path: str) -> RenameRecord | None:
     """Return the rename that was begun; None: there is none. Raises: WrongRequest for a record that cannot be read."""
     try:
-        told = json.loads(read_text(path))
+        told = json.loads(open_sealed(read_text(path)))
         moves = tuple((str(one), str(to)) for one, to in told["moves"])
         return RenameRecord(before=told["before"], now=told["now"], texts=told["texts"], moves=moves)
     except FileNotFoundError:

@@ -120,3 +120,22 @@ def instant_at(seconds: float) -> datetime:
 def bound_instant(instant: datetime) -> datetime:
     """Return the instant, or the nearest one with which can be calculated."""
     return min(max(instant, _FIRST), _LAST)
+
+
+def seal_text(text: str) -> str:
+    """Return a text with its digest as the first line."""
+    return f"{_digest(text)}\n{text}"
+
+
+def open_sealed(sealed: str) -> str:
+    """Return the text below its digest. Raises: ValueError when it is not as it was written."""
+    digest, _, text = sealed.partition("\n")
+    if digest != _digest(text):
+        raise ValueError("it is not as it was written")
+    return text
+
+
+def _digest(text: str) -> str:
+    from hashlib import sha256  # few starts need it
+
+    return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

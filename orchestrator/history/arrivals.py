@@ -3,10 +3,12 @@
 Points that are folders are numbered in it, too: nothing else tells in which order they came, whatever the clock said.
 
 Why no SQLite: a gate writes one line, from many processes at once, when it can open and import nothing any more. A line that is
-lost costs nothing: its point counts as come when it was first seen, and stays rather longer.
+lost costs nothing: its point counts as come when it was first seen, and stays rather longer. So each line ends with its check
+sum, and one that went bad counts as lost: with another time or number, a point would be removed in the place of an older one.
 """
 
 import os
+import zlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -16,6 +18,7 @@ from orchestrator.trees.beneath import new_file_at
 
 FOLDER = "arrivals"
 SEEN = "~seen"  # the file of points that no gate recorded; no gate has such a name
+_SUM = b"\t~"  # no bit of it away from a digit, which would make a sum a number
 _MOST = 64 << 20  # bytes of one file: where nobody prunes, nobody reads it
 Key = tuple[str, str]
 
@@ -131,14 +134,20 @@ def _content(path: str) -> bytes:
 
 def _line(series: str, mark: str, at: datetime, number: int = 0) -> bytes:
     numbered = f"\t{number}" if number else ""
-    return f"{at.isoformat(timespec='seconds')}\t{mark}\t{series}{numbered}\n".encode("utf-8", "surrogateescape")
+    told = f"{at.isoformat(timespec='seconds')}\t{mark}\t{series}{numbered}".encode("utf-8", "surrogateescape")
+    return told + _SUM + b"%08x\n" % zlib.crc32(told)
 
 
 def _parse(content: bytes) -> list[tuple[Key, "_Arrival"]]:
-    found = list[tuple[Key, _Arrival]]()
-    for line in content.decode("utf-8", "surrogateescape").split("\n")[:-1]:
+    """Return what the lines say. Those of earlier versions, which stand before all others, have no sum."""
+    found, summed = list[tuple[Key, _Arrival]](), False
+    for line in content.split(b"\n")[:-1]:
+        told, mark_of_sum, check = line.rpartition(_SUM)
+        summed = summed or bool(mark_of_sum)
+        if summed and check != b"%08x" % zlib.crc32(told):
+            continue
         try:
-            at, mark, series, *number = line.split("\t")
+            at, mark, series, *number = (told if summed else line).decode("utf-8", "surrogateescape").split("\t")
             counted = parse_count(*number) if number else 0
             found.append(((series, mark), _Arrival(parse_instant(at), counted)))
         except (ValueError, TypeError):

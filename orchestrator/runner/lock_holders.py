@@ -2,6 +2,7 @@
 
 import json
 
+from orchestrator.domain.answers import open_sealed
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import NotNow
 from orchestrator.process.holders import find_file_holders
@@ -37,7 +38,7 @@ def refuse_half_renamed(record: str, job: str) -> None:
     """Refuse a run of a job whose rename was cut: half of what is known of it has the other name. Raises: NotNow."""
     try:
         with open(record, encoding="utf-8") as file:
-            told = json.load(file)
+            told = json.loads(open_sealed(file.read()))
         before, now = str(told["before"]), str(told["now"])
     except FileNotFoundError:
         return

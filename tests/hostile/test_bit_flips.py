@@ -9,18 +9,23 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from datetime import UTC, datetime
+from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from orchestrator.app.bootstrap import unpack_configuration
+from orchestrator.app.rename_job import RenameRecord, read_record, record_text
+from orchestrator.app.settings import WrongRequest
 from orchestrator.disks.marker import marker_text, parse_marker
 from orchestrator.domain.authentication import AuthenticationKey, Authenticity, judge_marker, tag_marker
 from orchestrator.domain.errors import HistoryError, OrchestratorError, VerificationFailed
 from orchestrator.domain.rotation import Disk
 from orchestrator.engines.rsync import parse
+from orchestrator.history import arrivals
 from orchestrator.history.store import open_history
+from orchestrator.runner.recovery_kit import write_archive
 from orchestrator.verify.entry import ManifestEntry
 from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_tag, write_manifest
 from tests.daemon.daemon_world import daemon
@@ -84,6 +89,49 @@ def test_a_manifest(tmp_path: Path) -> None:
         except VerificationFailed:
             continue
         assert (tag.right, found) == (True, entries), "a bit of the packing's own heading"
+
+
+def test_the_ledger_of_a_gate(tmp_path: Path) -> None:
+    """No point of ours comes at another time or with another number: what cannot be believed counts as not written."""
+    state = str(tmp_path)
+    with arrivals.open_ledger(state, "laptop") as ledger:
+        ledger.note([("vault/a", "1234567", NOW), ("vault/a", "1234568", NOW + timedelta(days=1))])
+        ledger.note_numbered("/in", ["2026-11-20T120000Z.1", "2026-11-21T120000Z.2"], NOW, after=9)
+    path = tmp_path / arrivals.FOLDER / "laptop"
+    whole, came, numbers = path.read_bytes(), arrivals.read_arrivals(state), arrivals.read_numbers(state, "/in")
+    assert (len(came), len(numbers)) == (4, 2)
+    for changed in flips(whole):
+        path.write_bytes(changed)
+        found = {key: at for key, at in arrivals.read_arrivals(state).items() if key[0] in ("vault/a", "/in")}
+        assert found.items() <= came.items(), changed
+        assert arrivals.read_numbers(state, "/in").items() <= numbers.items(), changed
+
+
+def test_the_archive_of_a_kit(tmp_path: Path) -> None:
+    """A byte of each heading and file: no job is lost or changed in a takeover; what fills an archive up is no matter."""
+    path = tmp_path / "configuration.tar"
+    files = {"configuration/targets.toml": b"[place.vault]\n", "configuration/jobs/photos.toml": b"daily = 30\n"}
+    write_archive(str(path), tuple(files.items()))
+    whole = path.read_bytes()
+    true = unpack_configuration(whole)
+    assert true.items() >= files.items()
+    for at in range(len(whole)):
+        changed = bytearray(whole)
+        changed[at] ^= 1 << at % 8
+        with suppress(VerificationFailed):
+            assert unpack_configuration(bytes(changed)) == true, at
+
+
+def test_the_record_of_a_rename_that_was_cut(tmp_path: Path) -> None:
+    """Its texts become files of the configuration: none is written otherwise than it was meant."""
+    true = RenameRecord(before="photos", now="pictures", texts={"/etc/p.toml": "daily = 30\n"}, moves=(("/a", "/b"),))
+    path = tmp_path / "rename"
+    path.write_text(record_text(true))
+    assert read_record(str(path)) == true
+    for changed in flips(path.read_bytes()):
+        path.write_bytes(changed)
+        with suppress(WrongRequest):
+            assert read_record(str(path)) == true, changed
 
 
 def test_pages_of_the_history(tmp_path: Path) -> None:

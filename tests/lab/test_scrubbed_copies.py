@@ -45,7 +45,7 @@ class DiskVisits:
 @BOTH
 @pytest.mark.virtual
 def test_a_scrub_of_a_disk_counts_at_its_next_visit(master: VirtualMachine) -> None:
-    """What had come before it began counts: a paused or cancelled one says nothing, and no clock that was ahead says more."""
+    """Count all that had come before it began: a paused or cancelled one says nothing, and no clock that was ahead says more."""
     red = DiskVisits(master)
     assert red.visit("two") == []
     master.sh(STANDSTILL.format(1))
@@ -73,4 +73,4 @@ def test_a_scrub_of_a_pool_that_nobody_watches_counts_after_a_run(master: Virtua
     for at, name in enumerate(("two", "three")):
         assert master.poolferry("run", "photos").code == 0
         assert read_points(master, "photos") == (["one"] if at else [])
-        master.sh(f"zpool scrub -w vault; {AHEAD.format(1)}; zfs snapshot tank/photos@{name}")
+        master.sh(f"sleep 1.1; zpool scrub -w vault; {AHEAD.format(1)}; zfs snapshot tank/photos@{name}")

@@ -46,6 +46,27 @@ def test_a_first_copy_that_does_not_fit_says_so_too(house: House) -> None:
         assert facts(house.point()) == facts(house.source)
 
 
+def test_a_restore_to_where_too_little_is_free_says_so_before_and_goes_on_after(house: House) -> None:
+    for name in "abc":
+        house.write(name, random.randbytes(4 * MIB))
+    assert house.run(house.job()).outcome == "done"
+    with mounted(house.folder / "disk", "size=9m"):
+        back = str(house.folder / "disk/back")
+        wanted = ("restore", "run", "photos", "--to", back)
+        ran = house.call(*wanted)
+        assert (ran.code, ran["outcome"]) == (1, "failed"), ran
+        (warned,) = ran["warnings"]
+        assert "12.0 MiB are to come back, and 9.0 MiB are free" in warned
+        assert "No space left" in ran["why"]
+        assert "the same command goes on" in ran["hint"]
+        assert "[keep]" not in ran["hint"], "what a restore lacks is no older point"
+        subprocess.run(["mount", "-o", "remount,size=30m", str(house.folder / "disk")], check=True)
+        second = house.call(*wanted)
+        assert (second["outcome"], second["resumed"], second["warnings"]) == ("done", True, []), second
+        assert ran["moved_bytes"] + second["moved_bytes"] <= 15 * MIB
+        assert facts(house.folder / "disk/back") == facts(house.source)
+
+
 def test_a_target_without_inodes(house: House) -> None:
     with mounted(house.target, "size=20m,nr_inodes=200"):
         for number in range(50):

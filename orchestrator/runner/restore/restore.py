@@ -2,12 +2,13 @@
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from typing import assert_never
 
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.dataset_restore import SnapshotView
-from orchestrator.domain.errors import OrchestratorError, Stopped
+from orchestrator.domain.errors import OrchestratorError, Stopped, TargetFull
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
@@ -88,7 +89,8 @@ def _attempts(journal: RunRecorder, writer: Writer, restore_request: RestoreOpti
     while True:
         moved = journal.moved
         try:
-            return once(journal, writer, restore_request)
+            with _told_of_destination(restore_request.to):
+                return once(journal, writer, restore_request)
         except OrchestratorError as error:
             journal.attempt_ended(error)
             fruitless = 0 if journal.moved > moved else fruitless + 1
@@ -108,6 +110,20 @@ def _attempts(journal: RunRecorder, writer: Writer, restore_request: RestoreOpti
             if journal.tools.stop.wait(again.wait):
                 raise Stopped(journal.tools.stop.reason or "the restore was asked to stop") from error
         journal.attempt_begun()
+
+
+@contextlib.contextmanager
+def _told_of_destination(to: Location) -> Iterator[None]:
+    """Give the hint that helps where space is lacking: an engine's own is for a run, and speaks of what [keep] may remove."""
+    try:
+        yield
+    except TargetFull as error:
+        raise TargetFull(
+            f"not all could come back to {to}: {error.why}",
+            evidence=error.evidence,
+            hint="what came back stays there: free space, or make that filesystem or its quota larger, then the same command goes on; "
+            "or restore to another place: --to",
+        ) from error
 
 
 def _attempt(journal: RunRecorder, writer: Writer, restore_request: RestoreOptions) -> RunReport:
@@ -244,13 +260,34 @@ def _decide_for(
         case Refusal():
             return beginning
         case MoveAside():
-            return point, engine.plan_restore(job, wanted, seen, aside=beginning.path), seen.to
+            plan = engine.plan_restore(job, wanted, seen, aside=beginning.path)
+            return point, _with_space(plan, wanted, seen.to), seen.to
         case StartFresh() | ResumeRestore():
             filling = seen.filling if isinstance(beginning, ResumeRestore) else ()
             if refusal := refuse_mounts(seen.mounts, filling, destination=seen.to.path):
                 return refusal
-            return point, engine.plan_restore(job, wanted, seen, aside=None), seen.to
+            plan = engine.plan_restore(job, wanted, seen, aside=None)
+            return point, plan if isinstance(beginning, ResumeRestore) else _with_space(plan, wanted, seen.to), seen.to
     assert_never(beginning)
+
+
+def _with_space(plan: Plan, wanted: RestoreRequest, to: Location) -> Plan:
+    """Return the plan with a warning where a whole point is larger than what is free at a destination on this machine."""
+    if wanted.path or wanted.size is None or to.host is not None or (free := _free_bytes(to.path)) >= wanted.size:
+        return plan
+    told = f"{show_size(wanted.size)} are to come back, and {show_size(free)} are free at {to}: it fits only if that stores it in less"
+    return replace(plan, warnings=(*plan.warnings, told))
+
+
+def _free_bytes(path: str) -> int:
+    """Return what is free on the filesystem that holds `path`, or that would hold it; all there could be where it does not tell."""
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return sys.maxsize
+    return found.f_bavail * found.f_frsize
 
 
 def _refuse_own_rooms(job: Job, point: RestorePoint, to: Location) -> Refusal | None:

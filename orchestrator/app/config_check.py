@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.names import show_name
 from orchestrator.engines.contract.engine import SystemCheckResult
 from orchestrator.views.check import CheckedJob, ConfigCheck
@@ -32,7 +33,10 @@ def check_config(settings: Settings, now: datetime, *, system: bool) -> ConfigCh
             job=job,
             next=coming[job.name],
             shown=tuple(map(show, coming[job.name])) if show else (),
-            advice=_advice(settings, job) if system and not job.target.rotates else (),
+            advice=(
+                *_permit_advice(settings, job),
+                *(_advice(settings, job) if system and not job.target.rotates else ()),
+            ),
         )
         for job in known.jobs
     )
@@ -86,6 +90,29 @@ def _unusable_programs(settings: Settings, known: "Configuration") -> Iterator["
                     what=show_name(what),
                     expected=show_name(expected),
                 )
+
+
+def _permit_advice(settings: Settings, job: "Job") -> Iterator[SystemCheckResult]:
+    """Yield why no run of a job can be lent its permits: each goes on without, so nothing is hindered."""
+    if not job.permit:
+        return
+    from orchestrator.fleet.connection import INSTALL, has_library
+    from orchestrator.fleet.credentials import read_identity
+
+    why = ""
+    try:
+        if not has_library():
+            why = f"psycopg is not installed: {INSTALL}"
+        elif compose.read_machine_config(settings.where).fleet.centre is None or not read_identity(
+            settings.where.state
+        ):
+            why = "this host has joined no centre; `poolferry fleet invite` there prints how to join"
+    except OrchestratorError as error:
+        why = f"{error.why}; {error.hint}"
+    if why:
+        subject = f"permits {', '.join(job.permit.limits)}"
+        text = f"its runs go on without a permit: {why}"
+        yield SystemCheckResult(good=False, subject=subject, text=text, hinders=False)
 
 
 def _advice(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:

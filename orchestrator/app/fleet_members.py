@@ -9,6 +9,7 @@ from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.machine import FleetOptions
+from orchestrator.domain.units import Bytes
 
 if TYPE_CHECKING:
     from orchestrator.domain.fleet import FleetIdentity
@@ -102,6 +103,14 @@ def forget(settings: Settings, host: str, *, centre: str | None) -> None:
 
     with connect_administrator(settings, centre) as session:
         forget_host(session, host)
+
+
+def change_quota(settings: Settings, host: str, most: Bytes, *, centre: str | None) -> None:
+    """Say how many bytes of rows a host may tell the centre. Raises: CentreRefused when there is none of that name."""
+    from orchestrator.fleet.enrolment import change_quota
+
+    with connect_administrator(settings, centre) as session:
+        change_quota(session, host, most)
 
 
 def join(settings: Settings, address: str, token: str) -> "FleetIdentity":

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app.fleet_members import declared_fleet, require_identity
 from orchestrator.app.settings import Settings
-from orchestrator.domain.errors import CentreRefused, CentreUnreachable, HistoryError, NotNow, OrchestratorError
+from orchestrator.domain.errors import (
+    CentreFull,
+    CentreRefused,
+    CentreUnreachable,
+    HistoryError,
+    NotNow,
+    OrchestratorError,
+)
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.ledger import NAMED, SUBJECTS, LedgerProgress, LedgerRow, divide, incarnation_of
 
@@ -53,10 +60,15 @@ def send_once(settings: Settings, *, every_s: float) -> SentRows:
         compose.open_history(settings.where) as history,
         open_centre(fleet, identity, purpose=f"sender of {identity.host}") as centre,
     ):
-        sender = LedgerSender(history, centre, settings.say)
-        sent = sender.send_all()
         from orchestrator.app.fleet_beat import beat
 
+        sender = LedgerSender(history, centre, settings.say)
+        try:
+            sent = sender.send_all()
+        except CentreFull:  # this host lives, and its jobs stand as they do: that the centre still hears
+            with contextlib.suppress(CentreUnreachable, CentreRefused):
+                beat(settings, history, centre, sender.progress.host, every_s=every_s)
+            raise
         beat(settings, history, centre, sender.progress.host, every_s=every_s)
     return sent
 

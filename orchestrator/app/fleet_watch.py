@@ -1,7 +1,7 @@
 """The centre's own look at its fleet: hosts that fell silent, what no host can see alone, and notices about both.
 
 Notices go through the channels of the machine that watches, by the same rules as a job's: once for each cause, again after 1, 3 and 7
-days, and the end of a silence.
+days, and the end of a silence; and once a week a letter about all hosts, also when all is well.
 """
 
 from datetime import datetime, timedelta
@@ -12,16 +12,19 @@ from orchestrator.app.fleet_members import connect_administrator
 from orchestrator.app.notify import remember_notices
 from orchestrator.app.notify_queue import DeliveryContext, deliver_messages, host_name, make_sender_context
 from orchestrator.app.settings import Settings
-from orchestrator.domain.errors import CentreRefused, CentreUnreachable, OrchestratorError
-from orchestrator.domain.fleet_status import FleetHost, HostState
+from orchestrator.domain.command_line import quoted
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.fleet_status import FleetHost, HostState, twice_as_much
 from orchestrator.domain.fleet_watch import FleetFinding, FleetWatch
+from orchestrator.domain.machine import DAYS
 from orchestrator.domain.notice import NoticeType, PingChannel
-from orchestrator.domain.units import Seconds, show_duration
+from orchestrator.domain.units import Seconds, show_duration, show_size
 from orchestrator.planners.health import JobState
-from orchestrator.planners.notifications import CopyStatus
+from orchestrator.planners.notifications import CopyStatus, digest_day, is_digest_due, is_last_believable
 
 if TYPE_CHECKING:
     from orchestrator.domain.machine import MachineConfig
+    from orchestrator.fleet.connection import CentreSession
     from orchestrator.history.store import History
 
 _MEMORY = ":fleet "  # before a channel's name: what it was told of the fleet, apart from what it was told of jobs
@@ -31,20 +34,22 @@ _ALL = 1_000_000  # hosts
 
 def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> FleetWatch:
     """Look at the fleet once, send what is due, and remove old rows. Raises: CentreUnreachable, CentreRefused, HistoryError."""
-    from orchestrator.fleet.cross_checks import cross_check, remove_old_rows
+    from orchestrator.fleet.cross_checks import cross_check, end_long_transactions, remove_old_rows
     from orchestrator.fleet.overview import find_hosts
 
     now = compose.now()
     with connect_administrator(settings, centre) as session:
         hosts = [
-            _finding(each, now)
+            finding
             for each in find_hosts(session, limit=_ALL)
             if each.state in (HostState.HEARD, HostState.SILENT)
+            for finding in (_finding(each, now), *_quota(each))
         ]
-        found = FleetWatch(findings=(*hosts, *cross_check(session)), removed=remove_old_rows(session, keep))
-    machine = compose.read_machine_config(settings.where)
-    if machine.notice:
-        _notify(settings, machine, found.findings, now)
+        findings = (*hosts, *cross_check(session), *end_long_transactions(session))
+        found = FleetWatch(findings=findings, removed=remove_old_rows(session, keep))
+        machine = compose.read_machine_config(settings.where)
+        if machine.notice:
+            _notify(settings, machine, session, findings, now)
     return found
 
 
@@ -55,10 +60,10 @@ def watch_again_and_again(settings: Settings, *, centre: str | None, keep: timed
         try:
             watch_once(settings, centre=centre, keep=keep)
             why = ""
-        except (CentreUnreachable, CentreRefused) as error:
+        except OrchestratorError as error:  # also a history or a poolferry.toml that cannot be read
             why = error.why
         if why != away:
-            settings.say(why or "the centre answers again")
+            settings.say(why or "the fleet is looked at again")
         away = why
         compose.sleep(every_s)
 
@@ -74,10 +79,25 @@ def _finding(host: FleetHost, now: datetime) -> FleetFinding:
     )  # fmt: skip
 
 
-def _notify(settings: Settings, machine: "MachineConfig", findings: tuple[FleetFinding, ...], now: datetime) -> None:
+def _quota(host: FleetHost) -> tuple[FleetFinding, ...]:
+    if not host.nearly_full:
+        return ()
+    return (
+        FleetFinding(
+            about=f"quota of {host.name}", kind="quota", bad=True,
+            why=f"it told {show_size(host.told)} of the {show_size(host.most)} that it may; what is more waits there, and is not seen here",
+            hint=f"if that is right for this host: `poolferry fleet quota {quoted(host.name)} --most {quoted(twice_as_much(host.most))}`",
+        ),
+    )  # fmt: skip
+
+
+def _notify(
+    settings: Settings, machine: "MachineConfig", centre: "CentreSession", findings: tuple[FleetFinding, ...], now: datetime
+) -> None:  # fmt: skip
     """Queue what each channel is to know, and send it; a channel that fails is tried again at the next look."""
     with compose.open_history(settings.where) as history:
         _queue_notices(history, machine, findings, now)
+        _queue_letters(history, machine, centre, findings, now)
         post = DeliveryContext(channels=machine.notice, means=make_sender_context(settings.where), say=settings.say)
         try:
             deliver_messages(post, history.notifications, now, within=_SEND_S)
@@ -103,6 +123,37 @@ def _queue_notices(
             for kind in (NoticeType.TROUBLE, NoticeType.REMINDER, NoticeType.RECOVERY):
                 if told := [notice for notice in notices if notice.kind is kind]:
                     history.notifications.queue(channel.name, watch_message(kind, told, host=host_name(), now=now))
+
+
+def _queue_letters(
+    history: "History", machine: "MachineConfig", centre: "CentreSession", findings: tuple[FleetFinding, ...], now: datetime
+) -> None:  # fmt: skip
+    """Queue the weekly letter for each channel to which it is due: on the day of poolferry.toml's [digest], as that of jobs."""
+    rule = machine.digest
+    if rule.day not in DAYS:
+        return
+    day = digest_day(now.astimezone(), DAYS.index(rule.day), rule.at)
+    due = list[str]()
+    for channel in machine.notice:
+        if isinstance(channel, PingChannel) or not channel.digest:
+            continue
+        last = history.notifications.digest(f"{_MEMORY}{channel.name}")
+        if not is_last_believable(day, last):
+            history.notifications.keep_digest(f"{_MEMORY}{channel.name}", day)
+        elif is_digest_due(day, last):
+            due.append(channel.name)
+    if not due:
+        return
+    from orchestrator.fleet.overview import survey_fleet, survey_week
+    from orchestrator.views.fleet_watch import fleet_letter
+
+    letter = fleet_letter(
+        survey_fleet(centre), survey_week(centre), findings, day.isoformat(), host=host_name(), now=now
+    )
+    with history.together():
+        for name in due:
+            history.notifications.queue(name, letter)
+            history.notifications.keep_digest(f"{_MEMORY}{name}", day)
 
 
 def _status(finding: FleetFinding) -> CopyStatus:

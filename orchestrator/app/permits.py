@@ -42,7 +42,8 @@ class CentrePermits:
         try:
             fleet, identity = self._membership()
         except OrchestratorError as error:
-            voice.warn(f"goes on without the permit {' and '.join(request.limits)}: {error.why}")
+            hint = f"; {error.hint}" if error.hint else ""
+            voice.warn(f"goes on without the permit {' and '.join(request.limits)}: {error.why}{hint}")
             yield
             return
         from orchestrator.fleet.permits import LEASE_S
@@ -65,7 +66,8 @@ class CentrePermits:
             lease_thread.end()
 
     def _membership(self) -> "tuple[FleetOptions, FleetIdentity]":
-        """Return the centre and who this host is there. Raises: OrchestratorError with why there is none."""
+        """Return the centre and who this host is there. Raises: OrchestratorError with why it cannot be asked."""
+        from orchestrator.fleet.connection import INSTALL, has_library
         from orchestrator.fleet.credentials import read_identity
 
         fleet = compose.read_machine_config(self._where).fleet
@@ -74,6 +76,8 @@ class CentrePermits:
             raise OrchestratorError(
                 "this host has joined no centre; `poolferry fleet invite` there prints how to join one"
             )
+        if not has_library():
+            raise OrchestratorError("a fleet needs psycopg, which is not installed", hint=INSTALL)
         return fleet, identity
 
 
@@ -151,7 +155,7 @@ class _Asking:
         while True:
             try:
                 answer = self._line.ask(taken=False, seconds=PROMPT_S if request.patience is None else PATIENT_S)
-            except (CentreUnreachable, CentreRefused) as error:
+            except OrchestratorError as error:  # of whatever type: no run fails for want of a permit
                 now = compose.monotonic()
                 away_since, tries = away_since or now, tries + 1
                 if request.patience is None or now - away_since >= request.patience:
@@ -216,7 +220,7 @@ class _LeaseThread(threading.Thread):
             try:
                 self._line.ask(taken=True, seconds=PATIENT_S)
                 pause, failures = self._every_s, 0
-            except (CentreUnreachable, CentreRefused):
+            except OrchestratorError:
                 failures += 1
                 pause = min(self._every_s / 4 * 2 ** min(failures - 1, 6), 60.0) * (
                     0.75 + 0.5 * compose.random_fraction()

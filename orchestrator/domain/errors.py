@@ -16,6 +16,7 @@ OrchestratorError
 ├─ LookAgain               a plan that only cleared the way is done                NOW
 ├─ PartlyRefused           some parts of a job were refused, the rest is done      ASK_A_HUMAN
 ├─ CentreUnreachable      the fleet's centre gives no answer; no run needs it      LATER
+│  └─ CentreFull          it has no room, or this host's quota there is used up    LATER
 ├─ CentreRefused          the fleet's centre says no                               ASK_A_HUMAN
 └─ HistoryError            cannot remember; refuse to act                         ASK_A_HUMAN
 """
@@ -202,6 +203,10 @@ class CentreUnreachable(OrchestratorError):
     """A centre that gives no answer. Runs go on without it, and what it is to know waits in the history."""
 
     retry = RetryClass.LATER
+
+
+class CentreFull(CentreUnreachable):
+    """A centre without room, or whose quota for this host is used up. It hears what takes no room."""
 
 
 class CentreRefused(OrchestratorError):

@@ -4,7 +4,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.units import Bytes
 
+NEARLY_FULL = 0.9  # of a quota
 CLOCK_ERROR = timedelta(minutes=5)  # a clock that is wrong by more is named
 
 
@@ -18,11 +20,17 @@ class HostState(StrEnum):
     LEFT = "left"
 
 
+def twice_as_much(most: Bytes) -> str:
+    """Return a quota of twice that size, as an option of a command; at least a mebibyte."""
+    return f"{max(1, most * 2 >> 20)}M"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetHost:
     """One host. `clock_ahead`: of its clock before the centre's, None: unknown; `bad`: its jobs that need a person.
 
-    `oldest_copy`: the newest verified copy of the job whose copy is the oldest; `waiting`: rows that it had not told yet.
+    `oldest_copy`: the newest verified copy of the job whose copy is the oldest; `waiting`: rows that it had not told yet;
+    `told`, `most`: bytes of the rows that it told, and its quota.
     """
 
     name: str
@@ -35,6 +43,13 @@ class FleetHost:
     oldest_copy: datetime | None
     waiting: int
     mistakes: int
+    told: Bytes
+    most: Bytes
+
+    @property
+    def nearly_full(self) -> bool:
+        """Return True when more than nine tenths of its quota are used."""
+        return self.told > self.most * NEARLY_FULL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +86,16 @@ class FleetRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FleetWeek:
+    """The runs of all hosts that began in the last seven days. `worst`: the hosts with the most bad ends, and how many each had."""
+
+    well: int
+    badly: int
+    moved_bytes: Bytes
+    worst: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetStatus:
     """The whole fleet. `hosts`, `jobs`: how many by state; `silent`, `bad`: the worst of them, of `bad_count` jobs in all."""
 
@@ -83,5 +108,5 @@ class FleetStatus:
 
     @property
     def well(self) -> bool:
-        """Return True when no host is silent and no job needs a person."""
-        return not (self.silent or self.bad or any(each.mistakes for each in self.odd))
+        """Return True when no host is silent or has used up its quota, and no job needs a person."""
+        return not (self.silent or self.bad or any(each.mistakes or each.nearly_full for each in self.odd))

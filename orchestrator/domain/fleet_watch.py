@@ -5,7 +5,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetFinding:
-    """One thing that was looked at. `about`: such as "host web-1"; `kind`: silent, target or disk; `bad`: a person is needed."""
+    """One thing that was looked at. `about`: such as "host web-1"; `kind`: silent, quota, target, disk or session; `bad`: a person is needed."""
 
     about: str
     kind: str

@@ -10,9 +10,10 @@ import os
 import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
-from orchestrator.domain.errors import CentreRefused, CentreUnreachable, OrchestratorError
+from orchestrator.domain.errors import CentreFull, CentreRefused, CentreUnreachable, OrchestratorError
 from orchestrator.domain.fleet import FleetIdentity, is_local
 from orchestrator.domain.machine import FleetOptions
 
@@ -35,10 +36,15 @@ _NOT_LET_IN = (
     "not permitted to log in",
 )
 _TRUSTED_BY_DEBIAN = "/etc/ssl/certs/ca-certificates.crt"
-_INSTALL = 'pip install "poolferry[fleet]", or apt install python3-psycopg'
+INSTALL = 'pip install "poolferry[fleet]", or apt install python3-psycopg'
 
 Row = dict[str, Any]
 Values = Sequence[object] | Mapping[str, object]
+
+
+def has_library() -> bool:
+    """Return True when the library for PostgreSQL is installed; it is not imported by this."""
+    return find_spec("psycopg") is not None
 
 
 def connection_settings(
@@ -98,7 +104,7 @@ def plain_errors(centre: str) -> Iterator[None]:
 def _plain_error(centre: str, error: "psycopg.Error") -> OrchestratorError:
     """Return our error for one of the library's.
 
-    Source: PostgreSQL, appendix A: 08 connection, 53 resources such as a full disk, 57P stopped by an operator; 28 who one is,
+    Source: PostgreSQL, appendix A: 08 connection, 53 resources (53100 disk, 53200 memory, 53300 connections), 57P stopped by an operator; 28 who one is,
     42501 what one may, 55P03 a lock, 57014 a statement that took too long.
     """
     from psycopg.errors import OperationalError
@@ -112,9 +118,14 @@ def _plain_error(centre: str, error: "psycopg.Error") -> OrchestratorError:
         return CentreRefused(
             f"the centre {centre} does not allow that: {said}", hint="poolferry fleet init at the centre"
         )
+    if state == "53400":
+        hint = "what it is to know waits here; there: `poolferry fleet quota HOST --most SIZE` gives it more"
+        return CentreFull(f"the centre {centre} takes no more: {said}", hint=hint)
+    if state in ("53300", "53200"):
+        return CentreUnreachable(f"the centre {centre} is overloaded: {said}", hint="runs go on; it is tried again")
     if state.startswith("53"):
         hint = "make room at the centre; what it is to know waits here"
-        return CentreUnreachable(f"the centre {centre} has no room: {said}", hint=hint)
+        return CentreFull(f"the centre {centre} has no room: {said}", hint=hint)
     if isinstance(error, OperationalError) or state[:2] in ("08", "57", "55", "40", "25"):
         return CentreUnreachable(f"the centre {centre} gives no answer: {said}", hint="runs go on; it is tried again")
     hint = "the centre may be older than this host; there: poolferry fleet init"
@@ -194,7 +205,7 @@ def open_centre(
         import psycopg
         from psycopg.rows import dict_row
     except ImportError as error:
-        raise OrchestratorError("a fleet needs psycopg", hint=_INSTALL) from error
+        raise OrchestratorError("a fleet needs psycopg", hint=INSTALL) from error
     centre = str(fleet.centre)
     with plain_errors(centre):
         told: dict[str, Any] = connection_settings(fleet, identity, purpose=purpose, limits=limits)

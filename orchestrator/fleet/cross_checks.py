@@ -1,9 +1,11 @@
-"""Questions over all hosts that only their centre can answer: two owners of one target, one disk at two places; and old rows."""
+"""Questions over all hosts that only their centre can answer: two owners of one target, one disk at two places, sessions that never
+end; and old rows."""
 
 from datetime import timedelta
 
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fleet_watch import FleetFinding
+from orchestrator.domain.units import show_duration
 from orchestrator.fleet.connection import CentreSession
 
 _BATCH = 20_000
@@ -24,8 +26,17 @@ _SHARED_DISKS = """
 SELECT identity, min(disk) AS name, array_agg(DISTINCT host || ' (' || disk || ')' ORDER BY host || ' (' || disk || ')') AS places FROM (
     SELECT h.name AS host, h.id, r.body ->> 'name' AS disk, r.body ->> 'identity' AS identity
     FROM poolferry.records r JOIN poolferry.hosts h ON h.id = r.host
-    WHERE r.subject = 'disk' AND h.left_at IS NULL AND r.body ->> 'standing' = 'active' AND r.body ->> 'identity' <> ''
+    WHERE r.subject = 'disk' AND h.left_at IS NULL AND r.body ->> 'state' = 'active' AND r.body ->> 'identity' <> ''
 ) AS each GROUP BY identity HAVING count(DISTINCT id) > 1 ORDER BY identity LIMIT 100
+"""
+
+
+_LONG = """
+SELECT h.name AS host, count(pg_terminate_backend(a.pid)) AS number, extract(epoch FROM max(clock_timestamp() - a.xact_start))::float8 AS long
+FROM pg_stat_activity a JOIN poolferry.hosts h ON h.role = a.usename
+WHERE a.datname = current_database() AND a.xact_start < clock_timestamp() - %(longest)s::interval
+    AND (pg_has_role(a.usename, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE'))
+GROUP BY h.name ORDER BY h.name
 """
 
 
@@ -46,6 +57,24 @@ def cross_check(centre: CentreSession) -> tuple[FleetFinding, ...]:
         for row in centre.rows(_SHARED_DISKS, {})
     )  # fmt: skip
     return (*targets, *disks)
+
+
+def end_long_transactions(
+    centre: CentreSession, longest: timedelta = timedelta(minutes=10)
+) -> tuple[FleetFinding, ...]:
+    """End sessions of hosts whose transaction is older, and return what was ended.
+
+    Why: a host sets the limits of its own statements; one that was taken over could compute for ever, and keep dead rows and
+    messages of the whole database alive. Ours take seconds. Who may not see or end them, as no superuser, ends none.
+    """
+    return tuple(
+        FleetFinding(
+            about=f"sessions of {row['host']}", kind="session", bad=True,
+            why=f"{row['number']} of them held a transaction for {show_duration(row['long'])}, and were ended: no poolferry does that",
+            hint=f"see what runs on that host; if it was taken over: `poolferry fleet invite {quoted(row['host'])} --again` ends its password",
+        )
+        for row in centre.rows(_LONG, {"longest": longest})
+    )  # fmt: skip
 
 
 def remove_old_rows(centre: CentreSession, keep: timedelta) -> int:

@@ -12,8 +12,9 @@ from orchestrator.domain.errors import CentreRefused, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.fleet import HOST_NAME, HOST_NAME_RULE, FleetIdentity
 from orchestrator.domain.machine import FleetOptions
+from orchestrator.domain.units import Bytes
 from orchestrator.fleet.connection import CentreSession, open_centre
-from orchestrator.fleet.schema import HOSTS
+from orchestrator.fleet.schema import HOSTS, bound_role
 
 _MOST_CONNECTIONS = 50  # each run that waits for a permit, or holds one, has its own
 _ROLE = re.compile(r"poolferry_[a-z0-9_]{1,40}_[0-9a-f]{8}")
@@ -52,6 +53,7 @@ def invite_host(centre: CentreSession, name: str) -> Invitation:
                 hint=f"another name for another machine; if it is this one, made anew: `poolferry fleet invite {name} --again`",
             )
         _make_role(centre, role, password)
+        bound_role(centre, role)
         if known:
             _drop_role(centre, known["role"])
             centre.change(
@@ -79,6 +81,12 @@ def forget_host(centre: CentreSession, name: str) -> None:
         centre.change("DELETE FROM poolferry.hosts WHERE id = %s", (host,), seconds=600)
         if row:
             _drop_role(centre, row["role"])
+
+
+def change_quota(centre: CentreSession, name: str, most: Bytes) -> None:
+    """Say how many bytes of rows a host may tell. Raises: CentreRefused when there is none of that name."""
+    with centre.transaction():
+        centre.change("UPDATE poolferry.quotas SET most = %s WHERE host = %s", (most, _known(centre, name)))
 
 
 def _known(centre: CentreSession, name: str) -> int:

@@ -7,7 +7,17 @@ makes nothing late, and nothing well.
 from collections.abc import Mapping
 from datetime import datetime
 
-from orchestrator.domain.fleet_status import CLOCK_ERROR, FleetHost, FleetJob, FleetRun, FleetStatus, HostState
+from orchestrator.domain.fleet_status import (
+    CLOCK_ERROR,
+    NEARLY_FULL,
+    FleetHost,
+    FleetJob,
+    FleetRun,
+    FleetStatus,
+    FleetWeek,
+    HostState,
+)
+from orchestrator.domain.units import Bytes
 from orchestrator.fleet.connection import CentreSession, Row
 
 _BAD = "('late', 'failing', 'incomplete')"
@@ -16,11 +26,12 @@ _SEEN = """
 WITH instant AS (SELECT coalesce(%(now)s::timestamptz, now()) AS now),
 seen AS MATERIALIZED (
     SELECT hosts.id AS host, hosts.name, beats.seen_at, beats.host_at - beats.seen_at AS ahead, coalesce(version, '') AS version,
-        coalesce(waiting, 0) AS waiting, coalesce(mistakes, 0) AS mistakes,
+        coalesce(waiting, 0) AS waiting, coalesce(mistakes, 0) AS mistakes, coalesce(bytes, 0) AS bytes, coalesce(most, 0) AS most,
         CASE WHEN hosts.left_at IS NOT NULL THEN 'left' WHEN hosts.joined_at IS NULL THEN 'invited'
             WHEN beats.seen_at IS NULL THEN CASE WHEN hosts.joined_at < now - interval '1 hour' THEN 'silent' ELSE 'new' END
             WHEN beats.seen_at < now - make_interval(secs => 3 * every_s + 60) THEN 'silent' ELSE 'heard' END AS state
     FROM instant CROSS JOIN poolferry.hosts LEFT JOIN poolferry.beats ON beats.host = hosts.id
+        LEFT JOIN poolferry.quotas ON quotas.host = hosts.id
 )
 """
 _LATE = "late_at < now"
@@ -54,10 +65,11 @@ SELECT state, sum(number)::bigint AS number FROM (
 _SOME_HOSTS = f"""{_SEEN},
 chosen AS (
     SELECT * FROM seen WHERE (%(state)s::text IS NULL OR state = %(state)s) AND (%(name)s::text IS NULL OR name LIKE %(name)s)
-        AND (NOT %(odd)s OR (state IN ('heard', 'silent') AND (mistakes > 0 OR abs(extract(epoch FROM ahead)) > %(error)s)))
+        AND (NOT %(odd)s OR (state IN ('heard', 'silent') AND (mistakes > 0
+            OR bytes > most * %(nearly_full)s::float8 OR abs(extract(epoch FROM ahead)) > %(error)s)))
     ORDER BY state = 'silent' DESC, CASE WHEN state = 'silent' THEN seen_at END NULLS FIRST, name LIMIT %(limit)s
 )
-SELECT name, chosen.state, seen_at, ahead, version, waiting, mistakes, number, bad, oldest
+SELECT name, chosen.state, seen_at, ahead, version, waiting, mistakes, bytes, most, number, bad, oldest
 FROM instant CROSS JOIN chosen LEFT JOIN LATERAL (
     SELECT count(*) AS number, min(copied_at) AS oldest,
         count(*) FILTER (WHERE jobs.state IN {_BAD} OR (jobs.state <> 'paused' AND {_LATE})) AS bad
@@ -71,7 +83,14 @@ WHERE NOT removed AND (%(host)s::text IS NULL OR hosts.name = %(host)s) AND (%(j
     AND (%(outcome)s::text IS NULL OR runs.outcome = %(outcome)s)
 ORDER BY begun_at DESC LIMIT %(limit)s
 """
+_WEEK = """
+SELECT hosts.name AS host, count(*) FILTER (WHERE outcome IN ('done', 'nothing-to-do', 'incomplete')) AS well,
+    count(*) FILTER (WHERE outcome IN ('failed', 'refused', 'interrupted')) AS badly, coalesce(sum(moved_bytes), 0)::bigint AS moved
+FROM poolferry.runs JOIN poolferry.hosts ON hosts.id = runs.host
+WHERE NOT removed AND begun_at > now() - interval '7 days' AND begun_at <= now() + interval '1 day' GROUP BY hosts.name ORDER BY badly DESC, host
+"""
 MOST = 50
+_WORST = 10
 
 
 def survey_fleet(centre: CentreSession, *, now: datetime | None = None, limit: int = MOST) -> FleetStatus:
@@ -88,6 +107,15 @@ def survey_fleet(centre: CentreSession, *, now: datetime | None = None, limit: i
     )
 
 
+def survey_week(centre: CentreSession) -> FleetWeek:
+    """Return what ran in the last seven days. Raises: CentreUnreachable, CentreRefused."""
+    rows = centre.rows(_WEEK)
+    return FleetWeek(
+        well=sum(row["well"] for row in rows), badly=sum(row["badly"] for row in rows), moved_bytes=Bytes(sum(row["moved"] for row in rows)),
+        worst=tuple((row["host"], row["badly"]) for row in rows[:_WORST] if row["badly"]),
+    )  # fmt: skip
+
+
 def find_hosts(
     centre: CentreSession,
     *,
@@ -97,7 +125,7 @@ def find_hosts(
     now: datetime | None = None,
     limit: int = MOST,
 ) -> tuple[FleetHost, ...]:
-    """Return hosts, the longest silent ones first. `name`: with * for any text; `odd`: with a wrong clock or mistakes in files."""
+    """Return hosts, the longest silent ones first. `name`: with * for any text; `odd`: with a wrong clock, mistakes in files, or a full quota."""
     like = (
         None if name is None else name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%")
     )
@@ -107,6 +135,7 @@ def find_hosts(
         "name": like,
         "odd": odd,
         "error": CLOCK_ERROR.total_seconds(),
+        "nearly_full": NEARLY_FULL,
         "limit": limit,
     }
     return tuple(_host(row) for row in centre.rows(_SOME_HOSTS, values))  # fmt: skip
@@ -124,6 +153,7 @@ def _host(row: Row) -> FleetHost:
     return FleetHost(
         name=row["name"], state=HostState(row["state"]), seen=row["seen_at"], clock_ahead=row["ahead"], version=row["version"],
         jobs=row["number"], bad=row["bad"], oldest_copy=row["oldest"], waiting=row["waiting"], mistakes=row["mistakes"],
+        told=Bytes(row["bytes"]), most=Bytes(row["most"]),
     )  # fmt: skip
 
 

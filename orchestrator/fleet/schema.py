@@ -59,6 +59,9 @@ def upgrade_schema(centre: CentreSession) -> tuple[str, ...]:
             name, text = migrations()[number]
             centre.change(text, seconds=_LONG_S)
             centre.change("INSERT INTO poolferry.migrations (number, name) VALUES (%s, %s)", (number, name))
+        centre.change("RESET ROLE")
+        for row in centre.rows("SELECT role FROM poolferry.hosts"):
+            bound_role(centre, row["role"])
     return tuple(migrations()[number][0] for number in missing)
 
 
@@ -78,19 +81,34 @@ def _make_roles(centre: CentreSession) -> None:
         centre.change(_SUPERUSERS_PART)
 
 
-# What every role may do in a fresh database is taken from them: no table for a while, no large object that fills the disk.
+def bound_role(centre: CentreSession, role: str) -> None:
+    """Bound what a host's statements write on the centre's disk while they compute; only a superuser can."""
+    from psycopg import sql
+
+    if centre.first("SELECT 1 AS one FROM pg_catalog.pg_roles WHERE rolname = current_user AND rolsuper"):
+        with centre.within():
+            centre.connection.execute(
+                sql.SQL("ALTER ROLE {} SET temp_file_limit = '64MB'").format(sql.Identifier(role))
+            )
+
+
+# What every role may do in a fresh database is taken from them: no table for a while, no large object that fills the disk, no
+# locks that use up the memory for those of all sessions, no messages into the log that is kept, no programs.
 _LEAST_RIGHTS = f"""
 DO $$ BEGIN
     EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
     EXECUTE format('GRANT CONNECT ON DATABASE %I TO {HOSTS}, {READERS}', current_database());
 END $$;
 """
-_SUPERUSERS_PART = """
+_SUPERUSERS_PART = f"""
 DO $$ DECLARE each regprocedure; BEGIN
     REVOKE ALL ON SCHEMA public FROM PUBLIC;
     FOR each IN SELECT oid FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
-        AND proname ~ '^(lo_|lowrite$|loread$)' LOOP
+        AND proname ~ '^(lo_|lowrite$|loread$|pg_(try_)?advisory_|pg_notify$|pg_logical_emit_message$)' LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', each);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO {OWNER}', each);
     END LOOP;
+    REVOKE USAGE ON LANGUAGE plpgsql FROM PUBLIC;
+    GRANT USAGE ON LANGUAGE plpgsql TO {OWNER};
 END $$;
-"""
+"""  # noqa: S608 - our own words

@@ -4,12 +4,21 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
-from orchestrator.domain.fleet_status import CLOCK_ERROR, FleetHost, FleetJob, FleetRun, FleetStatus, HostState
+from orchestrator.domain.command_line import quoted
+from orchestrator.domain.fleet_status import (
+    CLOCK_ERROR,
+    FleetHost,
+    FleetJob,
+    FleetRun,
+    FleetStatus,
+    HostState,
+    twice_as_much,
+)
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.planners.health import JobState
 from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten
 
-_HOST_HEAD = ("HOST", "STATE", "SEEN", "JOBS", "BAD", "OLDEST COPY", "VERSION")
+_HOST_HEAD = ("HOST", "STATE", "SEEN", "JOBS", "BAD", "OLDEST COPY", "TOLD", "VERSION")
 _RUN_HEAD = ("HOST", "RUN", "JOB", "BEGAN", "OUTCOME", "MOVED", "WHY")
 _COLOURS = {HostState.SILENT: "red", HostState.HEARD: "green"}
 Paint = Callable[[str, str | None], str]
@@ -28,7 +37,14 @@ def host_value(found: FleetHost) -> dict[str, Any]:
         "oldest_copy": format_iso(found.oldest_copy),
         "waiting": found.waiting,
         "mistakes": found.mistakes,
+        "told_bytes": found.told,
+        "quota_bytes": found.most,
     }
+
+
+def _told(found: FleetHost) -> str:
+    """Render how much a host told; with its quota where it is nearly used up."""
+    return show_size(found.told) + (f" of {show_size(found.most)}" if found.nearly_full else "")
 
 
 def host_lines(found: Sequence[FleetHost], now: datetime, paint: Paint) -> list[str]:
@@ -38,11 +54,11 @@ def host_lines(found: Sequence[FleetHost], now: datetime, paint: Paint) -> list[
     rows = [
         (
             each.name, each.state.value, format_ago(each.seen, now=now), str(each.jobs), str(each.bad),
-            format_ago(each.oldest_copy, now=now) if each.jobs else "", each.version,
+            format_ago(each.oldest_copy, now=now) if each.jobs else "", _told(each), each.version,
         )
         for each in found
     ]  # fmt: skip
-    head, *cells = format_table(_HOST_HEAD, rows, right=frozenset({"JOBS", "BAD"}))
+    head, *cells = format_table(_HOST_HEAD, rows, right=frozenset({"JOBS", "BAD", "TOLD"}))
     painted = [
         [row[0], paint(row[1], _COLOURS.get(each.state)), *row[2:]] for each, row in zip(found, cells, strict=True)
     ]
@@ -142,6 +158,10 @@ def _odd(found: FleetHost) -> str:
         told.append(f"its clock is {show_duration(abs(ahead.total_seconds()))} {way} the centre's")
     if found.mistakes:
         told.append(f"its configuration has {show_count(found.mistakes, 'mistake')}; there: poolferry check")
+    if found.nearly_full:
+        told.append(
+            f"it told {_told(found)} that it may; `poolferry fleet quota {quoted(found.name)} --most {quoted(twice_as_much(found.most))}` gives it more"
+        )
     return "; ".join(told)
 
 

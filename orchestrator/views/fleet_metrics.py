@@ -49,6 +49,15 @@ def _families(hosts: Sequence[FleetHost], now: datetime) -> "Iterator[Metric]":
         [((each.name,), each.clock_ahead.total_seconds() if each.clock_ahead is not None else None) for each in hosts],
     )  # fmt: skip
     yield make_gauge(
+        "fleet_host_told_bytes", "Bytes of the rows that a host told.", host, [((each.name,), each.told) for each in hosts],
+    )  # fmt: skip
+    yield make_gauge(
+        "fleet_host_quota_bytes",
+        "Bytes of rows that a host may tell.",
+        host,
+        [((each.name,), each.most) for each in hosts],
+    )
+    yield make_gauge(
         "fleet_host_rows_waiting", "Rows that a host had not told yet at its last sign of life.", host,
         [((each.name,), each.waiting) for each in hosts],
     )  # fmt: skip

@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from orchestrator.domain.fleet_watch import FleetWatch
+from orchestrator.domain.fleet_status import FleetStatus, FleetWeek
+from orchestrator.domain.fleet_watch import FleetFinding, FleetWatch
 from orchestrator.domain.names import printable_line
 from orchestrator.domain.notice import Message, NoticeType
-from orchestrator.domain.units import show_count
+from orchestrator.domain.units import show_count, show_size
 from orchestrator.planners.notifications import Notice
+from orchestrator.views.fleet import fleet_lines, fleet_value
 from orchestrator.views.notification_text import message
 
+_LETTER_RULE = "Rule: this letter is sent each week, also when all is well: when it does not come, `poolferry fleet watch` or the way to you is broken."
 _RULE = "Rule: of a fleet each is reported once for each cause, and again after 1 day, then after 3, then every 7; then its end."
 
 
@@ -42,3 +45,20 @@ def watch_message(kind: NoticeType, notices: Sequence[Notice], *, host: str, now
         ]
     }
     return message(kind, names, f"poolferry's fleet, seen from {host}: {names}: {word}", [*blocks, _RULE], facts, host=host, now=now)  # fmt: skip
+
+
+def fleet_letter(
+    status: FleetStatus, week: FleetWeek, findings: Sequence[FleetFinding], day: str, *, host: str, now: datetime
+) -> Message:
+    """Build the weekly letter about all hosts: their numbers, what ran, and what needs a person."""
+    bad = [each for each in findings if each.bad and each.kind != "silent"]  # silent ones are among the hosts
+    runs = f"The last 7 days: {show_count(week.well, 'run')} well, {week.badly} badly, {show_size(week.moved_bytes)} moved."
+    worst = [f"  {name}: {show_count(number, 'run')} badly" for name, number in week.worst]
+    lines = [*fleet_lines(status, now, lambda text, _: text), "", runs, *worst, ""]
+    lines += [line for each in bad for line in (f"{each.about}: {each.why}", f"  what to do: {each.hint}", "")]
+    counts = ", ".join(f"{number} {state}" for state, number in status.hosts) or "no host"
+    facts = fleet_value(status) | {"runs": {"well": week.well, "badly": week.badly, "moved_bytes": week.moved_bytes}}
+    subject = (
+        f"poolferry's fleet, seen from {host}: hosts: {counts}; {show_count(status.bad_count, 'job')} late or failing"
+    )
+    return message(NoticeType.DIGEST, day, subject, [*lines, _LETTER_RULE], facts, host=host, now=now)

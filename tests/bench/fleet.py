@@ -10,20 +10,29 @@ import json
 import multiprocessing
 import os
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from multiprocessing.queues import Queue
 
 import psycopg
 
 from orchestrator.domain.fleet import FleetIdentity
 from orchestrator.domain.ledger import LedgerRow
+from orchestrator.domain.permit import DeclaredLimit, PermitRequest
 from orchestrator.fleet.connection import CentreSession, open_centre
 from orchestrator.fleet.ledger import store_batch
 from orchestrator.fleet.overview import find_hosts, find_runs, survey_fleet
+from orchestrator.fleet.permits import ask_permit, declare_limit, release_permit
 from tests.fleet.centres import Centre, make_centre
 from tests.fleet.postgres import PostgresServer
 
 NIGHT = datetime(2026, 3, 1, 2, tzinfo=UTC)
 BATCH = 1000
+LIMITS = 100
+_TAKE = (
+    "UPDATE public.slots SET holder = 'me' WHERE id = (SELECT id FROM public.slots WHERE holder IS NULL LIMIT 1 FOR UPDATE SKIP LOCKED)"
+    " RETURNING id"
+)
 _HOSTS = """
 DO $$ BEGIN
     FOR number IN 1..%d LOOP
@@ -156,6 +165,68 @@ def three_ways(centre: Centre) -> None:
             print(f"  1,000 rows by {name:16} {1000 * sorted(took)[3]:6.0f} ms (median of 7)")
 
 
+def lend_and_give_back(centre: Centre, hosts: list[int], until: float, said: "Queue[int]") -> None:
+    """Ask for a permit and give it back, again and again, each host's job in turn on a session of its host."""
+    count = 0
+    with ExitStack() as stack:
+        lines = [
+            stack.enter_context(open_centre(centre.options, FleetIdentity(host=f"host-{n}", role=f"poolferry_bench_{n}"), purpose="permit"))
+            for n in hosts
+        ]  # fmt: skip
+        while time.monotonic() < until:
+            for line in lines:
+                answer = ask_permit(line, "job", PermitRequest(limits=(f"link-{count % LIMITS}", "site")), taken=False)
+                assert answer.granted, answer
+                assert answer.permit is not None
+                release_permit(line, answer.permit, within=30)
+                count += 1
+    said.put(count)
+
+
+def take_bare(url: str, shares: list[int], until: float, said: "Queue[int]") -> None:
+    """Take a row as a queue does, and give it back: SELECT … FOR UPDATE SKIP LOCKED, each in a transaction of its own."""
+    count = 0
+    with psycopg.connect(url, autocommit=True) as connection:
+        while time.monotonic() < until:
+            taken = connection.execute(_TAKE).fetchone()
+            assert taken is not None
+            connection.execute("UPDATE public.slots SET holder = NULL WHERE id = %s", taken)
+            count += 1
+    said.put(count)
+
+
+def each_second(work: object, where: object, count: int, *, each: int, seconds: float) -> float:
+    """Run it in so many processes with so many hosts each; return how often each second it was done."""
+    said: Queue[int] = multiprocessing.Queue()
+    until = time.monotonic() + 1 + seconds
+    shares = [list(range(1 + share * each, 1 + (share + 1) * each)) for share in range(count)]
+    processes = [multiprocessing.Process(target=work, args=(where, share, until, said)) for share in shares]  # type: ignore[arg-type]
+    for process in processes:
+        process.start()
+    began = time.monotonic()
+    total = sum(said.get(timeout=seconds + 120) for _ in processes)
+    for process in processes:
+        process.join()
+    return total / (time.monotonic() - began)
+
+
+def permits(centre: Centre, hosts: int, *, seconds: float = 8) -> None:
+    """Measure permits lent and given back, with a hundred limits and one for the whole site, beside a bare queue of rows."""
+    each = max(1, min(5, hosts // 8))
+    with centre.administrator() as session:
+        for number in range(LIMITS):
+            declare_limit(session, DeclaredLimit(name=f"link-{number}", slots=4000))
+        declare_limit(session, DeclaredLimit(name="site", slots=100_000))
+        session.change("CREATE TABLE public.slots (id integer PRIMARY KEY, holder text)")
+        session.change("INSERT INTO public.slots SELECT n FROM generate_series(1, 1000) AS n")
+    ours = each_second(lend_and_give_back, centre, 8, each=each, seconds=seconds)
+    bare = each_second(take_bare, centre.server.url(centre.database), 8, each=1, seconds=seconds)
+    print(f"  permits lent and given back: {ours:,.0f}/s over {8 * each} sessions of 8 processes")
+    print(f"  bare FOR UPDATE SKIP LOCKED: {bare:,.0f}/s; ratio {ours / bare:.2f}")
+    with centre.administrator() as session:
+        session.change("DROP TABLE public.slots")
+
+
 def timed(what: str, work: object, *arguments: object, **named: object) -> None:
     """Print the median of five."""
     took = []
@@ -211,6 +282,7 @@ def main() -> None:
             session.change("DROP TABLE public.bare")
             session.change(_BEATS.replace("JOBS", str(told.jobs)), seconds=600)
             look(session)
+        permits(centre, told.hosts)
     finally:
         server.remove()
 

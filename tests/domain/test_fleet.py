@@ -9,11 +9,12 @@ from orchestrator.domain.fleet import FleetIdentity, is_local, parse_centre
 from orchestrator.domain.fleet_status import FleetHost, FleetJob, FleetStatus, HostState
 from orchestrator.domain.heartbeat import HostBeat
 from orchestrator.domain.ledger import LONGEST, divide, incarnation_of, plain_text
+from orchestrator.domain.units import Bytes
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 HOST = FleetHost(
     name="web-1", state=HostState.SILENT, seen=NOON, clock_ahead=None, version="1", jobs=1, bad=0, oldest_copy=None, waiting=0,
-    mistakes=0,
+    mistakes=0, told=Bytes(10), most=Bytes(100),
 )  # fmt: skip
 JOB = FleetJob(
     host="web-1", host_state=HostState.HEARD, job="photos", state="late", why="", hint="", late_after_s=1.0, copied=None,
@@ -64,6 +65,7 @@ def test_a_fleet_is_well_when_nothing_needs_a_person() -> None:
     assert well.well, "a clock that is wrong is only named"
     for worse in (
         replace(well, silent=(HOST,)), replace(well, bad=(JOB,), bad_count=1), replace(well, odd=(replace(HOST, mistakes=1),)),
+        replace(well, odd=(replace(HOST, told=Bytes(91)),)),
     ):  # fmt: skip
         assert not worse.well
 

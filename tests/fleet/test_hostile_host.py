@@ -1,16 +1,23 @@
 """A host that was taken over: with its own role it tries everything on everything, and can lie about itself and nothing more."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import timedelta
 
 import psycopg
 import pytest
 
+from orchestrator.domain.errors import CentreUnreachable
+from orchestrator.domain.units import Bytes
 from orchestrator.fleet.connection import CentreSession
+from orchestrator.fleet.cross_checks import end_long_transactions
+from orchestrator.fleet.enrolment import change_quota, forget_host
+from orchestrator.fleet.overview import find_hosts
 from tests.fleet.centres import Centre
 
 # What a host may do, by table: all else must be denied.
 ITS_OWN = {
-    "hosts": {"SELECT"}, "centre": {"SELECT"}, "migrations": {"SELECT"},
+    "hosts": {"SELECT"}, "centre": {"SELECT"}, "quotas": {"SELECT"}, "migrations": {"SELECT"},
     **{name: {"SELECT", "INSERT", "UPDATE"} for name in ("progress", "runs", "records", "beats", "jobs")},
     **{name: set() for name in ("limits", "permits", "permit_parts", "orders", "limits_now", "permits_now")},
 }  # fmt: skip
@@ -22,6 +29,8 @@ RUN = (
     "INSERT INTO poolferry.runs (host, incarnation, id, seq, born, job, engine, source, target, type, begun_at, begun_why)"
     " VALUES (%s, 1, 1, 1, 1, 'photos', 'rsync', 's', 't', 'run', now(), '')"
 )
+# No right; not possible; there already; no such object; not ready for it; no such schema; no open transaction; a wrong type of function.
+DENIED = ("42501", "0A000", "42P06", "42704", "55000", "3F000", "25P01", "42P13")
 FORBIDDEN = (
     "INSERT INTO poolferry.hosts (name, role) VALUES ('x', 'x')", "UPDATE poolferry.hosts SET name = 'good'",
     "UPDATE poolferry.hosts SET left_at = now() WHERE name = 'good'", "UPDATE poolferry.centre SET id = gen_random_uuid()",
@@ -38,7 +47,22 @@ FORBIDDEN = (
     "CREATE OR REPLACE FUNCTION poolferry.this_host() RETURNS integer LANGUAGE sql AS 'SELECT 2'",
     "CREATE RULE x AS ON SELECT TO poolferry.hosts DO INSTEAD SELECT 1", "COMMENT ON TABLE poolferry.runs IS 'x'",
     "ALTER SYSTEM SET port = 1", "ALTER DATABASE postgres SET search_path = 'x'",
-    "DO 'BEGIN PERFORM set_config(''role'', ''poolferry_owner'', false); END'",
+    "DO 'BEGIN PERFORM set_config(''role'', ''poolferry_owner'', false); END'", "SELECT set_config('role', 'poolferry_owner', false)",
+    # What fills a disk or the memory that all sessions share, or stands in the way of an upgrade.
+    "SELECT pg_advisory_lock(n) FROM generate_series(1, 10) AS n", "SELECT pg_advisory_xact_lock(123623913055852)",
+    "SELECT pg_try_advisory_lock_shared(28780, 1)", "SELECT pg_advisory_unlock_all()", "SELECT pg_notify('x', repeat('x', 7000))",
+    "SELECT pg_logical_emit_message(false, 'x', repeat('x', 1000))", "SELECT pg_create_physical_replication_slot('x')",
+    "SELECT lo_import('/etc/passwd')", "SELECT lo_put(1, 0, 'x')", "COPY poolferry.runs (host) FROM '/etc/passwd'",
+    "COPY (SELECT 1) TO PROGRAM 'id'", "CREATE FUNCTION pg_temp.x() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+    "CREATE OPERATOR poolferry.= (LEFTARG = integer, RIGHTARG = integer, FUNCTION = int4eq)", "CREATE PUBLICATION x",
+    "DO 'BEGIN LOOP NULL; END LOOP; END'", "ALTER ROLE CURRENT_USER SET temp_file_limit = -1", "SET temp_file_limit = -1",
+    "ALTER ROLE CURRENT_USER RESET temp_file_limit", "SET session_replication_role = replica", "SET log_statement = 'none'",
+    "UPDATE poolferry.quotas SET most = 9e18", "INSERT INTO poolferry.quotas VALUES (1, 0, 1)",
+    "CREATE EVENT TRIGGER x ON ddl_command_start EXECUTE FUNCTION poolferry.count_told()", "LOAD 'auto_explain'",
+    "CREATE TRIGGER x BEFORE INSERT ON poolferry.runs EXECUTE FUNCTION poolferry.count_told()", "CREATE VIEW poolferry.x AS SELECT 1",
+    "SELECT poolferry.count_told()", "ALTER FUNCTION poolferry.this_host() SECURITY INVOKER",
+    "SELECT pg_stat_reset()", "SELECT * FROM pg_ls_dir('/')", "CHECKPOINT",
+    "DECLARE x CURSOR WITH HOLD FOR SELECT pg_ls_logdir()", "SELECT * FROM pg_stat_ssl, pg_hba_file_rules",
 )  # fmt: skip
 
 
@@ -114,7 +138,7 @@ def test_rows_of_others_are_neither_seen_nor_changed(sessions: tuple[CentreSessi
 def test_what_is_not_its_own_is_denied(sessions: tuple[CentreSession, CentreSession, int, int]) -> None:
     for statement in FORBIDDEN:
         state = denied(sessions[0], statement)
-        assert state in ("42501", "0A000", "42P06", "42704", "55000", "3F000"), statement
+        assert state in DENIED, (statement, state)
         if statement.startswith("BEGIN"):
             sessions[0].change("ROLLBACK")
 
@@ -141,3 +165,86 @@ def test_before_it_joins_and_after_it_left_it_can_do_nothing(centre: Centre) -> 
         assert denied(session, RUN, row["host"]) == "42501"
         assert session.rows("SELECT * FROM poolferry.enrol('again')") == []
         assert session.rows("SELECT * FROM poolferry.runs") == []
+
+
+def test_a_name_of_its_own_is_not_taken_for_ours(sessions: tuple[CentreSession, CentreSession, int, int]) -> None:
+    """A search path cannot lead our functions astray: there is no schema in which a host may put anything."""
+    mine = sessions[0]
+    mine.change("SET search_path = pg_temp, public, poolferry")
+    assert mine.first("SELECT poolferry.this_host() AS host") == {"host": sessions[2]}
+    mine.change("SET row_security = off")  # which raises rather than shows more
+    assert denied(mine, "SELECT * FROM poolferry.runs") == "42501"
+
+
+def test_its_statements_write_little_beside_the_tables(sessions: tuple[CentreSession, CentreSession, int, int]) -> None:
+    mine = sessions[0]
+    assert mine.first("SELECT current_setting('temp_file_limit') AS it") == {"it": "64MB"}
+    mine.change("SET work_mem = '64kB'")
+    assert denied(mine, "SELECT count(*) FROM (SELECT repeat(n::text, 40) AS x FROM generate_series(1, 600000) AS n ORDER BY x) AS y") == "53400"  # fmt: skip
+
+
+RECORDS = (
+    "INSERT INTO poolferry.records (host, subject, incarnation, key, seq, born, body)"
+    " SELECT %s, 'step', 1, 'x' || n, 1, 1, jsonb_build_object('said', {text}) FROM generate_series(1, 2000) AS n"
+)
+
+
+def test_it_cannot_fill_the_centre(centre: Centre, sessions: tuple[CentreSession, CentreSession, int, int]) -> None:
+    mine, other, me, them = sessions
+    with centre.administrator() as session:
+        change_quota(session, "evil", Bytes(1 << 20))
+    large = "(SELECT string_agg(md5(n::text), '') FROM generate_series(1, 40000) AS n)"
+    assert denied(mine, RUN.replace("'photos'", large).replace("1, 1, 1, 1", "1, 2, 1, 1"), me) == "22001"
+    assert denied(mine, RECORDS.format(text="repeat(md5(n::text), 100)"), me) == "53400"
+    assert denied(mine, RECORDS.format(text="''"), me) == ""
+    grow = "UPDATE poolferry.records SET body = jsonb_build_object('said', (SELECT string_agg(md5((n + seq)::text), '') FROM generate_series(1, 100) AS n))"
+    assert denied(mine, grow) == "53400", "small rows cannot be made large"
+    version = "INSERT INTO poolferry.beats (host, host_at, every_s, version) VALUES (%s, now(), 300, repeat('x', 1000))"
+    assert denied(mine, version, me) == "23514"
+    assert (
+        denied(mine, "SELECT poolferry.ask_permit('x' || n, '{}', 1, 30, false) FROM generate_series(1, 1001) AS n")
+        == "53400"
+    )
+    assert denied(other, RECORDS.format(text="repeat(md5(n::text), 10)"), them) == "", (
+        "another host has a quota of its own"
+    )
+    with centre.administrator() as session:
+        (evil,) = find_hosts(session, name="evil")
+        real = session.first(
+            "SELECT sum(pg_column_size(r)) AS bytes FROM poolferry.records AS r WHERE host = %s", (me,)
+        )
+        assert real is not None
+        assert real["bytes"] < evil.told < evil.most
+        session.change("DELETE FROM poolferry.records WHERE host = %s", (me,))
+        session.change("DELETE FROM poolferry.runs WHERE host = %s", (me,))
+        assert find_hosts(session, name="evil")[0].told == 0
+        assert find_hosts(session, name="good")[0].told > 0
+        forget_host(session, "good")
+        assert session.first("SELECT count(*) AS n FROM poolferry.records") == {"n": 0}
+
+
+def test_all_its_connections_leave_room_for_others(centre: Centre) -> None:
+    evil, good = centre.join("evil"), centre.join("good")
+    with ExitStack() as stack:
+        for _ in range(50):
+            stack.enter_context(centre.session(evil))
+        with pytest.raises(CentreUnreachable, match="too many connections for role"):
+            stack.enter_context(centre.session(evil))
+        assert stack.enter_context(centre.session(good)).first("SELECT 1 AS one") == {"one": 1}
+
+
+def test_a_transaction_that_never_ends_is_ended_by_the_centres_look(
+    centre: Centre, sessions: tuple[CentreSession, CentreSession, int, int]
+) -> None:
+    mine, other, _, _ = sessions
+    for each in (mine, other):
+        each.change("SET idle_in_transaction_session_timeout = 0")
+        each.change("LISTEN flood")
+        each.change("BEGIN")
+    with centre.administrator() as session:
+        assert end_long_transactions(session) == ()
+        assert mine.first("SELECT 1 AS one") == {"one": 1}
+        found = end_long_transactions(session, timedelta(0))
+        assert [each.about for each in found] == ["sessions of evil", "sessions of good"]
+        for each in (mine, other):
+            assert denied(each, "SELECT 1") == "57P01"

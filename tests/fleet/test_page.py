@@ -48,7 +48,7 @@ def test_what_the_page_says_works_as_it_stands(tmp_path: Path) -> None:
         for folder in ("var/backups", "var/lib/prometheus/node-exporter"):
             (tmp_path / folder).mkdir(parents=True)
         lines = lines_of_the_page()
-        assert len(lines) == 20
+        assert len(lines) == 21
         for line in lines:
             came = typed(line, codes=(0, 4) if "fleet status" in line or "fleet watch" in line else (0,))
             if "fleet invite web-1" in line:

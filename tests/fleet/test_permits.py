@@ -16,6 +16,9 @@ import pytest
 
 from orchestrator import compose
 from orchestrator.app import worker
+from orchestrator.app.config_check import check_config
+from orchestrator.app.permits import CentrePermits
+from orchestrator.app.settings import Settings
 from orchestrator.domain.due import DueRun
 from orchestrator.domain.errors import CentreRefused
 from orchestrator.domain.fleet import FleetIdentity
@@ -32,6 +35,7 @@ from orchestrator.fleet.permits import (
     remove_limit,
 )
 from orchestrator.fleet.schema import upgrade_schema
+from orchestrator.process.stop import StopRequest
 from orchestrator.runner.locks import lock_names
 from orchestrator.runner.progress_note import waiting_processes
 from tests.daemon.daemon_world import daemon, until
@@ -43,7 +47,7 @@ from tests.history.records import NOON
 
 # Each grant is counted again by the database itself: a limit that is exceeded ends the statement that exceeds it.
 _COUNT = """
-CREATE FUNCTION public.count_grants() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION public.count_grants() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     IF EXISTS (SELECT FROM poolferry.limits l JOIN poolferry.permit_parts d ON d.in_limit = l.id JOIN poolferry.permits p ON p.id = d.permit
         WHERE p.granted_at IS NOT NULL AND NOT NEW.taken AND l.id IN (SELECT in_limit FROM poolferry.permit_parts WHERE permit = NEW.id)
@@ -52,8 +56,10 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER counted AFTER UPDATE OF granted_at ON poolferry.permits FOR EACH ROW
+CREATE CONSTRAINT TRIGGER counted AFTER UPDATE OF granted_at ON poolferry.permits DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (OLD.granted_at IS NULL AND NEW.granted_at IS NOT NULL) EXECUTE FUNCTION public.count_grants();
+CREATE CONSTRAINT TRIGGER made AFTER INSERT ON poolferry.permits DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (NEW.granted_at IS NOT NULL) EXECUTE FUNCTION public.count_grants();
 """
 
 
@@ -78,6 +84,17 @@ class Host:
         """End the hold of a job's permit."""
         assert answer.permit is not None
         release_permit(self.lines[job], answer.permit, within=5)
+
+
+class Heard:
+    """A run's record, as a list of lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.warn = self.say = self.lines.append
+
+    def waits(self, text: str) -> None:
+        """Its wait, which is left out."""
 
 
 def until_granted(host: Host, job: str, *, lease_s: int = 1) -> None:
@@ -210,9 +227,8 @@ def test_a_host_sees_and_changes_nothing_of_others_and_cannot_lend_itself_more(c
         with centre.administrator() as administrator:
             assert len(list_permits(administrator)) == 1
         host.lines["photos"].close()
-        session.rows(
-            "SELECT pg_advisory_lock(28780, %s)", (number["id"],)
-        )  # which keeps nobody's permit but its own alive
+        with pytest.raises(CentreRefused, match="does not allow"):  # or it would keep the permit of another alive
+            session.rows("SELECT pg_advisory_lock(28780, %s)", (number["id"],))
         until_granted(host, "mail")
 
 
@@ -414,6 +430,31 @@ def test_a_run_without_a_centre_goes_on_and_says_so(ferry: Ferry) -> None:
     assert (ended.code, "goes on without the permit lab: this host has joined no centre" in ended.err) == (0, True), (
         ended.err
     )
+
+
+def test_a_run_without_the_library_goes_on_and_check_warns_of_it_before(
+    centre: Centre, ferry: Ferry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ferry.job("photos", 'permits = ["lab"]\npermit-away = "wait 5m"\n')
+    settings = Settings(config=str(ferry.config), state=str(ferry.state))
+
+    def advice() -> list[str]:
+        (checked,) = check_config(settings, NOON, system=False).jobs
+        return [f"{each.subject}: {each.text}" for each in checked.advice]
+
+    assert [each.partition("; ")[0] for each in advice()] == ["permits lab: its runs go on without a permit: this host has joined no centre"]  # fmt: skip
+    where = declare_host(ferry.root, centre.address, centre.join("web-1"))
+    assert advice() == []
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    assert "psycopg is not installed: pip install" in advice()[0]
+    voice = Heard()
+    with CentrePermits(where).hold(
+        "photos", PermitRequest(limits=("lab",), patience=Seconds(300)), voice, StopRequest()
+    ):
+        assert (
+            "goes on without the permit lab: a fleet needs psycopg, which is not installed; pip install"
+            in voice.lines[0]
+        )
 
 
 def test_a_run_that_waits_for_a_permit_keeps_no_other_job_waiting(

@@ -1,20 +1,32 @@
 """The centre's own look: silent hosts, two owners of one target, one disk at two hosts, and old rows; once each, with notices."""
 
+import contextlib
+import sqlite3
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from orchestrator import compose
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.rotation import DiskRecord, DiskState
 from orchestrator.domain.run import Outcome
+from orchestrator.domain.units import Bytes
+from orchestrator.fleet.enrolment import change_quota
 from tests.ferry import Ferry
 from tests.fleet.centres import Centre
 from tests.fleet.hosts import FleetHost
-from tests.history.records import finish
+from tests.history.records import NOON, finish
 
 _NOTICES = """
 [notice.admin]
 kind = "webhook"
 url = "http://127.0.0.1:9/nobody-listens"
 """
+RED = DiskRecord(
+    disk="", name="red", set="offsite", identity="uuid-1", content="ext4", size=9, serial="", model="", wwn="", generation=1, written=1,
+    enrolled=NOON, standing=DiskState.ACTIVE,
+)  # fmt: skip
 
 
 def _age(centre: Centre, span: str) -> None:
@@ -61,13 +73,10 @@ def test_two_owners_of_one_target_and_a_disk_at_two_hosts_are_named(
         host.ferry.job()
         with host.history() as history:
             finish(history, Outcome.DONE, target=target)
+            state = DiskState.LOST if name == "nas" else DiskState.ACTIVE
+            history.disks.keep(replace(RED, disk=f"red-{name}", standing=state))
         host.send()
     with centre.administrator() as session:
-        session.change(
-            "INSERT INTO poolferry.records (host, subject, incarnation, key, seq, born, body) SELECT id, 'disk', 1, 'red-' || id, 1, 1,"
-            " jsonb_build_object('name', 'red', 'identity', 'uuid-1', 'standing', CASE WHEN name = 'nas' THEN 'lost' ELSE 'active' END)"
-            " FROM poolferry.hosts"
-        )
         session.change("INSERT INTO poolferry.orders (host, verb, job, asked_by, asked_at, deadline, state)"
                        " SELECT id, 'run', 'photos', 'ann', now() - interval '3 years', now(), 'done' FROM poolferry.hosts")  # fmt: skip
     seen = ferry.run("fleet", "watch", "--centre", centre.server.url(centre.database))
@@ -76,3 +85,35 @@ def test_two_owners_of_one_target_and_a_disk_at_two_hosts_are_named(
     assert "disk uuid-1: web-1 (red) and web-2 (red) count the same disk as theirs" in seen.out
     assert "3 old rows removed" in seen.out
     assert "mail" not in seen.out
+
+
+def test_the_weekly_letter_is_about_all_hosts_and_sent_once_a_week(
+    tmp_path: Path, centre: Centre, monkeypatch: pytest.MonkeyPatch, ferry: Ferry
+) -> None:
+    for name in ("web-1", "web-2"):
+        host = FleetHost(tmp_path / name, centre, name, monkeypatch)
+        host.ferry.job()
+        host.record(outcome=Outcome.FAILED if name == "web-2" else Outcome.DONE, now=compose.now() - timedelta(hours=1))
+        host.send()
+    with centre.administrator() as session:
+        change_quota(session, "web-1", Bytes(100))
+    watch = ("fleet", "watch", "--centre", centre.server.url(centre.database))
+    (ferry.config / "poolferry.toml").write_text(_NOTICES)
+    seen = ferry.run(*watch)
+    assert (seen.code, "quota of web-1: it told" in seen.out) == (4, True), seen
+    with contextlib.closing(sqlite3.connect(ferry.state / "history.sqlite")) as history, history:
+        assert history.execute("UPDATE digests SET day = date(day, '-7 days')").rowcount == 1
+    for _ in range(2):
+        assert ferry.run(*watch).code == 4
+    (letter,) = [each for each in ferry.run("notices", "list", "--json").value["notices"] if each["kind"] == "digest"]
+    assert "hosts: 2 heard; 0 jobs late or failing" in letter["subject"]
+    with contextlib.closing(sqlite3.connect(ferry.state / "history.sqlite")) as history:
+        ((shown,),) = history.execute("SELECT body FROM messages WHERE kind = 'digest'").fetchall()
+    for words in (
+        "2 hosts: 2 heard",
+        "1 run well, 1 badly",
+        "web-2: 1 run badly",
+        "quota of web-1: it told",
+        "sent each week",
+    ):
+        assert words in shown, shown

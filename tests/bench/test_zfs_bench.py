@@ -49,7 +49,7 @@ def test_planning_is_measured_in_a_process_of_its_own() -> None:
 
 
 def test_what_can_be_asked() -> None:
-    assert arguments([]).only == ["a", "b", "c", "d", "e"]
+    assert arguments([]).only == ["a", "b", "c", "d", "e", "f"]
     requested = arguments(["--datasets", "3,5", "--only", "b,c", "--local", "8M"])
     assert (requested.datasets, requested.only, requested.local, numbers("1,2")) == (
         (3, 5),

@@ -15,6 +15,7 @@ from pathlib import Path
 from tests.bench.__main__ import size
 from tests.bench.machine import machine, told
 from tests.bench.rows import Row, left_out, table
+from tests.bench.zfs_gates import gates
 from tests.bench.zfs_planner import planning
 from tests.bench.zfs_runs import running
 from tests.bench.zfs_streams import restoring, streaming
@@ -24,7 +25,7 @@ from tests.lab.common import LabError
 from tests.lab.emulator import qemu_version
 from tests.lab.laboratory import Lab, missing
 
-PARTS = ("a", "b", "c", "d", "e")
+PARTS = ("a", "b", "c", "d", "e", "f")
 _HOW = """\
 A ratio is ours over theirs. The machines are emulated: a program's start weighs more in them than on a real machine, and
 seconds depend on what else this one does ("load before"); commands do not. Processor: what the whole machine used."""
@@ -44,6 +45,7 @@ def measure(requested: argparse.Namespace) -> Iterator[Row]:
         ),
         "d": lambda lab: restoring(lab, local=requested.local, far=requested.far, rounds=requested.rounds),
         "e": lambda lab: visiting(lab, rounds=requested.rounds),
+        "f": lambda lab: gates(lab, far=requested.far, datasets=requested.gated, rounds=requested.rounds),
     }
     if "c" in requested.only:
         yield from planning(requested.rounds)
@@ -96,6 +98,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
     requested.add_argument("--snapshots", type=int, default=20, help="of each dataset (20)")
     requested.add_argument("--local", type=size, default=1 << 30, help="bytes of a stream within one machine (1G)")
     requested.add_argument("--far", type=size, default=256 << 20, help="bytes of a stream between two: 10 MB/s (256M)")
+    requested.add_argument("--gated", type=int, default=100, help="datasets through a gate (100)")
     requested.add_argument("--rounds", type=int, default=3, help="turns; fewer for many datasets (3)")
     requested.add_argument("--only", type=names_among(PARTS), default=list(PARTS), help=",".join(PARTS))
     requested.add_argument("--json", action="store_true", help="one JSON object instead of the table")

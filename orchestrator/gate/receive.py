@@ -79,9 +79,14 @@ def used_command(root: str) -> Command:
     return commands.zfs_command("get", "-Hp", "-o", "value", "used", root, effect=Effect.READS, where=HERE)
 
 
-def newest_command(dataset: str) -> Command:
-    """Build the command that prints the mark of the snapshot that came last into a dataset."""
-    return commands.newest_mark_command(dataset, HERE)
+def mark_command(dataset: str, head: StreamHead) -> Command | None:
+    """Build the command that prints guid and createtxg of the snapshot that a stream ends with; None where it names none."""
+    name = f"{dataset}@{head.newest.decode('utf-8', 'replace')}"
+    try:
+        snapshot_below(name, dataset)
+    except GateRefusal:
+        return None
+    return commands.zfs_command("get", "-Hp", "-o", "value", "guid,createtxg", name, effect=Effect.READS, where=HERE)
 
 
 def _reception(buffer: Values, words: Values, root: str) -> Reception:

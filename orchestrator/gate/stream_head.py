@@ -21,10 +21,11 @@ _LONGEST = 64 << 20  # of the list before a stream with properties: 100 bytes fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamHead:
-    """The head of a stream. `clone`: it starts from a snapshot of another dataset."""
+    """The head of a stream. `clone`: it starts from a snapshot of another dataset; `newest`: the snapshot that it ends with, without @."""
 
     kind: DatasetType
     clone: bool
+    newest: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,19 +49,19 @@ def missing_bytes(data: bytes) -> int:
 
 def parse_head(data: bytes) -> StreamHead:
     """Return the head of a stream of one dataset. Raises: GateRefusal for any other, and for what is no stream."""
-    begin = _parse_begin(data[:_RECORD])
+    begin = whole = _parse_begin(data[:_RECORD])
     if begin.header == _COMPOUND:
         _require_single(data[_RECORD : _RECORD + begin.payload])
         at = _RECORD + begin.payload
         if int.from_bytes(data[at : at + 4], "little") != _END:
             raise GateRefusal("a stream of an unknown form")
-        whole, begin = begin, _parse_begin(data[at + _RECORD : at + 2 * _RECORD])
+        begin = _parse_begin(data[at + _RECORD : at + 2 * _RECORD])
         if begin.name.partition(b"@")[0] != whole.name.partition(b"@")[0]:
             raise GateRefusal("a stream of several datasets, which could rename or replace some")
     kind = _KINDS.get(begin.kind)
     if begin.header != _SUBSTREAM or kind is None:
         raise GateRefusal("a stream of an unknown form")
-    return StreamHead(kind=kind, clone=bool(begin.flags & _CLONE))
+    return StreamHead(kind=kind, clone=bool(begin.flags & _CLONE), newest=whole.name.partition(b"@")[2])
 
 
 def _parse_begin(record: bytes) -> _Begin:

@@ -37,6 +37,7 @@ _MOUNT_NO_LINKS, _FROM_ITSELF = 0x200000, 0x4
 # since 5; the network since 4, signals and abstract sockets of others since 6.
 _FILES = {1: (1 << 13) - 1, 2: 1 << 13, 3: 1 << 14, 5: 1 << 15}
 _NETWORK, _SCOPES = {4: 0b11}, {6: 0b11}
+_STOPS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _LAST_WORDS = 5.0  # seconds in which a program that is asked to end may say why
 _PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
 _SYSTEM = ("/etc/ld.so.cache", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/localtime", "/etc/alternatives")
@@ -147,12 +148,17 @@ def _set_mount(libc: ctypes.CDLL, at: int, path: bytes, flags: int, attributes: 
 def run_apart(action: Callable[[], int], *, may_go_on: Callable[[], float] | None = None) -> int:
     """Return the exit status of an action, in a process of its own, which may become a program.
 
-    `may_go_on`: returns the seconds until it is to be asked again; 0 ends the process, with all that it started.
+    `may_go_on`: returns the seconds until it is to be asked again; 0 ends the process, with all that it started. A stop of ours does, too.
     """
+    if may_go_on is not None:
+        for number in _STOPS:
+            signal.signal(number, _raise_stop)
     child = os.fork()
     if not child:
         try:
             if may_go_on is not None:
+                for number in _STOPS:
+                    signal.signal(number, signal.SIG_DFL)
                 os.setsid()
             os._exit(action())
         except BaseException as error:  # noqa: BLE001  # a child never goes on as its parent
@@ -164,15 +170,28 @@ def run_apart(action: Callable[[], int], *, may_go_on: Callable[[], float] | Non
     return status if status >= 0 else 128 - status
 
 
+class _Stop(BaseException):
+    """We are to end."""
+
+
+def _raise_stop(*_: object) -> NoReturn:
+    raise _Stop
+
+
 def _watch(child: int, may_go_on: Callable[[], float]) -> None:
     """Wait for the end of a child, and end it with its session where it may not go on."""
     ended = os.pidfd_open(child)
     poll = select.poll()
     poll.register(ended, select.POLLIN)
     try:
-        pause = may_go_on()
-        while pause and not poll.poll(1000 * pause):
+        try:
             pause = may_go_on()
+            while pause and not poll.poll(1000 * pause):
+                pause = may_go_on()
+        except _Stop:
+            pause = 0
+            for number in _STOPS:
+                signal.signal(number, signal.SIG_IGN)
         for number in () if pause else (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 os.killpg(child, number)

@@ -1,9 +1,10 @@
 """One process that answers the requests of a gate one after another, so that each of a run need not start its own.
 
-The first request leaves it behind. The later ones start as little as can be, hand their descriptors and their line over to it, and wait
-for the end. It forks for each, and the fork answers as a process of its own would: it reads the gate's file anew and takes one of its
-places. It ends when nobody has asked for some seconds, and after some minutes at the latest. Why no channel of its own for requests:
-what a key may ask enters by one door alone, and streams pass by the same way as all else.
+The first request leaves it behind. The later ones start as little as can be (`scripts/hand-over.pl`), hand their descriptors and
+their line over to it, and wait for the end. It forks for each, and the fork answers as a process of its own would: it reads the gate's
+file anew, takes one of its places, and ends when whoever waits for it is ended. The process that stays ends when nobody has asked for
+some seconds, and after some minutes at the latest. Why no channel of its own for requests: what a key may ask enters by one door alone,
+and streams pass by the same way as all else.
 """
 
 import gc
@@ -23,6 +24,9 @@ _TAKEN = b"taken"
 _LOST = 255  # exit status, as ssh's own for a connection that is lost
 _PATIENCE = 2.0  # seconds in which who connects must say what it wants
 
+PERL = "/usr/bin/perl"
+HAND_OVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts", "hand-over.pl")
+"""What hands a request over as `hand_over` does, and starts quicker than Python; not there where this is one file (zipapp)."""
 Answer = Callable[[str, str], int]
 """Answers a request in this process: its line, and who asks, as sshd tells both; returns the exit status."""
 
@@ -78,9 +82,9 @@ def _name(gate: str) -> str:
 
 
 def _identity() -> str:
-    """Return what tells this very program from another version of it, and from one for other directories."""
+    """Return what tells this very program from another version of it, and from one for other directories; as `hand-over.pl` has it."""
     seen = os.stat(__file__)
-    return "\1".join((sys.executable, *sys.argv, __file__, str(seen.st_mtime_ns), str(seen.st_ino)))
+    return "\1".join((*sys.argv[1:], *map(str, (seen.st_ino, seen.st_size, int(seen.st_mtime), int(seen.st_ctime)))))
 
 
 def leave_behind(state: str, gate: str, most: int, answer: Answer, *, prepare: Callable[[], None]) -> None:
@@ -122,6 +126,7 @@ class _GateServer:
 
     def __init__(self, state: str, gate: str, most: int, answer: Answer, lock: int) -> None:
         import contextlib
+        import select
         import signal
         import socket
         import syslog
@@ -145,6 +150,7 @@ class _GateServer:
         self._listener.listen(_MOST_WAITING)
         self._path, self._identity = path, os.fsencode(_identity())
         self._children: dict[int, socket.socket] = {}
+        self._poll = select.poll()
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(self._wakeup[1], warn_on_full_buffer=False)
@@ -155,13 +161,14 @@ class _GateServer:
         import time
 
         begun = asked = time.monotonic()
-        poll = select.poll()
+        poll = self._poll
         poll.register(self._listener, select.POLLIN)
         poll.register(self._wakeup[0], select.POLLIN)
         listens = True
         while listens or self._children:
             ready = {descriptor for descriptor, _ in poll.poll(1000)}
             now = time.monotonic()
+            self._hear_stops(ready)
             if self._wakeup[0] in ready:
                 os.read(self._wakeup[0], 4096)
                 self._reap()
@@ -185,6 +192,7 @@ class _GateServer:
             code = os.waitstatus_to_exitcode(status)
             asker = self._children.pop(child, None)
             if asker is not None:
+                self._leave(asker)
                 _tell(asker, str(code if code >= 0 else 128 - code).encode())
                 asker.close()
 
@@ -201,8 +209,27 @@ class _GateServer:
         for descriptor in descriptors:
             os.close(descriptor)
         self._children[child] = asker
+        self._poll.register(asker, 0)  # it says nothing more; that it ended is heard
         _tell(asker, _TAKEN)
         return True
+
+    def _hear_stops(self, ready: set[int]) -> None:
+        """End the answers to those who were ended themselves before: by SIGTERM, or with the session of sshd's."""
+        import contextlib
+        import signal
+
+        for child, asker in self._children.items():
+            if asker.fileno() in ready:
+                self._leave(asker)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGTERM)
+                    os.killpg(child, signal.SIGTERM)
+
+    def _leave(self, asker: "socket.socket") -> None:
+        import contextlib
+
+        with contextlib.suppress(KeyError):  # its end was heard before
+            self._poll.unregister(asker)
 
     def _receive(self, asker: "socket.socket") -> tuple[str, str, list[int]] | None:
         import socket

@@ -98,7 +98,11 @@ def _turn(pair: Pair, source: str, took: Took, turn: int) -> None:
         before = processor(pair.backup)
         here = cost(pair.master, ("poolferry", "run", f"{source}-{way}", "--json"))
         there = processor(pair.backup) - before
-        print(f"{source} {way}: {here.seconds:.1f} s, processor {here.processor:.1f} and there {there:.1f} s", file=sys.stderr, flush=True)
+        print(
+            f"{source} {way}: {here.seconds:.1f} s, processor {here.processor:.1f} and there {there:.1f} s",
+            file=sys.stderr,
+            flush=True,
+        )
         took.setdefault(way, []).append(replace(here, processor=here.processor + there))
 
 

@@ -19,8 +19,9 @@ from orchestrator.domain.gate import REFUSED, Gate, GateRefusal
 from orchestrator.gate.admit import admit
 from orchestrator.gate.request import parse_request
 from orchestrator.process import handover
-from orchestrator.process.handover import parse_handover
+from orchestrator.process.handover import HAND_OVER, PERL, parse_handover
 from tests.gate.mutations import mutated, sent
+from tests.gate.test_stream_head import begin
 from tests.gate.zfs_requests import pushed, receive_commands
 from tests.whole.house import wait_until
 
@@ -39,19 +40,23 @@ class OneGate:
         self.file.write_text(f'receives = "{ROOT}"\nat-most = "1T"\n')
         words = ("gate", "laptop", "--config", str(folder / "config"), "--state", str(self.state))
         self.argv = (sys.executable, "-m", "orchestrator", *words)
-        self.words = (str(CHECKOUT / "orchestrator/__main__.py"), *words)
+        self.words = words
+        program = folder / "poolferry"
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(self.argv)[: -len(shlex.join(words))]} "$@"\n')
+        program.chmod(0o755)
+        self.by_perl = (PERL, HAND_OVER, str(program), *words)
 
-    def ask(self, line: str, *, argv: tuple[str, ...] = (), stdin: bytes = b"") -> tuple[int, bytes, bytes]:
-        variables = {
-            **os.environ,
-            "PYTHONPATH": str(CHECKOUT),
-            "SSH_ORIGINAL_COMMAND": line,
-            "SSH_CONNECTION": "10.0.0.9 1 10.0.0.1 22",
-        }
+    def ask(
+        self, line: str, *, argv: tuple[str, ...] = (), stdin: bytes = b"", patience: float = 60
+    ) -> tuple[int, bytes, bytes]:
         done = subprocess.run(
-            argv or self.argv, env=variables, input=stdin, capture_output=True, timeout=60, check=False
+            argv or self.argv, env=self.variables(line), input=stdin, capture_output=True, timeout=patience, check=False
         )
         return done.returncode, done.stdout, done.stderr
+
+    def variables(self, line: str) -> dict[str, str]:
+        given = {"SSH_ORIGINAL_COMMAND": line, "SSH_CONNECTION": "10.0.0.9 1 10.0.0.1 22"}
+        return {**os.environ, "PYTHONPATH": str(CHECKOUT), **given}
 
     @property
     def door(self) -> Path:
@@ -110,9 +115,11 @@ def test_each_answer_is_that_of_a_process_of_its_own(left: OneGate) -> None:
     there = left.pid
     hidden = left.door.with_name("hidden")
     for line in LINES:
-        by_it = left.ask(line, stdin=b"no stream")
+        by_it = [left.ask(line, argv=argv, stdin=b"no stream") for argv in (left.argv, left.by_perl)]
         left.door.rename(hidden)
-        assert left.ask(line, stdin=b"no stream") == by_it, line
+        for argv in (left.argv, left.by_perl):
+            assert left.ask(line, argv=argv, stdin=b"no stream") in by_it, (line, argv)
+        assert by_it[0] == by_it[1], line
         hidden.rename(left.door)
     assert left.pid == there
     left.file.write_text('receives = "vault/other"\n')  # what the owner changes holds for the next request
@@ -124,20 +131,17 @@ def test_each_answer_is_that_of_a_process_of_its_own(left: OneGate) -> None:
 
 def test_another_version_answers_for_itself(left: OneGate) -> None:
     other = left.state / "other"
-    other.write_text("from orchestrator.__main__ import program\nprogram()\n")
+    other.write_text(
+        "import orchestrator.process.handover as one\none._identity = lambda: 'other'\nfrom orchestrator.__main__ import program\nprogram()\n"
+    )
     before = left.pid
-    os.kill(before, signal.SIGSTOP)  # whom it asked would wait
-    try:
-        with pytest.raises(subprocess.TimeoutExpired):
-            subprocess.run(
-                left.argv,
-                env={**os.environ, "SSH_ORIGINAL_COMMAND": VERSION},
-                capture_output=True,
-                timeout=2,
-                check=False,
-            )
-    finally:
-        os.kill(before, signal.SIGCONT)
+    for argv in (left.argv, left.by_perl):
+        os.kill(before, signal.SIGSTOP)  # whom it asked would wait
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):
+                left.ask(VERSION, argv=argv, patience=2)
+        finally:
+            os.kill(before, signal.SIGCONT)
     code, _, words = left.ask("rm", argv=(sys.executable, str(other), *left.argv[3:]))
     assert (code, b"refused" in words, left.pid) == (REFUSED, True, before)
 
@@ -176,8 +180,7 @@ def test_what_is_no_request_of_this_program_is_told_nothing(left: OneGate) -> No
 
 def handed(gate: OneGate, line: str = "", *, said: bytes = b"", descriptors: int = 3) -> int | None:
     """Hand a request over, with nothing to read and nowhere to write; return its exit status, or None where nothing is told."""
-    identity = handover._identity().split("\1")
-    whose = "\1".join((identity[0], *gate.words, *identity[-3:]))
+    whose = "\1".join((*gate.words, *handover._identity().split("\1")[-4:]))
     with gate.connected() as server, open(os.devnull, "r+b") as nothing:
         request = said or os.fsencode(f"{whose}\0fuzz\0{line}")
         fds = struct.pack(f"{descriptors}i", *[nothing.fileno()] * descriptors)
@@ -185,6 +188,40 @@ def handed(gate: OneGate, line: str = "", *, said: bytes = b"", descriptors: int
         if server.recv(5) != b"taken":
             return None
         return int(server.recv(8))
+
+
+SLOW_ZFS = """#!/bin/sh
+case $1 in receive) echo $$ > {took}.new && mv {took}.new {took} && exec cat > /dev/null ;; *) echo 0 ;; esac
+"""
+WITH_IT = """import orchestrator.process.confine as confine, orchestrator.process.pipeline as pipeline
+pipeline.SYSTEM_PATH, confine.confine_to_datasets = ({folder!r}, *pipeline.SYSTEM_PATH), lambda: None
+from orchestrator.__main__ import program
+program()
+"""
+
+
+@pytest.mark.parametrize("by", ["itself", "python", "perl"])
+def test_a_bounded_receive_ends_in_its_middle_with_whoever_waits_for_it(gate: OneGate, by: str) -> None:
+    zfs, took, program = (gate.state / name for name in ("zfs", "took", "program"))
+    zfs.write_text(SLOW_ZFS.format(took=took))
+    zfs.chmod(0o755)
+    program.write_text(WITH_IT.format(folder=str(gate.state)))
+    argv = (sys.executable, str(program), *gate.words)
+    if by != "itself":
+        gate.ask(VERSION, argv=argv)
+        wait_until(lambda: gate.pid, 20)
+    line = sent("zfs.sh", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/a")
+    asks = gate.by_perl if by == "perl" else argv
+    with subprocess.Popen(asks, env=gate.variables(line), stdin=subprocess.PIPE) as waits:
+        assert waits.stdin
+        waits.stdin.write(begin() + b"of more")
+        waits.stdin.flush()
+        wait_until(took.exists, 20)
+        receiver = int(took.read_text())
+        os.kill(receiver, 0)
+        waits.terminate()
+        assert waits.wait(20) == -signal.SIGTERM
+        wait_until(lambda: not Path(f"/proc/{receiver}/stat").exists(), 20)
 
 
 _PARTS = (

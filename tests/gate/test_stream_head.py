@@ -43,7 +43,7 @@ def test_a_stream_of_one_dataset(kind: int, found: DatasetType, flags: int) -> N
         while more := missing_bytes(whole[:needed]):
             needed += more
         assert needed == len(whole)
-        assert parse_head(whole[:needed]) == StreamHead(kind=found, clone=bool(flags & 1))
+        assert parse_head(whole[:needed]) == StreamHead(kind=found, clone=bool(flags & 1), newest=b"a")
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,11 @@ def test_a_flag_within_another_list_or_twice_is_none() -> None:
     for listed in (SINGLE[:-8] + flag + SINGLE[-8:], xdr({"x": "not_recursive"})):
         with pytest.raises(GateRefusal):
             parse_head(compound(listed))
+
+
+def test_the_newest_of_several_snapshots_is_named_before_them() -> None:
+    several = begin(header=2, kind=0, payload=len(SINGLE), name="tank/p@z z") + SINGLE + end() + begin(name="tank/p@b")
+    assert parse_head(several).newest == b"z z"
 
 
 @given(st.binary(min_size=312, max_size=2000))

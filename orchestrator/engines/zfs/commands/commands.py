@@ -197,11 +197,6 @@ def newest_command(datasets: tuple[str, ...], host: Host | None) -> Command:
     return script_command("newest.sh", *datasets, effect=Effect.READS, where=CommandHost(host=host))
 
 
-def newest_mark_command(dataset: str, where: CommandHost) -> Command:
-    """Build the command that prints guid and createtxg of the snapshot that came last into a dataset: the mark of its arrival."""
-    return script_command("newest-mark.sh", dataset, effect=Effect.READS, where=where)
-
-
 def points_command(root: Location) -> Command:
     """Build the command that prints name and time of the root's own snapshots, oldest first; nothing without it."""
     return script_command("points.sh", root.path, effect=Effect.READS, where=CommandHost(host=root.host))

@@ -116,7 +116,7 @@ def _import_answers() -> None:
     from importlib import import_module
 
     for module in (
-        "cli.terminal.errors", "engines.zfs.recovery.kit", "gate.receive", "gate.send", "gate.stream_head", "history.arrivals",
+        "cli.terminal.errors", "engines.zfs.recovery.kit", "gate.receive", "gate.send", "gate.stream_head", "gate.stream_records", "history.arrivals",
         "process.confine", "process.relay", "views.gate",
     ):  # fmt: skip
         import_module(f"orchestrator.{module}")
@@ -169,6 +169,7 @@ def _receive(settings: Settings, name: str, gate: Gate, asked: "Reception") -> i
     """Receive a stream as the gate lets it, and record when it came; return the receiver's exit status. Raises: GateRefusal."""
     from orchestrator.gate.receive import mark_command, used_command
     from orchestrator.gate.stream_head import missing_bytes, parse_head
+    from orchestrator.gate.stream_records import RecordWatch
     from orchestrator.process.confine import confine_to_datasets
     from orchestrator.process.relay import TooMuchInput, answer_of, feed, read_head
 
@@ -178,8 +179,10 @@ def _receive(settings: Settings, name: str, gate: Gate, asked: "Reception") -> i
         head = read_head(missing_bytes)
         command, newest = asked.command(parsed := parse_head(head)), mark_command(asked.dataset, parsed)
         arrivals = _open_ledger(settings, name)
+        several = parsed.of_several
+        watch = None if several is None else RecordWatch(several, skip=parsed.skip)
         confine_to_datasets()  # and from here on nothing can be imported or opened
-        status = feed(command, head, at_most=gate.at_most)
+        status = feed(command, head, at_most=gate.at_most, watch=watch)
     except EOFError:
         raise GateRefusal("the stream ended before it began") from None
     except TooMuchInput:

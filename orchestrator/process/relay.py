@@ -4,11 +4,27 @@ import os
 import select
 import subprocess
 from collections.abc import Callable
+from typing import Protocol
 
 from orchestrator.domain.plan import Command
-from orchestrator.process.pipeline import SYSTEM_PATH, WIDE
+from orchestrator.process.pipeline import SYSTEM_PATH, WIDE, wide_pipe
 
 _INPUT = 0
+_WORTH_IT = 16 << 10  # bytes that are quicker passed on unread
+
+
+class InputWatch(Protocol):
+    """What looks at an input as it passes. `unseen`: so many of the next bytes need no look; `wanted`: how many to read otherwise."""
+
+    @property
+    def unseen(self) -> int: ...
+    @property
+    def wanted(self) -> int: ...
+    def follow(self, data: bytes) -> None:
+        """Look at what comes next. Raises: what ends it."""
+
+    def pass_over(self, count: int) -> None:
+        """Count bytes that passed unseen."""
 
 
 class TooMuchInput(Exception):
@@ -50,21 +66,24 @@ def answer_of(command: Command) -> str | None:
     return None if ended.returncode else ended.stdout.decode("utf-8", "replace")
 
 
-def feed(command: Command, head: bytes, *, at_most: int | None) -> int:
-    """Run a command with a head and then our own input; return its exit status, as a shell tells it. Raises: TooMuchInput."""
-    process = subprocess.Popen(command.argv, stdin=subprocess.PIPE, env=_variables(), bufsize=0)
-    sink = process.stdin
-    if sink is None:
-        raise AssertionError("asked for a pipe")
+def feed(command: Command, head: bytes, *, at_most: int | None, watch: InputWatch | None = None) -> int:
+    """Run a command with a head and then our own input; return its exit status, as a shell tells it. Raises: TooMuchInput.
+
+    `watch`: sees the input before it is passed on; what it raises ends the command's input, and is raised once that has ended.
+    """
+    source, sink = wide_pipe()
     try:
-        _write(sink.fileno(), head)
-        whole = _pump(sink.fileno(), process.pid, None if at_most is None else at_most - len(head))
+        process = subprocess.Popen(command.argv, stdin=source, env=_variables())
+    finally:
+        os.close(source)
+    try:
+        _write(sink, head)
+        _pump(sink, process.pid, None if at_most is None else at_most - len(head), watch)
     except BrokenPipeError:
-        whole = True  # it has ended, and says why itself
-    sink.close()
-    status = process.wait()
-    if not whole:
-        raise TooMuchInput
+        pass  # it has ended, and says why itself
+    finally:
+        os.close(sink)
+        status = process.wait()
     return status if status >= 0 else 128 - status
 
 
@@ -74,8 +93,8 @@ def _write(sink: int, data: bytes) -> None:
         view = view[os.write(sink, view) :]
 
 
-def _pump(sink: int, program: int, left: int | None) -> bool:
-    """Pass our input on until it ends, or the program does; return False for an input that is longer than it may be."""
+def _pump(sink: int, program: int, left: int | None, watch: InputWatch | None) -> None:
+    """Pass our input on until it ends, or the program does. Raises: TooMuchInput."""
     poll, child = select.poll(), os.pidfd_open(program)
     poll.register(_INPUT, select.POLLIN)
     poll.register(sink, 0)
@@ -84,15 +103,33 @@ def _pump(sink: int, program: int, left: int | None) -> bool:
         while True:
             ready = {descriptor for descriptor, _ in poll.poll()}
             if sink in ready or child in ready:
-                return True
+                return
             if left is not None and left <= 0:
-                return not os.read(_INPUT, 1)
-            moved = os.splice(_INPUT, sink, WIDE if left is None else min(WIDE, left), flags=os.SPLICE_F_MOVE)
+                if os.read(_INPUT, 1):
+                    raise TooMuchInput
+                return
+            most = WIDE if left is None else min(WIDE, left)
+            moved = _splice(sink, most) if watch is None else _watched(sink, most, watch)
             if not moved:
-                return True
+                return
             left = None if left is None else left - moved
     finally:
         os.close(child)
+
+
+def _splice(sink: int, most: int) -> int:
+    return os.splice(_INPUT, sink, most, flags=os.SPLICE_F_MOVE)
+
+
+def _watched(sink: int, most: int, watch: InputWatch) -> int:
+    if watch.unseen >= _WORTH_IT:
+        moved = _splice(sink, min(most, watch.unseen))
+        watch.pass_over(moved)
+        return moved
+    read = os.read(_INPUT, min(most, watch.wanted))
+    watch.follow(read)
+    _write(sink, read)
+    return len(read)
 
 
 def _variables() -> dict[str, str]:

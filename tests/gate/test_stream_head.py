@@ -43,7 +43,10 @@ def test_a_stream_of_one_dataset(kind: int, found: DatasetType, flags: int) -> N
         while more := missing_bytes(whole[:needed]):
             needed += more
         assert needed == len(whole)
-        assert parse_head(whole[:needed]) == StreamHead(kind=found, clone=bool(flags & 1), newest=b"a")
+        several = None if whole == begin(kind=kind, flags=flags) else b"tank/p"
+        assert parse_head(whole[:needed]) == StreamHead(
+            kind=found, clone=bool(flags & 1), newest=b"a", of_several=several
+        )
 
 
 @pytest.mark.parametrize(
@@ -69,6 +72,17 @@ def test_a_flag_within_another_list_or_twice_is_none() -> None:
     flag = SINGLE[12:-8][-36:]
     for listed in (SINGLE[:-8] + flag + SINGLE[-8:], xdr({"x": "not_recursive"})):
         with pytest.raises(GateRefusal):
+            parse_head(compound(listed))
+
+
+@pytest.mark.parametrize(("parent", "passes"), [(0, True), (1, False), (2**63, False)])
+def test_a_list_with_a_parent_is_refused(parent: int, passes: bool) -> None:
+    """By its guid zfs would look for a parent that is not there."""
+    listed = xdr({"tosnap": "a", "not_recursive": True, "parentfromsnap": parent})
+    if passes:
+        assert parse_head(compound(listed)).kind is DatasetType.FILESYSTEM
+    else:
+        with pytest.raises(GateRefusal, match="with a parent"):
             parse_head(compound(listed))
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.process.handover import HAND_OVER, PERL
 from tests.hostile.conftest import STRANGER
 from tests.whole.damage import fill
-from tests.whole.house import House, Ran, facts, trees_equal
+from tests.whole.house import House, Ran, facts, trees_equal, wait_until
 from tests.whole.large_copy import AT_ONCE, in_the_middle, random_file
 from tests.whole.sshd import Link, Sshd, link, sshd
 
@@ -216,6 +217,30 @@ def test_set_up_and_taking_away(house: House, sshd: Sshd) -> None:
     assert keys.read_text() == ""
     assert ask(sshd, "true").returncode == 255
     assert not list(house.folder.rglob("vault.toml"))
+
+
+def test_a_gate_of_datasets_is_asked_through_what_starts_quickest(house: House, sshd: Sshd) -> None:
+    """And its line goes with it; a request is answered as by the program itself, whether it is handed over or not."""
+    keys, key = sshd.folder / "authorized_keys", (sshd.folder / "user_key.pub").read_text()
+    keys.unlink()
+    given = ("setup", "gate", "laptop", "--into", str(keys))
+    assert house.call(*given, "--receives", "vault/in", "--key", key).code == 0
+    line = keys.read_text()
+    assert line.startswith(f'command="{PERL} {HAND_OVER} '), line
+    version = shlex.join(("sh", "-c", "id", "zfs.sh", "version"))
+    first = ask(sshd, version)
+    wait_until(lambda: list(house.folder.rglob("gate-laptop.session")), 20)
+    later = ask(sshd, version)
+    assert (later.returncode, later.stdout, later.stderr) == (first.returncode, first.stdout, first.stderr)
+    for _ in range(2):
+        refused = ask(sshd, "true")
+        assert (refused.returncode, b"refused: it was asked for" in refused.stderr) == (126, True), refused
+    keys.write_text(line.replace(f"{PERL} {HAND_OVER} ", ""))  # as an older version wrote it
+    assert ask(sshd, "true").returncode == 126
+    keys.write_text(line)
+    assert house.call(*given, "--remove").code == 0
+    assert keys.read_text() == ""
+    assert ask(sshd, "true").returncode == 255
 
 
 @pytest.mark.parametrize(

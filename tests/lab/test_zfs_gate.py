@@ -19,6 +19,11 @@ LITTLE = Chain(a=1, b=1, c=1)
 INTO = ("receive", "-s", "-u", "-x", "poolferry:receive")
 
 
+# What the sender knows, and somebody else's copy on the server, too; and a dataset of its own that has it below.
+_ANOTHERS = """zfs create tank/other && zfs snapshot tank/other@s && zfs send tank/other@s > /run/stream && zfs create tank/p && zfs snapshot tank/p@a
+zfs receive -u tank/p/c < /run/stream && zfs snapshot tank/p/c@t && zfs clone tank/p/c@s tank/p/d && zfs snapshot tank/p/d@t"""
+
+
 def ask(machine: Machine, other: str, script: str, *values: str, stream: str = "") -> Ended:
     """Return the answer to a hostile request: a script of ours by its name, with these arguments, fed with a stream."""
     words = shlex.join((*SHARED, other, shlex.join(("sh", "-c", "id", script, *values))))
@@ -78,7 +83,9 @@ def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
     master, backup = pair
     copying = Copying(*pair, chain=LITTLE)
     at, mine = "vault/in/laptop", "vault/in/laptop/photos"
-    backup.sh(f"zfs create -p -o mountpoint=none {at} && zfs create vault/in/other && zfs snapshot vault/in/other@s")
+    master.sh(_ANOTHERS)
+    backup.write("/run/stream", master.read("/run/stream"))
+    backup.sh(f"zfs create -p -o mountpoint=none {at} && zfs receive -u vault/in/other < /run/stream")
     master.write(f"{master.config}/targets.toml", f'[place.vault]\ndataset = "ssh://root@backup/{at}"\n')
     plain = master.poolferry("check", "--system").out.decode()
     assert "this key can destroy its own copies" in plain, plain
@@ -99,12 +106,20 @@ def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
         ("", "release.sh", "poolferry_0123456789abcdef", f"{mine}@a"), ("", "destroy-bookmarks.sh", f"{mine}#a"),
         (whole, "zfs.sh", "receive", "-s", "-u", "-F", "-x", "poolferry:receive", mine), (whole, "zfs.sh", "receive", "-F", mine),
         (whole, "zfs.sh", *INTO, "vault/in/other/x"), (whole, "zfs.sh", *INTO, at), (whole, "zfs.sh", *INTO, mine),
+        ("zfs send -i @s tank/p/c@t", "zfs.sh", *INTO, f"{at}/x"),
         (whole, "zfs.sh", *INTO, "-o", "mountpoint=/etc", f"{at}/x"), (tree, "zfs.sh", *INTO, f"{at}/x"),
         ("(echo no stream)", "zfs.sh", *INTO, f"{at}/x"), ("head -c 2000 /dev/zero", "receive.sh", "9999999k", "1", *INTO, f"{at}/x"),
     ):  # fmt: skip
         answer = ask(master, "backup", script, *values, stream=stream)
         assert (answer.code != 0, answer.out) == (True, b""), (script, values, answer)
     assert copies() == before
+    # Behind a stream of its own, each of these: zfs looks for its base by its guid in the whole pool.
+    theirs = backup.sh("zfs list -Hp -r -t all -o name,guid,clones vault/in/other").text
+    for number, hidden in enumerate(("-i @s tank/p/c@t", "-i tank/p/c@s tank/p/d@t")):
+        stream = f"(zfs send -p tank/p@a | head -c -312; zfs send {hidden}; printf '\\005'; head -c 311 /dev/zero)"
+        answer = ask(master, "backup", "zfs.sh", *INTO, f"{at}/x{number}", stream=stream)
+        assert backup.sh("zfs list -Hp -r -t all -o name,guid,clones vault/in/other").text == theirs, answer
+        assert b"a stream of several datasets" in answer.errors, answer
     master.sh(f"zfs set -u mountpoint=/srv/other {SOURCE} 2>/dev/null || zfs set mountpoint=/srv/other {SOURCE}")
     master.sh(f"zfs set sharenfs=on {SOURCE}; zfs set reservation=10M {SOURCE}")
     taken = ask(master, "backup", "zfs.sh", *INTO, f"{at}/x", stream=whole)

@@ -12,9 +12,19 @@ from orchestrator.domain.plan import Command, Effect
 from orchestrator.process.relay import TooMuchInput, feed, read_head
 script, most, long = sys.argv[1:]
 command = Command(argv=("sh", "-c", script), effect=Effect.WRITES)
+class Watch:
+    unseen, wanted = 40_000, 1000
+    def follow(self, data):
+        if b"!" in data:
+            raise ValueError
+        self.unseen = 40_000
+    def pass_over(self, count):
+        self.unseen -= count
 try:
     head = read_head(lambda data: int(long) - len(data))
-    sys.exit(feed(command, head, at_most=int(most) if most else None))
+    sys.exit(feed(command, head, at_most=int(most) if most.isdigit() else None, watch=Watch() if most == "watched" else None))
+except ValueError:
+    sys.exit(97)
 except TooMuchInput:
     sys.exit(99)
 except EOFError:
@@ -33,6 +43,15 @@ def test_all_of_it_passes(size: int) -> None:
     given = bytes(range(250)) * (size // 250) + b"x" * (size % 250)
     ended = relayed("cat; exit 7", given)
     assert (ended.returncode, ended.stdout, ended.stderr) == (7, given, b"")
+
+
+def test_what_is_watched_is_seen_before_it_passes(tmp_path: Path) -> None:
+    given, kept = bytes(range(34, 234)) * 15_000, tmp_path / "kept"
+    assert relayed(f"cat > {kept}", given, most="watched").returncode == 0
+    assert kept.read_bytes() == given
+    assert relayed(f"cat > {kept}; touch {kept}.ended", given + b"!" * 50_000 + given, most="watched").returncode == 97
+    assert (given + b"!" * 40_000).startswith(kept.read_bytes())
+    assert (tmp_path / "kept.ended").exists(), "the program was not waited for"
 
 
 @pytest.mark.parametrize(("most", "code"), [("3000000", 0), ("2999999", 99), ("10", 99)])

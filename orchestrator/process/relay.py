@@ -14,7 +14,7 @@ _WORTH_IT = 16 << 10  # bytes that are quicker passed on unread
 
 
 class InputWatch(Protocol):
-    """What looks at an input as it passes. `unseen`: so many of the next bytes need no look; `wanted`: how many to read otherwise."""
+    """Looks at an input as it passes. `unseen`: so many of the next bytes need no look; `wanted`: how many to read otherwise."""
 
     @property
     def unseen(self) -> int: ...

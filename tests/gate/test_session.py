@@ -21,7 +21,7 @@ from orchestrator.gate.request import parse_request
 from orchestrator.process import handover
 from orchestrator.process.handover import HAND_OVER, PERL, parse_handover
 from tests.gate.mutations import mutated, sent
-from tests.gate.test_stream_head import begin
+from tests.gate.streams import begin
 from tests.gate.zfs_requests import pushed, receive_commands
 from tests.whole.house import wait_until
 

@@ -1,7 +1,5 @@
 """The head of a zfs stream: one dataset passes, of each kind; a tree of them, and what is no stream, does not."""
 
-import struct
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,29 +8,7 @@ from orchestrator.domain.gate import GateRefusal
 from orchestrator.engines.zfs.model import DatasetType
 from orchestrator.gate.stream_head import StreamHead, missing_bytes, parse_head
 from tests.engines.zfs.survey.token_maker import packed, xdr
-
-SINGLE = xdr({"tosnap": "a", "not_recursive": True})
-
-
-def begin(
-    *,
-    header: int = 1,
-    kind: int = 2,
-    flags: int = 0,
-    name: str = "tank/p@a",
-    payload: int = 0,
-    magic: int = 0x2F5BACBAC,
-) -> bytes:
-    head = struct.pack("<IIQQQIIQQ", 0, payload, magic, header | 0x1234 << 2, 1, kind, flags, 7, 0)
-    return head + name.encode().ljust(256, b"\0")
-
-
-def end() -> bytes:
-    return struct.pack("<I", 5).ljust(312, b"\0")
-
-
-def compound(listed: bytes = SINGLE, *, inner: bytes | None = None) -> bytes:
-    return begin(header=2, kind=0, payload=len(listed)) + listed + end() + (inner or begin())
+from tests.gate.streams import SINGLE, begin, compound, end
 
 
 @pytest.mark.parametrize(("kind", "found"), [(2, DatasetType.FILESYSTEM), (3, DatasetType.VOLUME)])

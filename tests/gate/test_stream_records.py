@@ -9,7 +9,7 @@ import pytest
 from orchestrator.domain.gate import GateRefusal
 from orchestrator.gate.stream_head import missing_bytes, parse_head
 from orchestrator.gate.stream_records import RecordWatch
-from tests.gate.test_stream_head import begin, compound, end
+from tests.gate.streams import begin, compound, end
 
 
 def record(kind: int, content: bytes = b"", **fields: tuple[str, int]) -> bytes:

@@ -162,6 +162,28 @@ class TreeLinking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileCloning:
+    """Work that clones large files of `point` into `tree`, so that the copy writes only the blocks in them that changed.
+
+    A clone is a file of its own that shares blocks until one of the two is written (FICLONE), so the point stays as it is. It lies in
+    the folder `partial` beside the file's place, where rsync goes on with a file in place. What cannot be cloned is copied whole.
+    `paths`: those that differ; of them regular files that are at least `least` bytes large at the source and in the point.
+    """
+
+    tree: Location
+    point: RestorePoint
+    source: Location
+    paths: tuple[bytes, ...]
+    partial: str
+    least: Bytes
+
+    effect = Effect.WRITES
+
+    def __str__(self) -> str:
+        return f"(poolferry) clone from {self.point.tree} into {self.tree} what differs and is large"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PointsRemoval:
     """Work that removes points that a gate added to a folder here: out of sight by one rename each, then entry by entry.
 
@@ -210,7 +232,7 @@ class Step:
     action: str
     why: str
     worker: str  # steps of one worker run in order, workers in parallel; they begin in the order of first mention
-    work: Pipeline | ManifestRecording | TreeLinking | PointsRemoval | TreeVerification
+    work: Pipeline | ManifestRecording | TreeLinking | FileCloning | PointsRemoval | TreeVerification
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     confirmation: Confirmation | None = None
     makes: str | None = None  # the restore point that exists once this step is confirmed

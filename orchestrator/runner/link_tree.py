@@ -1,12 +1,14 @@
-"""The links of a new point to the one before it, made before the copy."""
+"""The links of a new point to the one before it, and clones of its large files, made before the copy."""
 
 import errno
 import os
+import stat
 
 from orchestrator.domain.errors import LookAgain, Stopped
-from orchestrator.domain.plan import TreeLinking
+from orchestrator.domain.plan import FileCloning, TreeLinking
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.trees.beneath import Folder, Untrusted
+from orchestrator.trees.file_clone import ClonesRefused, clone_file
 from orchestrator.trees.linked_tree import LinkedTree, find_names_of
 
 
@@ -30,3 +32,31 @@ def link_tree(work: TreeLinking, journal: RunRecorder) -> None:
         raise LookAgain(f"a file of point {work.point.name} can have no more names on this filesystem") from error
     if stop.reason is not None:
         raise Stopped(stop.reason)
+
+
+def clone_files(work: FileCloning, journal: RunRecorder) -> None:
+    """Clone what may be cloned. Raises: Stopped · OSError, such as for a full disk; else a file is left to the copy."""
+    stop = journal.tools.stop
+    with (
+        Folder.at_place(work.source.path) as source,
+        Folder.at_place(work.point.tree.path) as old,
+        Folder.at_place(work.tree.path) as new,
+    ):
+        for path in work.paths:
+            if stop.reason is not None:
+                raise Stopped(stop.reason)
+            if not (_is_large(source, path, work.least) and _is_large(old, path, work.least)):
+                continue
+            try:
+                clone_file(old, new, path, partial=work.partial)
+            except ClonesRefused:
+                return
+
+
+def _is_large(tree: Folder, path: bytes, least: int) -> bool:
+    """Return whether a regular file of at least so many bytes lies there."""
+    try:
+        seen = tree.status(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(seen.st_mode) and seen.st_size >= least

@@ -30,6 +30,7 @@ from orchestrator.domain.errors import (
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import (
+    FileCloning,
     ManifestRecording,
     Pipeline,
     Plan,
@@ -338,6 +339,10 @@ class StepExecutor:
 
                     self._linked = True
                     link_tree(step.work, self.journal)
+                case FileCloning():
+                    from orchestrator.runner.link_tree import clone_files
+
+                    clone_files(step.work, self.journal)
                 case PointsRemoval():
                     from orchestrator.runner.remove_points import remove_points
 

@@ -81,10 +81,12 @@ def copy_command(
     existing: bool = False,
     linked: bool = False,
     names: str = "",
+    least: int = 0,
 ) -> Command:
     """Build the command that copies the source into our tree; unchanged files are linked to `base`, if any.
 
-    `names`: a local file with the paths that alone are copied, NUL-terminated, and nothing below them.
+    `names`: a local file with the paths that alone are copied, NUL-terminated, and nothing below them. `least`: of files only those of
+    so many bytes, and of those only the blocks that differ from what lies in their partial folders, which are written in place there.
 
     `parallel_copy`: only the paths on its input, with everything below. `tidy`: also removes entries from the tree that the
     source no longer has. `existing`: does so, and copies only what the tree has already. `linked`: does so, unless it is told `names`,
@@ -96,6 +98,7 @@ def copy_command(
     if parallel_copy:
         argv += ["--from0", "--files-from=-", "--recursive"]  # newline-separated lists lose names with newlines
         argv += ["--force"] if world.target.work else []  # a folder of the cut copy may be a file by now
+    argv += [f"--min-size={least}", "--no-whole-file"] if least else []
     if names:
         argv += ["--from0", f"--files-from={names}", "--ignore-missing-args"]  # what has left the source is among them
         argv += ["--force"] if world.target.work else []
@@ -111,7 +114,7 @@ def copy_command(
     argv += _writing(
         options,
         into,
-        local=not (into.host or job.source.host),
+        local=not (into.host or job.source.host) and not least,
         holes=world.holes is not False,
         private=world.keeps_partials,
         resumes=resumes_from_afar(world.there if into.host else world.here),

@@ -2,12 +2,12 @@
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, Pipeline, Step, TreeLinking
+from orchestrator.domain.plan import Command, FileCloning, Pipeline, Step, TreeLinking
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.units import Bytes
+from orchestrator.domain.units import Bytes, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands
-from orchestrator.engines.rsync.model import RESERVED, DifferingPaths, RsyncSurvey
+from orchestrator.engines.rsync.model import LARGE_FILE, PARTIAL, RESERVED, DifferingPaths, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 
 Stage = tuple[Step, ...]
@@ -75,6 +75,7 @@ def copy_by_name(
     """
     shown = base.name if base else ""
     names = f"{request.notes}/differing"
+    clones = _copy_clones(job, world, work, base, differing, names, request) if base and world.clones else ()
     copy = copy_over(
         commands.copy_command(job, work, world, base=base, linked=True, names=names),
         action=f"copy {job.tree}",
@@ -83,7 +84,38 @@ def copy_by_name(
         expected=None if world.changes is None or world.changes.moving is None else Bytes(world.changes.moving),
         needs=((names, _listed(differing.present)),),
     )
-    return (*((copy,) if differing.present else ()), _times_by_name(job, world, work, differing, request))
+    return (*clones, *((copy,) if differing.present else ()), _times_by_name(job, world, work, differing, request))
+
+
+def _copy_clones(
+    job: Job,
+    world: RsyncSurvey,
+    work: Location,
+    base: RestorePoint,
+    differing: DifferingPaths,
+    names: str,
+    request: RunRequest,
+) -> tuple[Stage, ...]:
+    """Return the stages that clone the point's large files, and write in the clones what changed; the copy passes over them."""
+    cloning = FileCloning(
+        tree=work, point=base, source=job.source, paths=differing.present, partial=PARTIAL, least=LARGE_FILE
+    )
+    clone = Step(
+        action=f"clone large files of point {base.name}",
+        why="what did not change in them takes no space",
+        worker="main",
+        work=cloning,
+        expected=None,
+    )
+    copy = copy_over(
+        commands.copy_command(job, work, world, base=base, linked=True, names=names, least=LARGE_FILE),
+        action=f"copy large files of {job.tree}",
+        why=f"of files of {show_size(LARGE_FILE)} and more only the changed blocks are written",
+        keeps=f"{request.notes}/moved-large",
+        expected=None,
+        needs=((names, _listed(differing.present)),),
+    )
+    return ((clone,), copy)
 
 
 def _times_by_name(

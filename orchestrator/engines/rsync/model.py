@@ -8,6 +8,7 @@ from orchestrator.domain.gate import GateHello
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Changes, RestorePoint
+from orchestrator.domain.units import Bytes
 
 if TYPE_CHECKING:  # most surveys end before a tree is split
     from orchestrator.engines.rsync.parallel import ParallelCopies
@@ -20,6 +21,7 @@ PARTIALS = f"{OURS}/partial"  # of a mirror: the part of a file that rsync keeps
 TEMPORARY = f"{OURS}/temporary"  # of a mirror: where rsync writes a file before it gets its name
 CANNOT_CLOSE = "cannot-be-closed"  # a file in our folder: this filesystem stores no modes
 RESTORE_MARKER = ".poolferry-restoring.json"
+LARGE_FILE = Bytes(16 << 20)  # from here on a file is worth a comparison of its blocks, where it can be a clone
 RESERVED = (PARTIAL, RESTORE_MARKER)  # never in a copy, at any path and of any type
 MOST_ALTERED = 50_000  # files with other metadata that are named; a later run mends what is beyond them
 MOST_DIFFERING = 100_000  # paths; with more of them a copy gains little by links made before
@@ -138,6 +140,7 @@ class RsyncSurvey:
     noted: bool = True  # our notes say what an interrupted copy wrote
     reserved: tuple[bytes, ...] = ()  # paths of the source with a name of ours, if a listing found some
     differing: DifferingPaths | None = None  # None: unknown, or too many to name
+    clones: bool = False  # the target's filesystem may make clones, and enough differs for large files to be among it
     walled: bool = False  # no link in a tree leads our rsync elsewhere, so it may be told paths by name
     parts: tuple[SourceSurvey, ...] = ()  # of a source of several folders, each of them
     others: tuple[bytes, ...] = ()  # of such a source, what the newest copy holds besides: it was taken from the list

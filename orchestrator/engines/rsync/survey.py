@@ -22,13 +22,14 @@ from orchestrator.domain.gate import (
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Command, Pipeline, Plan
+from orchestrator.domain.plan import Command, Effect, Pipeline, Plan
 from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Seconds, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import (
+    LARGE_FILE,
     MANIFEST,
     MIRROR,
     MIRROR_DAMAGED,
@@ -101,6 +102,7 @@ _ORPHAN = rb"(?s)(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}"
 _RESERVED = rb"(?:^|/)(?:%s)(?=/|$)" % b"|".join(re.escape(name.encode()) for name in RESERVED)
 _MOST_HALF_COPIED = 200
 _BLOCK = 512  # find's unit
+_WITH_CLONES = (b"btrfs", b"xfs")  # xfs of before 2018 has none, which shows when one is tried
 _HOLE = 64 << 10  # a smaller difference may be a filesystem that packs small files
 PROGRAM = "rsync's host"
 _PATIENCE = Seconds(
@@ -148,6 +150,7 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
         parts=parts if job.parts else (), others=others, reserved=reserved, differing=differing, gate=gate,
         noted=not target.work or _are_notes_there(request.notes), walled=_is_walled(job, target, differing, run),
     )  # fmt: skip
+    seen = replace(seen, clones=_may_clone(job, seen, run))
     splits = options.parallel > 1 and changes is not None and not changes.none and not _is_little_by_name(job, seen)
     if source.directory and (changes is None or splits):
         listed, holes, listed_names = _survey_tree(job, reader)
@@ -184,6 +187,15 @@ def _is_walled(
         and bool(differing.paths)
         and run(script_commands.survey_links_command(None)) == b"closed\n"
     )
+
+
+def _may_clone(job: Job, seen: RsyncSurvey, run: Callable[[Command], bytes]) -> bool:
+    """Return whether large files may differ that a filesystem with clones could share; asked only where a copy names what differs."""
+    moving = seen.changes.moving if seen.changes else None
+    if not seen.walled or moving is None or moving < LARGE_FILE:
+        return False
+    kind = Command(argv=("stat", "-f", "-c", "%T", job.target.location.path), effect=Effect.READS)
+    return run(kind).strip() in _WITH_CLONES
 
 
 def _are_notes_there(folder: str) -> bool:

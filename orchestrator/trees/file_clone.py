@@ -1,0 +1,54 @@
+"""A file that shares the blocks of another one until one of the two is written, made with descriptors alone."""
+
+import contextlib
+import errno
+import fcntl
+import os
+
+from orchestrator.trees.beneath import Folder, Untrusted
+
+_FICLONE = 0x40049409  # Source: linux/fs.h, _IOW(0x94, 9, int)
+_NEVER = (errno.EOPNOTSUPP, errno.EXDEV, errno.ENOTTY, errno.ENOSYS)
+_NOT_THIS = (errno.EINVAL, errno.EPERM, errno.ETXTBSY)  # such as a file without checksums on btrfs, or one to swap to
+
+
+class ClonesRefused(OSError):
+    """The filesystem makes no clones, or none between these two trees."""
+
+
+def clone_file(old: Folder, new: Folder, path: bytes, *, partial: str) -> bool:
+    """Clone a file of `old` into the folder `partial` beside its place in `new`; return False where that cannot be.
+
+    It is a new file of ours that nobody else may open, without the old one's time and attributes. Raises: ClonesRefused · OSError.
+    """
+    above, _, name = path.rpartition(b"/")
+    with contextlib.ExitStack() as opened:
+        try:
+            folder = opened.enter_context(new.enter(above))
+            file = opened.enter_context(open(old.open_file(path), "rb"))
+        except (Untrusted, FileNotFoundError, NotADirectoryError):
+            return False
+        room = opened.enter_context(folder.make_folder(partial))
+        return _clone(file.fileno(), room, name) or _clear(folder, partial)
+
+
+def _clone(file: int, room: Folder, name: bytes) -> bool:
+    made = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=room.fd)
+    try:
+        fcntl.ioctl(made, _FICLONE, file)
+    except OSError as error:
+        os.unlink(name, dir_fd=room.fd)
+        if error.errno in _NEVER:
+            raise ClonesRefused(error.errno, error.strerror) from error
+        if error.errno not in _NOT_THIS:
+            raise
+        return False
+    finally:
+        os.close(made)
+    return True
+
+
+def _clear(folder: Folder, partial: str) -> bool:
+    with contextlib.suppress(OSError):  # others lie in it
+        os.rmdir(partial, dir_fd=folder.fd)
+    return False

@@ -16,7 +16,7 @@ RUNTIME_PACKAGES := rsync openssh-client mbuffer perl-base sqlite3 acl attr util
 TEST_SERVERS := openssh-server nginx prometheus prometheus-node-exporter nut-server nut-client postgresql postgresql-common
 # A machine's own mail system stays what it is; where there is none, Debian's default one is tested.
 TEST_SERVERS += $(if $(wildcard /usr/sbin/sendmail),,exim4-base exim4-daemon-light)
-TEST_PACKAGES := $(TEST_SERVERS) openssl e2fsprogs iproute2 shellcheck groff-base chromium libatomic1
+TEST_PACKAGES := $(TEST_SERVERS) openssl e2fsprogs xfsprogs btrfs-progs iproute2 shellcheck groff-base chromium libatomic1
 # What builds and runs the virtual machines of tests/lab; LAB=no leaves these tests out.
 LAB_PACKAGES := qemu-system-x86 qemu-utils mmdebstrap e2fsprogs openssh-client xz-utils zstd
 

@@ -29,7 +29,11 @@ def clone_file(old: Folder, new: Folder, path: bytes, *, partial: str) -> bool:
         except (Untrusted, FileNotFoundError, NotADirectoryError):
             return False
         room = opened.enter_context(folder.make_folder(partial))
-        return _clone(file.fileno(), room, name) or _clear(folder, partial)
+        try:
+            return _clone(file.fileno(), room, name)
+        finally:
+            with contextlib.suppress(OSError):  # it is not empty
+                os.rmdir(partial, dir_fd=folder.fd)
 
 
 def _clone(file: int, room: Folder, name: bytes) -> bool:
@@ -46,9 +50,3 @@ def _clone(file: int, room: Folder, name: bytes) -> bool:
     finally:
         os.close(made)
     return True
-
-
-def _clear(folder: Folder, partial: str) -> bool:
-    with contextlib.suppress(OSError):  # others lie in it
-        os.rmdir(partial, dir_fd=folder.fd)
-    return False

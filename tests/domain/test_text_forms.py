@@ -13,12 +13,12 @@ from orchestrator.domain.machine import MachineConfig, has_subscribers
 from orchestrator.domain.names import parse_name, parse_point_name, show_name
 from orchestrator.domain.notice import NtfyChannel
 from orchestrator.domain.place import Host, Location, parse_location
-from orchestrator.domain.plan import ManifestRecording, TreeLinking, TreeVerification
+from orchestrator.domain.plan import FileCloning, ManifestRecording, TreeLinking, TreeVerification
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.schedule import parse_normal_schedule
 from orchestrator.domain.source_tree import SourceTree
-from orchestrator.domain.units import show_duration, show_size
+from orchestrator.domain.units import Bytes, show_duration, show_size
 from tests.engines.rsync.builders import job
 
 TREE = Location(path="/backup/tree")
@@ -99,6 +99,8 @@ def test_work_of_our_own_is_shown_as_a_line() -> None:
     )
     linking = TreeLinking(tree=TREE, point=point, source=SourceTree(root=TREE), differing=(b"a", b"b"), joined=())
     assert str(linking) == "(poolferry) link from /backup/tree into /backup/tree all but 2 paths that differ"
+    cloning = FileCloning(tree=TREE, point=point, source=TREE, paths=(b"a",), partial="part", least=Bytes(1))
+    assert str(cloning) == "(poolferry) clone from /backup/tree into /backup/tree what differs and is large"
 
 
 def test_how_runs_end_well() -> None:

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Effect, ManifestRecording, Plan, TreeLinking
+from orchestrator.domain.plan import Effect, FileCloning, ManifestRecording, Plan, TreeLinking
 from orchestrator.domain.units import Bytes
-from orchestrator.engines.rsync.model import CountsEqual, DifferingPaths, RsyncSurvey
+from orchestrator.engines.rsync.model import LARGE_FILE, CountsEqual, DifferingPaths, RsyncSurvey
 from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
 from orchestrator.engines.rsync.plan import plan
 from tests.engines.rsync.builders import ASKED, MIRRORED, NEW, ROOT, THERE, USED, job, mirror, point, world
@@ -45,6 +45,25 @@ def test_what_is_unchanged_is_linked_before_a_copy_that_passes_over_it() -> None
     assert "'--include=*/' '--exclude=*'" in times
     assert not any(flag in times for flag in ("--delete", "--omit-dir-times", "--link-dest"))
     assert max(step.effect for step in steps) is Effect.WRITES
+
+
+def test_large_files_are_cloned_and_their_blocks_copied_before_the_rest() -> None:
+    differing = DifferingPaths(paths=(b"a", b"gone"), joined=(), present=(b"a",))
+    seen = world(BY_ROOT, differing=differing, walled=True)
+    steps = planned(job(), replace(seen, clones=True)).steps
+    at = next(number for number, step in enumerate(steps) if isinstance(step.work, FileCloning))
+    work = ROOT / ".poolferry/work"
+    assert steps[at].work == FileCloning(
+        tree=work, point=point(), source=job().source, paths=(b"a",), partial=".~poolferry-partial~", least=LARGE_FILE
+    )
+    large, rest = str(steps[at + 1].work), str(steps[at + 2].work)
+    assert f" --min-size={LARGE_FILE} --no-whole-file " in large
+    assert " --ignore-existing " in large
+    assert "--whole-file" not in large.replace("--no-whole-file", "")
+    assert " --ignore-existing " in rest
+    assert " --whole-file " in rest
+    assert "--min-size" not in rest
+    assert not any(isinstance(step.work, FileCloning) for step in planned(job(), seen).steps)
 
 
 def test_a_copy_over_links_names_what_differs_and_names_are_compared_then() -> None:

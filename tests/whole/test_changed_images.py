@@ -1,0 +1,101 @@
+"""A large file of which little changes, on filesystems with clones: a point stores what changed, and no older point changes."""
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.whole.house import House, facts, loop_filesystem, wait_until
+from tests.whole.kills import MIB, half_copied, only_ours, strike
+
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.namespace]
+_SIZE = 40 * MIB
+
+
+@pytest.fixture(params=[("mkfs.xfs", "-q"), ("mkfs.btrfs", "-q")], ids=["xfs", "btrfs"])
+def image(request: pytest.FixtureRequest, house: House, tmp_path: Path) -> Iterator[Path]:
+    """The image of a disk in the source; one point of it lies on such a filesystem."""
+    if request.param[0].partition(".")[2] not in Path("/proc/filesystems").read_text():
+        pytest.skip(f"this kernel has no {request.param[0].partition('.')[2]}")
+    path = house.write("machines/disk.img", random.Random(1).randbytes(_SIZE))
+    house.write("notes", "some words")
+    with loop_filesystem(tmp_path, *request.param, size=400 * MIB) as mounted:
+        house.target = mounted / "copies"
+        assert house.run(house.job()).outcome == "done"
+        yield path
+
+
+def change(image: Path, seed: int) -> None:
+    """Write ten blocks anew; ends as large as before."""
+    chance = random.Random(seed)
+    with image.open("r+b") as file:
+        for _ in range(10):
+            file.seek(chance.randrange(_SIZE - 4096))
+            file.write(chance.randbytes(4096))
+
+
+def free(house: House) -> int:
+    os.sync()
+    seen = os.statvfs(house.target)
+    return seen.f_bfree * seen.f_frsize
+
+
+def published(house: House) -> dict[str, object]:
+    return {name: facts(house.target / "points" / name) for name in house.points()}
+
+
+def test_a_point_stores_what_changed_in_an_image_and_no_other_point_changes(house: House, image: Path) -> None:
+    for night in range(3):
+        before, room = published(house), free(house)
+        change(image, night)
+        house.write(f"new-{night}", "new")
+        ran = house.run()
+        assert ran.outcome == "done", ran
+        assert facts(house.source) == facts(house.point())
+        assert {name: facts(house.target / "points" / name) for name in before} == before
+        assert room - free(house) < _SIZE / 2, "the image was not stored once more"
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("verify", "photos").code == 0
+    only_ours(house)
+
+
+def test_an_image_that_shrinks_moves_or_gets_another_owner_is_as_at_the_source(house: House, image: Path) -> None:
+    image.rename(house.source / "moved.img")
+    assert house.run().outcome == "done"
+    with (house.source / "moved.img").open("r+b") as file:
+        file.truncate(_SIZE - 5 * MIB)
+        file.seek(_SIZE)
+        file.write(b"behind a hole")
+    os.chown(house.source / "moved.img", 1234, 1235)
+    before = published(house)
+    assert house.run().outcome == "done"
+    assert facts(house.source) == facts(house.point())
+    (house.source / "moved.img").write_bytes(b"small now")
+    assert house.run().outcome == "done"
+    os.link(house.source / "moved.img", house.source / "again.img")
+    house.write("moved.img", random.Random(5).randbytes(20 * MIB))
+    assert house.run().outcome == "done"
+    assert facts(house.source) == facts(house.point())
+    assert {name: facts(house.target / "points" / name) for name in before} == before
+    only_ours(house)
+
+
+def test_a_run_that_is_killed_in_the_middle_of_an_image_changes_no_point(house: House, image: Path) -> None:
+    before = published(house)
+    image.write_bytes(random.Random(2).randbytes(_SIZE))
+    process = house.start(house.job(pipe={"rate_limit": "8M"}))
+    clone = house.target / ".poolferry/work/machines/.~poolferry-partial~/disk.img"
+    wait_until(lambda: clone.exists() and clone.read_bytes()[:MIB] == image.read_bytes()[:MIB])
+    strike(process, "all")
+    house.ended(process)
+    assert half_copied(house) > 0
+    assert {name: facts(house.target / "points" / name) for name in before} == before
+    change(image, 3)
+    ran = house.run(house.job())
+    assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+    assert facts(house.source) == facts(house.point())
+    assert {name: facts(house.target / "points" / name) for name in before} == before
+    assert house.call("verify", "photos").code == 0
+    only_ours(house)

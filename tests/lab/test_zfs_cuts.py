@@ -1,7 +1,12 @@
-"""A first copy that is cut, wherever and however, goes on from where it was, and is then equal."""
+"""A first copy that is cut, wherever and however, goes on from where it was, and is then equal.
+
+Other moments: POOLFERRY_CUTS_SEED is any other number than 0.
+"""
 
 import contextlib
 import json
+import os
+import random
 import signal
 import time
 from collections.abc import Callable
@@ -19,6 +24,8 @@ from tests.whole.house import wait_until
 
 pytestmark = pytest.mark.virtual
 
+# Read here: each test has an environment of its own.
+SEED = int(os.environ.get("POOLFERRY_CUTS_SEED", "0"))
 WINDOW = 2 << 20  # of ssh, in bytes
 ROOM = 400 << 10  # in the narrow pipes and in mbuffer, in bytes
 SHORT, QUICK, MIDDLE = Chain(a=8, b=1, c=1), Chain(a=10, b=1, c=1), Chain(a=20, b=10, c=10)
@@ -40,12 +47,12 @@ class Cut:
 When = float | str
 
 
-def wait_for(copying: Copying, when: When) -> None:
-    """Until it is time."""
+def wait_for(copying: Copying, when: When, chance: random.Random) -> None:
+    """Until it is time: with a seed at another moment of the same snapshot."""
     if isinstance(when, str):
         copying.wait_for_snapshot(when)
     else:
-        copying.wait_for(when)
+        copying.wait_for(when + (chance.uniform(0, 0.1) if SEED else 0))
 
 
 # What.
@@ -161,9 +168,9 @@ def test_a_copy_that_is_cut_goes_on(pair: Pair, row: Row) -> None:
         *pair, pulls=row.pulls, chain=row.chain, rate=pace(pair) if row.paced else "", disks=row.disks,
         attempts=1 if row.changes else 6, metered_there=the_power_of_the_master in what_is_cut,
     )  # fmt: skip
-    run = copying.begin()
+    run, chance = copying.begin(), random.Random(f"{SEED} {row}")
     for when, what, who in row.cuts:
-        wait_for(copying, when)
+        wait_for(copying, when, chance)
         what(Cut(pair=pair, copying=copying, run=run))
         if who != SAME:
             assert ended(run).get("outcome") == SAID[who]

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from orchestrator.domain.answers import check_count, parse_instant, parse_json
 from orchestrator.domain.errors import ManifestForged, OrchestratorError
@@ -18,7 +18,7 @@ from orchestrator.domain.plan import TreeVerification
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.units import Bytes, show_count, show_duration, show_size
-from orchestrator.engines.contract.comparison import ReadableDataset, StreamReader
+from orchestrator.engines.contract.comparison import StreamReader
 from orchestrator.engines.contract.engine import implements
 from orchestrator.history.store import WHOLE
 from orchestrator.planners.read_order import ReadItem, choose_next_read, oldest_read
@@ -284,7 +284,7 @@ def _note_whole(journal: RunRecorder, writer: Writer, read: Sequence[ReadItem], 
     tools.history.place_read(job.name, job.target.name, began=since, counted=False)
 
 
-def _sent(journal: RunRecorder, found: Mapping[str, ReadableDataset]) -> dict[str, ReadItem]:
+def _sent(journal: RunRecorder, found: Iterable[str]) -> dict[str, ReadItem]:
     """Return each dataset with its last reading; a scrub read those too that had been read before it."""
     job, history = journal.job, journal.tools.history
     told = history.views.facts_below(job.name, f"{_key(job)} ", parse_instant)

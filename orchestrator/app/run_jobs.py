@@ -197,6 +197,12 @@ def _note_scrub(session: "Session", known: "Configuration", job: "Job") -> None:
 
     if not load_engine(job.engine).needs_datasets:
         return
+    from orchestrator.domain.scrub import LOOKED, is_look_due
+
+    now, place = compose.now(), job.target
+    far = place.location.host is not None  # a login for a pool that nobody watches would be dear
+    if job.copies and (far or not is_look_due(session.history.recall(job.name, LOOKED + place.name), now)):
+        return
     from orchestrator.app.scrubbed_copies import note_unwatched_scrub, note_watched_scrub
 
     note = note_unwatched_scrub if job.copies else note_watched_scrub
@@ -204,7 +210,7 @@ def _note_scrub(session: "Session", known: "Configuration", job: "Job") -> None:
         suppress(OrchestratorError),
         compose.make_reader(job, compose.make_stop_request(job), lambda _: None) as reader,
     ):
-        note(session.history, job, known.jobs, reader, compose.now())
+        note(session.history, job, known.jobs, reader, now)
 
 
 Say = Callable[[str], None]

@@ -4,11 +4,11 @@ Why not for copies of files: their manifests are compared with what is read, and
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.place import Location
-from orchestrator.domain.scrub import covered_until, parse_sighting, see_scrub
+from orchestrator.domain.scrub import LOOKED, covered_until, parse_sighting, see_scrub
 from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.contract.pools import PoolRebuilder, ScrubWatcher
 from orchestrator.engines.registry import load_engine
@@ -19,35 +19,25 @@ if TYPE_CHECKING:
     from orchestrator.history.store import History
     from orchestrator.process.executor import Reader
 
-_SEEN, _LOOKED = "scrub seen on ", "scrub looked for on "
-_SOME_TIME = timedelta(days=1)  # between two looks at a pool that nobody watches
+_SEEN = "scrub seen on "
 
 
 def note_watched_scrub(
     history: "History", watch: "Job", jobs: "Iterable[Job]", reader: "Reader", now: datetime
 ) -> None:
     """Record the newest scrub of a watched pool for each copy of datasets on it. Raises: OrchestratorError."""
-    copies = [job for job in jobs if _holds_datasets(job) and _pool_of(job) == watch.source]
+    copies = [job for job in jobs if _holds_datasets(job) and _watches(watch, _pool_of(job))]
     note_scrub(history, watch.source, copies, reader, now)
 
 
 def note_unwatched_scrub(
     history: "History", job: "Job", jobs: "Iterable[Job]", reader: "Reader", now: datetime
 ) -> None:
-    """Record once a day the newest scrub of the pool that a job copied datasets to, where no job watches it.
-
-    Why on this machine alone: there it costs no login. Raises: OrchestratorError.
-    """
-    if job.target.rotates or job.target.disk or not _holds_datasets(job):
-        return
+    """Record the newest scrub of the pool that a job copied datasets to, where no job watches it. Raises: OrchestratorError."""
     pool = _pool_of(job)
-    if pool.host is not None or any(not each.copies and each.source == pool for each in jobs):
-        return
-    looked = history.recall(job.name, _LOOKED + job.target.name) or ""
-    if looked and timedelta() <= now - datetime.fromisoformat(looked) < _SOME_TIME:
-        return
-    history.remember(job.name, _LOOKED + job.target.name, now.isoformat())
-    note_scrub(history, pool, [job], reader, now)
+    history.remember(job.name, LOOKED + job.target.name, now.isoformat())
+    if not any(_watches(each, pool) for each in jobs):
+        note_scrub(history, pool, [job], reader, now)
 
 
 def note_scrub(history: "History", pool: Location, copies: "Iterable[Job]", reader: "Reader", now: datetime) -> int:
@@ -69,6 +59,10 @@ def note_scrub(history: "History", pool: Location, copies: "Iterable[Job]", read
             history.remember(job.name, SCRUBBED + place, until.isoformat())
             read += history.place_read(job.name, place, began=until, counted=True)
     return read
+
+
+def _watches(job: "Job", pool: Location) -> bool:
+    return not job.copies and job.source == pool and implements(load_engine(job.engine), ScrubWatcher)
 
 
 def _holds_datasets(job: "Job") -> bool:

@@ -6,6 +6,9 @@ from datetime import datetime, timedelta
 from orchestrator.domain.answers import parse_instant, parse_json
 from orchestrator.domain.fast_dataclass import dataclass
 
+LOOKED = "scrub looked for on "  # before the name of a place: a small fact of a job, the time of its last look
+_SOME_TIME = timedelta(days=1)  # between two looks at a pool that nobody watches
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolScrub:
@@ -50,3 +53,11 @@ def covered_until(scrub: PoolScrub, sighting: ScrubSighting, now: datetime) -> d
     """
     ahead = max(scrub.at - now, timedelta())
     return min(scrub.began - ahead, sighting.seen)
+
+
+def is_look_due(looked: str | None, now: datetime) -> bool:
+    """Return True when a pool that nobody watches is looked at again. `looked`: the last time, as remembered; None: never."""
+    try:
+        return looked is None or not timedelta() <= now - parse_instant(looked) < _SOME_TIME
+    except ValueError:
+        return True

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.domain.scrub import PoolScrub, ScrubSighting, covered_until, parse_sighting, see_scrub
+from orchestrator.domain.scrub import PoolScrub, ScrubSighting, covered_until, is_look_due, parse_sighting, see_scrub
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -34,3 +34,13 @@ def test_it_keeps_its_first_sighting_until_another_one_begins() -> None:
     assert parse_sighting(first.text()) == first
     assert see_scrub(scrub, first, NOW) == first
     assert see_scrub(PoolScrub(began=days(-1), at=NOW, clean=True), first, NOW).seen == NOW
+
+
+@pytest.mark.parametrize(
+    ("looked", "due"),
+    [(None, True), (days(0).isoformat(), False), (days(-0.9).isoformat(), False), (days(-1).isoformat(), True),
+     (days(0.1).isoformat(), True), ("rubbish", True)],
+)  # fmt: skip
+def test_it_is_looked_for_once_a_day(looked: str | None, due: bool) -> None:
+    """A last look that lies in the future was dated by a wrong clock."""
+    assert is_look_due(looked, NOW) is due

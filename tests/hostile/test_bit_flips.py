@@ -25,6 +25,7 @@ from orchestrator.domain.rotation import Disk
 from orchestrator.engines.rsync import parse
 from orchestrator.history import arrivals
 from orchestrator.history.store import open_history
+from orchestrator.runner.disk.lease import LeasePurpose, find_lease, request_disk
 from orchestrator.runner.recovery_kit import write_archive
 from orchestrator.verify.entry import ManifestEntry
 from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_tag, write_manifest
@@ -132,6 +133,17 @@ def test_the_record_of_a_rename_that_was_cut(tmp_path: Path) -> None:
         path.write_bytes(changed)
         with suppress(WrongRequest):
             assert read_record(str(path)) == true, changed
+
+
+def test_the_note_of_a_restore_that_waits_for_a_disk(tmp_path: Path) -> None:
+    """The disk is left alone as long as the note can be meant for now, and what else is in it is only told."""
+    disk = Disk(name="red", set="offsite", identity="uuid", content="ext4")
+    request_disk(disk, "poolferry restore run photos", str(tmp_path), NOW)
+    (path,) = (tmp_path / "notes").iterdir()
+    for changed in flips(path.read_bytes()):
+        path.write_bytes(changed)
+        lease = find_lease(disk, str(tmp_path), NOW, folder=str(tmp_path / "visits"))
+        assert lease is None or (lease.kind, lease.disk) == (LeasePurpose.REQUESTED, "red"), changed
 
 
 def test_pages_of_the_history(tmp_path: Path) -> None:

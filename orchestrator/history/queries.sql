@@ -616,6 +616,24 @@ UPDATE points SET job = :now WHERE job = :before;
 -- name: rename_in_memory
 UPDATE memory SET job = :now WHERE job = :before;
 
+-- name: place_of_point
+SELECT place FROM points WHERE job = :job AND place != :place AND gone_at IS NULL AND name = :name LIMIT 1;
+
+-- name: place_in_points
+UPDATE OR IGNORE points SET place = :now WHERE job = :job AND place = :before;
+
+-- name: place_in_problems
+UPDATE OR IGNORE problems SET place = :now WHERE job = :job AND place = :before;
+
+-- name: place_in_drills
+UPDATE drills SET place = :now WHERE job = :job AND place = :before;
+
+-- Small facts of a job at a place end in its name.
+-- name: place_in_memory
+UPDATE OR IGNORE memory SET key = substr(key, 1, length(key) - length(:before)) || :now
+WHERE job = :job AND (key LIKE '% at %' OR key LIKE '% on %' OR key LIKE '% from %' OR key LIKE '%:%')
+    AND substr(key, -length(:before) - 1) IN (' ' || :before, ':' || :before);
+
 -- name: rename_in_owed
 UPDATE OR REPLACE owed SET job = :now WHERE job = :before;
 

@@ -1,4 +1,4 @@
-"""Another name of a job in the history: all that is recorded of it goes on under the new one."""
+"""Another name of a job, or of its place, in the history: all that is recorded of it goes on under the new one."""
 
 import json
 
@@ -10,8 +10,11 @@ _STATEMENTS = (
 )  # fmt: skip
 
 
+_OF_PLACE = ("place_in_points", "place_in_problems", "place_in_drills", "place_in_memory")
+
+
 class JobRenames:
-    """Renames of jobs. Every method raises HistoryError."""
+    """Renames of jobs and of their places. Every method raises HistoryError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -19,6 +22,17 @@ class JobRenames:
     def knows(self, job: str) -> bool:
         """Return True when something is recorded of a job of this name."""
         return self._database.first("knows_job", job=job) is not None
+
+    def place_before(self, job: str, place: str, name: str) -> str | None:
+        """Return the place of another name under which this point of the job is known; None: there is none."""
+        row = self._database.first("place_of_point", job=job, place=place, name=name)
+        return None if row is None else str(row["place"])
+
+    def rename_place(self, job: str, before: str, now: str) -> None:
+        """Record what is known of a job's copies at a place under its new name, in one transaction."""
+        with self._database.together():
+            for statement in _OF_PLACE:
+                self._database.change(statement, job=job, before=before, now=now)
 
     def rename(self, before: str, now: str) -> None:
         """Record all of a job under its new name, in one transaction; again it changes nothing."""

@@ -3,7 +3,7 @@ noted damage, and files that could not be read at the source.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from orchestrator.domain.answers import parse_json
@@ -27,6 +27,7 @@ def see_points(journal: RunRecorder, points: Sequence[RestorePoint], *, pruned_t
     """
     job, history = journal.job, journal.tools.history
     known = {point.name: point.taken for point in points}
+    _follow_place(journal, known)
     if not implements(journal.tools.engine, PointLister):  # snapshots of a copy are pruned by others, too
         history.points_seen(job.name, job.target.name, known, journal.now)
         return
@@ -42,6 +43,19 @@ def see_points(journal: RunRecorder, points: Sequence[RestorePoint], *, pruned_t
     expected = bool(gone and history.recall(job.name, elsewhere)) and max(gone) < max(known, default="")
     history.points_seen(job.name, job.target.name, known, journal.now, lost=not moved and not expected)
     _see_state(journal, points)
+
+
+def _follow_place(journal: RunRecorder, known: Collection[str]) -> None:
+    """Record what is known under the place's name of yesterday under its name of today: the place itself is the same."""
+    job, history = journal.job, journal.tools.history
+    if not known or job.target.disk or history.was_named(job.name, job.target.name, max(known)):
+        return  # as in nearly every run
+    same = history.recall(job.name, USED) == str(job.target.location)
+    if not same or history.point_names(job.name, job.target.name):
+        return
+    if before := history.renames.place_before(job.name, job.target.name, max(known)):
+        history.renames.rename_place(job.name, before, job.target.name)
+        journal.say(f"the place {before} is called {job.target.name} now")
 
 
 def _moved_from(journal: RunRecorder) -> str:

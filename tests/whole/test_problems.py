@@ -1,6 +1,7 @@
 """Damage, loss and left-out files are states of their own: found by any look, shown until they are over, ended by nothing else."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,29 @@ def test_a_place_that_moved(house: House) -> None:
     assert ran.outcome == "done", ran
     assert any(str(old) in warning for warning in ran["warnings"]), ran
     assert state(house) == ("up", []), "they were left where they are, not lost"
+
+
+def test_a_place_that_got_another_name(house: House) -> None:
+    copied(house)
+    first, second = house.points()
+    rot(house.point(0) / "two")
+    assert house.call("verify", "photos", "--point", first).code == 1
+    targets, job = house.config / "targets.toml", house.config / "jobs/photos.toml"
+    place = re.search(r"place\.([\w-]+)", targets.read_text())
+    assert place is not None
+    for file in (targets, job):
+        file.write_text(file.read_text().replace(place[1], "vault"))
+    assert house.run().outcome == "nothing-to-do"
+    assert [(each["place"], each["point"]) for each in house.call("points", "photos")["points"]] == [
+        ("vault", first),
+        ("vault", second),
+    ]
+    assert state(house) == ("failing", [("damaged", first)]), "what is known goes on under the new name"
+    facts_of = house.call("status", "photos")["jobs"][0]
+    assert facts_of["points"]["count"] == 2
+    shutil.rmtree(house.point(1))
+    house.run()
+    assert ("points-gone", None) in state(house)[1]
 
 
 def test_a_place_that_moved_with_its_points(house: House) -> None:

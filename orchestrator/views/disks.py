@@ -92,11 +92,17 @@ def sets_lines(sets: Sequence[SetReport], now: datetime) -> list[str]:
         if not rotation.disks:
             lines.append(f"the set {rotation.name} has no disk: poolferry disks enroll DEVICE --set {rotation.name}")
             continue
-        told = (stands.health.late, *stands.health.overdue.values(), stands.health.all_here, *stands.health.sleeping)
-        told += tuple(f"disk {name}: {ails}" for name, ails in stands.health.ailing.items())
-        lines += [f"{rotation.name}: {one}" for one in (*told, *each.left) if one]
+        lines += [f"{rotation.name}: {one}" for one in set_warnings(each)]
         lines.append(f"{rotation.name}: {stands.request}")
     return lines
+
+
+def set_warnings(found: SetReport) -> tuple[str, ...]:
+    """Return what is wrong with a set and its disks, and what must be heeded, each as a sentence."""
+    health = found.standing.health
+    told = (health.late, *health.overdue.values(), health.all_here, *health.sleeping)
+    told += tuple(f"disk {name}: {ails}" for name, ails in health.ailing.items())
+    return tuple(one for one in (*told, *found.left) if one)
 
 
 def _row(each: SetReport, row: DiskRow, now: datetime) -> tuple[str, ...]:

@@ -70,10 +70,12 @@ def _lines(each: JobSchedule, found: ScheduleReport) -> list[str]:
 def daemon_line(beat: Heartbeat | None, now: datetime) -> str:
     """Render whether a daemon starts runs at these times."""
     if beat is None:
-        return "no daemon has ever run here: `poolferry daemon` keeps these times, or cron or a timer calls `poolferry run`"
-    if beat.orderly:
-        return f"the daemon was ended {format_ago(beat.seen, now=now)}"
-    return f"the daemon was last seen {format_ago(beat.seen, now=now)} (it says so every 5 min)"
+        said = "no daemon has ever run here"
+    elif beat.orderly:
+        said = f"the daemon was ended {format_ago(beat.seen, now=now)}"
+    else:
+        said = f"the daemon was last seen {format_ago(beat.seen, now=now)} (it says every 5 min that it is there)"
+    return f"{said}: `poolferry daemon` keeps these times, or cron or a timer calls `poolferry run`"
 
 
 def schedule_value(found: ScheduleReport) -> dict[str, Any]:

@@ -12,9 +12,16 @@ from orchestrator.domain.units import show_count, show_duration
 from orchestrator.planners.drill import estimate_whole
 from orchestrator.planners.health import JobState
 from orchestrator.views.drills import newest_drill, newest_drill_line
-from orchestrator.views.format import format_ago, format_brief, shorten
+from orchestrator.views.format import format_ago, format_brief
 from orchestrator.views.run_progress import pace_words
-from orchestrator.views.status import JobStatus, NextRuns, Overview, needs_attention
+from orchestrator.views.status import (
+    JobStatus,
+    NextRuns,
+    Overview,
+    blamed_sentence,
+    needs_attention,
+    source_sentence,
+)
 
 _ORDER = (
     JobState.FAILING, JobState.LATE, JobState.INCOMPLETE, JobState.WAITING, JobState.PAUSED, JobState.NEW, JobState.UP
@@ -23,9 +30,13 @@ _ORDER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """One thing that is wrong, and what helps. `command`: the command in the hint, to be copied; empty: none was found."""
+    """One thing that is wrong, and what helps. `command`: the command in the hint, to be copied; empty: none was found.
+
+    `said`: the end of the run to blame, where the state does not say it; `hint` is empty where the next has the same.
+    """
 
     why: str
+    said: str
     hint: str
     command: str
 
@@ -62,7 +73,6 @@ class SourceRow:
     newest: str | None
     last: str
     last_run: int | None
-    blamed: str
     drill: str
     drill_well: bool | None
     whole_restore: str
@@ -102,19 +112,13 @@ def source_row(found: JobStatus, coming: NextRuns, now: datetime) -> SourceRow:
         share=max(age, 0) / limit if age is not None and limit else None,
         points=found.points.number, newest=found.points.newest,
         last=f"{last.outcome} {format_brief(last.ended_at, now=now)}" if last else "never",
-        last_run=last.id if last else None, blamed=_blamed(found),
+        last_run=last.id if last else None,
         drill=newest_drill_line(job.drill, found.drills, now).removeprefix("last drill: "),
         drill_well=drilled.drilled.outcome is Outcome.DONE if drilled else None,
         whole_restore=show_duration(whole) if whole is not None else "",
-        next=coming.jobs[job.name].words, why=found.health.why, advice=_advice(found), running=_running(found, now),
+        next=coming.jobs[job.name].words, why=found.health.why, advice=_advice(found, now), running=_running(found, now),
         copies=job.copies,
     )  # fmt: skip
-
-
-def _blamed(found: JobStatus) -> str:
-    """Return what the run said that is to blame, where the state itself does not say it."""
-    why = found.blamed.why or "" if found.blamed and needs_attention(found) else ""
-    return "" if why in found.health.why else shorten(why, 200)
 
 
 def hint_command(hint: str, job: str) -> str:
@@ -129,17 +133,25 @@ def hint_command(hint: str, job: str) -> str:
     return min(found)[1] if found else ""
 
 
-def _advice(found: JobStatus) -> tuple[Advice, ...]:
+def _advice(found: JobStatus, now: datetime) -> tuple[Advice, ...]:
     told = []
     if found.health.state is not JobState.UP:
-        told.append((found.health.why, found.hint if needs_attention(found) else ""))
+        told.append((found.health.why, blamed_sentence(found), found.hint if needs_attention(found) else ""))
         for each in found.problems:
             sentence = problem_sentence(each)
             if sentence not in found.health.why:
-                told.append((f"also: {sentence}", problem_hint(each, newest=found.points.newest)))
+                told.append((f"also: {sentence}", "", problem_hint(each, newest=found.points.newest)))
     if found.source is not None:
-        told.append((f"source {found.source.state.value}: {found.source.why}", found.source.hint))
-    return tuple(Advice(why=why, hint=hint, command=hint_command(hint, found.job.name)) for why, hint in told)
+        told.append((source_sentence(found.source, now), "", found.source.hint))
+    hints = [hint for *_, hint in told]
+    return tuple(
+        _one_advice(why, said, "" if hints[at + 1 : at + 2] == [hint] else hint, found.job.name)
+        for at, (why, said, hint) in enumerate(told)
+    )
+
+
+def _one_advice(why: str, said: str, hint: str, job: str) -> Advice:
+    return Advice(why=why, said=said, hint=hint, command=hint_command(hint, job))
 
 
 def _running(found: JobStatus, now: datetime) -> RunningRow | None:

@@ -8,6 +8,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import printable_line, show_name
 from orchestrator.domain.problem import Problem, problem_hint, problem_sentence
+from orchestrator.domain.run import Outcome
 from orchestrator.domain.run_progress import RunProgress, progress_value
 from orchestrator.domain.source_state import SourceState, SourceStateRecord
 from orchestrator.domain.units import show_duration
@@ -76,6 +77,23 @@ class JobStatus:
 def needs_attention(found: JobStatus) -> bool:
     """Return True when a job makes `status` exit with 4."""
     return found.health.state in BAD
+
+
+def blamed_sentence(found: JobStatus) -> str:
+    """Return the end of the run to blame, whose hint is shown; empty where the state says it, or none went wrong.
+
+    Why: a late copy's state says its age alone, and a hint such as `--accept emptied` must not stand without its reason.
+    """
+    run = found.blamed
+    if (
+        run is None
+        or not run.why
+        or run.outcome in (Outcome.DONE, Outcome.NOTHING)
+        or not needs_attention(found)
+        or run.why in found.health.why
+    ):
+        return ""
+    return f"run {run.id} {run.outcome}: {shorten(run.why, 300)}"
 
 
 def job_status_value(found: JobStatus, following: NextRun) -> dict[str, Any]:
@@ -152,14 +170,15 @@ def _source_value(found: SourceStateRecord | None) -> dict[str, Any] | None:
     return {"state": found.state.value, "since": format_iso(found.since), "why": found.why, "hint": found.hint}
 
 
-def _source_lines(found: SourceStateRecord | None, now: datetime) -> list[str]:
-    """Return the state of a source that is lost or being restored, and what helps."""
-    if found is None:
-        return []
+def source_sentence(found: SourceStateRecord, now: datetime) -> str:
+    """Return the state of a source that is lost or being restored, since when, and what its runs do meanwhile."""
     rests = found.state in (SourceState.GONE, SourceState.ANEW, SourceState.RESTORING)
     mode = "its runs rest, and no snapshot is taken of it" if rests else "its runs go on"
-    said = f"source {found.state.value} (since {format_brief(found.since, now=now)}): {mode}: {shorten(found.why, 300)}"
-    return [said, f"what to do: {found.hint}"]
+    return f"source {found.state.value} (since {format_brief(found.since, now=now)}): {mode}: {shorten(found.why, 300)}"
+
+
+def _source_lines(found: SourceStateRecord | None, now: datetime) -> list[str]:
+    return [] if found is None else [source_sentence(found, now), f"what to do: {found.hint}"]
 
 
 def _copy_value(found: JobStatus) -> dict[str, Any] | None:
@@ -232,8 +251,9 @@ def _reasons(found: JobStatus) -> list[str]:
     """Return why a job is not up, what helps, and what else is wrong with its copies."""
     if found.health.state is JobState.UP:
         return []
-    shown = shorten(found.health.why, 300)
-    lines = [shown, *([f"what to do: {found.hint}"] if found.hint and needs_attention(found) else [])]
+    said = blamed_sentence(found)
+    lines = [shorten(found.health.why, 300), *([said] if said else [])]
+    lines += [f"what to do: {found.hint}"] if found.hint and needs_attention(found) else []
     for each in found.problems:
         sentence = problem_sentence(each)
         if sentence not in found.health.why:

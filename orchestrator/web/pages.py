@@ -151,6 +151,7 @@ class Pages:
 
     def _promise_values(self) -> dict[str, Any]:
         from orchestrator.app.uncovered import recall_uncovered
+        from orchestrator.views.disks import set_warnings
         from orchestrator.views.source_rows import headline, source_rows
 
         now = compose.now()
@@ -162,6 +163,7 @@ class Pages:
             "headline": headline(found, rows),
             "asked": self._recent_acts(),
             "uncovered": recall_uncovered(self._settings),
+            "set_warnings": set_warnings,
         }
 
     def job(self, name: str, year: int | None) -> str:

@@ -66,4 +66,10 @@ def test_who_was_let_go_and_is_still_here_is_told_of(tmp_path: Path) -> None:
         link(tmp_path, identity, 1_000_000)
     (told,) = left_plugged_in_lines(rotation, {RED_UUID: visit}, str(tmp_path))
     assert told.startswith("disk red (red sticker) is still plugged in, and safe to remove since ")
+    (told,) = left_plugged_in_lines(
+        rotation, {RED_UUID: replace(visit, beside="/dev/sdz1 is mounted at /srv")}, str(tmp_path)
+    )
+    assert told.endswith(
+        "; take out this disk alone: in the same case /dev/sdz1 is mounted at /srv, so leave the case plugged in and switched on"
+    )
     assert left_plugged_in_lines(rotation, {RED_UUID: replace(visit, released=None, safe=False)}, str(tmp_path)) == ()

@@ -25,6 +25,8 @@ from orchestrator.domain.act import ActVerb
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.rotation import DiskState
 from orchestrator.domain.run import Outcome
+from orchestrator.domain.source_identity import SOURCE_STATE
+from orchestrator.domain.source_state import SourceState, SourceStateRecord
 from orchestrator.history.store import History, open_history
 from orchestrator.web.pages import ActControl, Pages
 from orchestrator.web.site import Site
@@ -52,11 +54,16 @@ def standing_clock() -> Iterator[None]:
 
 def made_state(name: str, folder: Path) -> Site:
     """Write a machine in one of the states; return its pages."""
+    settings, control, demo = made_machine(name, folder)
+    return Site(Pages(settings, control, demo=demo))
+
+
+def made_machine(name: str, folder: Path) -> tuple[CachedSettings, ActControl, bool]:
+    """Write a machine in one of the states; return its settings, its daemon, and whether it is a demonstration."""
     make: dict[str, Callable[[Path], tuple[CachedSettings, ActControl, bool]]] = {
         "first-day": _first_day, "ordinary": _ordinary, "worst-day": _worst_day,
     }  # fmt: skip
-    settings, control, demo = make[name](folder)
-    return Site(Pages(settings, control, demo=demo))
+    return make[name](folder)
 
 
 @contextmanager
@@ -67,9 +74,11 @@ def served(site: Site) -> Iterator[str]:
         server = uvicorn.Server(config)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), name="site")
         thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        server.should_exit = server.force_exit = True
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join()
 
 
 def _first_day(folder: Path) -> tuple[CachedSettings, ActControl, bool]:
@@ -133,6 +142,11 @@ def _bad_runs(history: History) -> None:
             history.attempt_ended(run, 1, at, why, None)
             history.ended(run, report(run, job, outcome, why=why, hint=hint, warnings=(why,)), at)
     begin(history, "music", now=NOW - timedelta(hours=2))  # its process is gone
+    gone = SourceStateRecord(
+        state=SourceState.GONE, since=NOW - timedelta(days=1), why="/srv/www is not there; its last point holds 12,408 files",
+        hint="`poolferry restore run www --to /srv/www` brings it back",
+    )  # fmt: skip
+    history.remember("www", SOURCE_STATE, str(gone))
     rotten = Finding(
         path=b"2019/evensong.flac", verdict=Verdict.ROTTEN, detail="another digest, the same size and time"
     )
@@ -148,6 +162,12 @@ def _bad_disks(history: History) -> None:
     history.disks.is_at("blue", "in transit", note="", now=NOW - timedelta(hours=2))
     history.disks.visit_health(visit, "the disk itself says that it fails: 212 sectors were replaced")
     history.disks.stands("green", DiskState("lost"))
+    visit = history.disks.begin_visit("red", NOW - timedelta(hours=5))
+    history.disks.visit_ended(
+        visit, jobs=(), outcome="done", why="no job had to run", released=NOW - timedelta(hours=4), safe=True,
+        beside="/dev/sdz1 is mounted at /srv/mirror",
+    )  # fmt: skip
+    history.disks.is_at("red", "here", note="", now=NOW - timedelta(hours=4))
 
 
 def _acts(history: History) -> None:

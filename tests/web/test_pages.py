@@ -14,13 +14,15 @@ from orchestrator import compose
 from orchestrator.app.cached_settings import CachedSettings
 from orchestrator.app.control import DaemonControl
 from orchestrator.app.demo import write_demonstration
+from orchestrator.app.job_status import survey_jobs
 from orchestrator.domain.run import Outcome
 from orchestrator.history.store import open_history
+from orchestrator.views.status import overview_lines
 from orchestrator.web.pages import Pages
 from tests.ferry import Ferry
 from tests.history.records import begin, report
 from tests.web.sites import HOST, ODD, client, settings_of
-from tests.web.states import three_hundred_sources
+from tests.web.states import NOW, STATES, made_machine, standing_clock, three_hundred_sources
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +66,27 @@ def test_no_page_of_years_says_anything_else_than_a_page(years: TestClient) -> N
         for kind in ("/runs/", "/runs?before", "/points/"):  # some of many
             links -= set(sorted(each for each in links - seen if each.startswith(kind))[6:])
     assert {"/", "/runs", "/disks", "/pools", "/jobs/photos", "/runs?job=mail"} <= seen
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_front_page_says_each_sentence_of_status(tmp_path: Path, state: str) -> None:
+    with standing_clock():
+        settings, control, demo = made_machine(state, tmp_path)
+        pages = Pages(settings, control, demo=demo)
+        told, disks = text_of(pages.promises()), text_of(pages.disks())
+        found = survey_jobs(settings, (), NOW)
+        lines = overview_lines(found, NOW, lambda text, _: text)
+    sentences = [line.strip() for line in lines if line.startswith("    ")] + [found.coming.nobody]
+    sentences += [line.partition(": ")[2] for line in lines if re.match(r"offsite: |the set offsite", line)]
+    assert len(sentences) > 4
+    for said in sentences:
+        words = re.sub(r"^(what to do|last drill): ", "", said).replace("`", "")
+        assert words in told.replace(" :", ":"), said
+    for each in found.jobs:
+        assert f"{each.job.name} {each.health.state}" in told
+        assert each.last is None or f'aria-label="run {each.last.id}, {each.last.outcome} ' in pages.promises()
+    for row in (row for each in found.sets for row in each.disks):
+        assert f"{row.member.disk.name} " in disks
 
 
 def test_runs_come_fifty_a_page_and_all_once(years: TestClient) -> None:
@@ -128,6 +151,12 @@ def test_a_disk_that_was_pulled_out_and_was_let_go_since_is_safe(tmp_path: Path)
         history.disks.visit_ended(visit, released=now, safe=True, **ends)
         history.disks.is_at("blue", "here", note="", now=now)
         told = text_of(site.get("/disks").text)
+        assert "same case" not in told
+        history.disks.visit_ended(visit, released=now, safe=True, beside="/dev/sdz1 is mounted at /srv/mirror", **ends)
+        case = text_of(site.get("/disks").text)
+    assert (
+        "But take out this disk alone: in the same case /dev/sdz1 is mounted at /srv/mirror, so leave the case" in case
+    )
     assert "SAFE TO REMOVE blue (blue sticker)" in told
     assert "WAS PULLED OUT" not in told
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # a command imports only the modules that it needs, as the st
     from orchestrator.domain.permit import RunVoice
     from orchestrator.domain.place import Location
     from orchestrator.engines.contract.snapshots import Snapshotter
+    from orchestrator.engines.rsync.parse import TargetMarker
     from orchestrator.history.store import History
     from orchestrator.history.views import HistoryReader
     from orchestrator.process.executor import Reader
@@ -343,19 +344,25 @@ def job_from_target(location: "Location", *, log: Callable[[str], None]) -> "Job
 
     found = load_engine("rsync")
     marker = location / _MARKER
-    name = _owner(_content(marker, log) if marker.host else _local_content(marker.path), location)
+    owner = _owner(_content(marker, log) if marker.host else _local_content(marker.path), location)
     place = Place(name=FOUND, location=location)
-    return Job(name=name, file=marker.path, engine=found.name, source=location, target=place, options=found.options())
+    options = found.options(fake_super=owner.stored)
+    return Job(name=owner.job, file=marker.path, engine=found.name, source=location, target=place, options=options)
 
 
-def _owner(marker: bytes, location: "Location") -> str:
+def _owner(marker: bytes, location: "Location") -> "TargetMarker":
     from orchestrator.domain.errors import OrchestratorError
     from orchestrator.domain.names import JOB_NAME
     from orchestrator.engines.rsync.parse import parse_marker
 
     found = parse_marker(marker)
+    if found is not None and found.stored and location.host is None:
+        raise OrchestratorError(
+            f"the copies in {location} keep owners, modes and kinds of entries in attributes (fake-super), which only a far rsync reads back",
+            hint=f"name it as ssh://USER@HOST{location}; this machine itself is a HOST, too",
+        )
     if found is not None and JOB_NAME.fullmatch(found.job):
-        return found.job
+        return found
     raise OrchestratorError(
         f"{location} does not say that it holds copies of poolferry",
         hint=f"name the directory in which {_MARKER} and points/ lie",

@@ -109,6 +109,7 @@ class SourceReview:
     listed: Callable[[Iterable[bytes]], bytes]
     keys: tuple[tuple[str, str], ...]
     elsewhere: str
+    stored: bool = False  # the copy holds no attribute by a name of rsync's own
     before: tuple[Pipeline, ...] = ()  # run around `again`
     after: tuple[Pipeline, ...] = ()
     copied: CopiedEntries | None = None
@@ -129,6 +130,7 @@ class ManifestRecording:
     linked: RestorePoint | None
     digest: str
     apart: tuple[bytes, ...] = ()  # names in its root that are no part of it
+    stored: bool = False  # it keeps owners, modes and kinds in attributes
     review: SourceReview | None = None  # None: the source is not looked at again
 
     effect = Effect.WRITES

@@ -19,6 +19,7 @@ class RestorePoint:
     manifest: Location | None
     damaged: bool = False  # a reading found damage in it
     apart: tuple[bytes, ...] = ()  # names in the tree's root that are no part of it
+    stored: bool = False  # its tree keeps owners, modes and kinds in attributes, as rsync's --fake-super writes them
 
 
 class Verdict(StrEnum):

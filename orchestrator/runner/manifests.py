@@ -55,6 +55,7 @@ from orchestrator.verify.build import (
     sorted_records,
 )
 from orchestrator.verify.entry import UNKNOWN, listing_command
+from orchestrator.verify.fake_super import stored_command, stored_entries
 from orchestrator.verify.manifest import ManifestHeader, Row, read_manifest, read_rows, read_tag
 from orchestrator.verify.pipelines import worker_pipelines
 from orchestrator.verify.results import ResultCollector
@@ -130,12 +131,16 @@ class _ManifestBuilder:
     def draft(self) -> tuple[ManifestDraft, SourceComparison | None]:
         """List the tree, and the source beside it; return the draft and the comparison. Raises: OrchestratorError."""
         work, notes = self._work, self._notes
-        pipeline = Pipeline(stages=(listing_command(work.tree, exclude=REMAINDERS, apart=work.apart),))
+        list_tree = stored_command if work.stored else listing_command
+        pipeline = Pipeline(stages=(list_tree(work.tree, exclude=REMAINDERS, apart=work.apart),))
         try:
             with ThreadPoolExecutor(2) as pool, self._writer.records(pipeline) as records:
                 moved = pool.submit(_sorted, _moved(work.moved, self._journal, notes))  # while the tree is listed
                 source = pool.submit(self._source)
-                listing = _sorted(sorted_records(records, folder=notes))
+                if work.stored:
+                    listing = _sorted(record for record, _ in stored_entries(records, folder=notes))
+                else:
+                    listing = _sorted(sorted_records(records, folder=notes))
                 return self._merge(listing, moved.result(), source.result())
         except PipelineFailed as failure:
             raise self._journal.tools.engine.explain(failure) from failure

@@ -18,6 +18,7 @@ from orchestrator.verify.build import sorted_records
 from orchestrator.verify.completeness import NameComparison, select_records
 from orchestrator.verify.digest import OpenTree
 from orchestrator.verify.entry import Tolerance
+from orchestrator.verify.fake_super import stored_attributes, stored_command
 from orchestrator.verify.source import (
     Difference,
     SourceComparison,
@@ -53,7 +54,7 @@ def list_source(
     tolerance = Tolerance(owner=not review.owners, mode=not review.modes, grain_ns=review.grain_ns)
     comparison = SourceComparison(
         tolerance, elapsed=elapsed, skipped=skipped, mirror=review.mirror, links=review.links, parts=review.parts,
-        folder=notes, names=_name_comparison(review, skipped, journal, notes),
+        folder=notes, names=_name_comparison(review, skipped, journal, notes), stored=review.stored,
     )  # fmt: skip
     command = source_command(review.source, one_filesystem=review.one_filesystem, attributes=bool(review.parts))
     try:
@@ -127,6 +128,8 @@ def compare_attributes(
     with open(names, "wb") as file:
         file.writelines((b"./" + name if name else b".") + b"\0" for name in comparison.asked_names())
     command = attributes_command(work.tree)
+    if work.stored:
+        return _compare_stored(comparison, work, journal, writer, notes)
     try:
         with writer.records(Pipeline(stages=(command,), reads=names)) as records:
             told = parse_copy_attributes(iter(records))
@@ -137,6 +140,26 @@ def compare_attributes(
                 )
                 return {}
             return comparison.join_attributes(sorted_records(told, folder=notes))
+    except PipelineFailed as failure:
+        raise journal.tools.engine.explain(failure) from failure
+    except NOT_READ as error:
+        raise unreadable("getfattr", command, None, error) from error
+
+
+def _compare_stored(
+    comparison: SourceComparison, work: ManifestRecording, journal: RunRecorder, writer: Writer, notes: str
+) -> dict[bytes, str]:
+    """Compare them with those of a copy that keeps its own beside them; name what of the source it cannot hold."""
+    if comparison.own_names:
+        journal.warn(
+            f"{show_count(comparison.own_names, 'entry', 'entries')} of the source "
+            f"{'has' if comparison.own_names == 1 else 'have'} attributes by names of rsync's own (user.rsync.…): a target with "
+            "fake-super cannot hold these, and no copy has them"
+        )
+    command = stored_command(work.tree, apart=work.apart)
+    try:
+        with writer.records(Pipeline(stages=(command,))) as records:
+            return comparison.join_attributes(stored_attributes(records, folder=notes))
     except PipelineFailed as failure:
         raise journal.tools.engine.explain(failure) from failure
     except NOT_READ as error:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 NO_ATTRIBUTES = "-"
 UNRECORDED = ""
 ALL_PARTS = "auo"
+OWN_NAMES = b"user.rsync."  # begins what rsync writes for itself
 _ACCESS_LISTS = (b"system.posix_acl_access", b"system.posix_acl_default")
 _PARTS = re.compile(r"([auo])([0-9a-f]+)")
 _NAMES = {"a": "access list", "u": "extended attributes", "o": "capabilities or attributes of root"}
@@ -81,7 +82,7 @@ def parse_attributes(lines: Iterable[bytes]) -> Iterator[bytes]:
     values: dict[bytes, bytes] = {}
     for line in lines:
         if line.startswith(_FILE):
-            path = _plain(line[len(_FILE) :])
+            path = plain_name(line[len(_FILE) :])
         elif not line:
             if path is not None and values:
                 yield _record(path, values)
@@ -89,13 +90,19 @@ def parse_attributes(lines: Iterable[bytes]) -> Iterator[bytes]:
         elif path is None:
             raise ValueError(f"an attribute of no file: {line[:200]!r}")
         else:
-            name, _, value = line.partition(b"=")
-            values[_plain(name)] = bytes.fromhex(value.decode("ascii").removeprefix("0x"))
+            values.update((parse_attribute(line),))
     if path is not None and values:
         yield _record(path, values)
 
 
-def _plain(name: bytes) -> bytes:
+def parse_attribute(line: bytes) -> tuple[bytes, bytes]:
+    """Return name and value of one of getfattr's lines. Raises: ValueError."""
+    name, _, value = line.partition(b"=")
+    return plain_name(name), bytes.fromhex(value.decode("ascii").removeprefix("0x"))
+
+
+def plain_name(name: bytes) -> bytes:
+    """Return a name that getfattr wrote."""
     return _OCTAL.sub(lambda match: bytes((int(match[1], 8),)), name) if b"\\" in name else name
 
 

@@ -12,6 +12,7 @@ from orchestrator.domain.source_tree import SourceTree
 from orchestrator.process.scripts import script_command
 from orchestrator.verify.attributes import (
     NO_ATTRIBUTES,
+    OWN_NAMES,
     UNRECORDED,
     attribute_differences,
     keep_parts,
@@ -54,14 +55,17 @@ class SourceComparison:
     """A comparison of the listing of a copy with its source's, entry by entry, both sorted.
 
     `elapsed`: the seconds since the copy began. What the source changed meanwhile is no difference: the next run copies it.
+    `stored`: the copy has no attribute by a name of rsync's own; `own_names`: so many entries of the source have some.
     `asked`: where the names are noted whose attributes the copy must be asked for, see `asked_names`. `names`: is told which names
     both have, and which one side alone.
     """
 
     def __init__(
         self, tolerance: Tolerance, *, elapsed: Callable[[], float], skipped: frozenset[bytes], mirror: bool, links: bool,
-        parts: str, folder: str, names: "NameComparison | None" = None,
+        parts: str, folder: str, names: "NameComparison | None" = None, stored: bool = False,
     ) -> None:  # fmt: skip
+        self._stored = stored
+        self.own_names = 0
         self._tolerance, self._elapsed, self._skipped = tolerance, elapsed, skipped
         self._mirror, self._links, self._parts = mirror, links, parts
         self.names = names
@@ -92,7 +96,18 @@ class SourceComparison:
             return
         self.attributes = True
         if first is not None:
-            yield from parse_attributes(chain((first,), records))
+            lines = chain((first,), records)
+            yield from parse_attributes(self._without_own(lines) if self._stored else lines)
+
+    def _without_own(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield getfattr's lines without those of rsync's own names, which a copy with fake-super does not have; count their entries."""
+        counted = False
+        for line in lines:
+            own = line.startswith(OWN_NAMES)
+            self.own_names += own and not counted
+            counted = own or (counted and line != b"")
+            if not own:
+                yield line
 
     def join(
         self, listing: Iterable[bytes], source: Iterable[bytes], attributes: Iterable[bytes]

@@ -78,6 +78,7 @@ from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from orchestrator.runner.disk import lease
 from orchestrator.verify.attributes import parse_attributes
 from orchestrator.verify.entry import format_plain_line, parse_line, parse_listing, split_records
+from orchestrator.verify.fake_super import stored_entries
 from orchestrator.verify.manifest_lookup import parse_lookup, parse_sizes
 from orchestrator.verify.results import ResultCollector
 from orchestrator.verify.source import parse_copy_attributes
@@ -95,6 +96,10 @@ DEVICE = BlockDevice(
     external=True, serial="", model="", wwn="", case="", parts=(), table="", at=(),
 )  # fmt: skip
 HERE = Path(__file__).parent.parent
+STORED = (
+    b"a//f\t5\t1.0000000000\t644\t7\t7\t1\t9\t\0\0# file: ./a\0user.rsync.%stat=0x31323037373720302c3020303a30\0"
+    b"user.rsync.%aacl=0x800000000400000007000000800000003700000007000080\0\0//\0./a\0there\0"
+)
 WORDS = (
     b"[", b"{", b"{}", b"[]", b"null", b"\n", b"\r", b"\t", b"\0", b" ", b"=", b"=end\n", b"|", b"-", b"-1", b"1e999", b"nan", b"inf",
     b"9" * 10,
@@ -548,6 +553,7 @@ TARGETS += (
     Target("kit's content", text_of(parse_kit_content), (KIT_CONTENT,)),
     Target("attributes", lines_of(parse_attributes), (ATTRIBUTES,)),
     Target("copy's attributes", told(lambda said: [*(parse_copy_attributes(iter(said.split(b"\n"))) or ())]), (ATTRIBUTES, b"absent\n")),
+    Target("stored tree", told(lambda said: [*stored_entries(split_records((said,)), folder="/tmp")]), (STORED,)),
     Target("reader's records", collected, (b"P\t1\t1\t5\0F\trotten\tdetail\ta\0S\t1\t1\t5\t1\t0\0",)),
     Target("remembered guard", text_of(parse_guard_memory), (b'{"files": 3, "seen": [["2026-03-04T05:06:07+00:00", 5]], "shares": [0.5]}',)),
     Target("remembered source", text_of(parse_source_state), (b'["gone", "2026-03-04T05:06:07+00:00", "why", "hint"]',)),

@@ -9,9 +9,24 @@ from orchestrator.engines.rsync.options import RsyncOptions
 
 UNABLE = 76  # exit code of find-unheld.sh
 _FOUND = r"cannot hold ([a-z-]+): (.*)"
-ELSEWHERE = "copy to a target that can hold all, such as ext4, XFS, btrfs or ZFS, as its root"
+ELSEWHERE = (
+    "copy to a target that can hold all, such as ext4, XFS, btrfs or ZFS, as its root; or, over ssh, to one that keeps in attributes what "
+    "its user may not have: fake-super = true in [rsync], with a place that holds no copies yet"
+)
 # What try-abilities.sh can be asked to try.
-ABILITIES = ("owners", "modes", "hard-links", "symlinks", "fifos", "devices", "acls", "xattrs", "names", "times")
+ABILITIES = (
+    "owners",
+    "modes",
+    "hard-links",
+    "symlinks",
+    "fifos",
+    "devices",
+    "acls",
+    "xattrs",
+    "names",
+    "times",
+    "fake-super",
+)
 # By the words of try-abilities.sh: what is lost, and the key that consents to it; without a key nothing does.
 _ABILITIES = {
     "owners": ("owners and groups", "owners = false"),
@@ -23,6 +38,7 @@ _ABILITIES = {
     "devices": ("device nodes", "devices = false"),
     "acls": ("access lists", "acls = false"),
     "xattrs": ("extended attributes", "xattrs = false"),
+    "fake-super": ("attributes of users (user.…), in which fake-super keeps owners, modes and kinds of entries", ""),
     "capabilities": ("capabilities and attributes of root", "xattrs = false"),
     "long-names": ("names of more than 143 bytes", ""),
     "characters": ('names with one of : ? " < > | * \\, or with a blank or dot at their end', ""),
@@ -41,6 +57,9 @@ DIFFERENCE_KEYS = (
 
 def required_abilities(options: RsyncOptions) -> tuple[str, ...]:
     """Return the abilities that a target must have, by the words of `try-abilities.sh`."""
+    if options.fake_super:
+        linked = ("hard-links",) if options.hard_links or options.points else ()
+        return (*linked, "names", "times", "fake-super")
     chosen = {
         "owners": options.owners, "modes": options.modes, "hard-links": options.hard_links or options.points, "symlinks": True,
         "fifos": options.devices, "devices": options.devices, "acls": options.acls, "xattrs": options.xattrs, "names": True,
@@ -67,7 +86,7 @@ def explain_unable(lines: Iterable[str]) -> TargetUnable:
     lacking = [(*_ABILITIES.get(ability, (ability, "")), ability, path) for ability, path in named]
     shown = [what if ability == "points" else f"{what}: {printable_word(path)}" for what, _, ability, path in lacking]
     keys = list(dict.fromkeys(key for _, key, _, _ in lacking if key))
-    bare = [what for what, key, ability, _ in lacking if not key and ability != "any-times"]
+    bare = [what for what, key, ability, _ in lacking if not key and ability not in ("any-times", "fake-super")]
     return TargetUnable(
         f"the target cannot hold what the source has: {', '.join(what for what, *_ in lacking)}; nothing was copied",
         evidence=tuple(shown), hint=_hint(keys, bare),

@@ -198,7 +198,9 @@ def settle_command(job: Job, into: Location, world: RsyncSurvey, names: str, *, 
         listed = ["--from0", f"--include-from={names}", "--exclude=*"]  # a list would be of paths below the root of all
     else:
         missing = ["--ignore-missing-args"] if may_name_what_is_missing(world) else []
-        listed = ["--from0", f"--files-from={names}", *missing]
+        # rsync 3.5 gives the folders above a name all their attributes, whatever the rules leave out; here they have them already.
+        bare = ["--no-implied-dirs"] if options.fake_super else []
+        listed = ["--from0", f"--files-from={names}", *bare, *missing]
     comparing = _comparing(options, there=world.there, coarse=world.target.coarse)
     if anew:
         comparing = ["--ignore-times", *(flag for flag in comparing if flag != "--checksum")]
@@ -421,7 +423,7 @@ def _what(options: RsyncOptions, *, filters: bool = True, hides: bool = True) ->
     flags += ["--hard-links"] if options.hard_links else []
     flags += ["--acls"] if options.acls else []
     # Twice: once leaves out rsync's own (user.rsync.%stat), which each owner can give a file, and which a store of another rsync has.
-    flags += ["--xattrs", "--xattrs"] if options.xattrs else []
+    flags += ["--xattrs", "--xattrs"] if options.xattrs and not options.fake_super else _plain_xattrs(options, filters)
     flags += [] if options.owners else ["--no-owner", "--no-group"]
     flags += [] if options.modes else ["--no-perms"]
     flags += ["--numeric-ids"] if options.numeric_ids else []
@@ -430,6 +432,17 @@ def _what(options: RsyncOptions, *, filters: bool = True, hides: bool = True) ->
     flags += [] if hides else [f"--filter=-p_{name}/*" for name in RESERVED]
     flags += [f"--exclude={pattern}" for pattern in options.excludes] if filters else []
     return flags
+
+
+def _plain_xattrs(options: RsyncOptions, filters: bool) -> list[str]:
+    """Return the flags for attributes where the far rsync keeps its own beside them, which come from no source.
+
+    Why system.*: without rules rsync leaves it out by itself. Why the first: else the attribute user.rsync.security.capability of an
+    owner's file would be a capability after a restore.
+    """
+    if not options.xattrs:
+        return []
+    return ["--xattrs", *(["--filter=-xs_user.rsync.*", "--filter=-xs_system.*"] if filters else [])]
 
 
 def _comparing(options: RsyncOptions, *, there: RsyncProgram | None, coarse: bool) -> list[str]:
@@ -512,6 +525,7 @@ def _pairing(job: Job, there: RsyncProgram | None, one: Location, other: Locatio
     if host is None:
         return []
     argv = ["-e", " ".join(rsync_shell(host, job.pipe.ssh_options))]
+    argv += ["--remote-option=--fake-super"] if options_of(job).fake_super else []
     far = one if one.host else other
     paths = (far.path, *(job.parts if one.host and one == job.source else ()))
     plain = _AT_GATE if there is not None and there.gated else _PLAIN

@@ -64,6 +64,12 @@ _TABLE = (
     *LOGIN,
     *NETWORK,
     FailureRow(
+        words=r"[gs]etfattr: not found",
+        error=ProgramMissing,
+        why="a program is not installed there that fake-super needs",
+        hint="apt install attr on that machine",
+    ),
+    FailureRow(
         words=(
             r"rsync: (command )?not found|rsync: No such file|Failed to exec|exec.*rsync.*No such file|"
             r"sh: \d+: [a-z]+: not found|command not found"

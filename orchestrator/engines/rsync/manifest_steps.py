@@ -38,6 +38,7 @@ def record_manifest(
         moved=request.notes,
         linked=base,
         digest=job.verify.digest,
+        stored=options_of(job).fake_super,
         review=_review(job, world, work, request, base, named=named),
     )
     counted = not named and not world.links_at_gate(base)
@@ -85,6 +86,7 @@ def _review(
         listed=partial(commands.settle_names, job),
         keys=DIFFERENCE_KEYS,
         elsewhere=ELSEWHERE,
+        stored=options.fake_super,
     )
 
 
@@ -127,6 +129,7 @@ def record_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Stage:
         linked=linked,
         digest=job.verify.digest,
         apart=(OURS.encode(),),
+        stored=options_of(job).fake_super,
         review=_review(job, world, root, request),
     )
     counted = (

@@ -104,6 +104,7 @@ class TargetSurvey:
     root_owner: int = 0
     root_shared: bool = False  # other users than its owner may write into the root
     by_root: bool = False  # root looked at it, and will write there
+    stored: bool = False  # its copies keep owners, modes and kinds in attributes
     led: bool = False  # another user may exchange a folder above the root, so no path of it is safe to write by
 
     @property

@@ -25,6 +25,10 @@ class RsyncOptions:
     devices: bool = config_key("device nodes, sockets and fifos", default=True)
     owners: bool = config_key("owners and groups; false: the consent to lose them", default=True)
     modes: bool = config_key("access modes; false: the consent to lose them", default=True)
+    fake_super: bool = config_key(
+        "a target over ssh whose user is not root keeps owners, modes, devices and attributes of root in attributes of users",
+        default=False,
+    )
     numeric_ids: bool = config_key("owners by number, so that they survive a rebuilt host", default=True)
     sparse: bool = config_key("long runs of zeros become holes", default=True)
     one_file_system: bool = config_key("stay on the source's own filesystem", default=True)
@@ -53,6 +57,18 @@ def mistakes(
         )
     if options.parallel > 1 and not options.points:
         yield "rsync.parallel", "a mirror is written by one rsync", "parallel = 1, or points"
+    if options.fake_super and target.host is None:
+        yield (
+            "rsync.fake-super",
+            "is for a target over ssh: a copy within one machine has no far rsync that keeps it",
+            "ssh://USER@HOST/PATH as target, or no fake-super",
+        )
+    if options.fake_super and options.parallel > 1:
+        yield (
+            "rsync.parallel",
+            "lists folders that rsync then gives attributes which no target with fake-super may get",
+            "parallel = 1, or no fake-super",
+        )
     if verify.digest == "blake3" and target.host:
         yield (
             "verify.digest",

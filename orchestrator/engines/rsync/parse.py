@@ -94,10 +94,11 @@ class TargetMarker:
 
     job: str
     coarse: bool
+    stored: bool = False
 
 
 _FORMAT = 1
-_MARKER_KEYS = {"format", "job", "coarse"}
+_MARKER_KEYS = {"format", "job", "coarse", "fake-super"}
 _UNREADABLE = TargetMarker(job=f"(unreadable {MARKER})", coarse=False)
 
 
@@ -349,7 +350,8 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
         mounted=told["h"] != told["u"],
         owner=marker.job if marker else None,
         coarse=marker is not None and marker.coarse,
-        points=tuple(_point(root, name, files) for name in sorted(points)),
+        stored=marker is not None and marker.stored,
+        points=tuple(_point(root, name, files, stored=marker is not None and marker.stored) for name in sorted(points)),
         damaged=(),
         work=("o", "d", "work") in names,
         half=(),
@@ -418,6 +420,7 @@ def parse_marker(text: bytes) -> TargetMarker | None:
     try:
         value = parse_json(text)
         job, written, coarse = value["job"], value.get("format", _FORMAT), value.get("coarse", False)
+        stored = value.get("fake-super", False)
     except NOT_READ:
         return _UNREADABLE
     if not isinstance(job, str) or not JOB_NAME.fullmatch(job) or type(written) is not int or written < 1:
@@ -427,9 +430,9 @@ def parse_marker(text: bytes) -> TargetMarker | None:
             f"{MARKER} says that a newer poolferry wrote these copies (format {written}; this one knows {_FORMAT})",
             hint="update poolferry on this machine; nothing was changed there",
         )
-    if type(coarse) is not bool or not value.keys() <= _MARKER_KEYS:
+    if type(coarse) is not bool or type(stored) is not bool or not value.keys() <= _MARKER_KEYS:
         return _UNREADABLE
-    return TargetMarker(job=job, coarse=coarse)
+    return TargetMarker(job=job, coarse=coarse, stored=stored)
 
 
 def _entry(record: bytes) -> tuple[str, str, str]:
@@ -445,7 +448,7 @@ def _is_point(name: str) -> bool:
         return False
 
 
-def _point(root: Location, name: str, files: set[str]) -> RestorePoint:
+def _point(root: Location, name: str, files: set[str], *, stored: bool) -> RestorePoint:
     manifest = root / f"points/{name}.manifest.gz"
     return RestorePoint(
         name=name,
@@ -453,6 +456,7 @@ def _point(root: Location, name: str, files: set[str]) -> RestorePoint:
         tree=root / f"points/{name}",
         manifest=manifest if f"{name}.manifest.gz" in files else None,
         damaged=f"{name}.damaged" in files,
+        stored=stored,
     )
 
 

@@ -62,7 +62,9 @@ def prepare_target(job: Job, *folders: str) -> Stage:
     """Return the stage that makes the target ours, once old receivers have ended. `folders`: ours, below its root."""
     patience = int(job.pipe.stall_after) + 30
     inside = tuple(folder.removeprefix(f"{OURS}/") for folder in folders)
-    command = script_commands.prepare_command(job.target.location, job.identity, inside, patience=patience)
+    command = script_commands.prepare_command(
+        job.target.location, job.identity, inside, patience=patience, stored=options_of(job).fake_super
+    )
     return (
         _small(
             "prepare the target", "the marker says whose it is; no receiver of an earlier run may be alive", command
@@ -76,9 +78,10 @@ def try_target(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     Why not with patterns: only rsync knows what they leave out. The comparison after the copy finds what is lost then.
     """
     options = options_of(job)
-    if world.target.owner is not None or options.excludes:
+    if world.target.owner is not None or (options.excludes and not options.fake_super):
         return ()
-    tried = script_commands.try_abilities_command(job.target.location, required_abilities(options))
+    abilities = ("fake-super",) if options.excludes else required_abilities(options)
+    tried = script_commands.try_abilities_command(job.target.location, abilities)
     found = script_commands.find_unheld_command(job.tree, one_filesystem=options.one_file_system, points=options.points)
     step = _small("ask what the target can hold", "what it cannot is named before anything is copied", tried)
     return ((replace(step, work=Pipeline(stages=(tried, found))),),)

@@ -32,7 +32,7 @@ Into a folder that is empty. `-H -A -X` are hard links, access lists and extende
 `--modify-window=-1`: times of folders to the last digit.
 
 ```sh
-{make}rsync -aHAXX --numeric-ids --modify-window=-1 "$copy/latest/" "$to/"
+{make}{rsync} "$copy/latest/" "$to/"
 ```
 
 {by_cp}## What the manifest says
@@ -81,7 +81,7 @@ Into a folder that is empty. `-H -A -X` are hard links, access lists and extende
 `--modify-window=-1`: times of folders to the last digit.
 
 ```sh
-{make}rsync -aHAXX --numeric-ids --modify-window=-1 --exclude=/{ours} "$copy/" "$to/"
+{make}{rsync} --exclude=/{ours} "$copy/" "$to/"
 ```
 
 {by_cp}## What the manifest says
@@ -123,7 +123,7 @@ def recovery_page(job: Job, made: datetime) -> str:
     by_cp = _BY_CP.format(newest="latest/" if points else "") if not (source.host or place.host) else ""
     about = (_POINTS if points else _MIRROR).format(
         names="\n".join((*_port(job), *_set("copy", _for_rsync(place)), *_set("to", _for_rsync(source)))), ours=OURS, look=_look(place),
-        make="" if source.host else 'mkdir -p "$to"\n', by_cp=by_cp,
+        make="" if source.host else 'mkdir -p "$to"\n', by_cp=by_cp, rsync=_rsync(job),
     )  # fmt: skip
     return _page(job, made, about)
 
@@ -136,13 +136,19 @@ def _of_several(job: Job) -> str:
     for folder in job.tree.folders:
         lines += _set("part", folder.path[1:])
         lines += [] if folder.host else ['mkdir -p "$to/$part"']
-        lines.append(f'rsync -aHAXX --numeric-ids --modify-window=-1 "{below}/$part/" "$to/$part/"')
+        lines.append(f'{_rsync(job)} "{below}/$part/" "$to/$part/"')
     root = f"{job.source.host.login(bracket=True)}:" if job.source.host else ""
     return _SEVERAL.format(
         points=" in `points`" if points else "", names="\n".join((*_port(job), *_set("copy", _for_rsync(place)), f"to={shlex.quote(root)}")),
         look=_POINTS_OF_SEVERAL.format(look=_look(place)) if points else "", lines="\n".join(lines),
         manifest="points/NAME.manifest.gz" if points else f"{OURS}/manifest.gz",
     )  # fmt: skip
+
+
+def _rsync(job: Job) -> str:
+    """Return the beginning of rsync's command line. Where copies keep metadata in attributes, the far rsync reads them back from there."""
+    kept = options_of(job).fake_super
+    return f"rsync -aHA{'X -M--fake-super' if kept else 'XX'} --numeric-ids --modify-window=-1"
 
 
 def _page(job: Job, made: datetime, about: str) -> str:

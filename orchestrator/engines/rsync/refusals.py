@@ -43,6 +43,11 @@ def _refuse_digest(job: Job, world: RsyncSurvey) -> Refusal | None:
 def _refuse_source(job: Job, world: RsyncSurvey) -> Refusal | None:
     if isinstance(world.parallel_copies, Refusal):
         return world.parallel_copies
+    if world.parts and options_of(job).fake_super:
+        why = "rsync gives the folders above several sources attributes by names of its own, which no target with fake-super may get"
+        return Refusal(
+            why=why, evidence=(), hint=f"write a job for each of the `sources` in {job.file}; or fake-super = false"
+        )
     if world.parts:
         return _refuse_part(job, world.parts)
     if world.source.directory:

@@ -152,12 +152,15 @@ def close_folders_command(root: Location, rooms: tuple[str, ...], *, keeps_work:
     return _inside("close-folders.sh", *values, host=root.host)
 
 
-def prepare_command(root: Location, job: str, folders: tuple[str, ...], *, patience: int) -> Command:
+def prepare_command(
+    root: Location, job: str, folders: tuple[str, ...], *, patience: int, stored: bool = False
+) -> Command:
     """Build the command that makes the target ours and waits for receivers of an earlier run to end.
 
-    `patience`: the longest wait, in seconds. `folders` are made in our own folder.
+    `patience`: the longest wait, in seconds. `folders` are made in our own folder. `stored`: its copies keep owners, modes and kinds
+    in attributes.
     """
-    values = (root.path, job, str(patience), *folders)
+    values = (root.path, job, str(patience), *(("fake-super",) if stored else ()), *folders)
     return _inside("prepare.sh", *values, host=root.host)
 
 

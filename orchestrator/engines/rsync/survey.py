@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from orchestrator import __version__
 from orchestrator.domain.answers import NOT_READ, check_count, understand, unreadable
-from orchestrator.domain.errors import OrchestratorError, PermissionDenied
+from orchestrator.domain.errors import OrchestratorError, PermissionDenied, TargetUnable
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.gate import (
     GateHello,
@@ -31,6 +31,7 @@ from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import (
     LARGE_FILE,
     MANIFEST,
+    MARKER,
     MIRROR,
     MIRROR_DAMAGED,
     MOST_DIFFERING,
@@ -117,8 +118,15 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     """Return everything that the plan needs. Raises: OrchestratorError when a side cannot be read."""
     run = command_runner(reader)
     here, there, gate = greet(job, run)
+    if gate is not None and options_of(job).fake_super:
+        raise TargetUnable(
+            f"the gate at {job.target.location.host} lets no rsync keep owners and modes in attributes (fake-super)",
+            evidence=(),
+            hint=f"write fake-super = false in [rsync] of {job.file}; or use a key there that goes through no gate",
+        )
     source_text, target_text = look_at_both(job, reader)
     target = read_target(job, run, target_text)
+    require_same_store(job, target)
     if there is not None and there.gated:  # the gate closes its folder, and clears away what a cut publishing left
         half = tuple(replace(each, wanted=None) if b"\n" in each.path else each for each in target.half)
         target = replace(target, open=(), led=False, litter=(), half=half)
@@ -306,6 +314,7 @@ def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
     text = command_runner(reader)(script_commands.survey_target_command(root))
     points = options_of(job).points
     seen = _parsed_target(text, root, mirror=not points)
+    require_same_store(job, seen)
     if points:
         return seen.points
     if seen.mirrored is None:
@@ -319,7 +328,21 @@ def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
             manifest=root / MANIFEST,
             damaged=damaged,
             apart=(OURS.encode(),),
+            stored=seen.stored,
         ),
+    )
+
+
+def require_same_store(job: Job, target: TargetSurvey) -> None:
+    """Check that copies are read as they were written: with fake-super, or without. Raises: TargetUnable."""
+    if target.owner is None or target.stored == options_of(job).fake_super:
+        return
+    told = f"`fake-super = {str(target.stored).lower()}` in [rsync] of {job.file} reads them"
+    how = "with" if target.stored else "without"
+    raise TargetUnable(
+        f"the copies in {job.target.location} were made {how} fake-super: read the other way, owners, modes and kinds would be false",
+        evidence=(f"{MARKER} says so",),
+        hint=f"{told}; for copies of the other kind, give the job another place in targets.toml",
     )
 
 

@@ -34,12 +34,13 @@ from orchestrator.runner.manifests import (
 )
 from orchestrator.runner.problems import note_bad_manifest, note_shared_damage
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
-from orchestrator.verify.attributes import NO_ATTRIBUTES
+from orchestrator.verify.attributes import NO_ATTRIBUTES, UNRECORDED
 from orchestrator.verify.build import sorted_moves, sorted_records
 from orchestrator.verify.check_entry import CheckTask, EntryChecker
 from orchestrator.verify.compare import compare, find_extras
 from orchestrator.verify.digest import FileHasher, OpenTree
 from orchestrator.verify.entry import ManifestEntry, Tolerance, listing_command, parse_listing
+from orchestrator.verify.fake_super import stored_command, stored_entries
 from orchestrator.verify.manifest import (
     ManifestHeader,
     read_manifest,
@@ -392,8 +393,8 @@ def _there(
     never = _never_restored(work, expected()[1], journal, tolerance)
     collector = ResultCollector(0, few=_FEW, expected=never)
     merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
-    with _listed(work, journal, writer, notes) as records:
-        counted = _EntryCounter(_attributed(map(parse_listing, records), work, manifest, journal, writer, notes))
+    with _found(work, manifest, journal, writer, notes) as entries:
+        counted = _EntryCounter(entries)
         findings = compare(expected()[1], counted, digests=merged, tolerance=tolerance)
         collector.add(each for each in _of_tree(work, findings) if not (others and each.verdict is Verdict.EXTRA))
     return replace(
@@ -422,6 +423,22 @@ def _never_restored(
         return True
 
     return expected
+
+
+@contextlib.contextmanager
+def _found(
+    work: TreeVerification, manifest: str, journal: RunRecorder, writer: Writer, notes: str
+) -> Iterator[Iterator[ManifestEntry]]:
+    """Yield the sorted entries of a tree at a host, with their attributes if the manifest has any."""
+    if work.restored or not work.point.stored:
+        with _listed(work, journal, writer, notes) as records:
+            yield _attributed(map(parse_listing, records), work, manifest, journal, writer, notes)
+        return
+    recorded = read_manifest(manifest)[0].attributes
+    command = stored_command(work.tree, exclude=REMAINDERS, apart=work.apart)
+    with _read_records(command, journal, writer) as records:
+        told = stored_entries(records, folder=notes)
+        yield (parse_listing(one)._replace(attributes=text if recorded else UNRECORDED) for one, text in told)
 
 
 def _attributed(
@@ -477,9 +494,16 @@ def _listed(
     """Yield the sorted records of a listing of the tree."""
     apart = (*work.apart, *work.left_out)
     command = listing_command(work.tree, exclude=REMAINDERS, apart=apart, names=names)
+    with _read_records(command, journal, writer) as records:
+        yield sorted_records(records, folder=notes)
+
+
+@contextlib.contextmanager
+def _read_records(command: Command, journal: RunRecorder, writer: Writer) -> Iterator[Iterable[bytes]]:
+    """Yield the records of a listing. Raises: OrchestratorError."""
     try:
         with writer.records(Pipeline(stages=(command,))) as records:
-            yield sorted_records(records, folder=notes)
+            yield records
     except PipelineFailed as failure:
         raise journal.tools.engine.explain(failure) from failure
     except NOT_READ as error:

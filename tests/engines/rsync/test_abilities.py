@@ -34,6 +34,12 @@ def test_what_no_key_consents_to() -> None:
     assert explain_unable(["cannot hold any-times: ."]).hint == ELSEWHERE
 
 
+def test_what_is_kept_in_attributes_takes_no_other_ability() -> None:
+    assert required_abilities(RsyncOptions(fake_super=True)) == ("hard-links", "names", "times", "fake-super")
+    assert required_abilities(RsyncOptions(fake_super=True, points=False, hard_links=False))[0] == "names"
+    assert explain_unable(["cannot hold fake-super: ."]).hint == ELSEWHERE
+
+
 def test_only_what_is_carried_is_required() -> None:
     assert "hard-links" not in required_abilities(RsyncOptions(points=False, hard_links=False))
     assert "hard-links" in required_abilities(RsyncOptions(points=True, hard_links=False))

@@ -24,12 +24,20 @@ HERE, THERE = Location(path="/a"), Location(path="/a", host=HOST)
         ({"in_place": True, "points": False}, ["rsync.in-place"]),
         ({"delete": True}, ["rsync.delete"]),
         ({"parallel": 2, "points": False}, ["rsync.parallel"]),
+        ({"fake_super": True}, []),
+        ({"fake_super": True, "parallel": 2}, ["rsync.parallel"]),
     ],
 )
 def test_keys_that_do_not_fit_together(options: dict[str, Any], keys: list[str]) -> None:
     found = list(mistakes(RsyncOptions(**options), HERE, THERE, VerifyRules()))
     assert [key for key, _, _ in found] == keys
     assert all(what and expected for _, what, expected in found)
+
+
+def test_metadata_are_kept_in_attributes_by_a_far_rsync_alone() -> None:
+    assert [key for key, _, _ in mistakes(RsyncOptions(fake_super=True), HERE, HERE, VerifyRules())] == [
+        "rsync.fake-super"
+    ]
 
 
 def test_one_side_must_be_here() -> None:

@@ -115,12 +115,20 @@ def test_a_target_that_is_no_folder(text: bytes, exists: bool, parent: bool, for
                 '{"job": "a\\nb"}',
                 '{"job": "x", "coarse": 1}',
                 '{"job": "x", "more": 1}',
+                '{"job": "x", "fake-super": "yes"}',
             )
         ),
     ],
 )
 def test_markers(marker: str, owner: str | None) -> None:
     assert parse_target(target(marker=marker), ROOT, mirror=False).owner == owner
+
+
+def test_a_marker_says_how_copies_were_written() -> None:
+    name = "points/2026-03-03T050607Z"
+    for marker, stored in (('{"job": "x"}', False), ('{"job": "x", "fake-super": true}', True)):
+        seen = parse_target(target(f"p d {name[7:]}", marker=marker), ROOT, mirror=False)
+        assert (seen.stored, [point.stored for point in seen.points]) == (stored, [stored])
 
 
 def test_the_marker_of_a_newer_poolferry_is_refused() -> None:

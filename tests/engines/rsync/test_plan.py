@@ -82,6 +82,9 @@ LOST_MARK = (
 REFUSALS: list[tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], str]] = [
     ("no source", job(), world(source=replace(SOURCE, exists=False, directory=False)), ASKED,
      "the source /srv/photos is not there", (), "mount it, or correct `source` in the job file"),
+    ("several sources with attributes", replace(job(target=THERE, fake_super=True), parts=("a", "b")), world(parts=(SOURCE, SOURCE), here=NEW, there=NEW),
+     ASKED, "rsync gives the folders above several sources attributes by names of its own, which no target with fake-super may get", (),
+     f"write a job for each of the `sources` in {job().file}; or fake-super = false"),
     ("a file", job(), world(source=replace(SOURCE, directory=False)), ASKED,
      "the source /srv/photos is not a folder", (), "name the folder that holds it; [rsync] excludes leaves the rest out"),
     ("lanes", job(), world(parallel_copies=TIED), ASKED, TIED.why, TIED.evidence, TIED.hint),
@@ -189,6 +192,11 @@ def test_a_new_target_is_asked_what_the_source_needs() -> None:
     assert isinstance(step.work, Pipeline)
     assert step.work.stages[1].argv[-1] == ""
     assert deeds(planned(job(excludes=("x",)), world(EMPTY, FIRST)))[0] == "prepare the target"
+    (step,) = planned(
+        job(target=THERE, fake_super=True, excludes=("x",)), world(EMPTY, FIRST, here=NEW, there=NEW)
+    ).stages[0]
+    assert isinstance(step.work, Pipeline)
+    assert step.work.stages[0].argv[3:] == ("try-abilities.sh", "/backup/photos", "fake-super")
 
 
 def test_a_first_copy() -> None:

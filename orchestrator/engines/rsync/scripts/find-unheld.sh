@@ -48,7 +48,7 @@ look() {
       characters) example=$(first \( -name '*[:*?"<>|\\]*' -o -name "* " -o -name "*." ! -name . \)) ;;
       bytes) example=$(names | LC_ALL=C.UTF-8 grep -zavx ".*" | head -z -n 1 | tr "\n\0" "?\n") ;;
       upper-case) example=$(names | LC_ALL=C tr "[:upper:]" "[:lower:]" | LC_ALL=C sort -z | uniq -zd | head -z -n 1 | tr "\n\0" "?\n") ;;
-      any-times) example=. ;;
+      any-times | fake-super) example=. ;;
       late-times) example=$(first -newermt "@$one") ;;
       early-times) example=$(first ! -newermt "@$((one - 1))") ;;
       *) example= ;;

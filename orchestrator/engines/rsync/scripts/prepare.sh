@@ -1,10 +1,12 @@
 #!/bin/sh
 # shellcheck shell=dash
 # Makes the target ours, and waits until no receiver of an earlier run is alive.
-# Arguments: the target's root, the job, seconds to wait, then the folders of ours to make.
+# Arguments: the target's root, the job, seconds to wait, "fake-super" where copies keep their metadata in attributes, then the folders of
+# ours to make.
 set -e
-root=$1 job=$2 patience=$3
+root=$1 job=$2 patience=$3 stored=
 shift 3
+if [ "${1-}" = fake-super ]; then stored=', "fake-super": true' && shift; fi
 enter_place "$root" make
 umask 077
 [ -d .poolferry ] || mkdir .poolferry
@@ -15,7 +17,7 @@ if [ ! -e target.json ]; then
   touch -d "@1.123456789" probe
   case $(stat -c "%.9Y" probe) in *.123456789) coarse=false ;; *) coarse=true ;; esac
   rm -f probe target.json.new
-  printf '{"format": 1, "job": "%s", "coarse": %s}\n' "$job" "$coarse" > target.json.new
+  printf '{"format": 1, "job": "%s", "coarse": %s%s}\n' "$job" "$coarse" "$stored" > target.json.new
   mv -T target.json.new target.json
 fi
 # A disk may have been elsewhere: flock would wait for ever for a FIFO, and follow a link.

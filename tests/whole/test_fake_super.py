@@ -95,6 +95,7 @@ def test_points_share_what_is_unchanged_and_follow_what_changes(kept: House) -> 
     old, new = (kept.target / "points" / name for name in kept.points())
     assert os.stat(old / "disk").st_ino == os.stat(new / "disk").st_ino
     assert os.stat(old / "joined").st_ino != os.stat(new / "joined").st_ino
+    assert kept.call("verify", "photos", "--point", old.name).code == 0
     drilled = kept.call("drill", "photos")
     assert drilled.code == 0, drilled
     back = kept.folder / "back"

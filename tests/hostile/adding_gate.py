@@ -30,6 +30,15 @@ def first_point(house: House, sshd: Sshd) -> Path:
     return house.target
 
 
+def other_program(sshd: Sshd, text: str) -> None:
+    """Let another program answer for the gate, with the words of the key's line."""
+    keys, program = sshd.folder / "authorized_keys", sshd.folder / "other-version"
+    _, _, words = keys.read_text().removeprefix('command="').partition(" ")
+    program.write_text(text)
+    program.chmod(0o755)
+    keys.write_text(f'command="{program} {words}')
+
+
 def ask(sshd: Sshd, *words: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
     """Return the answer to a request of a hostile client."""
     argv = ["ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port), f"{sshd.user}@127.0.0.1", shlex.join(words)]

@@ -7,13 +7,14 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from orchestrator.history.arrivals import read_arrivals
-from tests.hostile.adding_gate import ask, first_point, gate, script, send
+from tests.hostile.adding_gate import ask, first_point, gate, other_program, script, send
 from tests.whole.damage import fill
 from tests.whole.house import House, facts, family, kill, mounted, trees_equal, wait_until
 from tests.whole.large_copy import AT_ONCE, in_the_middle, random_file
@@ -272,14 +273,8 @@ def test_a_mirror_does_not_pass(house: House, sshd: Sshd) -> None:
 
 def speak(sshd: Sshd, before: str) -> None:
     """Let the gate be that of another version, by what is run before it."""
-    keys = sshd.folder / "authorized_keys"
-    line = keys.read_text()
-    program, _, rest = line.removeprefix('command="').partition(" ")
-    other = sshd.folder / "other-version"
-    python = Path(program).parent / "python"
-    other.write_text(f"#!{python}\nimport sys\n{before}\nfrom orchestrator.__main__ import program\nprogram()\n")
-    other.chmod(0o755)
-    keys.write_text(f'command="{other} {rest}')
+    program = f"import sys\n{before}\nfrom orchestrator.__main__ import program\nprogram()\n"
+    other_program(sshd, f"#!{sys.executable}\n{program}")
 
 
 FORGETFUL = """import orchestrator.trees.linked_tree as tree

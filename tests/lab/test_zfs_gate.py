@@ -8,7 +8,7 @@ import pytest
 from tests.engines.zfs.survey.token_maker import packed, token
 from tests.lab.common import ENCRYPTED, Ended, Machine
 from tests.lab.cuts import PATIENCE, SOURCE, Chain, Copying, ours, pace
-from tests.lab.gates import let_through
+from tests.lab.gates import let_through, recipe, type_recipe
 from tests.lab.laboratory import Pair
 from tests.whole.house import wait_until
 
@@ -61,7 +61,7 @@ def test_a_pull_that_is_killed_goes_on_through_a_gate(pair: Pair) -> None:
     copying = Copying(*pair, chain=CHAIN, rate=pace(pair), pulls=True)
     source, other = copying.sender, copying.sender.name
     source.sh("zfs create tank/secret && echo secret > /tank/secret/file && zfs snapshot tank/secret@s")
-    let_through(source, "vault", "--sends", SOURCE)
+    type_recipe(source, recipe("sends")[0].replace("--sends tank ", f"--sends {SOURCE} "))
     killed_and_resumed(copying)
     before = source.sh("zfs list -Hp -r -t all -o name,guid,userrefs tank").text
     guid = int(source.sh("zfs get -Hpo value guid tank/secret@s").text)
@@ -85,11 +85,12 @@ def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
     at, mine = "vault/in/laptop", "vault/in/laptop/photos"
     master.sh(_ANOTHERS)
     backup.write("/run/stream", master.read("/run/stream"))
-    backup.sh(f"zfs create -p -o mountpoint=none {at} && zfs receive -u vault/in/other < /run/stream")
+    made, gate = recipe("receives")
+    backup.sh(f"{made} && zfs receive -u vault/in/other < /run/stream")
     master.write(f"{master.config}/targets.toml", f'[place.vault]\ndataset = "ssh://root@backup/{at}"\n')
     plain = master.poolferry("check", "--system").out.decode()
     assert "this key can destroy its own copies" in plain, plain
-    let_through(backup, "laptop", "--receives", at, "--at-most", "100M")
+    type_recipe(backup, gate, "sed -i s/2T/100M/ /etc/poolferry/gates/laptop.toml")
     assert copying.run()["outcome"] == "done"
     checked = master.poolferry("check", "--system").out.decode()
     assert "append-only: tried to destroy, and the gate laptop refused" in checked, checked

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.machine import FleetOptions
     from orchestrator.fleet.connection import CentreSession
 
-PROMPT_S = 0.9  # for all that a run that goes on waits for a centre which is away
+PROMPT_S = 0.9  # for all that a run that goes on waits for a centre which is away, at its begin and its end together
 PATIENT_S = 10.0  # for one answer, of a run that may wait
 AWAY_S = 60.0  # for so long after it was found away, nobody waits for it again
 _AWAY = "fleet-away"
@@ -52,7 +52,7 @@ class CentrePermits:
         line = _PermitLine(job, request, fleet, identity, lease)
         asking = _Asking(line, voice, stop, f"{self._where.state}/{_AWAY}", self._patience_s)
         try:
-            asking.until_granted()
+            waited = asking.until_granted()
         except BaseException:
             line.close()
             raise
@@ -63,7 +63,7 @@ class CentrePermits:
         try:
             yield
         finally:
-            lease_thread.end()
+            lease_thread.end(max(0.0, PROMPT_S - waited))
 
     def _membership(self) -> "tuple[FleetOptions, FleetIdentity]":
         """Return the centre and who this host is there. Raises: OrchestratorError with why it cannot be asked."""
@@ -146,12 +146,15 @@ class _Asking:
         self._told, self._told_at = "", float("-inf")
         self._warned = False
 
-    def until_granted(self) -> None:
-        """Ask until the permit is lent, or the centre is away for longer than the job waits. Raises: Stopped, NotNow."""
+    def until_granted(self) -> float:
+        """Ask until the permit is lent, or the centre is away for longer than the job waits. Raises: Stopped, NotNow.
+
+        Returns: the seconds for which a run that goes on waited for a centre which is away.
+        """
         request, begun, away_since, tries = self._line.request, compose.monotonic(), None, 0
         if request.patience is None and (since := _away_for(self._away_file)) is not None:
             self._voice.warn(describe_absence(request, f"the centre was away {show_duration(since)} ago"))
-            return
+            return 0.0
         while True:
             try:
                 answer = self._line.ask(taken=False, seconds=PROMPT_S if request.patience is None else PATIENT_S)
@@ -162,7 +165,7 @@ class _Asking:
                     _remember_away(self._away_file)
                     waited = f" (waited {show_duration(request.patience)})" if request.patience is not None else ""
                     self._voice.warn(f"goes on without the permit {' and '.join(request.limits)}{waited}: {error.why}")
-                    return
+                    return now - begun if request.patience is None else 0.0
                 self._show(describe_absence(request, error.why), error.why)
                 pause = min(30.0, 2.0 ** min(tries, 5), request.patience - (now - away_since))
             else:
@@ -170,7 +173,7 @@ class _Asking:
                 away_since, tries = None, 0
                 self._warn_of(answer)
                 if answer.granted:
-                    return
+                    return 0.0
                 if answer.busy:
                     raise NotNow("another run of this job holds its permit", hint="poolferry status")
                 self._show(describe_wait(answer), answer.limit + answer.opens)
@@ -212,25 +215,26 @@ class _LeaseThread(threading.Thread):
         super().__init__(name="permit", daemon=True)
         self._line, self._every_s = line, every_s
         self._over = threading.Event()
+        self._failures = 0
 
     def run(self) -> None:
         """Say at each beat that the run goes on; after a failure soon again, then more and more rarely."""
-        pause, failures = self._every_s, 0
+        pause = self._every_s
         while not self._over.wait(pause):
             try:
                 self._line.ask(taken=True, seconds=PATIENT_S)
-                pause, failures = self._every_s, 0
+                pause, self._failures = self._every_s, 0
             except OrchestratorError:
-                failures += 1
-                pause = min(self._every_s / 4 * 2 ** min(failures - 1, 6), 60.0) * (
+                self._failures += 1
+                pause = min(self._every_s / 4 * 2 ** min(self._failures - 1, 6), 60.0) * (
                     0.75 + 0.5 * compose.random_fraction()
                 )
         self._line.release(1.0)
 
-    def end(self) -> None:
-        """Give the permit back; the run's end waits for that a second at most."""
+    def end(self, seconds: float) -> None:
+        """Give the permit back; the run's end waits for that so long at most, and not at all where the centre was away when last asked."""
         self._over.set()
-        self.join(1.0)
+        self.join(0.0 if self._failures else seconds)
 
 
 def _connect_within(fleet: "FleetOptions", identity: "FleetIdentity", seconds: float) -> "CentreSession":

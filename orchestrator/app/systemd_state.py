@@ -19,6 +19,7 @@ SHIPPED = "/usr/bin/poolferry"
 DAEMON_UNITS = ("poolferry.service", "poolferry-run@.service", "poolferry-disk@.service")
 TIMER_UNITS = ("poolferry-due.service", "poolferry-due.timer", "poolferry-run@.service", "poolferry-disk@.service")
 ALL_UNITS = tuple(dict.fromkeys((*DAEMON_UNITS, *TIMER_UNITS)))
+FLEET_UNITS = ("poolferry-fleet.service",)  # on the centre of a fleet
 WEB_UNITS = ("poolferry-web.service", "poolferry-web.socket")
 USERS_FILE = "poolferry-users.conf"  # sysusers: the group that may ask the daemon
 RULES_FILE = "90-poolferry.rules"  # udev's: it calls poolferry-disk@ when a disk is plugged in
@@ -171,7 +172,7 @@ def _bad(text: str) -> SystemCheckResult:
 class SystemdSetup:
     """Request for units. `timer`: instead of the daemon; `remove`: remove all of them; `web`: those of the status page alone.
 
-    `web_options`: options that its command gets, of plain characters.
+    `web_options`: options that its command gets, of plain characters; `fleet`: the unit that watches a fleet alone.
     """
 
     into: str = UNITS_AT
@@ -181,11 +182,15 @@ class SystemdSetup:
     remove: bool = False
     web: bool = False
     web_options: tuple[str, ...] = ()
+    fleet: bool = False
 
 
 def unit_files(where: compose.Directories, request: SystemdSetup) -> tuple[dict[str, str], dict[str, str]]:
     """Return the units by name, and udev's rules or the page's group, as this installation writes them. Raises: WrongRequest."""
     shipped = compose.shipped_units()
+    if request.fleet:
+        units = {name: shipped[name] for name in FLEET_UNITS}
+        return unit_texts(units, program=program_here(), config=where.config, state=where.state), {}
     if request.web:
         units = {name: shipped[name] for name in WEB_UNITS}
         texts = unit_texts(units, program=program_here(), config=where.config, state=where.state)
@@ -304,6 +309,8 @@ def _unit(text: str, program: str, config: str, state: str) -> str:
     if state != USUAL_FOLDERS[1]:  # systemd creates only directories below /var/lib
         told.append(f'Environment="POOLFERRY_STATE={_escaped(state)}"')
         text = _STATE.sub("", text)
+        if "ProtectSystem=strict\n" in text:
+            told.append(f'ReadWritePaths="{_escaped(state)}"')
     return text.replace("[Service]\n", "\n".join(["[Service]", *told, ""]), 1)
 
 
@@ -319,6 +326,8 @@ def _web_unit(text: str, program: str, config: str, state: str) -> str:
 
 
 def _with_options(text: str, options: Sequence[str]) -> str:
+    if "--fleet" in options:  # as whom it asks the centre on this machine; the user has no entry in /etc/passwd
+        text = text.replace("\nRestart=", "\nEnvironment=PGUSER=poolferry-web\nRestart=", 1)
     return re.sub(r"(?m)^(ExecStart=.* web)$", lambda found: " ".join((found[1], *options)), text)
 
 

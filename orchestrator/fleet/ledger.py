@@ -35,7 +35,7 @@ _CHANGING = [name for name in _RUN_NAMES if name not in ("incarnation", "id", "b
 _RUNS = f"""
 INSERT INTO poolferry.runs AS known (host, {", ".join(_RUN_NAMES)})
 SELECT %(host)s, {", ".join("resumed <> 0" if name == "resumed" else name for name in _RUN_NAMES)}
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS told ({_RUN_COLUMNS})
+FROM json_to_recordset(%(rows)s::json) AS told ({_RUN_COLUMNS})
 ON CONFLICT (host, incarnation, id) DO UPDATE SET {", ".join(f"{name} = excluded.{name}" for name in _CHANGING)}
 WHERE excluded.seq > known.seq AND (known.ended_at IS NULL OR excluded.outcome IS DISTINCT FROM 'interrupted')
 """  # noqa: S608 - our own columns

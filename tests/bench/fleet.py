@@ -1,7 +1,7 @@
 """Measures a centre by simulation: HOSTS hosts, 20 jobs each, 30 nights. `make bench-fleet ARGS="--hosts 10000"`.
 
 Rows are made as the sender makes them and stored by the real code, each host as its own role under row-level security, with a
-connection of its own. Beside it, in the same minute: a bare COPY of the same rows with as many connections.
+connection of its own. Beside it, in the same minutes: a bare COPY of the same rows, with as many connections.
 """
 
 import argparse
@@ -87,29 +87,27 @@ def visit(centre: Centre, hosts: list[int], jobs: int, nights: int) -> None:
 
 
 def copy_bare(url: str, hosts: list[int], jobs: int, nights: int) -> None:
-    """COPY the same rows into a table without anything."""
-    with psycopg.connect(url) as connection:
-        for host in hosts:
-            text = io.StringIO()
-            for row in rows_of(host, jobs, nights):
-                assert row.body is not None
-                cells = [
-                    str(host),
-                    row.key,
-                    str(row.seq),
-                    str(row.born),
-                    *(json.dumps(cell) if isinstance(cell, list) else str(cell) for cell in row.body.values()),
-                ]
-                text.write("\t".join(cells) + "\n")
-            with connection.cursor().copy("COPY public.bare FROM STDIN") as copy:
-                copy.write(text.getvalue())
-            connection.commit()
+    """COPY the same rows into a table without anything, with a connection for each host, too."""
+    for host in hosts:
+        text = io.StringIO()
+        for row in rows_of(host, jobs, nights):
+            assert row.body is not None
+            cells = [
+                str(host),
+                row.key,
+                str(row.seq),
+                str(row.born),
+                *(json.dumps(cell) if isinstance(cell, list) else str(cell) for cell in row.body.values()),
+            ]
+            text.write("\t".join(cells) + "\n")
+        with psycopg.connect(url) as connection, connection.cursor().copy("COPY public.bare FROM STDIN") as copy:
+            copy.write(text.getvalue())
 
 
-def side_by_side(work: object, count: int, hosts: int, *arguments: object) -> float:
+def side_by_side(work: object, count: int, hosts: range, *arguments: object) -> float:
     """Run it in so many processes, each with a share of the hosts; return the seconds."""
     began = time.perf_counter()
-    shares = [[host for host in range(1, hosts + 1) if host % count == share] for share in range(count)]
+    shares = [[host for host in hosts if host % count == share] for share in range(count)]
     processes = [multiprocessing.Process(target=work, args=(arguments[0], share, *arguments[1:])) for share in shares]  # type: ignore[arg-type]
     for each in processes:
         each.start()
@@ -117,6 +115,43 @@ def side_by_side(work: object, count: int, hosts: int, *arguments: object) -> fl
         each.join()
         assert each.exitcode == 0
     return time.perf_counter() - began
+
+
+def grow(centre: Centre, told: argparse.Namespace) -> None:
+    """Store all nights in ten parts, four of them beside a bare COPY of the same rows, and time the pages after each."""
+    url, whole, rest = centre.server.url(centre.database), (0.0, 0.0), 0.0
+    with psycopg.connect(url) as connection:
+        connection.execute(f"CREATE TABLE public.bare ({', '.join(f'c{n} text' for n in range(21))})".encode())
+    print(
+        "  runs stored | runs/s | COPY rows/s | ratio | MiB | fleet status ms | fleet runs ms | fleet runs --outcome failed ms"
+    )
+    for part in range(10):
+        hosts = range(1 + told.hosts * part // 10, 1 + told.hosts * (part + 1) // 10)
+        runs = len(hosts) * told.jobs * told.nights
+        ours = side_by_side(visit, told.connections, hosts, centre, told.jobs, told.nights)
+        bare = None
+        if part % 3 == 0:  # at four sizes
+            bare = side_by_side(copy_bare, told.connections, hosts, url, told.jobs, told.nights)
+            whole = (whole[0] + ours, whole[1] + bare)
+        rest += ours
+        with centre.administrator() as session:
+            session.change("TRUNCATE public.bare")
+            session.change("ANALYZE poolferry.runs", seconds=600)  # as autovacuum does within a minute
+            size = session.first("SELECT pg_total_relation_size('poolferry.runs') AS bytes")
+            pages = (
+                median(survey_fleet, session),
+                median(find_runs, session, host=None, job=None, outcome=None),
+                median(find_runs, session, host=None, job=None, outcome="failed"),
+            )
+        stored = told.hosts * (part + 1) // 10 * told.jobs * told.nights
+        beside = f"{runs / bare:,.0f} | {bare / ours:.2f}" if bare else "|"
+        mib = size["bytes"] / 2**20 if size else 0
+        shown = " | ".join(f"{1000 * each:.0f}" for each in pages)
+        print(f"  {stored:,} | {runs / ours:,.0f} | {beside} | {mib:,.0f} | {shown}", flush=True)
+    total = told.hosts * told.jobs * told.nights
+    print(f"  all: {total / rest:,.0f} runs/s; where COPY stood beside: ratio {whole[1] / whole[0]:.2f}")
+    with centre.administrator() as session:
+        session.change("DROP TABLE public.bare")
 
 
 def three_ways(centre: Centre) -> None:
@@ -165,7 +200,9 @@ def three_ways(centre: Centre) -> None:
             print(f"  1,000 rows by {name:16} {1000 * sorted(took)[3]:6.0f} ms (median of 7)")
 
 
-def lend_and_give_back(centre: Centre, hosts: list[int], until: float, said: "Queue[int]") -> None:
+def lend_and_give_back(
+    centre: Centre, hosts: list[int], until: float, said: "Queue[int]", shared: tuple[str, ...] = ()
+) -> None:
     """Ask for a permit and give it back, again and again, each host's job in turn on a session of its host."""
     count = 0
     with ExitStack() as stack:
@@ -174,13 +211,18 @@ def lend_and_give_back(centre: Centre, hosts: list[int], until: float, said: "Qu
             for n in hosts
         ]  # fmt: skip
         while time.monotonic() < until:
-            for line in lines:
-                answer = ask_permit(line, "job", PermitRequest(limits=(f"link-{count % LIMITS}", "site")), taken=False)
+            for host, line in zip(hosts, lines, strict=True):
+                answer = ask_permit(line, "job", PermitRequest(limits=(f"link-{host % LIMITS}", *shared)), taken=False)
                 assert answer.granted, answer
                 assert answer.permit is not None
                 release_permit(line, answer.permit, within=30)
                 count += 1
     said.put(count)
+
+
+def lend_of_one_site(centre: Centre, hosts: list[int], until: float, said: "Queue[int]") -> None:
+    """Do the same with a limit that all ask for: one after the other."""
+    lend_and_give_back(centre, hosts, until, said, ("site",))
 
 
 def take_bare(url: str, shares: list[int], until: float, said: "Queue[int]") -> None:
@@ -219,22 +261,28 @@ def permits(centre: Centre, hosts: int, *, seconds: float = 8) -> None:
         declare_limit(session, DeclaredLimit(name="site", slots=100_000))
         session.change("CREATE TABLE public.slots (id integer PRIMARY KEY, holder text)")
         session.change("INSERT INTO public.slots SELECT n FROM generate_series(1, 1000) AS n")
-    ours = each_second(lend_and_give_back, centre, 8, each=each, seconds=seconds)
     bare = each_second(take_bare, centre.server.url(centre.database), 8, each=1, seconds=seconds)
-    print(f"  permits lent and given back: {ours:,.0f}/s over {8 * each} sessions of 8 processes")
-    print(f"  bare FOR UPDATE SKIP LOCKED: {bare:,.0f}/s; ratio {ours / bare:.2f}")
+    print(f"  bare FOR UPDATE SKIP LOCKED: {bare:,.0f}/s by 8 processes")
+    for what, work in (("each of its own limit", lend_and_give_back), ("all of one limit, too", lend_of_one_site)):
+        ours = each_second(work, centre, 8, each=each, seconds=seconds)
+        print(f"  permits lent and given back, {what}: {ours:,.0f}/s over {8 * each} sessions; ratio {ours / bare:.2f}")
     with centre.administrator() as session:
         session.change("DROP TABLE public.slots")
 
 
-def timed(what: str, work: object, *arguments: object, **named: object) -> None:
-    """Print the median of five."""
+def median(work: object, *arguments: object, **named: object) -> float:
+    """Do it five times; return the median of the seconds."""
     took = []
     for _ in range(5):
         began = time.perf_counter()
         work(*arguments, **named)  # type: ignore[operator]
         took.append(time.perf_counter() - began)
-    print(f"  {what:34} {1000 * sorted(took)[2]:6.0f} ms (median of 5)")
+    return sorted(took)[2]
+
+
+def timed(what: str, work: object, *arguments: object, **named: object) -> None:
+    """Print the median of five."""
+    print(f"  {what:34} {1000 * median(work, *arguments, **named):6.0f} ms (median of 5)")
 
 
 def look(session: CentreSession) -> None:
@@ -260,7 +308,14 @@ def main() -> None:
     asked.add_argument("--connections", type=int, default=os.cpu_count() or 2)
     told = asked.parse_args()
     total = told.hosts * told.jobs * told.nights
-    server = PostgresServer(shared_buffers="512MB", max_wal_size="4GB", autovacuum="on", synchronous_commit="on")
+    server = PostgresServer(
+        shared_buffers="512MB",
+        max_wal_size="1GB",
+        autovacuum="on",
+        synchronous_commit="on",
+        fsync="on",
+        full_page_writes="on",
+    )  # as it is installed, with more memory
     (server.data / "pg_hba.conf").write_text("local all all trust\n")
     try:
         server.start()
@@ -271,16 +326,10 @@ def main() -> None:
             f"{told.hosts:,} hosts x {told.jobs} jobs x {told.nights} nights = {total:,} runs, {told.connections} connections at once"
         )
         three_ways(centre)
-        took = side_by_side(visit, told.connections, told.hosts, centre, told.jobs, told.nights)
-        print(f"  stored: {took:.1f} s, {total / took:,.0f} runs/s (a connection for each host)")
-        url = server.url(centre.database)
-        with psycopg.connect(url) as connection:
-            connection.execute(f"CREATE TABLE public.bare ({', '.join(f'c{n} text' for n in range(21))})".encode())
-        bare = side_by_side(copy_bare, told.connections, told.hosts, url, told.jobs, told.nights)
-        print(f"  bare COPY: {bare:.1f} s, {total / bare:,.0f} rows/s; ratio {took / bare:.1f}")
         with centre.administrator() as session:
-            session.change("DROP TABLE public.bare")
             session.change(_BEATS.replace("JOBS", str(told.jobs)), seconds=600)
+        grow(centre, told)
+        with centre.administrator() as session:
             look(session)
         permits(centre, told.hosts)
     finally:

@@ -11,6 +11,7 @@ from orchestrator import compose
 from orchestrator.app.systemd_state import (
     ALL_UNITS,
     DAEMON_UNITS,
+    FLEET_UNITS,
     FORMER_UNITS,
     RULES_FILE,
     SHIPPED,
@@ -31,7 +32,7 @@ def units(
 
 
 def test_all_units_are_shipped_and_named() -> None:
-    assert set(compose.shipped_units()) == {*ALL_UNITS, *WEB_UNITS, RULES_FILE, USERS_FILE}
+    assert set(compose.shipped_units()) == {*ALL_UNITS, *WEB_UNITS, *FLEET_UNITS, RULES_FILE, USERS_FILE}
     assert set(ALL_UNITS) == {*DAEMON_UNITS, *TIMER_UNITS}
 
 
@@ -41,6 +42,7 @@ def test_the_units_call_the_program_that_installs_them() -> None:
     assert sorted(called) == [
         'ExecStart="/opt/pool ferry/bin/poolferry" daemon',
         'ExecStart="/opt/pool ferry/bin/poolferry" disks scan --identity %i',
+        'ExecStart="/opt/pool ferry/bin/poolferry" fleet watch --every 5m',
         'ExecStart="/opt/pool ferry/bin/poolferry" run %i',
         'ExecStart="/opt/pool ferry/bin/poolferry" run --due',
         'ExecStart="/opt/pool ferry/bin/poolferry" web',
@@ -136,6 +138,30 @@ def test_the_units_of_the_page_are_written_and_taken_away(ferry: Ferry, tmp_path
     assert "g poolferry -" in (tmp_path / "users" / USERS_FILE).read_text()
     assert ferry.run("setup", "web", "--into", str(into), *group, "--remove").code == 0
     assert not [*into.iterdir(), *(tmp_path / "users").iterdir()]
+
+
+def test_the_unit_of_a_centre_is_written_only_where_one_is_declared(ferry: Ferry, tmp_path: Path) -> None:
+    into = ("--into", str(tmp_path / "units"), "--users-into", str(tmp_path / "users"))
+    refused = ferry.run("setup", "fleet", *into[:2])
+    assert (refused.code, "no centre is declared" in refused.err) == (2, True)
+    assert ferry.run("setup", "web", "--fleet", *into).code == 2
+    assert not (tmp_path / "units").exists()
+    (ferry.config / "poolferry.toml").write_text('[fleet]\ncentre = "postgresql:///poolferry"\n')
+    said = ferry.run("setup", "fleet", *into[:2])
+    assert "systemctl enable --now poolferry-fleet.service" in said.out
+    unit = tmp_path / "units" / FLEET_UNITS[0]
+    text = unit.read_text()
+    assert f"ExecStart={Path(sys.executable).with_name('poolferry')} fleet watch --every 5m\n" in text
+    assert f'Environment="POOLFERRY_CONFIG={ferry.config}"' in text
+    assert f'ReadWritePaths="{ferry.state}"' in text
+    unit.write_text(text.replace(f'Environment="POOLFERRY_STATE={ferry.state}"\n', "StateDirectory=poolferry\n"))
+    argv = ["systemd-analyze", "security", "--offline=true", "--threshold=40", "--no-pager", str(unit)]
+    told = subprocess.run(argv, capture_output=True, text=True)
+    assert told.returncode == 0, told.stdout[-300:] + told.stderr
+    assert ferry.run("setup", "fleet", *into[:2], "--remove").code == 0
+    assert "createuser -g poolferry_reader poolferry-web" in ferry.run("setup", "web", "--fleet", *into).out
+    page = (tmp_path / "units" / "poolferry-web.service").read_text()
+    assert ("\nEnvironment=PGUSER=poolferry-web\n" in page, " web --fleet\n" in page) == (True, True)
 
 
 def test_a_user_is_told_what_only_root_may(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator import compose
+from orchestrator.app import fleet_sender
+from orchestrator.app.settings import Settings
 from orchestrator.config.this_machine import machine_id_hash
-from orchestrator.domain.errors import CentreUnreachable
+from orchestrator.domain.errors import CentreUnreachable, OrchestratorError
 from orchestrator.fleet import ledger
 from tests.ferry import COMMAND
 from tests.fleet.centres import Centre, make_centre
@@ -144,6 +147,48 @@ def test_a_sender_that_goes_on_outlives_a_centre_that_is_away(
         _, said = sender.communicate()
     lines = [line for line in said.splitlines() if line]
     assert ("gives no answer" in lines[0], lines[1:]) == (True, ["the centre is told again"]), said
+
+
+@pytest.mark.parametrize("away_s", [75, 3600])
+def test_a_centre_that_is_away_for_an_hour_is_told_all_once_it_is_back(
+    tmp_path: Path, fragile: Centre, monkeypatch: pytest.MonkeyPatch, away_s: int
+) -> None:
+    """By a clock of the test's own: the sender's sleeps let it go on, and each of them is a chance for a run to be recorded."""
+    host = FleetHost(tmp_path / "web-1", fragile, "web-1", monkeypatch, machine=machine_id_hash())
+    host.record(count=2)
+    said, tries, begun = list[str](), list[float](), compose.monotonic()
+    clock = begun
+    known = fleet_sender._try_to_send
+
+    def send(settings: Settings, every_s: float) -> OrchestratorError | None:
+        tries.append(clock - begun)
+        return known(settings, every_s)
+
+    def sleep(seconds: float) -> None:
+        nonlocal clock
+        before, clock = clock, clock + seconds
+        for at, what in ((10, "stop"), (away_s / 2, "record"), (10 + away_s, "start")):
+            if before - begun < at <= clock - begun:
+                {
+                    "stop": lambda: fragile.server.stop("fast"),
+                    "record": lambda: host.record(count=3),
+                    "start": fragile.server.start,
+                }[what]()
+        if clock - begun > away_s + 400:
+            raise SystemExit
+
+    monkeypatch.setattr(compose, "monotonic", lambda: clock)
+    monkeypatch.setattr(compose, "sleep", sleep)
+    monkeypatch.setattr(fleet_sender, "_try_to_send", send)
+    monkeypatch.setattr(Settings, "say", lambda _, text: said.append(text))
+    with pytest.raises(SystemExit):
+        fleet_sender.send_again_and_again(host.settings, every_s=300)
+    assert told(fragile) == [1, 2, 3, 4, 5]
+    assert ["gives no answer" in line for line in said] == [True, False], said
+    assert said[1] == "the centre is told again"
+    assert len([each for each in tries if 10 < each < 10 + away_s]) <= away_s / 55 + 2, (
+        "it is not asked more often than each minute"
+    )
 
 
 def test_a_row_that_no_centre_takes_is_named_and_holds_no_other_up(

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -15,12 +16,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator import compose
-from orchestrator.app import worker
+from orchestrator.app import permits, worker
 from orchestrator.app.config_check import check_config
-from orchestrator.app.permits import CentrePermits
 from orchestrator.app.settings import Settings
 from orchestrator.domain.due import DueRun
-from orchestrator.domain.errors import CentreRefused
+from orchestrator.domain.errors import CentreRefused, CentreUnreachable
 from orchestrator.domain.fleet import FleetIdentity
 from orchestrator.domain.machine import FleetOptions
 from orchestrator.domain.permit import DeclaredLimit, PermitAnswer, PermitRequest, describe_wait
@@ -383,6 +383,73 @@ def test_where_the_centre_is_away_a_run_is_delayed_by_a_second_at_most_and_the_n
     assert "was away" in warned[1][4]
 
 
+class SilentCentre:
+    """A centre that takes all and answers nothing, by a clock of its own: who waits for it lets that clock go on."""
+
+    def __init__(self, *, connects: bool) -> None:
+        self.now, self.connects, self.ends_with = 1000.0, connects, 0.0
+
+    def connect(self, _: object, __: object, seconds: float) -> "SilentCentre":
+        """Connect within so long."""
+        if not self.connects:
+            self.first("", seconds=seconds)
+        return self
+
+    def first(self, *_: object, seconds: float) -> None:
+        """Ask within so long."""
+        self.now += seconds
+        raise CentreUnreachable("silent", hint="")
+
+    def close(self) -> None:
+        """End the session."""
+
+
+@pytest.mark.parametrize("connects", [False, True])
+def test_all_that_a_run_waits_for_a_silent_centre_is_less_than_a_second(
+    centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, connects: bool
+) -> None:
+    """Here by the waits that are asked for: no clock of a machine that is busy is looked at."""
+    where = declare_host(tmp_path, centre.address, centre.join("web-1"))
+    silent, voice, ends = SilentCentre(connects=connects), Heard(), list[float]()
+    monkeypatch.setattr(compose, "monotonic", lambda: silent.now)
+    monkeypatch.setattr(permits, "_connect_within", silent.connect)
+    monkeypatch.setattr(permits._LeaseThread, "end", lambda _, seconds: ends.append(seconds))
+    with permits.CentrePermits(where).hold("photos", PermitRequest(limits=("lab",)), voice, StopRequest()):
+        assert "goes on without the permit lab: silent" in voice.lines[0]
+    assert 0.5 < silent.now - 1000 + sum(ends) < 1
+    with permits.CentrePermits(where).hold("photos", PermitRequest(limits=("lab",)), voice, StopRequest()):
+        assert "was away" in voice.lines[1]
+    assert silent.now - 1000 < 1
+
+
+def test_the_end_of_a_run_waits_for_no_centre_that_was_away_when_it_was_last_asked(
+    centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = declare_host(tmp_path, centre.address, centre.join("web-1"))
+    with centre.administrator() as session:
+        declare_limit(session, DeclaredLimit(name="lab", slots=1))
+    asked, joined = threading.Event(), list[float | None]()
+    with permits.CentrePermits(where, lease_s=1).hold(
+        "photos", PermitRequest(limits=("lab",), patience=Seconds(60)), Heard(), StopRequest()
+    ):
+
+        def fail(*_: object, **__: object) -> None:
+            asked.set()
+            raise CentreUnreachable("silent", hint="")
+
+        monkeypatch.setattr(permits._PermitLine, "ask", fail)
+        join = threading.Thread.join
+
+        def wait(thread: threading.Thread, seconds: float | None = None) -> None:
+            joined.append(seconds)
+            join(thread, seconds)
+
+        monkeypatch.setattr(threading.Thread, "join", wait)
+        assert asked.wait(30)
+        until(lambda: any(each.name == "permit" and each._failures for each in threading.enumerate()), "it failed", str)  # type: ignore[attr-defined]
+    assert joined == [0.0]
+
+
 # The commands, and a run that waits.
 
 
@@ -448,7 +515,7 @@ def test_a_run_without_the_library_goes_on_and_check_warns_of_it_before(
     monkeypatch.setitem(sys.modules, "psycopg", None)
     assert "psycopg is not installed: pip install" in advice()[0]
     voice = Heard()
-    with CentrePermits(where).hold(
+    with permits.CentrePermits(where).hold(
         "photos", PermitRequest(limits=("lab",), patience=Seconds(300)), voice, StopRequest()
     ):
         assert (

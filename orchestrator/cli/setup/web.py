@@ -9,6 +9,8 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 from orchestrator.cli.terminal.units import answer_installed, show_units
 
+# The page looks as a user of its own, which PostgreSQL must know; the names are those of the unit and of the schema.
+_ROLE = ("runuser -u postgres -- createuser -g poolferry_reader poolferry-web",)
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 
 
@@ -19,6 +21,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
         ("setup web", "install the socket and the service of the status page"),
         ("setup web --print", "show them, and write nothing"),
         ("setup web --host backup.example.org --proxy-user X-Remote-User", "the same, behind a reverse proxy"),
+        ("setup web --fleet", "on the centre of a fleet: with pages over all hosts"),
     ),
     short_help="Install the status page's units.",
 )
@@ -30,11 +33,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
     "--host", "names", multiple=True, metavar="NAME", help="a name under which a reverse proxy serves it (repeatable)"
 )
 @click.option("--proxy-user", "header", metavar="HEADER", help="the header in which a reverse proxy names who asks")
+@click.option("--fleet", is_flag=True, help="with pages over all hosts, at the centre of a fleet")
 @click.option("--print", "show", is_flag=True, help="print the units; write nothing")
 @click.option("--remove", is_flag=True, help="take the units away again")
 @pass_terminal
 def web(
-    terminal: Terminal, *, into: str, users_into: str, names: Sequence[str], header: str | None, show: bool, remove: bool
+    terminal: Terminal, *, into: str, users_into: str, names: Sequence[str], header: str | None, fleet: bool, show: bool, remove: bool
 ) -> int:  # fmt: skip
     """Install a socket for the status page, the service that it begins, and the group that may ask the daemon.
 
@@ -43,7 +47,11 @@ def web(
     from orchestrator.app.systemd_state import SystemdSetup, install_units, unit_files
 
     request = SystemdSetup(
-        into=into, users_into=users_into, remove=remove, web=True, web_options=_options(names, header)
+        into=into,
+        users_into=users_into,
+        remove=remove,
+        web=True,
+        web_options=(*_options(names, header), *(["--fleet"] if fleet else [])),
     )
     if show:
         units, group = unit_files(terminal.where, request)
@@ -53,12 +61,17 @@ def web(
         from orchestrator.web.libraries import require_libraries
 
         require_libraries()
+        if fleet:
+            from orchestrator.app.fleet_members import declared_fleet
+
+            declared_fleet(terminal)
     changed = install_units(terminal.where, request)
     following = (
         []
         if remove
         else [
             "systemctl try-reload-or-restart poolferry.service",  # it listens for the new group
+            *(_ROLE if fleet else ()),
             "systemctl enable --now poolferry-web.socket",
         ]
     )

@@ -102,7 +102,8 @@ CREATE OR REPLACE FUNCTION poolferry.is_held(of_permit poolferry.permits, living
     RETURN of_permit.granted_at IS NOT NULL AND (of_permit.id = ANY (living)
         OR clock_timestamp() < greatest(of_permit.seen_at, pg_postmaster_start_time()) + of_permit.lease);
 
--- As before, in a language that keeps its plan.
+-- As before, in a language that keeps its plan. Neither waits for the disk: a crash that loses the end of a permit, or that its run goes
+-- on, costs its slot until the lease is over, or nothing. What is lent is on the disk before it is said.
 CREATE OR REPLACE FUNCTION poolferry.living_permits() RETURNS SETOF integer
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -113,6 +114,7 @@ END $$;
 CREATE OR REPLACE FUNCTION poolferry.release_permit(its_permit integer) RETURNS void
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    PERFORM set_config('synchronous_commit', 'off', true);
     DELETE FROM poolferry.permits p USING poolferry.hosts h WHERE p.id = its_permit AND h.id = p.host AND h.role = session_user
         AND h.joined_at IS NOT NULL AND h.left_at IS NULL;
 END $$;
@@ -148,6 +150,7 @@ BEGIN
                 = (SELECT array_agg(l.id ORDER BY l.id) FROM poolferry.limits l WHERE l.name = ANY (its_limits))
             RETURNING * INTO mine;
         IF FOUND THEN
+            PERFORM set_config('synchronous_commit', 'off', true);
             RETURN QUERY SELECT mine.id, true, false, 0, ''::text, 0, 0, ''::text, '{}'::text[], '{}'::text[];
             RETURN;
         END IF;

@@ -12,8 +12,8 @@ from orchestrator.fleet.connection import open_centre
 from orchestrator.fleet.enrolment import forget_host
 from orchestrator.fleet.schema import migrations, upgrade_schema
 from tests.fleet.centres import Centre
+from tests.fleet.first_version import say_all
 from tests.fleet.postgres import PostgresServer
-from tests.fleet.test_page import say_all
 
 
 def test_it_is_applied_once_however_many_begin(postgres: PostgresServer, empty_database: str) -> None:

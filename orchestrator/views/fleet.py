@@ -137,9 +137,9 @@ def fleet_lines(found: FleetStatus, now: datetime, paint: Paint) -> list[str]:
     for each in found.silent:
         lines += indent([f"{paint('silent', 'red')}  {each.name}: last seen {format_ago(each.seen, now=now)}"], 0)
     for each in found.odd:
-        lines += indent([f"{paint('odd', 'yellow')}     {each.name}: {_odd(each)}"], 0)
+        lines += indent([f"{paint('odd', 'yellow')}     {each.name}: {odd_sentence(each)}"], 0)
     for job in found.bad:
-        lines += indent([f"{paint(job.state, 'red')}  {job.host} {job.job}: {_why(job, now)}"], 0)
+        lines += indent([f"{paint(job.state, 'red')}  {job.host} {job.job}: {job_sentence(job, now)}"], 0)
         lines += indent([f"on {job.host}: {job.hint}"], 4) if job.hint else []
     if found.bad_count > len(found.bad):
         lines.append(f"and {found.bad_count - len(found.bad)} more jobs")
@@ -150,7 +150,8 @@ def _counts(found: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"{number} {state}" for state, number in found)
 
 
-def _odd(found: FleetHost) -> str:
+def odd_sentence(found: FleetHost) -> str:
+    """Return what is odd about a host that is heard: its clock, its configuration, its quota."""
     told = []
     ahead = found.clock_ahead
     if ahead is not None and abs(ahead) > CLOCK_ERROR:
@@ -165,7 +166,8 @@ def _odd(found: FleetHost) -> str:
     return "; ".join(told)
 
 
-def _why(job: FleetJob, now: datetime) -> str:
+def job_sentence(job: FleetJob, now: datetime) -> str:
+    """Return why a job of a host needs a person."""
     copied = f"newest verified copy {format_ago(job.copied, now=now)}"
     limit = "" if job.late_after_s is None else f", late after {show_duration(job.late_after_s)}"
     # Of a late one the host's own reason speaks of an age that is long past.

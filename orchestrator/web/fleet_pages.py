@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from orchestrator.app.fleet_overview import fleet_hosts, fleet_runs, fleet_status
 from orchestrator.domain.fleet_status import HostState
 from orchestrator.domain.run import Outcome
+from orchestrator.views.fleet import job_sentence, odd_sentence
 
 if TYPE_CHECKING:
     from orchestrator.app.settings import Settings
@@ -29,6 +30,7 @@ class FleetPages:
         return self._pages.render(
             "fleet.html", status=fleet_status(self._settings, self._centre), hosts=found, sought=name, only=state,
             states=[each.value for each in HostState], most=_MOST_HOSTS,
+            odd_sentence=odd_sentence, job_sentence=job_sentence,
         )  # fmt: skip
 
     def runs(self, host: str, job: str, outcome: str) -> str:

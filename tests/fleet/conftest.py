@@ -8,6 +8,9 @@ from orchestrator.fleet.schema import upgrade_schema
 from tests.fleet.centres import Centre, make_centre
 from tests.fleet.lines import SilentLine
 from tests.fleet.postgres import PostgresServer
+from tests.web.conftest import browser
+
+__all__ = ["browser"]  # a Chromium for the pages, as for those of one host
 
 
 @pytest.fixture(scope="session")

@@ -1,21 +1,30 @@
 """The pages over all hosts: the same as `fleet status` and `fleet runs`, with filters, only where they were asked for."""
 
+import os
 import re
+from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
 from starlette.testclient import TestClient
 
 from orchestrator.app.control import DaemonControl
 from orchestrator.domain.run import Outcome
+from orchestrator.fleet.overview import survey_fleet
+from orchestrator.views.fleet import fleet_lines
 from orchestrator.web.fleet_pages import FleetPages
 from orchestrator.web.pages import Pages
 from orchestrator.web.site import Site
 from tests.ferry import Ferry
 from tests.fleet.centres import Centre
 from tests.fleet.hosts import FleetHost
-from tests.web.sites import HOST, client, settings_of
+from tests.fleet.test_overview import HOUR, beat, told
+from tests.web.sites import HOST, ODD, client, settings_of
+from tests.web.states import served
+from tests.web.test_browser import GRAVE
 
 
 def words(page: str) -> str:
@@ -54,6 +63,67 @@ def test_hosts_and_runs_of_all_hosts_are_shown(
         503,
         True,
     )
+
+
+FLEET_PAGES = ("/fleet", "/fleet?state=silent", "/fleet/runs", "/fleet/runs?outcome=failed", "/fleet/runs?host=nobody")
+
+
+def test_the_pages_are_accessible_fit_and_answer_to_keys(
+    ferry: Ferry, browser: Browser, centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worst day of a fleet, in a real Chromium: silent, late, a clock that is wrong, and a host that tells markup."""
+    settings, pictures = settings_of(ferry), os.environ.get("PICTURES", "")
+    pages = Pages(settings, DaemonControl(settings), fleet=True)
+    site = Site(pages, fleet=FleetPages(pages, settings, centre.server.url(centre.database)))
+    with served(site) as address:
+        page = browser.new_page(bypass_csp=True)
+        page.goto(f"{address}/fleet")
+        expect(page.get_by_role("heading", level=1)).to_have_text("No host was invited yet")
+        expect(page.get_by_label("How a host joins")).to_contain_text("poolferry fleet invite HOST")
+        now = datetime.now(UTC)
+        late = told("<b>photos</b>", copied=now - 9 * HOUR)
+        beat(centre, "web-1", late, told("mail", copied=now - 30 * HOUR, state="failing"), clock=3 * HOUR, mistakes=2)
+        beat(centre, "db-1", told("databases", copied=now))
+        centre.join("new-1")
+        with centre.administrator() as session:
+            session.change(
+                "ALTER TABLE poolferry.beats DISABLE TRIGGER USER"
+            )  # which stamps a sign of life with the centre's clock
+            session.change(
+                "UPDATE poolferry.beats SET seen_at = seen_at - interval '1 day' FROM poolferry.hosts "
+                "WHERE hosts.id = beats.host AND hosts.name = 'db-1'"
+            )
+            status = fleet_lines(survey_fleet(session), datetime.now(UTC), lambda text, _: text)
+        host = FleetHost(tmp_path / "nas-1", centre, "nas-1", monkeypatch)
+        host.record(ODD[:60].replace("\n", " "), Outcome.FAILED)
+        host.send()
+        for path in FLEET_PAGES:
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                page.goto(address + path)
+                found = Axe().run(page).response["violations"]
+                assert [
+                    (each["id"], [node["html"] for node in each["nodes"]]) for each in found if each["impact"] in GRAVE
+                ] == [], path
+                for width in (360, 1280, 2560):
+                    page.set_viewport_size({"width": width, "height": 900})
+                    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+                    if pictures:
+                        page.screenshot(
+                            path=f"{pictures}/fleet{FLEET_PAGES.index(path)}-{width}-{scheme}.png", full_page=True
+                        )
+        page.goto(f"{address}/fleet")
+        shown = words(page.content()).replace(" :", ":")
+        assert len(status) == 7
+        for line in status[2:]:
+            assert all(part in shown for part in re.split(r"  +|: ", line.strip())), line
+        page.get_by_label("Host", exact=True).press_sequentially("db")
+        page.keyboard.press("Enter")
+        expect(page.locator("tbody").get_by_role("link")).to_have_text("db-1")
+        page.get_by_label("State").press("n")
+        page.get_by_role("button", name="Show").press("Space")
+        expect(page.get_by_text("No host fits")).to_be_visible()
+        page.close()
 
 
 def test_a_page_of_one_host_has_none_of_it(ferry: Ferry) -> None:

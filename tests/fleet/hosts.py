@@ -1,7 +1,7 @@
 """A host of a fleet for tests: its own configuration, state, history and machine; it runs nothing, and records as runs do."""
 
 import secrets
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,13 +9,16 @@ import pytest
 from orchestrator.app.fleet_sender import SentRows, send_once
 from orchestrator.app.settings import Settings
 from orchestrator.domain.fleet import FleetIdentity
+from orchestrator.domain.heartbeat import HostBeat, JobBeat
 from orchestrator.domain.run import Outcome
+from orchestrator.fleet.beats import store_beat
 from orchestrator.fleet.credentials import keep_identity
 from orchestrator.history.store import History, open_history
 from tests.ferry import Ferry
 from tests.fleet.centres import Centre
 from tests.history.records import NOON, finish
 
+HOUR = timedelta(hours=1)
 MACHINE = "orchestrator.config.this_machine.machine_id_hash"
 
 
@@ -64,3 +67,21 @@ class FleetHost:
         """Tell the centre, as this machine."""
         self._patch.setattr(MACHINE, lambda: self.machine)
         return send_once(self.settings, every_s=60)
+
+
+def told(name: str, *, copied: datetime | None, late_after: float | None = 7200, state: str = "up") -> JobBeat:
+    """A job as its host judges it."""
+    return JobBeat(
+        job=name, engine="rsync", source="/srv", target="backup", state=state, why="copied", hint="", late_after_s=late_after,
+        copied_at=copied, due_at=None, next_at=None, running_at=None, last_outcome="done", last_ended_at=copied, failures=0,
+    )  # fmt: skip
+
+
+def beat(centre: Centre, name: str, *jobs: JobBeat, clock: timedelta = timedelta(0), mistakes: int = 0) -> None:
+    """A sign of life of a host whose clock is ahead by so much."""
+    with centre.session(centre.join(name)) as session:
+        row = session.first("SELECT poolferry.this_host() AS host")
+        assert row is not None
+        now = datetime.now(UTC) + clock
+        heard = HostBeat(host_at=now, every_s=300, version="1", waiting=0, mistakes=mistakes, jobs=jobs)
+        store_beat(session, row["host"], heard)

@@ -7,7 +7,6 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 from starlette.testclient import TestClient
 
@@ -20,11 +19,10 @@ from orchestrator.web.pages import Pages
 from orchestrator.web.site import Site
 from tests.ferry import Ferry
 from tests.fleet.centres import Centre
-from tests.fleet.hosts import FleetHost
-from tests.fleet.test_overview import HOUR, beat, told
+from tests.fleet.hosts import HOUR, FleetHost, beat, told
+from tests.web.aria_text import grave_findings
 from tests.web.sites import HOST, ODD, client, settings_of
 from tests.web.states import served
-from tests.web.test_browser import GRAVE
 
 
 def words(page: str) -> str:
@@ -101,10 +99,7 @@ def test_the_pages_are_accessible_fit_and_answer_to_keys(
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
                 page.goto(address + path)
-                found = Axe().run(page).response["violations"]
-                assert [
-                    (each["id"], [node["html"] for node in each["nodes"]]) for each in found if each["impact"] in GRAVE
-                ] == [], path
+                assert grave_findings(page) == [], path
                 for width in (360, 1280, 2560):
                     page.set_viewport_size({"width": width, "height": 900})
                     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)

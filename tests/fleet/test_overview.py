@@ -8,32 +8,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.fleet_status import HostState
-from orchestrator.domain.heartbeat import HostBeat, JobBeat
 from orchestrator.domain.run import Outcome
-from orchestrator.fleet.beats import store_beat
 from orchestrator.fleet.overview import find_hosts, survey_fleet
 from tests.fleet.centres import Centre
-from tests.fleet.hosts import FleetHost
-
-HOUR = timedelta(hours=1)
-
-
-def told(name: str, *, copied: datetime | None, late_after: float | None = 7200, state: str = "up") -> JobBeat:
-    """A job as its host judges it."""
-    return JobBeat(
-        job=name, engine="rsync", source="/srv", target="backup", state=state, why="copied", hint="", late_after_s=late_after,
-        copied_at=copied, due_at=None, next_at=None, running_at=None, last_outcome="done", last_ended_at=copied, failures=0,
-    )  # fmt: skip
-
-
-def beat(centre: Centre, name: str, *jobs: JobBeat, clock: timedelta = timedelta(0), mistakes: int = 0) -> None:
-    """A sign of life of a host whose clock is ahead by so much."""
-    with centre.session(centre.join(name)) as session:
-        row = session.first("SELECT poolferry.this_host() AS host")
-        assert row is not None
-        now = datetime.now(UTC) + clock
-        heard = HostBeat(host_at=now, every_s=300, version="1", waiting=0, mistakes=mistakes, jobs=jobs)
-        store_beat(session, row["host"], heard)
+from tests.fleet.hosts import HOUR, FleetHost, beat, told
 
 
 def test_silent_and_late_are_the_centres_own_words(centre: Centre) -> None:

@@ -4,13 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from orchestrator.app.control import DaemonControl
 from orchestrator.web.pages import Pages
 from orchestrator.web.site import Site
 from tests.ferry import ROOT
+from tests.web.aria_text import grave_findings
 from tests.web.pictures import FOLDER, PICTURES, SCHEMES, make_pictures
 from tests.web.sites import settings_of
 from tests.web.states import served, three_hundred_sources
@@ -33,7 +33,6 @@ PAGES = (
     VERSIONS,
     "/nothing",
 )
-GRAVE = ("critical", "serious")
 # What has the focus, whether a line around it shows that, and whether nothing covers it.
 FOCUSED = """(() => {
     const found = document.activeElement, style = getComputedStyle(found), box = found.getClientRects()[0];
@@ -77,9 +76,7 @@ def test_each_page_opens_is_accessible_and_fits(demo: tuple[str, BrowserContext]
     for path in PAGES if scheme == "light" else ("/", "/jobs/music", RUN, POINT):
         page = open_page(context, address + path)
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        found = Axe().run(page).response["violations"]
-        grave = [(each["id"], [node["html"] for node in each["nodes"]]) for each in found if each["impact"] in GRAVE]
-        assert grave == [], path
+        assert grave_findings(page) == [], path
         for width in (360, 1280, 2560):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)

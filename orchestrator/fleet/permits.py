@@ -4,6 +4,8 @@ A permit is a row, and its sign of life an advisory lock of the session that ask
 that stays open as long as the run, which keeps old rows of the whole database alive, and after a crash of the centre nobody knows
 who held one. Why not an advisory lock alone: it leaves no trace either, has no weight, and its queue is not fair. So the row stays for
 its lease after the session is gone, and a run that goes on claims it again within that time.
+
+Why who waits asks again and is not called by NOTIFY: orchestrator/README.md, decision 8.
 """
 
 from collections.abc import Mapping

@@ -6,7 +6,7 @@ from orchestrator.app.fleet_members import declared_fleet
 
 if TYPE_CHECKING:
     from orchestrator.app.settings import Settings
-    from orchestrator.domain.fleet_status import FleetHost, FleetRun, FleetStatus, HostState
+    from orchestrator.domain.fleet_status import FleetHost, FleetRecord, FleetRun, FleetStatus, HostState
     from orchestrator.fleet.connection import CentreSession
 
 _ALL = 1_000_000
@@ -48,6 +48,16 @@ def fleet_runs(
 
     with connect_viewer(settings, centre) as session:
         return find_runs(session, host=host, job=job, outcome=outcome, limit=limit)
+
+
+def fleet_records(
+    settings: "Settings", centre: str | None, *, subject: str, host: str | None, limit: int
+) -> "tuple[FleetRecord, ...]":
+    """Return the newest rows of a subject that fit. Raises: CentreUnreachable, CentreRefused."""
+    from orchestrator.fleet.overview import find_records
+
+    with connect_viewer(settings, centre) as session:
+        return find_records(session, subject=subject, host=host, limit=limit)
 
 
 def fleet_metrics(settings: "Settings", centre: str | None) -> bytes:

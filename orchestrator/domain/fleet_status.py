@@ -1,5 +1,6 @@
 """Hosts, jobs and runs of a fleet, as its centre knows them."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -82,6 +83,17 @@ class FleetRun:
     ended: datetime | None
     moved_bytes: int | None
     why: str
+    arrived: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetRecord:
+    """One row that a host told beside its runs. `key`: its number there, or a disk's id; `body`: its columns, as JSON has them."""
+
+    host: str
+    key: str
+    incarnation: int
+    body: Mapping[str, object]
     arrived: datetime
 
 

@@ -12,6 +12,7 @@ from orchestrator.domain.fleet_status import (
     NEARLY_FULL,
     FleetHost,
     FleetJob,
+    FleetRecord,
     FleetRun,
     FleetStatus,
     FleetWeek,
@@ -83,6 +84,11 @@ WHERE NOT removed AND (%(host)s::text IS NULL OR hosts.name = %(host)s) AND (%(j
     AND (%(outcome)s::text IS NULL OR runs.outcome = %(outcome)s)
 ORDER BY begun_at DESC LIMIT %(limit)s
 """
+_RECORDS = """
+SELECT hosts.name AS host, key, incarnation, body, arrived_at
+FROM poolferry.records JOIN poolferry.hosts ON hosts.id = records.host
+WHERE subject = %(subject)s AND (%(host)s::text IS NULL OR hosts.name = %(host)s) ORDER BY arrived_at DESC, born DESC, key LIMIT %(limit)s
+"""
 _WEEK = """
 SELECT hosts.name AS host, count(*) FILTER (WHERE outcome IN ('done', 'nothing-to-do', 'incomplete')) AS well,
     count(*) FILTER (WHERE outcome IN ('failed', 'refused', 'interrupted')) AS badly, coalesce(sum(moved_bytes), 0)::bigint AS moved
@@ -147,6 +153,19 @@ def find_runs(
     """Return the newest runs of all hosts, or of those that fit."""
     values = {"host": host, "job": job, "outcome": outcome, "limit": limit}
     return tuple(_run(row) for row in centre.rows(_RUNS, values))
+
+
+def find_records(
+    centre: CentreSession, *, subject: str, host: str | None, limit: int = MOST
+) -> tuple[FleetRecord, ...]:
+    """Return the newest rows of a subject, of all hosts or of one."""
+    return tuple(
+        FleetRecord(
+            host=row["host"], key=row["key"], incarnation=row["incarnation"], body=row["body"] if isinstance(row["body"], dict) else {},
+            arrived=row["arrived_at"],
+        )
+        for row in centre.rows(_RECORDS, {"subject": subject, "host": host, "limit": limit})
+    )  # fmt: skip
 
 
 def _host(row: Row) -> FleetHost:

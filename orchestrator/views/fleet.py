@@ -9,17 +9,20 @@ from orchestrator.domain.fleet_status import (
     CLOCK_ERROR,
     FleetHost,
     FleetJob,
+    FleetRecord,
     FleetRun,
     FleetStatus,
     HostState,
     twice_as_much,
 )
+from orchestrator.domain.names import printable_line
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.planners.health import JobState
 from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten
 
 _HOST_HEAD = ("HOST", "STATE", "SEEN", "JOBS", "BAD", "OLDEST COPY", "TOLD", "VERSION")
 _RUN_HEAD = ("HOST", "RUN", "JOB", "BEGAN", "OUTCOME", "MOVED", "WHY")
+_RECORD_HEAD = ("HOST", "KEY", "TOLD", "SAYS")
 _COLOURS = {HostState.SILENT: "red", HostState.HEARD: "green"}
 Paint = Callable[[str, str | None], str]
 
@@ -94,6 +97,27 @@ def run_lines(found: Sequence[FleetRun], now: datetime) -> list[str]:
         for each in found
     ]  # fmt: skip
     return ["  ".join(row).rstrip() for row in format_table(_RUN_HEAD, rows, right=frozenset({"RUN", "MOVED"}))]
+
+
+def record_value(found: FleetRecord) -> dict[str, Any]:
+    """Render one row that a host told for programs."""
+    return {
+        "host": found.host, "key": found.key, "incarnation": found.incarnation, "arrived": format_iso(found.arrived),
+        "told": dict(found.body),
+    }  # fmt: skip
+
+
+def record_lines(found: Sequence[FleetRecord], now: datetime) -> list[str]:
+    """Render rows that hosts told as a table, each with its columns that say something."""
+    if not found:
+        return ["nothing was told of that"]
+    rows = [(each.host, each.key, format_ago(each.arrived, now=now), shorten(_said(each))) for each in found]
+    return ["  ".join(row).rstrip() for row in format_table(_RECORD_HEAD, rows)]
+
+
+def _said(found: FleetRecord) -> str:
+    told = ((name, value) for name, value in found.body.items() if name not in ("run_incarnation", "disk"))
+    return printable_line(", ".join(f"{name} {value}" for name, value in told if value not in (None, "", [], {})))
 
 
 def fleet_value(found: FleetStatus) -> dict[str, Any]:

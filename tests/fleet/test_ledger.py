@@ -18,6 +18,11 @@ from tests.history.records import NOON, begin, report
 
 RUNS = "SELECT incarnation, id, job, outcome, removed FROM poolferry.runs ORDER BY incarnation, id"
 
+SHOWN = {
+    "step": "action copy", "point": "place backup", "verdict": "", "drill": "outcome done", "problem": "", "disk": "name red",
+    "visit": "outcome done", "notice": "channel mail",
+}  # fmt: skip
+
 
 @pytest.fixture
 def host(tmp_path: Path, centre: Centre, monkeypatch: pytest.MonkeyPatch) -> FleetHost:
@@ -49,6 +54,16 @@ def test_a_row_of_each_kind_arrives_once(host: FleetHost, centre: Centre) -> Non
     assert told["step"]["action"] == "copy"
     assert count == {"n": sent.rows}
     assert host.send().rows == 0
+    shown = {
+        subject: host.ferry.run("fleet", "records", subject, "--centre", centre.server.url(centre.database)).out
+        for subject in SUBJECTS
+        if subject != "run"
+    }
+    for subject, words in SHOWN.items():
+        assert words in shown[subject], shown
+        assert "web-1" in shown[subject], shown
+    assert shown.keys() == SHOWN.keys(), "of each kind something is seen"
+    assert host.ferry.run("fleet", "records", "disk", "--host", "nobody").out == "nothing was told of that\n"
 
 
 def test_a_run_is_told_as_it_is_last(host: FleetHost, centre: Centre) -> None:

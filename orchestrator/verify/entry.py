@@ -139,8 +139,7 @@ def parse_line(line: bytes) -> ManifestEntry:
     told, attributes = digest.decode("ascii"), UNRECORDED
     if "+" in told:
         told, _, attributes = told.partition("+")
-    # Most paths have none of these and need no further search.
-    if (b"/." in path or b"//" in path or path[:1] in _AT_AN_END or path[-1:] == b"/") and leads_astray(path):
+    if leads_astray(path):
         raise ValueError(f"a path that leads elsewhere: {path[:200]!r}")
     return new_entry(ManifestEntry, (
         path, ENTRY_TYPES[kind], int(size), int(mtime_ns), int(mode, 8), int(uid),
@@ -150,6 +149,9 @@ def parse_line(line: bytes) -> ManifestEntry:
 
 def leads_astray(path: bytes) -> bool:
     """Return True for a path that may lead outside the root: absolute, or with `..`, `.` or an empty component."""
+    # Most paths have none of these and need no further search.
+    if not (b"/." in path or b"//" in path or path[:1] in _AT_AN_END or path[-1:] == b"/"):
+        return False
     return path != b"" and any(part in _NO_NAMES for part in path.split(b"/"))
 
 

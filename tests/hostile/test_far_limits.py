@@ -15,7 +15,7 @@ from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.pool.errors import explain as explain_pool
 from orchestrator.engines.rsync.errors import explain as explain_rsync
-from orchestrator.engines.rsync.survey import _survey_tree
+from orchestrator.engines.rsync.survey import survey_tree
 from orchestrator.engines.sanoid.errors import explain as explain_sanoid
 from orchestrator.engines.zfs.errors.explain import explain as explain_zfs
 from orchestrator.process import executor
@@ -113,11 +113,11 @@ def listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 def test_a_source_that_lists_without_an_end_fills_no_memory(
     listing: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, record: str
 ) -> None:
-    monkeypatch.setitem(_survey_tree.__globals__, "_half_the_memory", lambda: 8 * MIB)
+    monkeypatch.setitem(survey_tree.__globals__, "_half_the_memory", lambda: 8 * MIB)
     listing(record)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(UnreadableAnswer, match="half the memory"):
-        _survey_tree(job(source=Location(path="/srv")), Reader())
+        survey_tree(job(source=Location(path="/srv")), Reader())
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
 
 
@@ -131,14 +131,14 @@ def test_what_is_passed_over_in_a_listing_fills_no_memory_either(
     listing(record)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(UnreadableAnswer, match="said more"):
-        _survey_tree(job(source=Location(path="/srv")), Reader())
+        survey_tree(job(source=Location(path="/srv")), Reader())
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
 
 
 def test_a_path_deeper_than_rsync_can_copy_stops_no_run(listing: Callable[[str], None]) -> None:
     """An owner of files makes one with a few commands."""
     listing(r"'a/' * 20000 + 'b//f\t1\t1\t1\t8\0' + 'c//f\t5\t1\t2\t8\0'); sys.exit()")
-    listed, _, _ = _survey_tree(job(source=Location(path="/srv")), Reader())
+    listed, _, _ = survey_tree(job(source=Location(path="/srv")), Reader())
     assert listed.totals() == (1, 5)
 
 

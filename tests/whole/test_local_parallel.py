@@ -63,6 +63,27 @@ def test_folders_that_lanes_share_are_as_in_the_source(house: House, parallel_co
     house.write("b/new", "new")
     assert house.run().outcome == "done"
     assert facts(house.source) == facts(house.point())
+    back = house.folder / "back"
+    restored = house.call("restore", "run", "photos", "--to", str(back))
+    assert restored.code == 0, restored
+    assert sum(f"of {parallel_copies}" in step["action"] for step in restored["steps"]) == parallel_copies, restored
+    assert facts(house.source) == facts(back)
+
+
+def test_a_restore_by_lanes_that_is_killed_goes_on(house: House) -> None:
+    wide_tree(house)
+    for folder in "ab":
+        house.write(f"{folder}/large", random.randbytes(60 * MIB))
+    assert house.run(house.job(rsync={"parallel": 2})).outcome == "done"
+    back = house.folder / "back"
+    process = house.start_call("restore", "run", "photos", "--to", str(back))
+    wait_until(lambda: any(8 * MIB < path.stat().st_size < 60 * MIB for path in back.rglob(".*large*")), pause=0.0005)
+    strike(process, "all")
+    house.ended(process)
+    again = house.call("restore", "run", "photos", "--to", str(back))
+    assert (again.outcome, again["resumed"]) == ("done", True), again
+    assert facts(house.source) == facts(back)
+    assert not any(" of 2" in step["action"] for step in again["steps"])
 
 
 def test_lanes_carry_hostile_names(house: House) -> None:
@@ -73,6 +94,8 @@ def test_lanes_carry_hostile_names(house: House) -> None:
     assert (ran.outcome, ran["warnings"]) == ("done", []), ran
     assert facts(house.source) == facts(house.point())
     assert house.call("verify", "photos").code == 0
+    assert house.call("restore", "run", "photos", "--to", str(house.folder / "back")).code == 0
+    assert facts(house.source) == facts(house.folder / "back")
 
 
 def test_links_across_folders_keep_their_folders_in_one_lane(house: House) -> None:

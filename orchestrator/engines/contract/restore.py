@@ -18,12 +18,16 @@ from orchestrator.process.executor import Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreRequest:
-    """The request of a restore. `size`: of all of the point, where history knows it."""
+    """The request of a restore. `size`: of all of the point, where history knows it.
+
+    `notes`: the folder for lists of what several programs copy side by side; empty: one program copies it all.
+    """
 
     point: RestorePoint
     path: bytes  # below the point; b"" is all of it
     to: Location
     size: Bytes | None = None
+    notes: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +37,8 @@ class DestinationSurvey:
     `kind`: "absent", "folder" or "other"; `unfinished`: (job, point) of an interrupted restore; `wanted`: "folder", "file" or
     "absent"; `to`: the destination itself, when a file is restored into a folder. `mounts`: mount points below it, which count
     as no entries; `filling`: those of them into which the unfinished restore writes files. `half`: what that left half-copied, in
-    the engine's own form. `holes`: some of the requested files have holes, or may have.
+    the engine's own form. `split`: what several programs copy side by side, in that form, too; empty: one copies it all. `holes`: some
+    of the requested files have holes, or may have.
     """
 
     kind: str
@@ -45,6 +50,7 @@ class DestinationSurvey:
     mounts: tuple[MountPoint, ...] = ()
     filling: tuple[bytes, ...] = ()
     half: tuple[Any, ...] = ()
+    split: tuple[Any, ...] = ()
     holes: bool = True
 
 

@@ -309,28 +309,37 @@ def append_command(
 
 
 def restore_command(
-    tree: Location, to: Location, job: Job, *, folder: bool, left_out: tuple[bytes, ...] = (), holes: bool = True
+    tree: Location,
+    to: Location,
+    job: Job,
+    *,
+    folder: bool,
+    left_out: tuple[bytes, ...] = (),
+    holes: bool = True,
+    names: str = "",
 ) -> Pipeline:
     """Build the pipeline that restores a point, a folder of it or one file; a folder becomes exactly as in the point.
 
     `to`: a folder of ours, in which a single file keeps the name of that folder. `left_out`: what is mounted there is neither
     written nor removed, not even its own folder's owner and time. `holes`: some files may have some; the search for zeros takes
-    most of the processor time of a restore of large files.
+    most of the processor time of a restore of large files. `names`: a local file with the paths that this one of several brings into a
+    new folder, NUL-terminated.
     Why the names of the folder: its own owner and mode are no part of the transfer then, so that nobody enters it until all
     is back, see `restore_root_command`. Why "/" before each: rsync drops a line that begins with "#" or ";" without a word, and
     "./" would make the folder a part again.
     """
     # A partial folder that a cut left may go at the end; the marker stays.
-    only = ["--from0", "--files-from=-", "--recursive", "--delete-delay", *_kept(job, left_out)] if folder else []
+    only = ["--from0", "--files-from=-", "--recursive"] if folder else []
+    only += ["--delete-delay", *_kept(job, left_out)] if folder and not names else []
     how = [f"--partial-dir={PARTIAL}", *([] if tree.host or to.host else ["--whole-file"])]
     how += ["--sparse"] if holes else []
     argv = [*only, *_what(options_of(job), filters=False), *how, "--modify-window=-1", *_reporting(),
             f"--timeout={max(1, int(job.pipe.stall_after))}"]  # fmt: skip
     copy = _inside(tree, to, job, argv, folder=folder)
-    if not folder:
-        return Pipeline(stages=(copy,))
-    names = ("find", tree.path.rstrip("/") + "/.", "-mindepth", "1", "-maxdepth", "1", "-printf", "/%P\\0")
-    return Pipeline(stages=(Command(argv=names, effect=Effect.READS, host=tree.host), copy), counts=1)
+    if not folder or names:
+        return Pipeline(stages=(copy,), reads=names or None)
+    listed = ("find", tree.path.rstrip("/") + "/.", "-mindepth", "1", "-maxdepth", "1", "-printf", "/%P\\0")
+    return Pipeline(stages=(Command(argv=listed, effect=Effect.READS, host=tree.host), copy), counts=1)
 
 
 def append_restored_command(source: Location, to: Location, path: bytes, job: Job) -> Command:

@@ -2,16 +2,17 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from orchestrator.domain.answers import NOT_READ, parse_count, parse_json
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location, MountPoint, leads_to_mount, outermost_paths
-from orchestrator.domain.plan import Command, Pipeline, Plan, Step, TreeVerification
+from orchestrator.domain.plan import Command, Pipeline, Plan, Refusal, Step, TreeVerification
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
@@ -20,9 +21,20 @@ from orchestrator.engines.rsync.abilities import explain_consent
 from orchestrator.engines.rsync.model import RESTORE_MARKER, PartialFile
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.parse import parse_sizes
-from orchestrator.engines.rsync.survey import ask, command_runner, has_hole, survey_half_copied, survey_partial_files
+from orchestrator.engines.rsync.survey import (
+    ask,
+    command_runner,
+    has_hole,
+    survey_half_copied,
+    survey_partial_files,
+    survey_tree,
+)
 from orchestrator.process.executor import PipelineFailed, Reader
 
+if TYPE_CHECKING:
+    from orchestrator.engines.rsync.parallel import ParallelCopy
+
+Stage = tuple[Step, ...]
 _SHOWN = 5
 _SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are sent again, so that the rest is verified
 
@@ -48,7 +60,25 @@ def survey_restore(job: Job, wanted: RestoreRequest, reader: Reader) -> Destinat
         return replace(seen, half=_survey_half_file(wanted, room.to, run)) if goes_on else seen
     if seen.unfinished and kind == "folder":
         seen = replace(seen, half=survey_half_copied(seen.to, _below(wanted), run, own=True))
+    if kind == "folder":
+        seen = replace(seen, split=_split(job, wanted, seen, reader))
     return _with_mounts(wanted, seen, run) if kind == "folder" and seen.mounts else seen
+
+
+def _split(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, reader: Reader) -> "tuple[ParallelCopy, ...]":
+    """Return what each of the job's parallel copies brings into a new folder on this machine; empty: one copies it all.
+
+    Why root: another user could not write any more into a folder that another copy has given its mode.
+    """
+    number, tree = options_of(job).parallel, _below(wanted)
+    new = not (seen.unfinished or seen.entries or seen.mounts or tree.host or seen.to.host or os.geteuid())
+    if number < 2 or not new or not wanted.notes or job.pipe.rate_limit:
+        return ()
+    try:
+        found = survey_tree(replace(job, source=tree, parts=()), reader)[0].parallel_copies(number)
+    except OrchestratorError:  # such as a listing that the memory cannot hold
+        return ()
+    return () if isinstance(found, Refusal) or len(found.parallel_copies) < 2 else found.parallel_copies
 
 
 def _has_holes(tree: Location, reader: Reader) -> bool:
@@ -144,17 +174,19 @@ def plan_restore(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, a
     what = f"{show_name(wanted.path)} of point {wanted.point.name}" if wanted.path else f"point {wanted.point.name}"
     verifiable, consent = wanted.point.manifest is not None, explain_consent(options_of(job))
     bare = f"point {wanted.point.name} has no manifest, so what is restored cannot be verified"
-    steps = (_folder_steps if seen.wanted == "folder" else _file_steps)(job, wanted, seen, aside or "", what)
+    stages = (_folder_stages if seen.wanted == "folder" else _file_stages)(job, wanted, seen, aside or "", what)
     return Plan(
         summary=f"bring {what} back to {seen.to}",
-        stages=tuple((step,) for step in steps if verifiable or not isinstance(step.work, TreeVerification)),
+        stages=tuple(each for each in stages if verifiable or not isinstance(each[0].work, TreeVerification)),
         resumes="an unfinished restore of the same point" if (seen.unfinished or seen.half) and not aside else None,
         warnings=(*((consent,) if consent else ()), *(() if verifiable else (bare,))),
     )
 
 
-def _folder_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside: str, what: str) -> tuple[Step, ...]:
-    """Return the steps of a folder: nobody else enters it until all is there; its own owner and mode come last."""
+def _folder_stages(
+    job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside: str, what: str
+) -> tuple[Stage, ...]:
+    """Return the stages of a folder: nobody else enters it until all is there; its own owner and mode come last."""
     tree, to = _below(wanted), seen.to
     mounts = () if aside else seen.mounts
     left_out, filled = (tuple(one.path for one in mounts if one.wanted is told) for told in (False, True))
@@ -173,36 +205,61 @@ def _folder_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, asi
     )
     own = commands.restore_root_command(tree, to, job)
     end = script_commands.end_restore_command(to, filled)
-    return (
-        _prepare(aside, begin),
-        *(() if aside else _complete(job, lambda path: tree / _text(path), to, seen.half)),
-        *(resumed[:1] if seen.unfinished and not aside else ()),
-        _copy(
-            what,
-            to,
-            why,
-            commands.restore_command(tree, to, job, folder=True, left_out=left_out, holes=seen.holes),
-            expected=None if wanted.path or seen.unfinished else wanted.size,
-        ),
-        *(resumed[1:] if seen.unfinished and not aside else ()),
-        _reread(job, wanted, to, left_out, part="below"),
-        _step(f"open {to}", "all is back: the folder gets its own owner and mode", own),
-        _reread(job, wanted, to, left_out, part="root"),
-        _step("end the restore", "it is whole: the marker goes", end),
+    whole = _copy(
+        what,
+        to,
+        why,
+        commands.restore_command(tree, to, job, folder=True, left_out=left_out, holes=seen.holes),
+        expected=None if wanted.path or seen.unfinished else wanted.size,
     )
+    return (
+        (_prepare(aside, begin),),
+        *_alone(() if aside else _complete(job, lambda path: tree / _text(path), to, seen.half)),
+        *_alone(resumed[:1] if seen.unfinished and not aside else ()),
+        _side_by_side(job, wanted, seen, what) or (whole,),
+        *_alone(resumed[1:] if seen.unfinished and not aside else ()),
+        *_alone((
+            _reread(job, wanted, to, left_out, part="below"),
+            _step(f"open {to}", "all is back: the folder gets its own owner and mode", own),
+            _reread(job, wanted, to, left_out, part="root"),
+            _step("end the restore", "it is whole: the marker goes", end),
+        )),
+    )  # fmt: skip
 
 
-def _file_steps(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside: str, what: str) -> tuple[Step, ...]:
-    """Return the steps of a single file: it is written in a folder of ours, and then gets its place."""
+def _alone(steps: Iterable[Step]) -> Iterator[Stage]:
+    return ((step,) for step in steps)
+
+
+def _side_by_side(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, what: str) -> Stage:
+    """Return the stage with the parallel copies of a new folder. Why "/" before each path: see `commands.restore_command`."""
+    tree, steps = _below(wanted), list[Step]()
+    for number, share in enumerate(seen.split, 1):
+        names = f"{wanted.notes}/lane-{number}"
+        step = _copy(
+            f"{what}, parallel copy {number} of {len(seen.split)}",
+            seen.to,
+            f"{show_count(len(share.paths), 'part')}, {show_size(share.size)}: all parallel copies have about the same size",
+            commands.restore_command(tree, seen.to, job, folder=True, holes=seen.holes, names=names),
+            expected=share.size,
+        )
+        listed = b"".join(b"/" + path + b"\0" for path in share.paths)
+        steps.append(replace(step, worker=f"lane {number}", needs=((names, listed),)))
+    return tuple(steps)
+
+
+def _file_stages(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside: str, what: str) -> tuple[Stage, ...]:
+    """Return the stages of a single file: it is written in a folder of ours, and then gets its place."""
     tree, to = _below(wanted), seen.to
     room = script_commands.file_folder(to)
-    return (
+    steps = (
         _prepare(aside, script_commands.begin_file_command(to, aside=aside, marker=_marker(job, wanted, ()))),
         *(() if aside else _complete(job, lambda _: tree, room, seen.half)),
         _copy(what, to, "asked for", commands.restore_command(tree, room, job, folder=False, holes=seen.holes)),
         _step(f"put {to} in its place", "it is written whole", script_commands.place_file_command(to)),
         _reread(job, wanted, to, (), part="all"),
     )
+    return tuple(_alone(steps))
 
 
 def _complete(
@@ -221,7 +278,7 @@ def _complete(
             yield _step(f"salvage {shown}", "rsync was killed and would not use what it wrote again", taken)
         have = each.have if length is None else length
         why = f"{show_size(have)} of {show_size(each.wanted)} are there"
-        work = _alone(commands.append_restored_command(source_of(each.path), to, each.path, job))
+        work = _single(commands.append_restored_command(source_of(each.path), to, each.path, job))
         yield Step(
             action=f"go on with {shown}", why=why, worker="main", work=work, expected=Bytes(each.wanted - have),
             copies=True,
@@ -257,7 +314,7 @@ def plan_sample(job: Job, point: RestorePoint, paths: tuple[bytes, ...], to: Loc
         action=f"copy {show_count(len(paths), 'file')} of point {point.name} to {to}",
         why="a drill: they are compared with the manifest",
         worker="main",
-        work=_alone(commands.sample_command(point.tree, to, job, names)),
+        work=_single(commands.sample_command(point.tree, to, job, names)),
         expected=None,
         copies=True,
         needs=((names, commands.path_filter(paths)),),
@@ -306,10 +363,10 @@ def _below(wanted: RestoreRequest) -> Location:
 
 
 def _step(action: str, why: str, command: Command) -> Step:
-    return Step(action=action, why=why, worker="main", work=_alone(command), expected=None)
+    return Step(action=action, why=why, worker="main", work=_single(command), expected=None)
 
 
-def _alone(command: Command) -> Pipeline:
+def _single(command: Command) -> Pipeline:
     return Pipeline(stages=(command,))
 
 

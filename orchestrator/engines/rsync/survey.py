@@ -161,7 +161,7 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     seen = replace(seen, clones=_may_clone(job, seen, run))
     splits = options.parallel > 1 and changes is not None and not changes.none and not _is_little_by_name(job, seen)
     if source.directory and (changes is None or splits):
-        listed, holes, listed_names = _survey_tree(job, reader)
+        listed, holes, listed_names = survey_tree(job, reader)
         parallel_copies = listed.parallel_copies(options.parallel) if options.parallel > 1 else None
         changes = changes or _first_copy(listed)
         reserved = listed_names or reserved
@@ -473,7 +473,7 @@ def _survey_changes(
     return look, False
 
 
-def _survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[bytes, ...]]":
+def survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[bytes, ...]]":
     """Return a summary of the source's listing, which is read as a stream.
 
     It holds entries and bytes to move, the split, whether files have holes, and names of ours in it.

@@ -53,7 +53,7 @@ def plan_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) -
     if tools.engine.needs_datasets:
         shown = showing.find_snapshot_view(job, tools, restore_request, tools.writer(()))
         return shown if isinstance(shown, Refusal) else showing.plan_files(shown, restore_request)
-    decided = _decide(job, tools, restore_request, tools.writer(()))
+    decided = _decide(job, tools, restore_request, tools.writer(()), notes=f"{tools.state}/notes/restore-{job.name}")
     return decided if isinstance(decided, Refusal) else decided[1]
 
 
@@ -128,7 +128,7 @@ def _told_of_destination(to: Location) -> Iterator[None]:
 
 def _attempt(journal: RunRecorder, writer: Writer, restore_request: RestoreOptions) -> RunReport:
     job, tools = journal.job, journal.tools
-    decided = _decide(job, tools, restore_request, writer)
+    decided = _decide(job, tools, restore_request, writer, notes=_notes(journal))
     if isinstance(decided, Refusal):
         return _refused(journal, decided)
     point, plan, _ = decided
@@ -171,10 +171,14 @@ def _refused(journal: RunRecorder, refusal: Refusal) -> RunReport:
     return journal.ended(Outcome.REFUSED, refusal.why, hint=refusal.hint, evidence=refusal.evidence)
 
 
+def _notes(journal: RunRecorder) -> str:
+    return f"{journal.tools.state}/notes/restore-{journal.job.name}-{journal.run}"
+
+
 def _do(journal: RunRecorder, writer: Writer, point: RestorePoint, plan: Plan) -> None:
     job, tools = journal.job, journal.tools
     journal.decided(plan)
-    notes = f"{tools.state}/notes/restore-{job.name}-{journal.run}"
+    notes = _notes(journal)
     os.makedirs(notes, mode=0o700, exist_ok=True)
     with lock_point(job, tools.state, point.name), entry_looked_up(plan, journal):
         for stage in plan.stages:
@@ -204,7 +208,7 @@ def _done(journal: RunRecorder, point: RestorePoint, plan: Plan) -> RunReport:
 
 
 def _decide(
-    job: Job, tools: RunContext, restore_request: RestoreOptions, writer: Writer
+    job: Job, tools: RunContext, restore_request: RestoreOptions, writer: Writer, *, notes: str
 ) -> tuple[RestorePoint, Plan, Location] | Refusal:
     point = choose_point(tools.engine.points(job, writer), point=restore_request.point, at=restore_request.at)
     if isinstance(point, Refusal):
@@ -221,7 +225,7 @@ def _decide(
         if (each.place, each.name) == (job.target.name, point.name)
     )
     size = next((Bytes(found) for found in known if found is not None), None)
-    wanted = RestoreRequest(point=point, path=restore_request.path, to=restore_request.to, size=size)
+    wanted = RestoreRequest(point=point, path=restore_request.path, to=restore_request.to, size=size, notes=notes)
     return _decide_for(job, tools, wanted, restore_request)
 
 

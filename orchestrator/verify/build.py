@@ -43,38 +43,33 @@ _PIECE = 1 << 18
 _CHUNK_BYTES = 32 << 20
 
 
-def sorted_records(records: Iterable[bytes], *, chunk: int = 200_000, folder: str) -> Iterator[bytes]:
+def sorted_records(records: Iterable[bytes], *, chunk: int = 120_000, folder: str) -> Iterator[bytes]:
     """Yield the records (without NUL in them) in byte order, equal ones in the order they came."""
     spills: list[IO[bytes]] = []
     held: list[bytes] = []
+    size = 0
     try:
-        for full in _chunks(records, chunk):
-            if held:
+        for record in records:
+            if len(held) >= chunk or size >= _CHUNK_BYTES:
+                held.sort()
                 spills.append(_spill(held, folder))
-            held = full
-            held.sort()
-            if len(spills) == _FAN:
-                whole = _spill(heapq.merge(*map(_unspill, spills)), folder)
-                for spill in spills:
-                    spill.close()
-                spills = [whole]
+                held, size = [], 0  # before more are taken: several sort at once
+                if len(spills) > _FAN:
+                    spills = [_join(spills, folder)]
+            held.append(record)
+            size += len(record)
+        held.sort()
         yield from heapq.merge(*map(_unspill, spills), held) if spills else held
     finally:
         for spill in spills:
             spill.close()
 
 
-def _chunks(records: Iterable[bytes], count: int) -> Iterator[list[bytes]]:
-    chunk: list[bytes] = []
-    size = 0
-    for record in records:
-        chunk.append(record)
-        size += len(record)
-        if len(chunk) >= count or size >= _CHUNK_BYTES:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
+def _join(spills: list[IO[bytes]], folder: str) -> IO[bytes]:
+    whole = _spill(heapq.merge(*map(_unspill, spills)), folder)
+    for spill in spills:
+        spill.close()
+    return whole
 
 
 def _spill(records: Iterable[bytes], folder: str) -> IO[bytes]:

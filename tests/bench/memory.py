@@ -11,7 +11,7 @@ from tests.bench.rows import Row
 from tests.bench.trees import Trees
 
 _PAUSE = 0.1
-_MOST_MIB = 200.0
+_MOST_MIB = 150.0
 
 
 def memory(trees: Trees, rounds: int) -> Iterator[Row]:

@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.bench import rows, trees
+from tests.bench import growth, rows, trees
 from tests.bench.__main__ import PARTS, measure, size
 from tests.bench.ferry import CHECKOUT, ferry
 from tests.bench.memory import family, figure
@@ -139,3 +140,16 @@ def test_the_command_prints_one_object_and_never_fails_for_its_numbers(tmp_path:
     assert [row["part"] for row in value["rows"]] == ["a"]
     assert value["rows"][0]["median"] > 0
     assert value["machine"]["filesystem"]
+
+
+def test_growth_is_drawn_with_a_line_for_each_command(tmp_path: Path) -> None:
+    found = {
+        "files": growth.of_files(tmp_path, (20, 30)),
+        "points": growth.of_points(tmp_path, (2, 3)),
+        "jobs": growth.of_jobs(tmp_path, (1, 2)),
+        "runs in history": growth.of_runs(tmp_path, (10, 20)),
+    }
+    assert list(found) == list(growth.PARTS)
+    drawn = ET.fromstring(growth.picture(found))  # noqa: S314 - our own
+    lines = [each for each in drawn.iter() if each.tag.endswith("polyline")]
+    assert len(lines) == sum(map(len, found.values())) == 13

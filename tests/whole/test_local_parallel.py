@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 
 import pytest
 
@@ -71,15 +72,22 @@ def test_folders_that_lanes_share_are_as_in_the_source(house: House, parallel_co
 
 
 def test_a_restore_by_lanes_that_is_killed_goes_on(house: House) -> None:
+    """The kill at a known moment: one has begun, and the other stands before its first file."""
     wide_tree(house)
-    for folder in "ab":
-        house.write(f"{folder}/large", random.randbytes(60 * MIB))
     assert house.run(house.job(rsync={"parallel": 2})).outcome == "done"
-    back = house.folder / "back"
+    programs, back = house.folder / "programs", house.folder / "back"
+    programs.mkdir()
+    (programs / "rsync").write_text(
+        f'#!/bin/sh\ncase " $* " in *" --files-from=- "*) mkdir {programs}/first || {{ touch {programs}/second; exec sleep 600; }} ;; esac\n'
+        f'exec {shutil.which("rsync")} "$@"\n'
+    )
+    (programs / "rsync").chmod(0o755)
+    house.environment["PATH"] = f"{programs}:{house.environment['PATH']}"
     process = house.start_call("restore", "run", "photos", "--to", str(back))
-    wait_until(lambda: any(8 * MIB < path.stat().st_size < 60 * MIB for path in back.rglob(".*large*")), pause=0.0005)
+    wait_until(lambda: (programs / "second").exists() and len(os.listdir(back)) > 1)
     strike(process, "all")
     house.ended(process)
+    (programs / "rsync").unlink()
     again = house.call("restore", "run", "photos", "--to", str(back))
     assert (again.outcome, again["resumed"]) == ("done", True), again
     assert facts(house.source) == facts(back)

@@ -166,7 +166,7 @@ def test_pages_of_the_history(tmp_path: Path) -> None:
 
 # Every kind of file that lies in the state directory and on a target, but for what was copied. Found: a run, a verification or a
 # look says that it is not as it was. Harmless: it is written anew before anybody reads it, nothing is decided by it, or nobody
-# but a person reads it; the page and the archive of a kit are compared with what they should hold by each run.
+# but a person reads it; a kit is replaced each day, and a takeover finds its archive damaged.
 FOUND = (
     r"state/history\.sqlite",
     r"state/authentication\.key",

@@ -17,7 +17,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME
 
 _LIST = r"^[ \t]*{key}[ \t]*=[ \t]*\[[^\]]*\]"
-_NOTES = ("", "kit-", "drill-", "try-", "verify-")
+_NOTES = ("", "kit-", "drill-", "try-", "verify-", "look-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -271,6 +271,7 @@ class Plan:
     brings: bool = False  # that point is new at the target
     taken: datetime | None = None  # when the source was in the state of that point, where the plan knows
     refusals: tuple["Refusal", ...] = ()  # parts that are left out: the rest is done, and then the run has failed
+    compared: str = ""  # why everything was compared, where a quick look might have been enough
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -280,12 +281,16 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NothingToDo:
-    """A survey result without anything to copy: `current` names the point as new as the source. `stages` clean up."""
+    """A survey result without anything to copy: `current` names the point as new as the source. `stages` clean up.
+
+    `compared`: why everything was compared, where a quick look might have been enough.
+    """
 
     why: str
     current: str | None
     stages: tuple[tuple[Step, ...], ...] = ()
     warnings: tuple[str, ...] = ()
+    compared: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,7 @@ def plan_job(
     request = RunRequest(
         now=now,
         notes=f"{state}/notes/{job.name}",
+        looks=f"{state}/notes/look-{job.name}",
         allowed=allowed,
         remembered=known.facts,
         retain=retention_filter(job, now),

@@ -16,12 +16,13 @@ from orchestrator.engines.contract.copies import (
     ChangeReporter,
     CompletenessReporter,
     Copier,
+    LookRecorder,
     PointLister,
     SourceIdentifier,
 )
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.planners.guard import GUARD_MEMORY, OTHER_MACHINE, next_guard_memory, parse_guard_memory
-from orchestrator.process.executor import Writer
+from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.runner.after_run import copy_history, finish_run, has_after_run
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.decide import (
@@ -121,6 +122,8 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
             report = journal.ended(Outcome.DONE, _done(journal, "an earlier attempt carried all of it"))
         else:
             report = journal.ended(Outcome.NOTHING, nothing.why)
+    if nothing.current and not changed:
+        _record_look(journal, writer, world, request, nothing.current, made=touched)
     copy_history(journal, writer, changed=changed or touched)
     return report
 
@@ -180,8 +183,22 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     else:
         end_left_out(journal)
         report = journal.ended(Outcome.DONE, _done(journal, plan.summary))
+        if journal.points and not executor.left_out:
+            _record_look(journal, writer, world, request, journal.points[-1], made=True)
     copy_history(journal, writer)
     return report
+
+
+def _record_look(
+    journal: RunRecorder, writer: Writer, world: Any, request: RunRequest, point: str, *, made: bool
+) -> None:
+    """Let the engine record what it saw. Why no error: without a record the next survey reads everything."""
+    engine = journal.tools.engine
+    if implements(engine, LookRecorder):
+        try:
+            engine.record_look(journal.job, world, request, point, writer, made=made)
+        except (OrchestratorError, PipelineFailed, OSError) as error:
+            journal.note(f"how source and newest point are could not be recorded: {error}")
 
 
 def _fitting(journal: RunRecorder, writer: Writer, world: Any, plan: Plan, request: RunRequest) -> Plan | Refusal:

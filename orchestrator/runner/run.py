@@ -174,7 +174,8 @@ def _run_request(job: Job, tools: RunContext, allowed: frozenset[str]) -> RunReq
         from orchestrator.runner.source_state import remembered_facts
 
         remembered = remembered_facts(job, tools)
-    request = RunRequest(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered)
+    looks = f"{tools.state}/notes/look-{job.name}"
+    request = RunRequest(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered, looks=looks)
     if tools.engine.stays:
         from orchestrator.runner.arrivals import arrival_judge
 

@@ -52,6 +52,7 @@ def decision_lines(job: str, decision: Decision, commands: Sequence[Sequence[str
     resumes = decision.resumes if isinstance(decision, Plan) else None
     refusals = decision.refusals if isinstance(decision, Plan) else ()
     lines = [head, *([f"  resumes: {resumes}"] if resumes else [])]
+    lines += [f"  compares everything: {decision.compared}"] if decision.compared else []
     lines += [f"  warning: {warning}" for warning in decision.warnings]
     lines += [f"  left out: {refusal.why}" for refusal in refusals]
     for number, (step, told) in enumerate(zip(steps, commands, strict=True), start=1):

@@ -28,12 +28,15 @@ class Ferry:
         ours = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
         self.environment = {**ours, "PYTHONPATH": str(CHECKOUT)}
 
-    def job(self, source: Path, name: str = "bench", *, parallel: int = 1) -> str:
+    def job(self, source: Path, name: str = "bench", *, parallel: int = 1, whole_look: int = 10) -> str:
         """Declares a job that copies the source to the target."""
         place = f'[place.{name}]\npath = "{self.target if name == "bench" else self.folder / name}"\n'
-        with (self.config / "targets.toml").open("a", encoding="utf-8") as file:
-            file.write(place)
+        places = self.config / "targets.toml"
+        known = places.read_text(encoding="utf-8") if places.exists() else ""
+        if place not in known:
+            places.write_text(known + place, encoding="utf-8")
         text = f'engine = "rsync"\nsource = "{source}"\ntarget = "{name}"\n[rsync]\nparallel = {parallel}\n'
+        text += f"whole-look = {whole_look}\n"
         (self.config / "jobs" / f"{name}.toml").write_text(text, encoding="utf-8")
         return name
 

@@ -121,7 +121,7 @@ def test_what_is_not_installed_is_skipped_with_a_word(few: Trees) -> None:
 @pytest.mark.slow
 def test_the_line_that_is_compared_is_the_one_that_was_issued(few: Trees) -> None:
     with ferry(few.folder) as house:
-        house.job(few.small())
+        house.job(few.small(), whole_look=1)
         house.run("done")
         command = house.look_command()
         assert command[:2] == ["rsync", "--dry-run"]

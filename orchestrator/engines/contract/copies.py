@@ -62,6 +62,14 @@ class FileForecaster(Protocol):
         ...
 
 
+class LookRecorder(Protocol):
+    """An engine that records how source and newest point are when they are equal, so that the next survey reads less."""
+
+    def record_look(self, job: Job, world: Any, request: RunRequest, point: str, reader: Reader, *, made: bool) -> None:
+        """Record both. `made`: the run made this point, or removed others. Raises: OrchestratorError · PipelineFailed · OSError."""
+        ...
+
+
 class PointLister(Protocol):
     """An engine whose points nobody but us removes, and whose survey lists them: one that vanished is a loss.
 

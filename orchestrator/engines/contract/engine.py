@@ -29,7 +29,8 @@ class RunRequest:
     `notes` holds an empty folder `empty`. `retain`: selects, from names with their creation times, those that [keep] would
     keep. `again`: an attempt of this run has failed, so a survey passes nothing over. `judge`: decides which points that others
     sent here go, or why none may; None: the engine prunes none. `missed`: returns the names of points that were at the place
-    and that we never removed: whatever remains of one stays, as the point may come back.
+    and that we never removed: whatever remains of one stays, as the point may come back. `looks`: a local folder in which the
+    engine may remember what it saw; empty: it remembers nothing.
     """
 
     now: datetime
@@ -39,6 +40,7 @@ class RunRequest:
     retain: Callable[[tuple[tuple[str, datetime], ...]], frozenset[str]] | None = None
     again: bool = False
     missed: Callable[[], frozenset[str]] = frozenset
+    looks: str = ""
     judge: "Callable[[tuple[ReceivedPoint, ...]], tuple[PointRemoval, ...] | Refusal] | None" = None
 
 

@@ -42,13 +42,19 @@ def rsync_version_command(host: Host | None) -> Command:
     return Command(argv=("rsync", "--version", "--version"), effect=Effect.READS, host=host)
 
 
-def dry_run_command(job: Job, newest: Location, *, there: RsyncProgram | None, coarse: bool) -> Command:
-    """Build the dry run that itemizes the differences between source and newest copy; it writes nothing."""
+def dry_run_command(
+    job: Job, newest: Location, *, there: RsyncProgram | None, coarse: bool, names: str = ""
+) -> Command:
+    """Build the dry run that itemizes the differences between source and newest copy; it writes nothing.
+
+    `names`: a local file with the paths that alone are compared, NUL-terminated, and neither what lies below nor what is gone.
+    """
     options, far = options_of(job), job.source.host is not None
     # What the job has excluded since then must be named to a gate, which links all that is not.
     excluded = there is not None and there.gated and bool(options.excludes)
     argv = [
-        "rsync", "--dry-run", *([] if options.points else _mirrored(options)), *_what(options, hides=not far), "--delete",
+        "rsync", "--dry-run", *([] if options.points else _mirrored(options)), *_what(options, hides=not far),
+        *(["--from0", f"--files-from={names}", "--ignore-missing-args", "--no-implied-dirs"] if names else ["--delete"]),
         *["--delete-excluded"] * excluded,
         *_comparing(options, there=there, coarse=coarse),
         "--no-human-readable", "--stats",
@@ -105,7 +111,11 @@ def copy_command(
     argv += _tidying(options) if tidy or existing or (linked and not names) else []
     argv += ["--existing"] if existing else ["--ignore-existing", "--omit-dir-times"] if linked else []
     # What the job has excluded since the cut, or since the point, is in the work tree, and else it would be published.
-    argv += ["--delete-excluded", f"--filter=P_{PARTIAL}"] if (existing or linked) and options.excludes else []
+    argv += (
+        ["--delete-excluded", f"--filter=P_{PARTIAL}"]
+        if (existing or (linked and not names)) and options.excludes
+        else []
+    )
     # Without notes of what a cut copy wrote, nothing says whether its files are whole: their bytes are compared.
     argv += ["--checksum"] if existing and not world.noted and not options.checksum else []
     if base is not None:

@@ -50,14 +50,15 @@ def _is_split(world: RsyncSurvey) -> bool:
 def differing_by_name(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None) -> DifferingPaths | None:
     """Return what a copy over linked entries can be told by name, so that rsync walks through no tree again; None: it must.
 
-    Why not with patterns: what they exclude since the point is linked, and only rsync knows it. Further names of a file are found
-    while it is linked. Of several folders rsync makes the ones above them by itself. And only behind the wall: an owner may put a link
-    in place of a folder meanwhile, which rsync follows in a path that it is told.
+    Why only with the patterns with which the point was made: what others exclude since then is linked, and only rsync knows it.
+    Further names of a file are found while it is linked. Of several folders rsync makes the ones above them by itself. And only behind
+    the wall: an owner may put a link in place of a folder meanwhile, which rsync follows in a path that it is told.
     """
     differing = world.differing
     if not world.walled or not link_unchanged(job, world, work, base) or differing is None:
         return None
-    return None if differing.joined or job.parts or options_of(job).excludes else differing
+    patterned = bool(options_of(job).excludes) and not world.made_with_the_same_patterns
+    return None if differing.joined or job.parts or patterned else differing
 
 
 def copy_by_name(

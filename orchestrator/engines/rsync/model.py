@@ -127,6 +127,25 @@ class DifferingPaths:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """The way in which source and newest point were compared. `began_ns`: when, by the clock of the filesystems.
+
+    `settings`: a digest of what decides how rsync compares; empty: looks of this job are not recorded. `made_with`: the same when the
+    point was made; empty: unknown. `own`: a look of our own was enough, and rsync compared what it found; `clean`: all was as recorded.
+    `why`: the reason why it was not. `whole_ns`, `since`: when rsync last compared everything, and how many looks were our own since.
+    """
+
+    began_ns: int
+    settings: str = ""
+    made_with: str = ""
+    own: bool = False
+    clean: bool = False
+    why: str = ""
+    whole_ns: int = 0
+    since: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RsyncSurvey:
     """Everything that a plan needs."""
 
@@ -146,6 +165,12 @@ class RsyncSurvey:
     parts: tuple[SourceSurvey, ...] = ()  # of a source of several folders, each of them
     others: tuple[bytes, ...] = ()  # of such a source, what the newest copy holds besides: it was taken from the list
     gate: GateHello | None = None  # the gate that our key goes through there
+    look: Look | None = None  # how source and newest point were compared; None: there was none
+
+    @property
+    def made_with_the_same_patterns(self) -> bool:
+        """Return True when the newest point was made by a run with the settings of this one, so it holds nothing that they leave out."""
+        return self.look is not None and bool(self.look.settings) and self.look.settings == self.look.made_with
 
     @property
     def adds(self) -> bool:

@@ -38,6 +38,11 @@ class RsyncOptions:
         choices=COMPRESSIONS,
     )
     checksum: bool = config_key("compare contents instead of size and time; reads both sides whole", default=False)
+    whole_look: int = config_key(
+        "every so many runs rsync compares everything; in those between, what a listing shows as changed",
+        default=10,
+        least=1,
+    )
     parallel: int = config_key("rsyncs side by side", default=1, least=1)
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 
 from orchestrator.domain.answers import NOT_READ, instant_at, parse_count, parse_json
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.gate import GateHello, parse_hello
 from orchestrator.domain.names import JOB_NAME, parse_point_name
 from orchestrator.domain.place import Location
@@ -239,25 +239,29 @@ class DryRunReader:
             stats.files - (not self._tree.parts) - self._left_out
         )  # without the root, which is none of several folders
         files = stats.regular - self._files_left_out
-        return Changes(
-            entries_before=max(0, entries - self.created + self.deleted),
-            files_before=max(0, files - self.files_new + self.files_gone),
-            entries_now=max(0, entries),
-            deleted=self.deleted,
-            changed=self.changed,
-            created=self.created,
-            other=self.other,
-            altered=tuple(self.altered),
+        return replace(
+            self.counted(),
+            entries_before=max(0, entries - self.created + self.deleted), entries_now=max(0, entries),
+            files_before=max(0, files - self.files_new + self.files_gone), files_now=max(0, files),
             moving=max(0, stats.transferred_size - self._bytes_left_out),
-            files_now=max(0, files),
-            files_new=self.files_new,
-            files_gone=self.files_gone,
-            folders={
-                top: FolderChanges(before=None, deleted=gone, changed=new) for top, (gone, new) in self.folders.items()
-            },
-            deleted_examples=tuple(self.deleted_names),
+        )  # fmt: skip
+
+    def moving(self) -> int | None:
+        """Return the bytes that rsync would copy; None when its final statistics are missing."""
+        stats = parse_stats(b"\n".join(self._tail))
+        return stats.transferred_size if stats else None
+
+    def counted(self) -> Changes:
+        """Return what the lines alone say."""
+        top_folders = {
+            top: FolderChanges(before=None, deleted=gone, changed=new) for top, (gone, new) in self.folders.items()
+        }
+        return Changes(
+            entries_before=None, files_before=None, entries_now=None, deleted=self.deleted, changed=self.changed,
+            created=self.created, other=self.other, altered=tuple(self.altered), files_new=self.files_new,
+            files_gone=self.files_gone, folders=top_folders, deleted_examples=tuple(self.deleted_names),
             changed_examples=tuple(self.changed_names),
-        )
+        )  # fmt: skip
 
 
 def parse_sources(text: bytes, tree: SourceTree) -> tuple[SourceSurvey, ...]:

@@ -484,6 +484,7 @@ def _nothing(job: Job, world: RsyncSurvey, request: RunRequest) -> NothingToDo:
         current=current,
         stages=stages,
         warnings=warnings(job, world),
+        compared=world.look.why if world.look else "",
     )
 
 
@@ -518,7 +519,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     )
     return Plan(
         summary=describe_plan(world, name), stages=stages, resumes=describe_resumed(world), anew=not world.target.work,
-        warnings=warnings(job, world),
+        warnings=warnings(job, world), compared=world.look.why if world.look else "",
     )  # fmt: skip
 
 

@@ -41,6 +41,7 @@ from orchestrator.engines.rsync.model import (
     RESERVED,
     WORK,
     DifferingPaths,
+    Look,
     PartialFile,
     RsyncProgram,
     RsyncSurvey,
@@ -52,6 +53,7 @@ from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed, pipeline_failure
 
 if TYPE_CHECKING:
+    from orchestrator.engines.rsync.own_look import OwnLook
     from orchestrator.engines.rsync.parallel import TreeSplitter
 
 
@@ -118,12 +120,8 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     """Return everything that the plan needs. Raises: OrchestratorError when a side cannot be read."""
     run = command_runner(reader)
     here, there, gate = greet(job, run)
-    if gate is not None and options_of(job).fake_super:
-        raise TargetUnable(
-            f"the gate at {job.target.location.host} lets no rsync keep owners and modes in attributes (fake-super)",
-            evidence=(),
-            hint=f"write fake-super = false in [rsync] of {job.file}; or use a key there that goes through no gate",
-        )
+    if gate is not None:
+        _require_plain_store(job)
     source_text, target_text = look_at_both(job, reader)
     target = read_target(job, run, target_text)
     require_same_store(job, target)
@@ -139,9 +137,13 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     changes, unread, differing = None, False, None
     others: tuple[bytes, ...] = ()
     emptied: tuple[str, ...] = ()
+    how, own = _look_ourselves(job, request, target, reader)
     if source.directory and newest is not None:
-        look, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
-        changes, reserved, differing = look.changes(), tuple(look.reserved), look.differing()
+        if own is not None:
+            changes, differing = own.changes, own.differing
+        else:
+            look, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
+            changes, reserved, differing = look.changes(), tuple(look.reserved), look.differing()
         others, emptied = _survey_others(job, newest, parts, run) if job.parts else ((), ())
         if differing is not None and differing.joined and there is not None and there.gated:
             # A name that a pattern leaves out may be one of such a file: then rsync alone can tell what is copied.
@@ -157,6 +159,7 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
         here=here, there=there, source=source, target=target, changes=changes, unread=unread,
         parts=parts if job.parts else (), others=others, reserved=reserved, differing=differing, gate=gate,
         noted=not target.work or _are_notes_there(request.notes), walled=_is_walled(job, target, differing, run),
+        look=how,
     )  # fmt: skip
     seen = replace(seen, clones=_may_clone(job, seen, run))
     splits = options.parallel > 1 and changes is not None and not changes.none and not _is_little_by_name(job, seen)
@@ -173,6 +176,27 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
             differing=differing and replace(differing, paths=(*differing.paths, *others)),
         )
     return seen
+
+
+def _require_plain_store(job: Job) -> None:
+    """Check that a job behind a gate keeps owners and modes as they are. Raises: TargetUnable."""
+    if options_of(job).fake_super:
+        raise TargetUnable(
+            f"the gate at {job.target.location.host} lets no rsync keep owners and modes in attributes (fake-super)",
+            evidence=(),
+            hint=f"write fake-super = false in [rsync] of {job.file}; or use a key there that goes through no gate",
+        )
+
+
+def _look_ourselves(
+    job: Job, request: RunRequest, target: TargetSurvey, reader: Reader
+) -> "tuple[Look | None, OwnLook | None]":
+    """Return how the newest point is compared, and what a look of our own found, where one is enough."""
+    if job.source.host or job.target.location.host or not request.looks:
+        return None, None
+    from orchestrator.engines.rsync.own_look import look_around
+
+    return look_around(job, request, target, command_runner(reader), reader)
 
 
 def _is_little_by_name(job: Job, seen: RsyncSurvey) -> bool:

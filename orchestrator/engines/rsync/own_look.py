@@ -1,0 +1,431 @@
+"""A look of our own: source and newest point are listed and compared with the record of the last look; rsync compares what differs.
+
+Why it is sound: an entry that is listed as it was recorded, with the same inode, time of change, size, time, owner and mode, is as it
+was when rsync found it equal. Access lists and attributes change the time of change as well. What a listing cannot show, such as a
+file written through a mapping of memory without a new time, rsync's own look does not see either, unless it reads all.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+
+from orchestrator import __version__
+from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Pipeline
+from orchestrator.domain.point import Changes
+from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.rsync import commands, parse, script_commands
+from orchestrator.engines.rsync.look_record import (
+    BATCH,
+    COPY,
+    SOURCE,
+    YOUNG,
+    ListingDifference,
+    LookHeader,
+    RecordReader,
+    RecordUnusable,
+    RecordWriter,
+    listing_command,
+    path_of,
+)
+from orchestrator.engines.rsync.model import RESERVED, DifferingPaths, Look, RsyncSurvey, TargetSurvey
+from orchestrator.engines.rsync.options import options_of
+from orchestrator.process.executor import Reader
+from orchestrator.process.pipeline import PipelineFailed
+
+# Those known to give each change of an entry, of its attributes too, a new time of change, and to keep inodes.
+_FILESYSTEMS = {"ext4", "xfs", "btrfs", "tmpfs"}
+_MOST = 100_000  # entries that differ; with more rsync's look is as quick
+_SECOND = 10**9
+# A change at the source within these before the look began may have come after rsync read the entry, and within one tick of a clock.
+_YOUNG = 3 * _SECOND
+_TICK = _SECOND // 10  # of the clock of a kernel, ten times the longest
+_LONGEST_TRUST = 30 * 86400 * _SECOND
+_KINDS = {
+    stat.S_IFDIR: b"d", stat.S_IFREG: b"f", stat.S_IFLNK: b"l", stat.S_IFIFO: b"p", stat.S_IFSOCK: b"s", stat.S_IFCHR: b"c",
+    stat.S_IFBLK: b"b",
+}  # fmt: skip
+
+
+class WholeLook(Exception):
+    """The reason why rsync must compare everything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLook:
+    """The differences that a look of our own found, as rsync's look would tell them."""
+
+    changes: Changes
+    differing: DifferingPaths | None
+
+
+def look_around(
+    job: Job, request: RunRequest, target: TargetSurvey, run: Callable[[Command], bytes], reader: Reader
+) -> tuple[Look, OwnLook | None]:
+    """Return how the newest point is looked at, and what differs; None where rsync must say it. Raises: OrchestratorError."""
+    began = _kernel_time()
+    if not is_recordable(job, request, target):
+        return Look(began_ns=began), None
+    settings = _settings(job, request)
+    look = Look(began_ns=began, settings=settings)
+    if not target.points:
+        return look, None
+    path = _record_path(job, request)
+    try:
+        with open(path, "rb") as file:
+            record = RecordReader(file)
+            header = record.header
+            if header.point == target.points[-1].name:
+                look = replace(look, made_with=header.made_with)
+            _require_current(job, target, header, settings, began, looks=_count_looks(path), again=request.again)
+            look = replace(look, whole_ns=header.whole_ns, since=header.since + _count_looks(path))
+            source, copy = _compare(job, target.points[-1].tree, record, reader)
+        found = _ask(job, request, target, record, source, copy, run, reader)
+        clean = not (source.gone or source.new or copy.gone or copy.new)
+        return replace(look, own=True, clean=clean), found
+    except FileNotFoundError:
+        return replace(look, why="no look was recorded before"), None
+    except RecordUnusable:
+        return replace(look, why="the record of the last look is damaged"), None
+    except PipelineFailed:
+        return replace(look, why="a part of a tree could not be listed, or went away meanwhile"), None
+    except WholeLook as reason:
+        return replace(look, why=str(reason)), None
+
+
+def is_recordable(job: Job, request: RunRequest, target: TargetSurvey) -> bool:
+    """Return whether a job's looks can be recorded at all: both trees lie here, the source is one folder, and nobody comes between."""
+    options = options_of(job)
+    here = job.source.host is None and job.target.location.host is None and not job.parts
+    plain = (
+        options.points
+        and not (options.checksum or options.fake_super)
+        and options.one_file_system
+        and not target.coarse
+    )
+    ours = target.by_root and target.owner in (None, job.identity) and not target.led
+    return bool(request.looks) and here and plain and ours
+
+
+def _kernel_time() -> int:
+    """Return the time by the clock that filesystems use, in nanoseconds: the one thing that a time of change may be compared with."""
+    fd = os.memfd_create("now", os.MFD_CLOEXEC)
+    try:
+        return os.fstat(fd).st_ctime_ns
+    finally:
+        os.close(fd)
+
+
+def _settings(job: Job, request: RunRequest) -> str:
+    """Return a digest of all that decides what rsync finds equal, and of what was restored."""
+    command = commands.dry_run_command(job, Location(path="/"), there=None, coarse=False)
+    restored = [request.remembered.get(key, "") for key in (RESTORED, LAST_RESTORE)]
+    told = [__version__, job.identity, str(job.target.location), command.argv, restored]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _record_path(job: Job, request: RunRequest) -> str:
+    """Return the file of the record: each target has its own."""
+    place = hashlib.sha256(f"{job.target.name}\n{job.target.location}".encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{request.looks}/{place[:16]}"
+
+
+def _count_looks(path: str) -> int:
+    """Return how many looks found all as it was recorded since: a byte for each."""
+    try:
+        return os.stat(f"{path}.looks").st_size
+    except FileNotFoundError:
+        return 0
+
+
+def filesystem_of(path: str) -> str:
+    """Return type, root, mountpoint and number of the filesystem that holds a folder; empty where its times say too little."""
+    real = os.path.realpath(path)
+    found = ("", "", "")
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+        for line in mounts:
+            words, _, rest = line.partition(" - ")
+            root, point = words.split(" ")[3:5]
+            point = point.encode("latin-1", "surrogateescape").decode("unicode_escape") if "\\" in point else point
+            if len(point) >= len(found[2]) and (real == point or real.startswith(point.rstrip("/") + "/")):
+                found = (rest.split(" ")[0], root, point)
+    return f"{' '.join(found)} {os.statvfs(real).f_fsid}" if found[0] in _FILESYSTEMS else ""
+
+
+def _require_current(
+    job: Job, target: TargetSurvey, header: LookHeader, settings: str, now: int, *, looks: int, again: bool
+) -> None:
+    """Check that the record says something of today's source and point. Raises: WholeLook."""
+    if again:
+        raise WholeLook("an attempt of this run failed")
+    if target.owner is None or target.open or target.work or target.damaged or target.swapped:
+        raise WholeLook("an interrupted copy, or damage, lies in the target")
+    most, source, copy = (
+        options_of(job).whole_look,
+        filesystem_of(job.source.path),
+        filesystem_of(target.points[-1].tree.path),
+    )
+    if not source or not copy:
+        raise WholeLook("a filesystem is none whose times of change tell of each change")
+    if header.point != target.points[-1].name:
+        raise WholeLook("the newest point is another one than at the last look")
+    if header.settings != settings or (options_of(job).excludes and header.made_with != settings):
+        raise WholeLook("the job's options, this program, or what was restored is not as at the last look")
+    if (header.source, header.copy) != (source, copy):
+        raise WholeLook("the source or the target lies on another filesystem than at the last look")
+    if header.made_ns > now:
+        raise WholeLook("the clock went back since the last look")
+    if header.since + looks + 1 >= most:
+        raise WholeLook(f"each {most} runs, as whole-look says" if most > 1 else "each run, as whole-look says")
+    if now - header.whole_ns > _LONGEST_TRUST:
+        raise WholeLook("30 days have gone since everything was compared")
+
+
+def _compare(
+    job: Job, tree: Location, record: RecordReader, reader: Reader
+) -> tuple[ListingDifference, ListingDifference]:
+    """List both trees and compare them with the record. Raises: WholeLook · RecordUnusable · PipelineFailed."""
+    found = {SOURCE: ListingDifference(), COPY: ListingDifference()}
+    with _listings(job, tree, reader) as listings:
+        for which, recorded in record.frames():
+            if found[which].compare(recorded, list(islice(listings[which], len(recorded)))) > _MOST:
+                raise WholeLook("too much differs from the last look")
+        for which, difference in found.items():
+            while rest := list(islice(listings[which], BATCH)):
+                if difference.compare([], rest) > _MOST:
+                    raise WholeLook("too much differs from the last look")
+    return found[SOURCE], found[COPY]
+
+
+@contextlib.contextmanager
+def _listings(job: Job, tree: Location, reader: Reader) -> Iterator[dict[bytes, Iterator[bytes]]]:
+    """Yield the listings of both trees, which run side by side."""
+    with (
+        reader.records(Pipeline(stages=(listing_command(job.source),))) as source,
+        reader.records(Pipeline(stages=(listing_command(tree),))) as copy,
+    ):
+        yield {SOURCE: iter(source), COPY: iter(copy)}
+
+
+class _PointEntries:
+    """The kinds of entries that the newest point has now; no link in it leads elsewhere."""
+
+    def __init__(self, root: str) -> None:
+        self._root, self._known = os.fsencode(root), dict[bytes, bytes | None]()
+
+    def kind(self, path: bytes) -> bytes | None:
+        """Return the kind of an entry; None: it is not there."""
+        if path not in self._known:
+            above = path.rpartition(b"/")[0]
+            self._known[path] = self._look(path) if not path or self.kind(above) == b"d" else None
+        return self._known[path]
+
+    def _look(self, path: bytes) -> bytes | None:
+        try:
+            return _KINDS.get(stat.S_IFMT(os.lstat(self._root + b"/" + path if path else self._root).st_mode))
+        except FileNotFoundError:
+            return None
+
+
+def _ask(
+    job: Job, request: RunRequest, target: TargetSurvey, record: RecordReader, source: ListingDifference,
+    copy: ListingDifference, run: Callable[[Command], bytes], reader: Reader,
+) -> OwnLook:  # fmt: skip
+    """Let rsync compare what differs from the record; add what is gone. Raises: WholeLook · PipelineFailed."""
+    newest = target.points[-1].tree
+    held = _PointEntries(newest.path)
+    listed, gone = choose_candidates(source, copy, held.kind, patterns=bool(options_of(job).excludes))
+    look = parse.DryRunReader(job.tree)
+    for path in gone:
+        look.feed(_deleted_line(path, folder=held.kind(path) == b"d"))
+    passed = 0
+    if listed:
+        if run(script_commands.survey_links_command(None)) != b"closed\n":
+            raise WholeLook("a link could lead rsync elsewhere in a path that it is told by name")
+        passed = _feed(job, request, newest, listed, held, look, reader)
+    counted = look.counted()
+    entries = record.entries + len(copy.new) - len(copy.gone)
+    files = record.files + _count_files(copy.new) - _count_files(copy.gone) + counted.files_new
+    files -= sum(held.kind(path) == b"f" for path in gone)
+    changes = replace(
+        counted, entries_before=entries, entries_now=entries + counted.created - counted.deleted, files_now=files,
+        files_before=files - counted.files_new + counted.files_gone, moving=passed,
+    )  # fmt: skip
+    return OwnLook(changes=changes, differing=look.differing())
+
+
+def _count_files(entries: Iterable[bytes]) -> int:
+    return sum(entry.split(b"\t", 2)[1] == b"f" for entry in entries)
+
+
+def choose_candidates(
+    source: ListingDifference, copy: ListingDifference, held: Callable[[bytes], bytes | None], *, patterns: bool
+) -> tuple[list[bytes], list[bytes]]:
+    """Return the paths that rsync must compare, and those that the source has no more and the point has. Raises: WholeLook.
+
+    `held`: returns the kind of an entry of the point. `patterns`: rsync leaves out some entries. Of what the point does not have, the
+    record tells which they were; new names rsync judges, see `_feed`.
+    """
+    ours, theirs = copy.paths(), source.paths()
+    if _has_names_apart(source, theirs):
+        raise WholeLook("a file with several names lies in a folder that was moved")
+    young = {path_of(entry) for entry in source.gone if entry.startswith(YOUNG)}
+    listed: list[bytes] = []
+    gone: list[bytes] = []
+    new: set[bytes] = set()
+    for path in sorted({**ours, **theirs}):
+        recorded, there = ours.get(path, (None, None))
+        if path in ours and (recorded is None or (there is not None and there != recorded)):
+            raise WholeLook("the newest point holds what no run put there")
+        if any(name in _RESERVED for name in path.split(b"/")):
+            raise WholeLook("a name that poolferry uses itself is in the source")
+        before, now = theirs.get(path, (recorded, recorded))
+        there = held(path)
+        if now is None:
+            gone += [path] if there is not None else []
+        elif there is not None and there != now:
+            raise WholeLook("an entry became one of another kind")
+        elif patterns and there is None and path not in ours:
+            above = path.rpartition(b"/")[0]
+            known = before is not None and path not in young  # it was there, and left out
+            if not known and (above in new or held(above) == b"d"):
+                new.add(path)
+                listed.append(path)
+        else:
+            listed.append(path)
+    return listed, gone
+
+
+def _has_names_apart(source: ListingDifference, paths: Mapping[bytes, tuple[bytes | None, bytes | None]]) -> bool:
+    """Return whether a new name belongs to a file of which other names are listed as before, so that rsync would not see them.
+
+    A new link changes the time of change of all names of a file, but a folder that was moved brings its files along as they are.
+    """
+    names: dict[bytes, list[bytes]] = {}
+    counts: dict[bytes, int] = {}
+    for entry in source.new:
+        _, kind, _, _, _, _, _, links, inode, _ = entry.split(b"\t", 9)
+        if kind != b"d" and links != b"1":
+            counts[inode] = int(links)
+            names.setdefault(inode, []).append(path_of(entry))
+    return any(
+        len(each) < counts[inode] and any(paths[path][0] is None for path in each) for inode, each in names.items()
+    )
+
+
+_RESERVED = {name.encode() for name in RESERVED}
+
+
+def _feed(
+    job: Job,
+    request: RunRequest,
+    newest: Location,
+    listed: list[bytes],
+    held: _PointEntries,
+    look: parse.DryRunReader,
+    reader: Reader,
+) -> int:
+    """Give the counter what rsync says of these paths; return how many bytes it would copy. Raises: WholeLook · PipelineFailed.
+
+    Why the parents: rsync judges each name by itself, so below a new folder that a pattern leaves out nothing is selected either.
+    """
+    selected, left_out = set[bytes](), 0
+    with tempfile.NamedTemporaryFile(dir=request.looks) as names:
+        names.write(b"".join(b"./" + (path or b".") + b"\0" for path in listed))
+        names.flush()
+        command = commands.dry_run_command(job, newest, there=None, coarse=False, names=names.name)
+        with reader.records(Pipeline(stages=(command,)), separator=b"\n") as lines:
+            for line in lines:
+                created = _created(line)
+                if created is not None:
+                    above = created[0].rpartition(b"/")[0]
+                    if above not in selected and held.kind(above) != b"d":
+                        left_out += created[1]
+                        continue
+                    selected.add(created[0])
+                look.feed(line)
+    moving = look.moving()
+    if moving is None:
+        raise WholeLook("rsync did not end its comparison")
+    return moving - left_out
+
+
+def _deleted_line(path: bytes, *, folder: bool) -> bytes:
+    """Return a line as a dry run writes it for an entry that the source has no more."""
+    return b"pf:*deleting  |0|" + path.replace(b"\\", b"\\#134") + b"/" * folder
+
+
+def _created(line: bytes) -> tuple[bytes, int] | None:
+    """Parse a line of a dry run for a new entry: its path, and the bytes to copy; None for any other line."""
+    if not line.startswith(b"pf:"):
+        return None
+    item, size, name = line[3:].split(b"|", 2)
+    if item[2:3] != b"+" or name == b"./":
+        return None
+    return parse.parse_name(name.removesuffix(b"/")), int(size) if item[0:1] in (b">", b"<") and item[
+        1:2
+    ] == b"f" else 0
+
+
+def record_look(job: Job, world: RsyncSurvey, request: RunRequest, point: str, reader: Reader, *, made: bool) -> None:
+    """Record both trees after a run that found or made them equal. Raises: OSError · PipelineFailed.
+
+    `made`: the run changed something in or beside the point, so all is listed anew.
+    """
+    look = world.look
+    if look is None or not look.settings or world.unread or world.reserved:
+        return
+    path = _record_path(job, request)
+    if look.own and look.clean and not made:
+        with open(f"{path}.looks", "ab") as looks:
+            looks.write(b".")
+        return
+    tree = job.target.location / f"points/{point}"
+    source, copy, now = filesystem_of(job.source.path), filesystem_of(tree.path), _kernel_time()
+    if not source or not copy:
+        return
+    known = bool(world.points) and point == world.points[-1].name
+    made_with = look.made_with if known else look.settings
+    header = LookHeader(
+        settings=look.settings, point=point, source=source, copy=copy, made_ns=now, made_with=made_with,
+        whole_ns=look.whole_ns if look.own else look.began_ns, since=look.since + 1 if look.own else 0,
+    )  # fmt: skip
+    os.makedirs(request.looks, mode=0o700, exist_ok=True)
+    writer = RecordWriter(path, header)
+    try:
+        writer.end(*_list_both(job, tree, writer, reader, young=(look.began_ns - _YOUNG, now - _TICK)))
+        if os.path.lexists(f"{path}.looks"):
+            os.unlink(f"{path}.looks")
+    finally:
+        writer.drop()
+
+
+def _list_both(
+    job: Job, tree: Location, writer: RecordWriter, reader: Reader, *, young: tuple[int, int]
+) -> tuple[int, int]:
+    """Write both listings, and mark what is younger than its tree's limit; return how many entries and files the copy has."""
+    limits = {which: b"%d.%09d" % divmod(limit, _SECOND) for which, limit in zip((SOURCE, COPY), young, strict=True)}
+    entries, files = -1, 0
+    with _listings(job, tree, reader) as listings:
+        left = [SOURCE, COPY]
+        while left:
+            for which in tuple(left):
+                found = list(islice(listings[which], BATCH))
+                if not found:
+                    left.remove(which)
+                    continue
+                if which == COPY:
+                    entries, files = entries + len(found), files + sum(b"\tf\t" in entry[:40] for entry in found)
+                limit = limits[which]
+                if max(found) >= limit:
+                    found = [entry if entry < limit else YOUNG + entry for entry in found]
+                writer.add(which, found)
+    return entries, files

@@ -1,0 +1,408 @@
+"""A look of our own names what rsync's whole look names, whatever happened in the source or in the newest point."""
+
+import os
+import random
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Pipeline
+from orchestrator.domain.point import Changes
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.rsync import own_look
+from orchestrator.engines.rsync.model import DifferingPaths, Look, RsyncSurvey
+from orchestrator.engines.rsync.survey import survey
+from orchestrator.process.executor import Reader, Records
+from tests.engines.rsync.builders import NOW, OLD, job
+from tests.engines.rsync.trees import Trees
+
+pytestmark = [pytest.mark.root, pytest.mark.namespace]
+
+ROUNDS = 12
+PATTERNS = ("*.none", "/top.d/", "- deep/**/left", "+ kept.tmp", "*.tmp", "fold/")
+NAMES = ("a", "b", "c.tmp", "kept.tmp", "left", "x.none", "odd \n[*]\\#012", "fold", "deep", "top.d", "\udcff", "z")
+
+
+class Looks(Trees):
+    """Trees whose looks are recorded. What is young counts as old: a test must not wait for seconds."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        super().__init__(folder)
+        self.records, self.options = folder / "looks", options
+
+    def survey(self, *, own: bool = True, **more: Any) -> RsyncSurvey:
+        looks = str(self.records) if own else ""
+        request = RunRequest(now=NOW, notes=str(self.notes), looks=looks, **more)
+        return survey(job(**self.places, **self.options), request, Reader())
+
+    @property
+    def places(self) -> dict[str, Location]:
+        return {"source": Location(path=str(self.source)), "target": Location(path=str(self.target))}
+
+    @property
+    def copy(self) -> Path:
+        return self.target / "points" / OLD
+
+    def equal(self) -> None:
+        """Make the point as the source by rsync itself, and record it as a run that made it does."""
+        self.mark()
+        if self.copy.exists():
+            shutil.rmtree(self.copy)
+        self.copy.mkdir(parents=True)
+        self.copy.parent.chmod(0o700)
+        self.target.chmod(0o700)
+        (self.target / f"points/{OLD}.manifest.gz").touch()
+        excludes = [f"--exclude={each}" for each in self.options.get("excludes", ())]
+        argv = ["rsync", "-aHAX", "--delete", "--delete-excluded", "--force", "-@-1", *excludes]
+        subprocess.run([*argv, f"{self.source}/", f"{self.copy}/"], check=True)
+        self.record()
+
+    def record(self) -> None:
+        told = job(**self.places, **self.options)
+        world = self.survey(own=True, again=True)
+        assert world.look is not None
+        world = replace(world, look=replace(world.look, made_with=world.look.settings))
+        request = RunRequest(now=NOW, notes=str(self.notes), looks=str(self.records))
+        own_look.record_look(told, world, request, OLD, Reader(), made=True)
+        time.sleep(0.02)  # so that a kernel whose clock has ticks gives the next change another time
+
+    def both(self) -> tuple[RsyncSurvey, RsyncSurvey]:
+        return self.survey(), self.survey(own=False)
+
+
+@pytest.fixture
+def looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Looks:
+    monkeypatch.setattr(own_look, "_YOUNG", -(10**15))
+    monkeypatch.setattr(own_look, "_TICK", -(10**15))
+    if not own_look.filesystem_of(str(tmp_path)):
+        pytest.skip("the tests' folder lies on a filesystem whose times of change are not trusted")
+    return Looks(tmp_path, whole_look=10**6)
+
+
+def told(changes: Changes | None, differing: DifferingPaths | None) -> dict[str, Any]:
+    """All that a survey found, without the order in which entries came."""
+    assert changes is not None
+    assert differing is not None
+    names = (
+        "entries_before",
+        "entries_now",
+        "files_before",
+        "files_now",
+        "deleted",
+        "changed",
+        "created",
+        "other",
+        "moving",
+    )
+    found: dict[str, Any] = {name: getattr(changes, name) for name in (*names, "files_new", "files_gone", "folders")}
+    lists = {"altered": changes.altered, "gone": changes.deleted_examples, "changed names": changes.changed_examples}
+    lists |= {name: getattr(differing, name) for name in ("paths", "joined", "present", "folders")}
+    return found | {f"{name}, sorted": sorted(each) for name, each in lists.items()}
+
+
+def look_of(seen: RsyncSurvey) -> Look:
+    assert seen.look is not None
+    return seen.look
+
+
+def require_same(own: RsyncSurvey, whole: RsyncSurvey) -> None:
+    assert whole.look is None or not look_of(whole).own
+    assert told(own.changes, own.differing) == told(whole.changes, whole.differing)
+
+
+class Owner:
+    """An owner of files who does anything, with everything that she and root can do to them."""
+
+    def __init__(self, root: Path, chance: random.Random) -> None:
+        self.root, self.chance = root, chance
+
+    def all(self, *, folders: bool = True, files: bool = True) -> list[Path]:
+        found = sorted(self.root.rglob("*"))
+        plain = [each for each in found if each.is_file() and not each.is_symlink()]
+        return plain * files + [each for each in found if each.is_dir() and not each.is_symlink()] * folders
+
+    def act(self) -> None:
+        acts: list[Callable[[], None]] = [
+            self.write, self.write, self.make_folder, self.remove, self.chmod, self.chown, self.attribute, self.acl, self.link,
+            self.rename, self.swap, self.set_time, self.rewrite_unseen, self.exchange, self.special, self.touch_only,
+        ]  # fmt: skip
+        self.chance.choice(acts)()
+
+    def place(self) -> Path:
+        above = self.chance.choice([self.root, *self.all(files=False)])
+        return above / self.chance.choice(NAMES)
+
+    def write(self) -> None:
+        path = self.place()
+        if not path.is_dir() and not path.is_symlink() and (not path.exists() or path.is_file()):
+            path.write_text("x" * self.chance.randrange(50))
+
+    def make_folder(self) -> None:
+        path = self.place()
+        if not os.path.lexists(path):
+            path.mkdir()
+            (path / self.chance.choice(NAMES)).write_text("inside")
+            (path / "more").mkdir()
+            (path / "more" / self.chance.choice(NAMES)).write_text("deeper")
+
+    def one(self, **kinds: bool) -> Path | None:
+        found = self.all(**kinds)
+        return self.chance.choice(found) if found else None
+
+    def remove(self) -> None:
+        if path := self.one():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def chmod(self) -> None:
+        if path := self.one():
+            path.chmod(self.chance.choice([0o600, 0o755, 0o4711]))
+
+    def chown(self) -> None:
+        if path := self.one():
+            os.chown(path, self.chance.randrange(3), 7, follow_symlinks=False)
+
+    def attribute(self) -> None:
+        if path := self.one():
+            os.setxattr(path, "user.note", str(self.chance.random()).encode())
+
+    def acl(self) -> None:
+        if path := self.one():
+            subprocess.run(["setfacl", "-m", f"u:{self.chance.randrange(2000, 2009)}:r", path], check=True)
+
+    def link(self) -> None:
+        path, to = self.one(folders=False), self.place()
+        if path and not os.path.lexists(to):
+            os.link(path, to)
+
+    def rename(self) -> None:
+        path, to = self.one(), self.place()
+        if path and not os.path.lexists(to) and path not in to.parents:
+            path.rename(to)
+
+    def swap(self) -> None:
+        one, other = self.one(folders=False), self.one(folders=False)
+        if one and other and one != other:
+            one.rename(self.root / "between")
+            other.rename(one)
+            (self.root / "between").rename(other)
+
+    def set_time(self) -> None:
+        if path := self.one():
+            os.utime(path, ns=(1, self.chance.randrange(10**18)))
+
+    def rewrite_unseen(self) -> None:
+        """Another content with the size and the time as before."""
+        if path := self.one(folders=False):
+            seen = path.stat()
+            path.write_text("y" * seen.st_size)
+            os.utime(path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+
+    def touch_only(self) -> None:
+        if path := self.one():
+            path.chmod(path.stat().st_mode & 0o7777)
+
+    def exchange(self) -> None:
+        """Something of another kind in place of an entry."""
+        if path := self.one():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if self.chance.random() < 0.5:
+                path.symlink_to("elsewhere/and\nfar")
+            elif self.chance.random() < 0.5:
+                path.mkdir()
+            else:
+                path.write_text("a file now")
+
+    def special(self) -> None:
+        path = self.place()
+        if not os.path.lexists(path):
+            if self.chance.random() < 0.5:
+                os.mkfifo(path)
+            else:
+                path.symlink_to(f"to {self.chance.randrange(3)}")
+
+
+def plant(looks: Looks, chance: random.Random) -> Owner:
+    owner = Owner(looks.source, chance)
+    for _ in range(30):
+        owner.chance.choice([owner.write, owner.make_folder, owner.link, owner.special, owner.acl, owner.attribute])()
+    return owner
+
+
+@pytest.mark.parametrize("patterns", [(), PATTERNS], ids=["all", "patterns"])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(each, marks=pytest.mark.long) for each in range(2, 30))])
+def test_both_looks_name_the_same(looks: Looks, seed: int, patterns: tuple[str, ...]) -> None:
+    chance = random.Random(seed)
+    looks.options["excludes"] = patterns
+    owner = plant(looks, chance)
+    looks.equal()
+    own_looks = 0
+    for _ in range(ROUNDS):
+        for _ in range(chance.choice([0, 1, 1, 2, 5])):
+            owner.act()
+        if chance.random() < 0.15:
+            damage(looks.copy, chance)
+        own, whole = looks.both()
+        require_same(own, whole)
+        own_looks += look_of(own).own
+        if chance.random() < 0.4:
+            looks.equal()
+    assert own_looks > ROUNDS // 4
+
+
+def damage(copy: Path, chance: random.Random) -> None:
+    """Do to the newest point what no run does."""
+    owner = Owner(copy, chance)
+    chance.choice([owner.remove, owner.chmod, owner.attribute, owner.write, owner.set_time, owner.exchange])()
+
+
+def settled(looks: Looks) -> Looks:
+    """Some trees that were equal when they were recorded, and have not changed."""
+    for name in ("a", "d/b", "d/e/c"):
+        looks.write(name)
+    os.link(looks.source / "d/b", looks.source / "d/b2")
+    looks.equal()
+    return looks
+
+
+def test_nothing_changed_and_rsync_is_not_asked(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
+    settled(looks)
+    asked: list[str] = []
+    records = Reader.records
+
+    def noted(self: Reader, pipeline: Pipeline, **more: Any) -> Records:
+        asked.append(pipeline.stages[0].argv[0])
+        return records(self, pipeline, **more)
+
+    monkeypatch.setattr(Reader, "records", noted)
+    seen = looks.survey()
+    assert seen.changes is not None
+    assert (seen.changes.none, seen.changes.entries_now, seen.changes.files_now) == (True, 6, 4)
+    assert look_of(seen).clean
+    assert asked == ["find", "find"], "one listing of each side"
+
+
+def _cut(record: bytes) -> bytes:
+    return record[:-40]
+
+
+def _flip(record: bytes) -> bytes:
+    return record[:-60] + bytes([record[-60] ^ 1]) + record[-59:]
+
+
+def _without_end(record: bytes) -> bytes:
+    return record[:-33]
+
+
+@pytest.mark.parametrize("damaged", [_cut, _flip, _without_end, lambda _: b"", lambda _: b"garbage " * 100])
+def test_a_damaged_record_says_nothing(looks: Looks, damaged: Callable[[bytes], bytes]) -> None:
+    settled(looks)
+    (record,) = looks.records.iterdir()
+    record.write_bytes(damaged(record.read_bytes()))
+    seen = looks.survey()
+    assert (look_of(seen).own, look_of(seen).why) == (False, "the record of the last look is damaged")
+    assert seen.changes is not None
+    assert seen.changes.none
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("options", "the job's options, this program, or what was restored"),
+        ("restored", "the job's options, this program, or what was restored"),
+        ("version", "the job's options, this program, or what was restored"),
+        ("clock", "the clock went back"),
+        ("filesystem", "on another filesystem"),
+        ("unknown", "times of change"),
+        ("looks", "each 3 runs"),
+        ("age", "30 days"),
+        ("again", "an attempt of this run failed"),
+        ("work", "an interrupted copy"),
+        ("foreign", "what no run put there"),
+        ("kind", "of another kind"),
+        ("reserved", "a name that poolferry uses itself"),
+        ("moved", "in a folder that was moved"),
+    ],
+)
+def test_rsync_looks_at_everything_where_the_record_says_too_little(
+    looks: Looks, monkeypatch: pytest.MonkeyPatch, what: str, why: str
+) -> None:
+    settled(looks)
+    more: dict[str, Any] = {}
+    now = own_look._kernel_time()
+    (record,) = looks.records.iterdir()
+    match what:
+        case "options":
+            looks.options["xattrs"] = False
+        case "restored":
+            more = {"remembered": {"restored": "to the source"}}
+        case "version":
+            monkeypatch.setattr(own_look, "__version__", "0")
+        case "clock":
+            monkeypatch.setattr(own_look, "_kernel_time", lambda: now - 10**11)
+        case "filesystem":
+            monkeypatch.setattr(own_look, "filesystem_of", lambda path: f"ext4 {path} 7")
+        case "unknown":
+            monkeypatch.setattr(own_look, "_FILESYSTEMS", {"zfs"})
+        case "looks":
+            looks.options["whole_look"] = 3
+            record.with_name(record.name + ".looks").write_bytes(b"..")
+        case "age":
+            monkeypatch.setattr(own_look, "_kernel_time", lambda: now + 31 * 86400 * 10**9)
+        case "again":
+            more = {"again": True}
+        case "work":
+            (looks.target / ".poolferry/work").mkdir(mode=0o700)
+        case "foreign":
+            (looks.copy / "foreign").touch()
+        case "kind":
+            shutil.rmtree(looks.source / "d/e")
+            (looks.source / "d/e").write_text("a file")
+        case "reserved":
+            looks.write("new/.~poolferry-partial~/file")
+        case "moved":
+            os.link(looks.source / "a", looks.source / "d/a2")
+            looks.equal()
+            (looks.source / "d").rename(looks.source / "moved")
+    seen = looks.survey(**more)
+    assert not look_of(seen).own
+    assert why in look_of(seen).why
+    require_same(seen, looks.survey(own=False))
+
+
+def test_what_changed_shortly_before_the_look_is_always_compared(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its time of change would be the same after one more change within the same tick of the clock."""
+    monkeypatch.setattr(own_look, "_YOUNG", 3 * 10**9)
+    settled(looks)
+    asked: list[list[bytes]] = []
+    feed = own_look._feed
+
+    def noted(*given: Any) -> int:
+        asked.append(given[3])
+        return feed(*given)
+
+    monkeypatch.setattr(own_look, "_feed", noted)
+    seen = looks.survey()
+    assert look_of(seen).own
+    assert asked == [[b"", b"a", b"d", b"d/b", b"d/b2", b"d/e", b"d/e/c"]]
+    assert seen.changes is not None
+    assert seen.changes.none
+
+
+def test_a_record_counts_the_looks_that_needed_no_rsync(looks: Looks) -> None:
+    settled(looks)
+    told, request = job(**looks.places, **looks.options), RunRequest(now=NOW, notes="", looks=str(looks.records))
+    for count in (1, 2, 3):
+        own_look.record_look(told, looks.survey(), request, OLD, Reader(), made=False)
+        assert look_of(looks.survey()).since == count
+    looks.write("d/new")
+    subprocess.run(["cp", "-a", looks.source / "d/new", looks.copy / "d/new"], check=True)
+    world = replace(looks.survey(own=False), look=replace(look_of(looks.survey()), own=True, clean=False, since=3))
+    own_look.record_look(told, world, request, OLD, Reader(), made=True)
+    assert look_of(looks.survey()).since == 4

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from orchestrator.domain.fleet import FleetIdentity, is_local, parse_centre
-from orchestrator.domain.fleet_status import FleetHost, FleetJob, FleetStatus, HostState
+from orchestrator.domain.fleet_status import FleetHost, FleetJob, FleetStatus, HostState, twice_as_much
 from orchestrator.domain.heartbeat import HostBeat
 from orchestrator.domain.ledger import LONGEST, divide, incarnation_of, plain_text
-from orchestrator.domain.units import Bytes
+from orchestrator.domain.units import Bytes, parse_size
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 HOST = FleetHost(
@@ -104,3 +104,10 @@ def test_a_history_that_was_put_back_divides_where_its_rows_are_others(
     births: dict[int, int], elsewhere: dict[int, int], first: int
 ) -> None:
     assert divide(births, elsewhere) == first
+
+
+def test_a_quota_that_is_offered_is_one_that_the_command_takes() -> None:
+    assert twice_as_much(Bytes(2 << 30)) == "4096M"
+    assert parse_size(twice_as_much(Bytes(0))) == 1 << 20
+    assert HOST.nearly_full is False
+    assert replace(HOST, told=Bytes(91)).nearly_full

@@ -25,10 +25,24 @@ def attribute_text(values: Mapping[bytes, bytes]) -> str:
     parts: dict[str, list[bytes]] = {}
     for name in sorted(values):
         if part := _part(name):
-            parts.setdefault(part, []).append(b"%d %b %d %b" % (len(name), name, len(values[name]), values[name]))
+            value = _in_order(values[name]) if name in _ACCESS_LISTS else values[name]
+            parts.setdefault(part, []).append(b"%d %b %d %b" % (len(name), name, len(value), value))
     if not parts:
         return NO_ATTRIBUTES
     return "".join(part + _digest(b"".join(parts[part])) for part in ALL_PARTS if part in parts)
+
+
+def _in_order(value: bytes) -> bytes:
+    """Return an access list with its entries in the order in which every program but a stranger's writes them.
+
+    Why: the kernel keeps any order of users and of groups, and rsync writes them by their numbers. Source: linux/posix_acl_xattr.h.
+    """
+    from struct import iter_unpack
+
+    if len(value) % 8 != 4:
+        return value
+    entries = sorted((tag, number, at) for at, (tag, _, number) in enumerate(iter_unpack("<HHI", value[4:])))
+    return value[:4] + b"".join(value[4 + 8 * at : 12 + 8 * at] for _, _, at in entries)
 
 
 def _part(name: bytes) -> str:

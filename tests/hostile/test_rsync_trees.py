@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from dataclasses import replace
@@ -391,3 +392,25 @@ def test_an_owner_writes_attributes_that_rsync_keeps_for_itself(house: House, ss
     assert house.call("verify", "photos", "--source").code == 0
     assert house.call("restore", "run", "photos", "--to", str(house.folder / "back")).code == 0
     assert facts(house.folder / "back") == facts(house.source)
+
+
+def test_an_owner_writes_an_access_list_in_an_order_of_her_own(house: House) -> None:
+    """The kernel takes it, and rsync writes it in another: that is the same list, and stops no run."""
+    nobody = 0xFFFFFFFF
+    entries = (
+        (1, 6, nobody),
+        (2, 4, 9),
+        (2, 6, 3),
+        (4, 4, nobody),
+        (8, 4, 70),
+        (8, 2, 7),
+        (16, 6, nobody),
+        (32, 4, nobody),
+    )
+    value = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    os.setxattr(house.write("hers", "content"), "system.posix_acl_access", value)
+    assert os.getxattr(house.source / "hers", "system.posix_acl_access") == value
+    assert house.run(house.job()).outcome == "done"
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("verify", "photos", "--source").code == 0
+    assert house.call("restore", "run", "photos", "--to", str(house.folder / "back")).code == 0

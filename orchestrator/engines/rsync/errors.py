@@ -165,6 +165,13 @@ _TABLE = (
         hint="give the smaller machine more memory, or split the source into several jobs",
     ),
     FailureRow(
+        words=r"find: '[^\n]*/\.poolferry/work/[^\n]*': Permission denied",
+        error=PermissionDenied,
+        why="a folder of the source is closed to its own owner, so the copy's user, who is not root there, may not read it again",
+        hint="let its owner read and enter that folder at the source, or name it in excludes in [rsync]; or, over ssh, keep modes in attributes: "
+        "fake-super = true in [rsync], with a place that holds no copies yet",
+    ),
+    FailureRow(
         words=r"Permission denied|Operation not permitted",
         error=PermissionDenied,
         why="something may not be read or written by this user",

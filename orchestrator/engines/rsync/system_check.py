@@ -116,7 +116,9 @@ def _key(job: Job, far: Host, run: Callable[[Command], bytes]) -> tuple[SystemCh
         text = "may do anything there, so whoever takes over this machine can remove the copies"
         if pulls:
             text = "may do anything there; `poolferry setup gate` there lets it only read what is copied"
-        elif options_of(job).points:
+        elif (
+            options_of(job).points and not options_of(job).fake_super
+        ):  # a gate lets no rsync keep owners and modes in attributes
             text += f"; `poolferry setup gate {job.name} --adds {shlex.quote(job.target.location.path)}` there lets it only add to them"
         return (SystemCheckResult(good=True, subject=subject, text=text),)
     text = f"goes through the gate {gate}: anything else was tried, and refused"

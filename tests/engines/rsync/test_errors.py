@@ -101,6 +101,8 @@ TABLE: list[tuple[int, str, type[OrchestratorError], str]] = [
      TargetFull, "the target has no space left"),
     (23, 'rsync: [receiver] mkstemp "/t/.18.zfRNI3" failed: Read-only file system (30)\n' + PARTLY,
      PermissionDenied, "the target is mounted read-only"),
+    (1, "find: '/t/.poolferry/work/./shut': Permission denied",
+     PermissionDenied, "a folder of the source is closed to its own owner"),
     (23, 'rsync: [receiver] mkstemp "/t/.f.ByLdc9" failed: Permission denied (13)\n' + PARTLY,
      PermissionDenied, "something may not be read or written"),
     (23, 'rsync: [generator] failed to set times on "/t/.": Operation not permitted (1)\n' + PARTLY,

@@ -35,9 +35,10 @@ def found(
     filesystem: PipelineResult | None = None,
     key: PipelineResult | None = None,
     links: bytes = b"closed\n",
+    stored: bool = False,
 ) -> dict[str, SystemCheckResult]:
     """The advice by its subject; whatever is not told is well."""
-    told = job(target=THERE) if there else job()
+    told = job(target=THERE, fake_super=stored) if there else job()
     script = [
         (str(rsync_version_command(None)), here or version("99.0.0")),
         (str(rsync_version_command(HOST)), there or version("99.0.0")),
@@ -66,6 +67,11 @@ def test_all_is_well() -> None:
         "source /srv/photos": "is there, a filesystem of its own",
         f"target {THERE}": "holds 1 point, 4.0 MiB free",
     }
+
+
+def test_no_gate_is_advised_where_it_would_refuse_the_job() -> None:
+    advice = found(there=version("99.0.0"), stored=True)
+    assert advice["key at root@backup"].text.endswith("whoever takes over this machine can remove the copies")
 
 
 def test_a_key_that_goes_through_a_gate() -> None:

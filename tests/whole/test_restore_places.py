@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.whole.sshd import Sshd, sshd
 __all__ = ["sshd"]
 
 MARKER = ".poolferry-restoring.json"
+SLOW = "48M"  # bytes a second: on whatever machine, a restore is not over before it is cut
 
 
 def copied(house: House, **toml: object) -> str:
@@ -193,6 +195,7 @@ def test_killed_in_the_middle_it_goes_on(house: House) -> None:
         house.write(f"file {each:02}", os.urandom(size))
     house.job()
     assert house.run().outcome == "done"
+    house.job(pipe={"rate-limit": SLOW})
     to = house.folder / "back"
     argv = house.argv("restore", "run", "photos", "--to", str(to))
     first = subprocess.Popen(
@@ -204,6 +207,7 @@ def test_killed_in_the_middle_it_goes_on(house: House) -> None:
     there = len(list(to.glob("file *")))
     assert there < number, "it was over before it was killed"
     assert (to / MARKER).exists()
+    house.job()
     second = back(house)
     assert (second.outcome, second["resumed"]) == ("done", True), second
     assert second["moved_bytes"] <= (number - 5) * size
@@ -247,8 +251,10 @@ def test_a_large_file_that_was_cut_goes_on(
         file.write(b"end")
     os.chown(large, 1000, 1000)
     os.chown(large.parent, 1000, 1000)
-    house.job(**({"target": sshd.url(house.target), "pipe": sshd.pipe} if far else {}))
+    told: dict[str, Any] = {"target": sshd.url(house.target), "pipe": sshd.pipe} if far else {"pipe": {}}
+    house.job(**told)
     assert house.run().outcome == "done"
+    house.job(**{**told, "pipe": {**told["pipe"], "rate-limit": SLOW}})
     to = house.folder / "back"
     first = house.start_call("restore", "run", "photos", "--to", str(to))
     wait_until(lambda: _written(to) > 8 << 20, pause=0.0005)
@@ -262,6 +268,7 @@ def test_a_large_file_that_was_cut_goes_on(
     if not (to / "folder/large").exists():
         foreign.write_bytes(b"x" * 100)
         os.chown(foreign, 1000, 1000)
+    house.job(**told)
     second = back(house)
     assert (second.outcome, second["resumed"]) == ("done", True), second
     assert second["moved_bytes"] <= (92 << 20), second
@@ -277,8 +284,10 @@ def test_a_single_file_that_was_cut_goes_on_under_its_new_name(house: House, ssh
     house.write("folder/other", os.urandom(1 << 20))
     os.chown(large, 1000, 1000)
     target = {"target": sshd.url(house.target)} if sides == "from a host" else {}
-    house.job(**target, **({} if sides == "here" else {"pipe": sshd.pipe}))
+    pipe: dict[str, Any] = {} if sides == "here" else sshd.pipe
+    house.job(**target, pipe=pipe)
     assert house.run().outcome == "done"
+    house.job(**target, pipe={**pipe, "rate-limit": SLOW})
     to = house.folder / "back" / "new large"
     to.parent.mkdir()
     told = ["--to", sshd.url(to) if sides == "to a host" else str(to)]
@@ -289,6 +298,7 @@ def test_a_single_file_that_was_cut_goes_on_under_its_new_name(house: House, ssh
         kill(pid, signal.SIGKILL)
     house.ended(first)
     wait_until(lambda: not strays(to.parent))
+    house.job(**target, pipe=pipe)
     there = _written(to.parent)
     planned = house.call("restore", "plan", "photos", "--path", "folder/other", *told, "--json")
     assert (planned.code, "go on with" in str(planned.value)) == (0, False), planned

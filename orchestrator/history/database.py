@@ -39,8 +39,10 @@ from orchestrator.trees.beneath import writable_by_others
 
 MARK = 0x706F6F6C  # "pool", as SQLite's application_id: a file of another program is never migrated
 _STATE = frozenset(
-    "history.sqlite history.sqlite-journal authentication.key fleet.key notes locks hooks sanoid last-good daemon.pid control.sock".split()
+    "history.sqlite history.sqlite-journal authentication.key fleet.key fleet-away notes locks running arrivals drill hooks sanoid"
+    " last-good daemon.pid control.sock web.sock".split()
 )
+_OF_GATES = re.compile(r"gate-.+\.(?:lock|places|session)", re.DOTALL)
 _MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 
 
@@ -92,9 +94,10 @@ def _close(folder: str) -> None:
     if seen.st_mode & 0o022:
         _refuse_planted(folder)
     names = set(os.listdir(folder))
-    if names <= _STATE:
+    ours = {name for name in names if name in _STATE or _OF_GATES.fullmatch(name)}
+    if names == ours:
         os.chmod(folder, 0o700)
-    for name in names & _STATE:
+    for name in ours:
         path = os.path.join(folder, name)
         mode = os.lstat(path).st_mode
         if stat.S_ISDIR(mode) or stat.S_ISREG(mode):

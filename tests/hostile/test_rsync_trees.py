@@ -163,6 +163,9 @@ def test_what_an_older_version_left_open_is_closed_and_said_once(house: House, v
     for folder in (house.target / ".poolferry", house.target / "points", house.state):
         folder.chmod(0o755)
     (house.state / "history.sqlite").chmod(0o644)
+    for name in ("running", "drill", "arrivals"):  # which a run that takes a while, a drill and a gate make
+        (house.state / name).mkdir(mode=0o755, exist_ok=True)
+    (house.state / "gate-nas.places").touch(0o644)
     bait(house.target / ".poolferry/work/w", victim)
     ran = house.run()
     assert ran.outcome == "nothing-to-do", ran
@@ -172,6 +175,8 @@ def test_what_an_older_version_left_open_is_closed_and_said_once(house: House, v
     for folder in (house.target / ".poolferry", house.target / "points", house.state):
         assert folder.stat().st_mode & 0o777 == 0o700, folder
     assert (house.state / "history.sqlite").stat().st_mode & 0o777 == 0o600
+    assert (house.state / "gate-nas.places").stat().st_mode & 0o777 == 0o600
+    assert (house.state / "drill").stat().st_mode & 0o777 == 0o700
     assert house.run()["warnings"] == []
 
 

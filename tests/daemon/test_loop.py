@@ -1,8 +1,10 @@
 """The real daemon as a process, with real copies: at its time, killed, ended, started again, beside others."""
 
 import signal
+import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -55,6 +57,12 @@ def test_a_daemon_that_is_killed_leaves_nothing_behind_and_goes_on_when_it_is_ba
         assert clock.end() == 0
 
 
+def beats(ferry: Ferry) -> int:
+    """Return the number of daemons that recorded that they were there."""
+    with closing(sqlite3.connect(ferry.state / "history.sqlite", timeout=30)) as history:
+        return int(history.execute("SELECT count(*) FROM beats").fetchone()[0])
+
+
 def test_a_restart_in_order_is_no_downtime_and_after_a_kill_its_begin_is_not_known(ferry: Ferry) -> None:
     ferry.job(more='schedule = "0 4 * * *"\n')
     with daemon(ferry) as clock:
@@ -62,6 +70,7 @@ def test_a_restart_in_order_is_no_downtime_and_after_a_kill_its_begin_is_not_kno
         assert clock.end() == 0
     with daemon(ferry, ahead=3) as clock:
         clock.says("read ")
+        until(lambda: beats(ferry) == 2, "it has recorded that it is there", lambda: clock.log)
         assert clock.end(signal.SIGKILL) != 0
         assert "not running" not in clock.log, clock.log
     for command in (("status",), ("schedule",), ("history",)):

@@ -35,7 +35,7 @@ def check_foreign(path: str) -> None:
         connection.execute("PRAGMA cell_size_check = ON")
         connection.set_progress_handler(count, _EACH)
         _require_our_schema(connection, path)
-        damage = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
+        damage = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
     except (sqlite3.Error, MemoryError, UnicodeError) as error:
         raise HistoryError(f"the history in the kit cannot be read: {error}", hint=_CURE) from error
     finally:

@@ -70,6 +70,18 @@ def open_page(context: BrowserContext, address: str) -> Page:
     return page
 
 
+# The regions of a page that is just opened in which something lies where no scroll comes to.
+LOST = """() => [...document.querySelectorAll(".scroll, .wide")].filter(region => {
+    const seen = region.getBoundingClientRect(), room = region.scrollWidth - region.clientWidth;
+    const backwards = getComputedStyle(region).direction === "rtl";
+    const [left, right] = backwards ? [seen.left - room, seen.right] : [seen.left, seen.right + room];
+    return [...region.querySelectorAll("svg, table")].some(each => {
+        const lies = each.getBoundingClientRect();
+        return lies.width && (lies.left < left - 1 || lies.right > right + 1);
+    });
+}).map(region => region.getAttribute("aria-label"))"""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_each_page_opens_is_accessible_and_fits(demo: tuple[str, BrowserContext], scheme: str) -> None:
     address, context = demo
@@ -80,6 +92,7 @@ def test_each_page_opens_is_accessible_and_fits(demo: tuple[str, BrowserContext]
         for width in (360, 1280, 2560):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
+            assert page.evaluate(LOST) == [], (path, width)
         page.close()
 
 

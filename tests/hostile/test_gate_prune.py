@@ -39,7 +39,7 @@ def came(house: House, *days: float, dated: bool = True) -> None:
     assert len(lines) == len(days), lines
     for path in folder.iterdir():
         path.unlink()
-    for (path, (_, mark, *rest)), ago in zip(lines, days, strict=True):
+    for (path, (_, mark, series, order, *_)), ago in zip(lines, days, strict=True):
         old, _, number = mark.partition(".")
         at, name = now - ago * DAY, old
         if (
@@ -50,7 +50,8 @@ def came(house: House, *days: float, dated: bool = True) -> None:
         ):
             house.redate(old, name)
         with path.open("a") as file:
-            file.write("\t".join([at.isoformat(timespec="seconds"), f"{name}.{number}", *rest]) + "\n")
+            # As an earlier version wrote it, without a sum.
+            file.write("\t".join([at.isoformat(timespec="seconds"), f"{name}.{number}", series, order]) + "\n")
 
 
 def more_points(house: House, count: int) -> None:

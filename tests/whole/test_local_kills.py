@@ -4,7 +4,9 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -153,6 +155,8 @@ def test_a_cut_around_publishing_is_mended(house: House, tmp_path: Path, step: s
     point = house.points()[0]
     if step == "manifest":
         os.rename(house.target / "points" / point, house.target / ".poolferry/work")
+        with closing(sqlite3.connect(house.state / "history.sqlite")) as history, history:
+            history.execute("DELETE FROM points")  # a point is recorded once it has its name
     (house.target / "latest").unlink()
     house.write("file", "changed")
     ran = house.run()

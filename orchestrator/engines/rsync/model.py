@@ -94,6 +94,9 @@ class TargetSurvey:
     work: bool
     half: tuple[PartialFile, ...]
     litter: tuple[str, ...]  # removed points and other leftovers of ours
+    orphans: frozenset[str] = (
+        frozenset()
+    )  # of them, manifests and notes of points that are neither there nor being removed
     foreign: tuple[str, ...]  # entries there that are not ours
     free_bytes: int | None
     free_inodes: int | None

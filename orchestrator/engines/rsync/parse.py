@@ -344,6 +344,7 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
     points = {name for where, kind, name in names if where == "p" and kind == "d" and _is_point(name)}
     files = {name for where, kind, name in names if where == "p" and kind == "f"}
     ours = {OURS} if mirror else {"points", "latest", OURS}
+    litter, orphans = _litter(names, points)
     trusted = {0, *_users(seen)}
     opened = [name for name, mode in modes.items() if int(mode, 8) & 0o077]
     if not mirror and _users(seen)[:1] == (0,) and (_exchangeable(root_mode, root_owner, trusted)):
@@ -359,7 +360,8 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
         damaged=(),
         work=("o", "d", "work") in names,
         half=(),
-        litter=_litter(names, points),
+        litter=litter,
+        orphans=orphans,
         foreign=tuple(name for where, _, name in names if where == "r" and name not in ours),
         free_bytes=space[0],
         free_inodes=space[1],
@@ -464,15 +466,16 @@ def _point(root: Location, name: str, files: set[str], *, stored: bool) -> Resto
     )
 
 
-def _litter(names: list[tuple[str, str, str]], points: set[str]) -> tuple[str, ...]:
-    """Return points that an interrupted removal left, and manifests whose tree was never published."""
+def _litter(names: list[tuple[str, str, str]], points: set[str]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return points that an interrupted removal left, with manifests that have no tree; and those of which nothing else is there."""
     trash = {name.removeprefix("trash/") for where, _, name in names if where == "o" and name.startswith("trash")}
     orphans = {
         name.split(".")[0]
         for where, kind, name in names
         if where == "p" and kind == "f" and _is_point(name.split(".")[0])
     } - points
-    return tuple(sorted(orphans | ({"trash"} if trash else set())))
+    found = tuple(sorted((trash | orphans) - {"trash"})) or (("trash",) if ("o", "d", "trash") in names else ())
+    return found, frozenset(orphans - trash)
 
 
 def parse_partial_files(text: bytes) -> tuple[tuple[int, bytes], ...]:

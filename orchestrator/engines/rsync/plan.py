@@ -490,9 +490,8 @@ def _nothing(job: Job, world: RsyncSurvey, request: RunRequest) -> NothingToDo:
 
 def _clearing(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[Stage, ...]:
     litter = world.target.litter
-    if litter and (
-        missed := request.missed()
-    ):  # moved away, perhaps: without its manifest it could never be verified again
+    if world.target.orphans and (missed := request.missed() & world.target.orphans):
+        # Moved away, perhaps: without its manifest a point that comes back could never be verified again.
         litter = tuple(name for name in litter if name not in missed)
     return (*close_folders(job, world), *((remove_litter(job, litter),) if litter else ()))
 

@@ -75,7 +75,7 @@ def test_in_a_mirror_every_name_but_ours_is_the_sources() -> None:
 @pytest.mark.parametrize(
     ("names", "litter"),
     [
-        ((f"o d trash/{OLD}", "o d trash"), ("trash",)),
+        ((f"o d trash/{OLD}", "o d trash"), (OLD,)),
         (("o d trash",), ("trash",)),
         ((f"p f {OLD}.manifest.gz", f"p d {NAME}", f"p f {NAME}.manifest.gz"), (OLD,)),
         ((f"p f {OLD}.damaged",), (OLD,)),

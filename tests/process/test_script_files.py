@@ -118,6 +118,8 @@ VALUES = {
     ("resume-mirror.sh", '"$half"'): "from a pattern in a folder of ours that was entered",
     ("sweep.sh", '"$1"'): "from -execdir: ./ and the name, in the folder that find is in",
     ("enter-own-folder.sh", '"$probe"'): "from mktemp ./probe.XXXXXX",
+    ("try-abilities.sh", "user.rsync.%stat"): "an attribute's name",
+    ("try-abilities.sh", '"104755 0,0 4294967294:4294967294"'): "its value",
     ("enter-place.sh", 'cd -P "${POOLFERRY_ROOT-}/" '): "/, or that of without-links.pl",
 }
 

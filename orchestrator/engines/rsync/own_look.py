@@ -244,7 +244,7 @@ def _ask(
     held = _PointEntries(newest.path)
     listed, gone = choose_candidates(source, copy, held.kind, patterns=bool(options_of(job).excludes))
     look = parse.DryRunReader(job.tree)
-    for path in gone:
+    for path in reversed(gone):  # a folder after what was in it, as rsync tells them
         look.feed(_deleted_line(path, folder=held.kind(path) == b"d"))
     passed = 0
     if listed:

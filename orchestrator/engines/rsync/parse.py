@@ -469,11 +469,8 @@ def _point(root: Location, name: str, files: set[str], *, stored: bool) -> Resto
 def _litter(names: list[tuple[str, str, str]], points: set[str]) -> tuple[tuple[str, ...], frozenset[str]]:
     """Return points that an interrupted removal left, with manifests that have no tree; and those of which nothing else is there."""
     trash = {name.removeprefix("trash/") for where, _, name in names if where == "o" and name.startswith("trash")}
-    orphans = {
-        name.split(".")[0]
-        for where, kind, name in names
-        if where == "p" and kind == "f" and _is_point(name.split(".")[0])
-    } - points
+    files = {name.split(".")[0] for where, kind, name in names if (where, kind) == ("p", "f")}
+    orphans = set(filter(_is_point, files)) - points
     found = tuple(sorted((trash | orphans) - {"trash"})) or (("trash",) if ("o", "d", "trash") in names else ())
     return found, frozenset(orphans - trash)
 

@@ -150,9 +150,7 @@ def run_apart(action: Callable[[], int], *, may_go_on: Callable[[], float] | Non
 
     `may_go_on`: returns the seconds until it is to be asked again; 0 ends the process, with all that it started. A stop of ours does, too.
     """
-    if may_go_on is not None:
-        for number in _STOPS:
-            signal.signal(number, _raise_stop)
+    stopped = _hear_stops() if may_go_on is not None else -1
     child = os.fork()
     if not child:
         try:
@@ -165,33 +163,38 @@ def run_apart(action: Callable[[], int], *, may_go_on: Callable[[], float] | Non
             os.write(2, f"{error}\n".encode("utf-8", "backslashreplace"))
             os._exit(1)
     if may_go_on is not None:
-        _watch(child, may_go_on)
+        _watch(child, may_go_on, stopped)
+        os.close(stopped)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return status if status >= 0 else 128 - status
 
 
-class _Stop(BaseException):
-    """We are to end."""
+def _hear_stops() -> int:
+    """Return a descriptor that can be read once we are asked to end. Why no exception: it could come before anybody expects it."""
+    stopped, says = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def say(*_: object) -> None:
+        with suppress(BlockingIOError):
+            os.write(says, b".")
+
+    for number in _STOPS:
+        signal.signal(number, say)
+    return stopped
 
 
-def _raise_stop(*_: object) -> NoReturn:
-    raise _Stop
-
-
-def _watch(child: int, may_go_on: Callable[[], float]) -> None:
-    """Wait for the end of a child, and end it with its session where it may not go on."""
+def _watch(child: int, may_go_on: Callable[[], float], stopped: int) -> None:
+    """Wait for the end of a child, and end it with its session where it may not go on, or where we are asked to end."""
     ended = os.pidfd_open(child)
     poll = select.poll()
     poll.register(ended, select.POLLIN)
+    poll.register(stopped, select.POLLIN)
     try:
-        try:
+        pause = may_go_on()
+        while pause and not (ready := [each for each, _ in poll.poll(1000 * pause)]):
             pause = may_go_on()
-            while pause and not poll.poll(1000 * pause):
-                pause = may_go_on()
-        except _Stop:
+        if pause and ended not in ready:
             pause = 0
-            for number in _STOPS:
-                signal.signal(number, signal.SIG_IGN)
+        poll.unregister(stopped)
         for number in () if pause else (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 os.killpg(child, number)

@@ -6,9 +6,12 @@ import pytest
 
 from orchestrator.domain.answers import (
     check_count,
+    instant_at,
+    open_sealed,
     parse_count,
     parse_instant,
     parse_json,
+    seal_text,
     too_much,
     understand,
     unreadable,
@@ -19,6 +22,15 @@ from orchestrator.domain.plan import Command, Effect
 
 HERE = Command(argv=("look",), effect=Effect.READS)
 FAR = Command(argv=("look",), effect=Effect.READS, host=Host(name="nas"))
+
+
+def test_a_sealed_text_is_opened_only_as_it_was_written() -> None:
+    sealed = seal_text("one\ntwo \udcff")
+    assert open_sealed(sealed) == "one\ntwo \udcff"
+    for bad in (sealed + " ", sealed[1:], "", "no digest"):
+        with pytest.raises(ValueError, match="not as it was written"):
+            open_sealed(bad)
+    assert instant_at(0) == datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def test_an_answer_is_parsed_or_its_beginning_is_shown_with_its_host() -> None:

@@ -142,6 +142,7 @@ def look(text: bytes) -> DryRunReader:
 def test_a_look_counts_what_is_gone_changed_and_new() -> None:
     seen = look(LOOK + ACCOUNT).changes()
     assert seen is not None
+    assert (look(LOOK + ACCOUNT).moving(), look(LOOK).moving()) == (19, None)
     assert (seen.deleted, seen.changed, seen.created, seen.other) == (3, 9, 7, 4)
     assert (seen.entries_now, seen.entries_before) == (24, 24 - 7 + 3)
     assert seen.files_before == 16 - 4 + 2  # created, h3, dir/2 and newdir/1 are new files; gonedir/1 and gone are gone

@@ -230,6 +230,11 @@ def test_a_look_that_told_nothing_is_no_hindrance() -> None:
 
 def test_leftovers_go_first() -> None:
     assert deeds(planned(job(), world(replace(USED, litter=(OLD,)))))[0] == "clear away leftovers"
+    lost = replace(USED, litter=(OLD,), orphans=frozenset({OLD}))
+    assert deeds(planned(job(), world(lost)))[0] == "clear away leftovers", "nobody misses it: it was never published"
+    assert (
+        deeds(planned(job(), world(lost), replace(ASKED, missed=lambda: frozenset({OLD}))))[0] == "prepare the target"
+    )
 
 
 CUT = replace(

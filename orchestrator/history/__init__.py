@@ -8,6 +8,8 @@ failures   SQLite's errors as messages      foreign   a history from another mac
 disks, drills, due_runs, kits, notification_queue and rebuilds hold the records of one subject each; outbox names the rows that the
 centre of a fleet is still to be told.
 
+SQLite keeps no check sums: what decides is stored twice, in the table and in an index (migrations/0018.sql), and the weekly check compares both.
+
 A lost file loses the past, never the ability to continue: the state itself is on the targets.
 
 Why a rollback journal that is truncated, and not WAL. SQLite 3.40, synchronous=FULL, ext4 on a virtual disk, one small INSERT

@@ -6,8 +6,8 @@ It is the only holder of a Writer. Modules that only some steps need are importe
 import errno
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator.domain.errors import (
@@ -69,6 +69,15 @@ def local_file_error(error: OSError, step: Step) -> OutsideError:
         evidence=evidence,
         hint="see whether the disk that holds the file is sound (`smartctl -a DEVICE`) and writable; try another cable or port",
     )
+
+
+@contextmanager
+def told_where_full(what: str, hint: str) -> Iterator[None]:
+    """Give the hint that helps where space is lacking: an engine's own is for a run, and speaks of what [keep] may remove."""
+    try:
+        yield
+    except TargetFull as error:
+        raise TargetFull(f"{what}: {error.why}", evidence=error.evidence, hint=hint) from error
 
 
 def gravest_error(errors: list[OrchestratorError]) -> OrchestratorError:

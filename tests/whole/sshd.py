@@ -52,6 +52,9 @@ def free_port() -> int:
         return int(requested.getsockname()[1])
 
 
+AS_PLAIN_USER = "setpriv --reuid=1234 --regid=1234 --clear-groups"
+
+
 class Sshd:
     """The server, and what a client needs to reach it. `port`: where it listens; `through`: where clients knock."""
 
@@ -182,6 +185,15 @@ class Link:
         for end in (source, sink):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Iterator[Sshd]:
+    """A server where we are an ordinary user."""
+    server = Sshd(tmp_path / "sshd", more=f'ForceCommand cd /; {AS_PLAIN_USER} sh -c "$SSH_ORIGINAL_COMMAND"')
+    server.start()
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -12,19 +12,10 @@ import pytest
 from tests.whole.house import House, facts, wait_until
 from tests.whole.kills import strike
 from tests.whole.metadata_chaos import CAPABILITY
-from tests.whole.sshd import Sshd
+from tests.whole.sshd import Sshd, plain
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
-_PLAIN = "setpriv --reuid=1234 --regid=1234 --clear-groups"
-
-
-@pytest.fixture
-def plain(tmp_path: Path) -> Iterator[Sshd]:
-    """A server where we are an ordinary user."""
-    server = Sshd(tmp_path / "sshd", more=f'ForceCommand cd /; {_PLAIN} sh -c "$SSH_ORIGINAL_COMMAND"')
-    server.start()
-    yield server
-    server.stop()
+__all__ = ["plain"]
 
 
 @pytest.fixture

@@ -16,11 +16,13 @@ from orchestrator.runner.drill.scratch_dir import refuse_space
 from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file
-from orchestrator.runner.steps import StepExecutor
+from orchestrator.runner.steps import StepExecutor, told_where_full
 from orchestrator.runner.verify.read_files import read_part, read_tree
 from orchestrator.trees.beneath import Folder
 from orchestrator.verify.entry import UNREAD, ManifestEntry
 from orchestrator.verify.manifest import read_manifest, write_manifest
+
+_WHEN_FULL = "free space there, or name another place: scratch, or a smaller size, in [drill] of the job's file"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +108,9 @@ def restore_files(lot: FileSample, journal: RunRecorder, writer: Writer, tree: s
         plan = Plan(summary=summary, stages=((step,),))
     journal.decided(plan)
     began = tools.monotonic()
-    for stage in plan.stages:
-        StepExecutor(journal, writer, notes).do(stage)
+    with told_where_full(f"the sample does not fit into {tree}", _WHEN_FULL):
+        for stage in plan.stages:
+            StepExecutor(journal, writer, notes).do(stage)
     return tools.monotonic() - began
 
 

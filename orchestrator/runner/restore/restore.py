@@ -8,7 +8,7 @@ from typing import assert_never
 
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.dataset_restore import SnapshotView
-from orchestrator.domain.errors import OrchestratorError, Stopped, TargetFull
+from orchestrator.domain.errors import OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
@@ -40,7 +40,7 @@ from orchestrator.runner.restore import snapshot_files as showing
 from orchestrator.runner.restore.datasets import needs_datasets, plan_dataset_restore, restore_datasets
 from orchestrator.runner.restore.request import RestoreOptions, restore_reason
 from orchestrator.runner.run_recorder import RunRecorder, begin_run
-from orchestrator.runner.steps import StepExecutor
+from orchestrator.runner.steps import StepExecutor, told_where_full
 from orchestrator.runner.verify.read_files import entry_looked_up
 
 _SHOWN = 20
@@ -89,7 +89,7 @@ def _attempts(journal: RunRecorder, writer: Writer, restore_request: RestoreOpti
     while True:
         moved = journal.moved
         try:
-            with _told_of_destination(restore_request.to):
+            with told_where_full(f"not all could come back to {restore_request.to}", _WHEN_FULL):
                 return once(journal, writer, restore_request)
         except OrchestratorError as error:
             journal.attempt_ended(error)
@@ -112,18 +112,10 @@ def _attempts(journal: RunRecorder, writer: Writer, restore_request: RestoreOpti
         journal.attempt_begun()
 
 
-@contextlib.contextmanager
-def _told_of_destination(to: Location) -> Iterator[None]:
-    """Give the hint that helps where space is lacking: an engine's own is for a run, and speaks of what [keep] may remove."""
-    try:
-        yield
-    except TargetFull as error:
-        raise TargetFull(
-            f"not all could come back to {to}: {error.why}",
-            evidence=error.evidence,
-            hint="what came back stays there: free space, or make that filesystem or its quota larger, then the same command goes on; "
-            "or restore to another place: --to",
-        ) from error
+_WHEN_FULL = (
+    "what came back stays there: free space, or make that filesystem or its quota larger, then the same command goes on; "
+    "or restore to another place: --to"
+)
 
 
 def _attempt(journal: RunRecorder, writer: Writer, restore_request: RestoreOptions) -> RunReport:

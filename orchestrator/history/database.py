@@ -7,7 +7,6 @@ JSON in ASCII, where a surrogate is \udcff, and have the type TEXT; those of pla
 Instants are INTEGER microseconds since 1970 in UTC, in columns whose names end in `_at`.
 """
 
-import binascii
 import functools
 import json
 import math
@@ -16,7 +15,6 @@ import re
 import sqlite3
 import stat
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
@@ -504,32 +502,6 @@ def encode_list(values: Iterable[object]) -> str:
 def decode_list(text: str | None) -> tuple[str, ...]:
     """Return the texts of a stored list; none when none were stored. Raises: ValueError for anything else."""
     return _texts(parse_stored(text)) if text is not None else ()
-
-
-_LONG = 1000  # characters
-_MOST_UNPACKED = 64 << 20  # bytes; a plan of 10,000 datasets has 30 MiB
-_PACKED = "zlib:"
-
-
-def pack(text: str) -> str:
-    """Return a long text packed, as ASCII: plans and commands hold whole scripts, the same in each run."""
-    if len(text) < _LONG or len(stored := text.encode("utf-8", "surrogatepass")) > _MOST_UNPACKED:
-        return text
-    return _PACKED + binascii.b2a_base64(zlib.compress(stored, 6), newline=False).decode("ascii")
-
-
-def unpack(text: str) -> str:
-    """Return the text that `pack` stored. Raises: ValueError for another one, or more than 64 MiB."""
-    if not text.startswith(_PACKED):
-        return text
-    unpacked = zlib.decompressobj()
-    try:
-        found = unpacked.decompress(binascii.a2b_base64(text[len(_PACKED) :], strict_mode=True), _MOST_UNPACKED)
-    except zlib.error as error:
-        raise ValueError(f"not a packed text: {error}") from None
-    if not unpacked.eof:
-        raise ValueError("a packed text that is cut, or too long")
-    return found.decode("utf-8", "surrogatepass")
 
 
 def decode_exits(text: str | None) -> tuple[int | None, ...]:

@@ -23,10 +23,10 @@ from orchestrator.history.database import (
     decode_list,
     encode_evidence,
     encode_list,
-    pack,
     tail_of_output,
 )
 from orchestrator.history.failures import not_there
+from orchestrator.history.packed_text import pack
 
 if TYPE_CHECKING:
     from orchestrator.history.acts import ActHistory

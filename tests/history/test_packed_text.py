@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.history.database import pack, unpack
+from orchestrator.history.packed_text import pack, unpack
 from tests.ferry import Ferry
 
 

@@ -1,0 +1,29 @@
+"""Long texts of the history, packed: plans and commands hold whole scripts, the same in each run."""
+
+import binascii
+import zlib
+
+_LONG = 1000  # characters
+_MOST_UNPACKED = 64 << 20  # bytes; a plan of 10,000 datasets has 30 MiB
+_PACKED = "zlib:"
+
+
+def pack(text: str) -> str:
+    """Return a long text packed, as ASCII: plans and commands hold whole scripts, the same in each run."""
+    if len(text) < _LONG or len(stored := text.encode("utf-8", "surrogatepass")) > _MOST_UNPACKED:
+        return text
+    return _PACKED + binascii.b2a_base64(zlib.compress(stored, 6), newline=False).decode("ascii")
+
+
+def unpack(text: str) -> str:
+    """Return the text that `pack` stored. Raises: ValueError for another one, or more than 64 MiB."""
+    if not text.startswith(_PACKED):
+        return text
+    unpacked = zlib.decompressobj()
+    try:
+        found = unpacked.decompress(binascii.a2b_base64(text[len(_PACKED) :], strict_mode=True), _MOST_UNPACKED)
+    except zlib.error as error:
+        raise ValueError(f"not a packed text: {error}") from None
+    if not unpacked.eof:
+        raise ValueError("a packed text that is cut, or too long")
+    return found.decode("utf-8", "surrogatepass")

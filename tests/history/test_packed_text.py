@@ -40,13 +40,13 @@ def test_damage_is_no_text(text: str) -> None:
 
 
 def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.history.database._MOST_UNPACKED", 10_000)
+    monkeypatch.setattr("orchestrator.history.packed_text._MOST_UNPACKED", 10_000)
     with pytest.raises(ValueError, match="cut, or too long"):
         unpack("zlib:" + b2a_base64(zlib.compress(b"x" * 20_000)).decode().strip())
 
 
 def test_what_is_too_long_to_be_unpacked_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.history.database._MOST_UNPACKED", 10_000)
+    monkeypatch.setattr("orchestrator.history.packed_text._MOST_UNPACKED", 10_000)
     assert unpack(pack("x" * 20_000)) == "x" * 20_000
     assert unpack(pack("\U0001f4be" * 2_500)) == "\U0001f4be" * 2_500
 

@@ -22,56 +22,55 @@ from orchestrator.domain.units import Bytes
 from orchestrator.fleet.connection import CentreSession, Row
 
 _BAD = "('late', 'failing', 'incomplete')"
-_OURS = "('heard', 'silent', 'new')"
-_SEEN = """
-WITH instant AS (SELECT coalesce(%(now)s::timestamptz, now()) AS now),
-seen AS MATERIALIZED (
-    SELECT hosts.id AS host, hosts.name, beats.seen_at, beats.host_at - beats.seen_at AS ahead, coalesce(version, '') AS version,
-        coalesce(waiting, 0) AS waiting, coalesce(mistakes, 0) AS mistakes, coalesce(bytes, 0) AS bytes, coalesce(most, 0) AS most,
-        CASE WHEN hosts.left_at IS NOT NULL THEN 'left' WHEN hosts.joined_at IS NULL THEN 'invited'
-            WHEN beats.seen_at IS NULL THEN CASE WHEN hosts.joined_at < now - interval '1 hour' THEN 'silent' ELSE 'new' END
-            WHEN beats.seen_at < now - make_interval(secs => 3 * every_s + 60) THEN 'silent' ELSE 'heard' END AS state
-    FROM instant CROSS JOIN poolferry.hosts LEFT JOIN poolferry.beats ON beats.host = hosts.id
-        LEFT JOIN poolferry.quotas ON quotas.host = hosts.id
-)
-"""
-_LATE = "late_at < now"
-_HOST_COUNTS = f"{_SEEN} SELECT state, count(*) AS number FROM seen GROUP BY state ORDER BY state"  # noqa: S608
+# Why not one materialized list of all hosts: each question needs few of its columns, or few of its rows. Why the time stands in each
+# statement and is no column: so the planner knows how few jobs are late.
+_NOW = "coalesce(%(now)s::timestamptz, now())"
+_STATE = f"""CASE WHEN hosts.left_at IS NOT NULL THEN 'left' WHEN hosts.joined_at IS NULL THEN 'invited'
+    WHEN beats.seen_at IS NULL THEN CASE WHEN hosts.joined_at < {_NOW} - interval '1 hour' THEN 'silent' ELSE 'new' END
+    WHEN beats.seen_at < {_NOW} - make_interval(secs => 3 * every_s + 60) THEN 'silent' ELSE 'heard' END"""
+_OURS = "hosts.joined_at IS NOT NULL AND hosts.left_at IS NULL"
+_HOST_COUNTS = f"""
+SELECT {_STATE} AS state, count(*) AS number FROM poolferry.hosts LEFT JOIN poolferry.beats ON beats.host = hosts.id
+GROUP BY 1 ORDER BY 1
+"""  # noqa: S608 - our own words
+_LATE = f"jobs.late_at < {_NOW}"
 # Jobs that their host calls bad, and those that became late since: both are found by an index, however many are well.
-_BAD_ONES = f"""{_SEEN},
-bad AS MATERIALIZED (
-    SELECT jobs.*, seen.name, seen.state AS host_state, CASE WHEN {_LATE} THEN 'late' ELSE jobs.state END AS judged
-    FROM instant CROSS JOIN poolferry.jobs JOIN seen USING (host)
-    WHERE declared AND jobs.state IN {_BAD} AND seen.state IN {_OURS}
-    UNION ALL
-    SELECT jobs.*, seen.name, seen.state, 'late'
-    FROM instant CROSS JOIN poolferry.jobs JOIN seen USING (host)
-    WHERE declared AND jobs.state NOT IN ('late', 'failing', 'incomplete', 'paused') AND late_at < (SELECT now FROM instant) AND seen.state IN {_OURS}
+_BAD_ONES = f"""
+    SELECT jobs.*, CASE WHEN {_LATE} THEN 'late' ELSE state END AS judged FROM poolferry.jobs WHERE declared AND state IN {_BAD}
+    UNION ALL SELECT jobs.*, 'late' FROM poolferry.jobs
+        WHERE declared AND state NOT IN ('late', 'failing', 'incomplete', 'paused') AND {_LATE}
+"""  # noqa: S608 - our own words
+_BAD_JOBS = f"""
+SELECT name AS host, {_STATE} AS host_state, job, judged AS state, why, hint, late_after_s, copied_at, last_outcome, last_ended_at
+FROM ({_BAD_ONES}) AS bad JOIN poolferry.hosts ON hosts.id = bad.host LEFT JOIN poolferry.beats ON beats.host = hosts.id
+WHERE {_OURS} ORDER BY copied_at NULLS FIRST, name, job LIMIT %(limit)s
+"""  # noqa: S608 - our own words
+_JOB_COUNTS = f"""
+WITH late AS MATERIALIZED (
+    SELECT state, count(*) AS number FROM ({_BAD_ONES}) AS bad JOIN poolferry.hosts ON hosts.id = bad.host
+    WHERE judged <> state AND {_OURS} GROUP BY state
 )
-"""  # noqa: S608 - our own words
-_BAD_JOBS = f"""{_BAD_ONES}
-SELECT name AS host, host_state, job, judged AS state, why, hint, late_after_s, copied_at, last_outcome, last_ended_at
-FROM bad ORDER BY copied_at NULLS FIRST, name, job LIMIT %(limit)s
-"""  # noqa: S608 - our own words
-_JOB_COUNTS = f"""{_BAD_ONES}
 SELECT state, sum(number)::bigint AS number FROM (
-    SELECT state, count(*) AS number FROM poolferry.jobs WHERE declared GROUP BY state
-    UNION ALL SELECT jobs.state, -count(*) FROM poolferry.jobs
-        WHERE declared AND host IN (SELECT host FROM seen WHERE seen.state NOT IN {_OURS}) GROUP BY jobs.state
-    UNION ALL SELECT state, -count(*) FROM bad GROUP BY state
-    UNION ALL SELECT judged, count(*) FROM bad GROUP BY judged
+    SELECT state, number FROM poolferry.job_counts JOIN poolferry.hosts ON hosts.id = job_counts.host WHERE {_OURS}
+    UNION ALL SELECT state, -number FROM late
+    UNION ALL SELECT 'late', number FROM late
 ) AS counted GROUP BY state HAVING sum(number) > 0 ORDER BY state
 """  # noqa: S608 - our own words
 # Hosts are picked before their jobs are counted: a page of a hundred does not count those of ten thousand.
-_SOME_HOSTS = f"""{_SEEN},
-chosen AS (
+_SOME_HOSTS = f"""
+WITH seen AS NOT MATERIALIZED (
+    SELECT hosts.id AS host, hosts.name, beats.seen_at, beats.host_at - beats.seen_at AS ahead, coalesce(version, '') AS version,
+        coalesce(waiting, 0) AS waiting, coalesce(mistakes, 0) AS mistakes, coalesce(bytes, 0) AS bytes, coalesce(most, 0) AS most,
+        {_STATE} AS state
+    FROM poolferry.hosts LEFT JOIN poolferry.beats ON beats.host = hosts.id LEFT JOIN poolferry.quotas ON quotas.host = hosts.id
+), chosen AS (
     SELECT * FROM seen WHERE (%(state)s::text IS NULL OR state = %(state)s) AND (%(name)s::text IS NULL OR name LIKE %(name)s)
         AND (NOT %(odd)s OR (state IN ('heard', 'silent') AND (mistakes > 0
             OR bytes > most * %(nearly_full)s::float8 OR abs(extract(epoch FROM ahead)) > %(error)s)))
     ORDER BY state = 'silent' DESC, CASE WHEN state = 'silent' THEN seen_at END NULLS FIRST, name LIMIT %(limit)s
 )
 SELECT name, chosen.state, seen_at, ahead, version, waiting, mistakes, bytes, most, number, bad, oldest
-FROM instant CROSS JOIN chosen LEFT JOIN LATERAL (
+FROM chosen LEFT JOIN LATERAL (
     SELECT count(*) AS number, min(copied_at) AS oldest,
         count(*) FILTER (WHERE jobs.state IN {_BAD} OR (jobs.state <> 'paused' AND {_LATE})) AS bad
     FROM poolferry.jobs WHERE jobs.host = chosen.host AND declared

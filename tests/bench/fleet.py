@@ -22,7 +22,7 @@ from orchestrator.domain.permit import DeclaredLimit, PermitRequest
 from orchestrator.fleet.connection import CentreSession, open_centre
 from orchestrator.fleet.ledger import store_batch
 from orchestrator.fleet.overview import find_hosts, find_runs, survey_fleet
-from orchestrator.fleet.permits import ask_permit, declare_limit, release_permit
+from orchestrator.fleet.permits import SESSION_LIMITS, ask_permit, declare_limit, release_permit
 from tests.fleet.centres import Centre, make_centre
 from tests.fleet.postgres import PostgresServer
 
@@ -206,10 +206,11 @@ def lend_and_give_back(
     """Ask for a permit and give it back, again and again, each host's job in turn on a session of its host."""
     count = 0
     with ExitStack() as stack:
+        identities = [FleetIdentity(host=f"host-{n}", role=f"poolferry_bench_{n}") for n in hosts]
         lines = [
-            stack.enter_context(open_centre(centre.options, FleetIdentity(host=f"host-{n}", role=f"poolferry_bench_{n}"), purpose="permit"))
-            for n in hosts
-        ]  # fmt: skip
+            stack.enter_context(open_centre(centre.options, each, purpose="permit", limits=SESSION_LIMITS))
+            for each in identities
+        ]
         while time.monotonic() < until:
             for host, line in zip(hosts, lines, strict=True):
                 answer = ask_permit(line, "job", PermitRequest(limits=(f"link-{host % LIMITS}", *shared)), taken=False)

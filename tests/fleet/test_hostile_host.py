@@ -17,13 +17,22 @@ from tests.fleet.centres import Centre
 
 # What a host may do, by table: all else must be denied.
 ITS_OWN = {
-    "hosts": {"SELECT"}, "centre": {"SELECT"}, "quotas": {"SELECT"}, "migrations": {"SELECT"},
+    "hosts": {"SELECT"}, "centre": {"SELECT"}, "quotas": {"SELECT"}, "migrations": {"SELECT"}, "job_counts": {"SELECT"},
     **{name: {"SELECT", "INSERT", "UPDATE"} for name in ("progress", "runs", "records", "beats", "jobs")},
     **{name: set() for name in ("limits", "permits", "permit_parts", "orders", "limits_now", "permits_now")},
 }  # fmt: skip
 RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
 PARTS = ("SELECT", "INSERT", "UPDATE", "REFERENCES")
-FUNCTIONS = {"this_host", "enrol", "leave", "ask_permit", "release_permit", "fetch_orders", "report_order"}
+FUNCTIONS = {
+    "this_host",
+    "enrol",
+    "leave",
+    "ask_permit",
+    "settle_permit",
+    "release_permit",
+    "fetch_orders",
+    "report_order",
+}
 OF_NO_HOST = ("centre", "migrations", "limits_now", "permits_now")
 RUN = (
     "INSERT INTO poolferry.runs (host, incarnation, id, seq, born, job, engine, source, target, type, begun_at, begun_why)"
@@ -60,7 +69,7 @@ FORBIDDEN = (
     "UPDATE poolferry.quotas SET most = 9e18", "INSERT INTO poolferry.quotas VALUES (1, 0, 1)",
     "CREATE EVENT TRIGGER x ON ddl_command_start EXECUTE FUNCTION poolferry.count_told()", "LOAD 'auto_explain'",
     "CREATE TRIGGER x BEFORE INSERT ON poolferry.runs EXECUTE FUNCTION poolferry.count_told()", "CREATE VIEW poolferry.x AS SELECT 1",
-    "SELECT poolferry.count_told()", "ALTER FUNCTION poolferry.this_host() SECURITY INVOKER",
+    "SELECT poolferry.count_told()", "SELECT poolferry.count_jobs(ARRAY[1])", "ALTER FUNCTION poolferry.this_host() SECURITY INVOKER",
     "SELECT pg_stat_reset()", "SELECT * FROM pg_ls_dir('/')", "CHECKPOINT",
     "DECLARE x CURSOR WITH HOLD FOR SELECT pg_ls_logdir()", "SELECT * FROM pg_stat_ssl, pg_hba_file_rules",
 )  # fmt: skip

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.fleet_status import HostState
+from orchestrator.domain.heartbeat import HostBeat
 from orchestrator.domain.run import Outcome
+from orchestrator.fleet.beats import store_beat
+from orchestrator.fleet.connection import CentreSession
+from orchestrator.fleet.enrolment import forget_host, leave_centre
 from orchestrator.fleet.overview import find_hosts, survey_fleet
 from tests.fleet.centres import Centre
 from tests.fleet.hosts import HOUR, FleetHost, beat, told
@@ -25,6 +29,45 @@ def test_silent_and_late_are_the_centres_own_words(centre: Centre) -> None:
     assert [each.name for each in later.silent] == ["web-1"]
     assert [(job.job, job.state) for job in later.bad] == [("photos", "late"), ("mail", "failing")]
     assert not later.well
+
+
+def test_jobs_are_counted_as_they_stand_whatever_became_of_them(centre: Centre) -> None:
+    """The counts of the front page are kept beside the jobs: each change of a state, a declaration or a membership is in them."""
+    now, hosts = datetime.now(UTC), [centre.join(name) for name in ("web-1", "web-2", "web-3")]
+    stands = [
+        told(f"job-{n}", copied=now - HOUR, state=state) for n, state in enumerate(("up", "up", "failing", "paused"))
+    ]
+    changed = [
+        told("job-0", copied=now - 3 * HOUR),
+        told("job-2", copied=now),
+        told("new", copied=None, state="failing"),
+    ]
+    with centre.administrator() as session:
+        for jobs in (stands, changed, (), stands[:1]):
+            for identity in hosts:
+                with centre.session(identity) as line:
+                    row = line.first("SELECT poolferry.this_host() AS host")
+                    assert row is not None
+                    store_beat(
+                        line,
+                        row["host"],
+                        HostBeat(host_at=now, every_s=300, version="1", waiting=0, mistakes=0, jobs=tuple(jobs)),
+                    )
+            if not jobs:
+                forget_host(session, "web-2")
+                with centre.session(hosts.pop()) as line:
+                    leave_centre(line)
+                hosts.pop()
+            assert survey_fleet(session).jobs == _counted(session)
+
+
+def _counted(session: CentreSession) -> tuple[tuple[str, int], ...]:
+    """All jobs of members, counted one by one."""
+    rows = session.rows(
+        "SELECT CASE WHEN state <> 'paused' AND late_at < now() THEN 'late' ELSE state END AS state, count(*) AS number FROM poolferry.jobs"
+        " JOIN poolferry.hosts h ON h.id = host WHERE declared AND h.left_at IS NULL GROUP BY 1 ORDER BY 1"
+    )
+    return tuple((row["state"], row["number"]) for row in rows)
 
 
 @pytest.mark.parametrize("clock", [timedelta(days=1), timedelta(days=-1)])

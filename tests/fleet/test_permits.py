@@ -27,6 +27,7 @@ from orchestrator.domain.permit import DeclaredLimit, PermitAnswer, PermitReques
 from orchestrator.domain.units import Seconds
 from orchestrator.fleet.connection import CentreSession, open_centre
 from orchestrator.fleet.permits import (
+    SESSION_LIMITS,
     ask_permit,
     declare_limit,
     list_limits,
@@ -351,6 +352,24 @@ def test_a_crash_of_the_centre_breaks_no_run_and_lends_nothing_twice(own_centre:
     assert most["lab"] <= 3
 
 
+def test_what_was_lent_is_there_after_a_crash_in_the_same_moment(own_centre: Centre) -> None:
+    """The session of a run lends without waiting for the disk, so that others are not held up; it believes only what is there."""
+    web = own_centre.join("web-1")
+    for turn in range(3):
+        with open_centre(own_centre.options, web, purpose="permit", limits=SESSION_LIMITS) as line:
+            assert ask_permit(line, f"job-{turn}", PermitRequest(limits=("lab",)), taken=False).granted
+            own_centre.server.stop("immediate")
+        own_centre.server.start()
+        with own_centre.administrator() as session:
+            assert [each.job for each in list_permits(session)] == [f"job-{n}" for n in range(turn + 1)]
+
+
+def test_a_centre_that_cannot_settle_lends_all_the_same(centre: Centre, host: Host) -> None:
+    with centre.administrator() as session:
+        session.change("DROP FUNCTION poolferry.settle_permit")
+    assert host.ask("photos", "link").granted
+
+
 def test_after_a_crash_of_the_centre_holders_have_the_time_of_their_lease_to_come_again(
     own_centre: Centre, sessions: ExitStack
 ) -> None:
@@ -392,10 +411,10 @@ class SilentCentre:
     def connect(self, _: object, __: object, seconds: float) -> "SilentCentre":
         """Connect within so long."""
         if not self.connects:
-            self.first("", seconds=seconds)
+            self.within(seconds)
         return self
 
-    def first(self, *_: object, seconds: float) -> None:
+    def within(self, seconds: float) -> None:
         """Ask within so long."""
         self.now += seconds
         raise CentreUnreachable("silent", hint="")

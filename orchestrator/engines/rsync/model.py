@@ -136,9 +136,11 @@ class Look:
     `settings`: a digest of what decides how rsync compares; empty: looks of this job are not recorded. `made_with`: the same when the
     point was made; empty: unknown. `own`: a look of our own was enough, and rsync compared what it found; `clean`: all was as recorded.
     `why`: the reason why it was not. `whole_ns`, `since`: when rsync last compared everything, and how many looks were our own since.
+    `clock_ns`: the clock less the time since boot, when the look began.
     """
 
     began_ns: int
+    clock_ns: int = 0
     settings: str = ""
     made_with: str = ""
     own: bool = False

@@ -11,6 +11,7 @@ import json
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
@@ -48,6 +49,7 @@ _SECOND = 10**9
 # A change at the source within these before the look began may have come after rsync read the entry, and within one tick of a clock.
 _YOUNG = 3 * _SECOND
 _TICK = _SECOND // 10  # of the clock of a kernel, ten times the longest
+_CLOCK_SET = _SECOND  # from here on the clock was set, not only read a little later
 _LONGEST_TRUST = 30 * 86400 * _SECOND
 _KINDS = {
     stat.S_IFDIR: b"d", stat.S_IFREG: b"f", stat.S_IFLNK: b"l", stat.S_IFIFO: b"p", stat.S_IFSOCK: b"s", stat.S_IFCHR: b"c",
@@ -75,7 +77,7 @@ def look_around(
     if not is_recordable(job, request, target):
         return Look(began_ns=began), None
     settings = _settings(job, request)
-    look = Look(began_ns=began, settings=settings)
+    look = Look(began_ns=began, settings=settings, clock_ns=_clock_offset())
     if not target.points:
         return look, None
     path = _record_path(job, request)
@@ -124,6 +126,11 @@ def _kernel_time() -> int:
         os.close(fd)
 
 
+def _clock_offset() -> int:
+    """Return how far this machine's clock is before its time since boot, in nanoseconds: it changes where somebody sets the clock."""
+    return _kernel_time() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
 def _settings(job: Job, request: RunRequest) -> str:
     """Return a digest of all that decides what rsync finds equal, and of what was restored."""
     command = commands.dry_run_command(job, Location(path="/"), there=None, coarse=False)
@@ -147,17 +154,24 @@ def _count_looks(path: str) -> int:
 
 
 def filesystem_of(path: str) -> str:
-    """Return type, root, mountpoint and number of the filesystem that holds a folder; empty where its times say too little."""
-    real = os.path.realpath(path)
-    found = ("", "", "")
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
-        for line in mounts:
-            words, _, rest = line.partition(" - ")
-            root, point = words.split(" ")[3:5]
-            point = point.encode("latin-1", "surrogateescape").decode("unicode_escape") if "\\" in point else point
-            if len(point) >= len(found[2]) and (real == point or real.startswith(point.rstrip("/") + "/")):
-                found = (rest.split(" ")[0], root, point)
-    return f"{' '.join(found)} {os.statvfs(real).f_fsid}" if found[0] in _FILESYSTEMS else ""
+    """Return type, root, mountpoint and number of the filesystem that holds a folder; empty where its times say too little.
+
+    Why by the mount's number: by its path it could be one that lies hidden below a later mount.
+    """
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        with open(f"/proc/self/fdinfo/{fd}", "rb") as told:
+            number = next((line.split()[1] for line in told if line.startswith(b"mnt_id:")), b"")
+        with open("/proc/self/mountinfo", "rb") as mounts:
+            line = next((line for line in mounts if line.split(b" ", 1)[0] == number), b"")
+        words, _, rest = line.partition(b" - ")
+        kind = rest.split(b" ", 1)[0].decode("ascii", "replace")
+        if kind not in _FILESYSTEMS:
+            return ""
+        root, point = (word.decode("ascii", "backslashreplace") for word in words.split(b" ")[3:5])
+        return f"{kind} {root} {point} {os.fstatvfs(fd).f_fsid}"
+    finally:
+        os.close(fd)
 
 
 def _require_current(
@@ -378,10 +392,13 @@ def _created(line: bytes) -> tuple[bytes, int] | None:
 def record_look(job: Job, world: RsyncSurvey, request: RunRequest, point: str, reader: Reader, *, made: bool) -> None:
     """Record both trees after a run that found or made them equal. Raises: OSError · PipelineFailed.
 
-    `made`: the run changed something in or beside the point, so all is listed anew.
+    `made`: the run changed something in or beside the point, so all is listed anew. Why not after the clock was set: what changed
+    after rsync read it may then be older than the look.
     """
     look = world.look
     if look is None or not look.settings or world.unread or world.reserved:
+        return
+    if abs(_clock_offset() - look.clock_ns) > _CLOCK_SET:
         return
     path = _record_path(job, request)
     if look.own and look.clean and not made:

@@ -4,6 +4,8 @@ import os
 import random
 import shutil
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,6 +27,7 @@ from tests.engines.rsync.trees import Trees
 
 pytestmark = [pytest.mark.root, pytest.mark.namespace]
 
+ROOT = Path(__file__).parents[3]
 ROUNDS = 12
 PATTERNS = ("*.none", "/top.d/", "- deep/**/left", "+ kept.tmp", "*.tmp", "fold/")
 NAMES = ("a", "b", "c.tmp", "kept.tmp", "left", "x.none", "odd \n[*]\\#012", "fold", "deep", "top.d", "\udcff", "z")
@@ -406,3 +409,32 @@ def test_a_record_counts_the_looks_that_needed_no_rsync(looks: Looks) -> None:
     world = replace(looks.survey(own=False), look=replace(look_of(looks.survey()), own=True, clean=False, since=3))
     own_look.record_look(told, world, request, OLD, Reader(), made=True)
     assert look_of(looks.survey()).since == 4
+
+
+def test_no_look_is_recorded_when_the_clock_was_set_meanwhile(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry that changed after rsync read it could be older than the look, and would count as equal for a month."""
+    settled(looks)
+    (record,) = looks.records.iterdir()
+    world, now = looks.survey(own=True, again=True), own_look._kernel_time()
+    record.unlink()
+    monkeypatch.setattr(own_look, "_kernel_time", lambda: now - 10 * 10**9)
+    request = RunRequest(now=NOW, notes="", looks=str(looks.records))
+    own_look.record_look(job(**looks.places, **looks.options), world, request, OLD, Reader(), made=True)
+    assert list(looks.records.iterdir()) == []
+
+
+# A folder with a blank and letters beyond latin-1 is mounted; another mount lies hidden below an overlay, where the path leads.
+MOUNTS = """set -e; mkdir -p 'Фото €\\n' hidden/in lower/in upper work
+mount -t tmpfs none 'Фото €\\n'; mount -t tmpfs none hidden/in
+mount -t overlay none -o lowerdir=lower,upperdir=upper,workdir=work hidden || mount -t ramfs none hidden; mkdir -p hidden/in
+exec "$0" -c 'import os; from orchestrator.engines.rsync.own_look import filesystem_of as of
+print(of("Фото €\\\\n").split(" ")[0], [of("hidden/in")])'"""
+
+
+def test_a_filesystem_is_known_by_its_mount_and_not_by_a_path(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+        argv = ["unshare", "-m", "--propagation", "private", "sh", "-c", MOUNTS, sys.executable]
+        ended = subprocess.run(
+            argv, cwd=memory, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        )
+    assert (ended.returncode, ended.stdout) == (0, "tmpfs ['']\n"), ended

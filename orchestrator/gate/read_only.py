@@ -17,8 +17,7 @@ from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.model import PARTIAL
 from orchestrator.gate.request import GateRequest, UnknownQuestion
-from orchestrator.verify.entry import listing_command
-from orchestrator.verify.pipelines import settle_pipeline
+from orchestrator.verify.pipelines import listing_command, settle_pipeline
 from orchestrator.verify.source import attributes_command, source_command
 
 _Values = tuple[str, ...]

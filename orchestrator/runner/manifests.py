@@ -7,7 +7,6 @@ place which key was in use since when, so that a removed tag is noticed.
 import contextlib
 import json
 import os
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -54,10 +53,10 @@ from orchestrator.verify.build import (
     sorted_moves,
     sorted_records,
 )
-from orchestrator.verify.entry import UNKNOWN, listing_command
+from orchestrator.verify.entry import UNKNOWN
 from orchestrator.verify.fake_super import stored_command, stored_entries
 from orchestrator.verify.manifest import ManifestHeader, Row, read_manifest, read_rows, read_tag
-from orchestrator.verify.pipelines import worker_pipelines
+from orchestrator.verify.pipelines import listing_command, worker_pipeline
 from orchestrator.verify.results import ResultCollector
 from orchestrator.verify.source import SourceComparison
 
@@ -236,12 +235,12 @@ def _fill_here(
     work: ManifestRecording, local: str, journal: RunRecorder, writer: Writer, notes: str
 ) -> Iterator[tuple[int, str]]:
     workers = journal.job.verify.workers
-    pipelines = worker_pipelines(
+    pipeline = worker_pipeline(
         work.tree.path, draft_of(local), workers=workers, mode="fill", algorithm=work.digest, keep_cache=True
     )
     with DigestSpool(notes) as spool:
         collector = ResultCollector(workers, taken=spool.take)
-        run_workers(pipelines, collector, journal, writer)
+        run_workers(pipeline, collector, journal, writer)
         bad = [found for found in collector.reading(took_s=0).findings if found.verdict is not Verdict.UNPROVED]
         if bad:
             _copy_anew(work, [found.path for found in bad], bad[0].detail, journal, writer)
@@ -249,32 +248,21 @@ def _fill_here(
 
 
 def run_workers(
-    pipelines: tuple[Pipeline, ...],
+    pipeline: Pipeline,
     collector: ResultCollector,
     journal: RunRecorder,
     writer: Writer,
     *,
     tick: Callable[[], None] | None = None,
 ) -> None:
-    """Run the reader processes in parallel. Raises: OrchestratorError when one fails."""
-    guard = threading.Lock()
-
-    def one(numbered: tuple[int, Pipeline]) -> None:
-        number, pipeline = numbered
-
-        def heard(chunk: bytes) -> None:
-            with guard:
-                collector.feed(number, chunk)
-
-        result = writer.stream(pipeline, stop=journal.tools.stop, on_output=heard, on_tick=tick)
-        if result.stopped is not None:
-            raise journal.tools.engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
-        if not result.well:
-            words = result.last_output[0].strip() or f"a reader ended with {result.exits[0]}"
-            raise VerificationFailed(f"nothing is verified: {words}", hint=_READER_HINT)
-
-    with ThreadPoolExecutor(len(pipelines)) as pool:
-        list(pool.map(one, enumerate(pipelines)))
+    """Run the reader processes. Raises: OrchestratorError when one fails."""
+    result = writer.stream(pipeline, stop=journal.tools.stop, on_output=collector.feed, on_tick=tick)
+    if result.stopped is not None:
+        raise journal.tools.engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
+    if not result.well:
+        words = "; ".join(dict.fromkeys(result.last_output[0].strip().splitlines()))
+        words = words or f"a reader ended with {result.exits[0]}"
+        raise VerificationFailed(f"nothing is verified: {words}", hint=_READER_HINT)
 
 
 def _fill_there(

@@ -38,13 +38,13 @@ class CheckTask(NamedTuple):
     """Work to do with each entry.
 
     `mode`: "check" compares; "fill" reads files without a digest; "digest" compares and makes digests of `algorithm`.
-    `since_ns`: when the manifest was written.
+    `created`: when the manifest was written, as its heading says so.
     """
 
     mode: str
     algorithm: str
     tolerance: Tolerance = EXACT
-    since_ns: int = 0
+    created: str = ""
 
 
 class EntryVerdict(NamedTuple):
@@ -147,7 +147,7 @@ class EntryChecker:
         """Explain from the inode how bytes changed while size and time did not."""
         if found.st_ino != entry.inode:
             return "size and time as expected, in another inode: replaced with its time kept, or wrong from the start"
-        if found.st_ctime_ns <= self._task.since_ns:
+        if found.st_ctime_ns <= _nanoseconds(self._task.created):
             return "nothing was written to it since: it rotted"
         return "size and time as expected: it rotted, or an edit put its time back"
 
@@ -210,6 +210,12 @@ def as_entry(path: bytes, found: os.stat_result, target: bytes = b"", attributes
         path, kind, found.st_size if kind == "f" else 0, found.st_mtime_ns, stat.S_IMODE(found.st_mode), found.st_uid,
         found.st_gid, found.st_nlink, found.st_ino, target, attributes=attributes,
     )  # fmt: skip
+
+
+def _nanoseconds(created: str) -> int:
+    from datetime import datetime  # few files rot
+
+    return int(datetime.fromisoformat(created).timestamp() * 1_000_000) * 1_000 if created else 0
 
 
 def _same(before: os.stat_result, after: os.stat_result) -> bool:

@@ -13,8 +13,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, Effect
 from orchestrator.verify.attributes import UNRECORDED, attribute_differences
 
 NO_CONTENT = "-"  # not a regular file
@@ -184,66 +182,6 @@ def _seconds(time_ns: int) -> str:
 
 def _shown(name: bytes) -> str:
     return escape(name).decode("utf-8", "backslashreplace")
-
-
-_FORMAT = r"%P//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\0"
-_NAMES = r"%P//\0"
-_PATTERN = re.compile(r"[\\*?\[\]]")
-
-
-def listing_command(
-    tree: Location,
-    *,
-    exclude: tuple[bytes, ...] = (),
-    apart: tuple[bytes, ...] = (),
-    one_filesystem: bool = False,
-    names: bool = False,
-    root_only: bool = False,
-) -> Command:
-    """Build the command that lists a directory, itself first.
-
-    `exclude`: names (no patterns) left out with all below, anywhere; `apart`: those left out in the root only.
-    `one_filesystem`: leave out other mounted filesystems, as rsync -x does. `names`: only the paths, a quarter of the work, as
-    no inode is read. `root_only`: only the directory itself. The command fails when a part cannot be read.
-    """
-    if not tree.path.startswith("/"):
-        raise ValueError(f"not an absolute path: {tree.path}")
-    root = tree.path.rstrip("/") + "/."  # "/.": a root that is a symlink is entered, and its own name is never excluded
-    words = find_words(
-        root, exclude=exclude, apart=apart, one_filesystem=one_filesystem, names=names, root_only=root_only
-    )
-    return Command(
-        argv=("find", root, *words),
-        effect=Effect.READS,
-        host=tree.host,
-        environment=(("LC_ALL", "C"),),  # the decimal point of %T@, and patterns byte by byte
-    )
-
-
-def find_words(
-    root: str,
-    *,
-    exclude: tuple[bytes, ...] = (),
-    apart: tuple[bytes, ...] = (),
-    one_filesystem: bool = False,
-    names: bool = False,
-    root_only: bool = False,
-) -> tuple[str, ...]:
-    """Return find's words after the root of a listing, as `listing_command` has them."""
-    skipped: list[str] = []
-    for name in exclude:
-        pattern = _PATTERN.sub(r"\\\g<0>", name.decode("utf-8", "surrogateescape"))
-        skipped += ["-name", pattern, "-prune", "-o"]
-    for name in apart:
-        path = f"{root}/{name.decode('utf-8', 'surrogateescape')}"
-        skipped += ["-path", _PATTERN.sub(r"\\\g<0>", path), "-prune", "-o"]
-    return (
-        *(("-maxdepth", "0") * root_only),
-        *(("-xdev",) * one_filesystem),
-        *skipped,
-        "-printf",
-        _NAMES if names else _FORMAT,
-    )
 
 
 def split_records(chunks: Iterable[bytes]) -> Iterator[bytes]:

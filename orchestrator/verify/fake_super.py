@@ -15,7 +15,7 @@ from orchestrator.domain.plan import Command, Effect
 from orchestrator.process.scripts import script_command
 from orchestrator.verify.attributes import NO_ATTRIBUTES, OWN_NAMES, attribute_text, parse_attribute, plain_name
 from orchestrator.verify.build import sorted_records
-from orchestrator.verify.entry import find_words
+from orchestrator.verify.pipelines import find_words
 
 _STAT, _ACCESS, _DEFAULT = (OWN_NAMES + name for name in (b"%stat", b"%aacl", b"%dacl"))
 _FACTS = re.compile(rb"([0-7]{1,7}) [0-9]+,[0-9]+ ([0-9]{1,10}):([0-9]{1,10})")

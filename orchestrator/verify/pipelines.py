@@ -1,6 +1,7 @@
-"""Pipelines of this package as values: sync a tree, read it with several workers."""
+"""Pipelines of this package as values: list a tree, sync it, read it with several workers."""
 
 import os
+import re
 import sys
 
 from orchestrator.domain.place import Location
@@ -8,6 +9,65 @@ from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.verify.entry import EXACT, Tolerance
 
 _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+_START = "from orchestrator.verify.worker import program; program()"
+_FORMAT = r"%P//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\0"
+_NAMES = r"%P//\0"
+_PATTERN = re.compile(r"[\\*?\[\]]")
+
+
+def listing_command(
+    tree: Location,
+    *,
+    exclude: tuple[bytes, ...] = (),
+    apart: tuple[bytes, ...] = (),
+    one_filesystem: bool = False,
+    names: bool = False,
+    root_only: bool = False,
+) -> Command:
+    """Build the command that lists a directory, itself first.
+
+    `exclude`: names (no patterns) left out with all below, anywhere; `apart`: those left out in the root only.
+    `one_filesystem`: leave out other mounted filesystems, as rsync -x does. `names`: only the paths, a quarter of the work, as
+    no inode is read. `root_only`: only the directory itself. The command fails when a part cannot be read.
+    """
+    if not tree.path.startswith("/"):
+        raise ValueError(f"not an absolute path: {tree.path}")
+    root = tree.path.rstrip("/") + "/."  # "/.": a root that is a symlink is entered, and its own name is never excluded
+    words = find_words(
+        root, exclude=exclude, apart=apart, one_filesystem=one_filesystem, names=names, root_only=root_only
+    )
+    return Command(
+        argv=("find", root, *words),
+        effect=Effect.READS,
+        host=tree.host,
+        environment=(("LC_ALL", "C"),),  # the decimal point of %T@, and patterns byte by byte
+    )
+
+
+def find_words(
+    root: str,
+    *,
+    exclude: tuple[bytes, ...] = (),
+    apart: tuple[bytes, ...] = (),
+    one_filesystem: bool = False,
+    names: bool = False,
+    root_only: bool = False,
+) -> tuple[str, ...]:
+    """Return find's words after the root of a listing, as `listing_command` has them."""
+    skipped: list[str] = []
+    for name in exclude:
+        pattern = _PATTERN.sub(r"\\\g<0>", name.decode("utf-8", "surrogateescape"))
+        skipped += ["-name", pattern, "-prune", "-o"]
+    for name in apart:
+        path = f"{root}/{name.decode('utf-8', 'surrogateescape')}"
+        skipped += ["-path", _PATTERN.sub(r"\\\g<0>", path), "-prune", "-o"]
+    return (
+        *(("-maxdepth", "0") * root_only),
+        *(("-xdev",) * one_filesystem),
+        *skipped,
+        "-printf",
+        _NAMES if names else _FORMAT,
+    )
 
 
 def settle_pipeline(tree: Location) -> Pipeline:
@@ -15,7 +75,7 @@ def settle_pipeline(tree: Location) -> Pipeline:
     return single_command("sync", "-f", tree.path, effect=Effect.READS, host=tree.host)
 
 
-def worker_pipelines(
+def worker_pipeline(
     root: str,
     manifest: str,
     *,
@@ -25,8 +85,8 @@ def worker_pipelines(
     prefix: bytes = b"",
     tolerance: Tolerance = EXACT,
     keep_cache: bool = False,
-) -> tuple[Pipeline, ...]:
-    """Build one pipeline for each worker, to run in parallel; their outputs go to a `ResultCollector`.
+) -> Pipeline:
+    """Build the pipeline that reads a tree with several workers; its output goes to a `ResultCollector` of as many.
 
     `mode`: "check" compares; "fill" reads files whose digest a draft lacks, as `algorithm`; "digest" compares, and makes
     digests of `algorithm`. `prefix`: only entries below it; `root` is their copy. `keep_cache`: accept data from the page
@@ -44,12 +104,9 @@ def worker_pipelines(
         options += ["--grain", str(tolerance.grain_ns)]
     if keep_cache:
         options += ["--keep-cache", "yes"]
-    # -P: import nothing from the current directory
-    front = (sys.executable, "-P", "-m", "orchestrator.verify.worker")
-    return tuple(
-        Pipeline(stages=(Command(
-            argv=(*front, "--share", f"{number}/{workers}", *options), effect=Effect.READS,
-            environment=(("PYTHONPATH", _PACKAGES),),
-        ),))
-        for number in range(1, workers + 1)
-    )  # fmt: skip
+    # -P: import nothing from the current directory. -S, and no -m: a third of a start that reads no file yet.
+    front = (sys.executable, "-PS", "-c", _START, "--workers", str(workers))
+    places = (_PACKAGES, *(place for place in sys.path if place.endswith("-packages")))
+    return Pipeline(stages=(Command(
+        argv=(*front, *options), effect=Effect.READS, environment=(("PYTHONPATH", os.pathsep.join(places)),),
+    ),))  # fmt: skip

@@ -1,7 +1,7 @@
 """Collection of worker output: progress, findings, digests, and the final reading."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.point import Finding, Verdict, VerificationResult
@@ -14,7 +14,7 @@ Taken = Callable[[int, str, bytes], object]
 class ResultCollector:
     """Receiver of all workers' output for one reading, as it comes; workers count from 0.
 
-    Each worker may be read in a thread of its own. `taken` receives every requested digest: number in the manifest, digest,
+    `taken` receives every requested digest: number in the manifest, digest,
     path. `few`: how many findings are kept in memory. `expected`: findings that are none, such as of what no restore brings back.
     """
 
@@ -27,7 +27,8 @@ class ResultCollector:
         expected: Callable[[Finding], bool] | None = None,
     ) -> None:
         self._expected = expected
-        self._rests = [b""] * workers
+        self._rest = b""
+        self._worker = 0  # whose records come
         self._sofar = [(0, 0, 0)] * workers
         self._ended = [False] * workers
         self._told = [[0, 0] for _ in range(workers)]  # numbers of findings and digests received
@@ -45,18 +46,14 @@ class ResultCollector:
         """Return the number of bytes read so far."""
         return sum(size for _, _, size in self._sofar)
 
-    def feed(self, worker: int, chunk: bytes) -> None:
-        """Process a piece of one worker's output, cut anywhere. Raises: VerificationFailed for output that no worker writes."""
-        *records, self._rests[worker] = (self._rests[worker] + chunk).split(b"\0")
+    def feed(self, chunk: bytes) -> None:
+        """Process a piece of the output, cut anywhere. Raises: VerificationFailed for output that no worker writes."""
+        *records, self._rest = (self._rest + chunk).split(b"\0")
         for record in records:
-            self.take(worker, record)
-
-    def take(self, worker: int, record: bytes) -> None:
-        """Process one record without its NUL. Raises: VerificationFailed for output that no worker writes."""
-        try:
-            self._take(worker, record)
-        except ValueError as error:
-            raise VerificationFailed(f"a reader wrote what cannot be understood: {record[:200]!r}") from error
+            try:
+                self._take(record)
+            except ValueError as error:
+                raise VerificationFailed(f"a reader wrote what cannot be understood: {record[:200]!r}") from error
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Add findings from another source, such as a comparison of names."""
@@ -93,8 +90,12 @@ class ResultCollector:
             findings=tuple(findings[: self._few]),
         )
 
-    def _take(self, worker: int, record: bytes) -> None:
+    def _take(self, record: bytes) -> None:
         what, _, rest = record.partition(b"\t")
+        if what == b"W":
+            self._worker = range(len(self._ended)).index(int(rest))
+            return
+        worker = self._worker
         if self._ended[worker]:
             raise ValueError("something after the sum")
         if what == b"D":
@@ -137,13 +138,3 @@ class _WorkerFindings:
 def _three(text: bytes) -> tuple[int, int, int]:
     entries, files, size = text.split(b"\t")
     return int(entries), int(files), int(size)
-
-
-def collect(outputs: Sequence[Iterable[bytes]], *, took_s: float, extra: Iterable[Finding] = ()) -> VerificationResult:
-    """Build the reading from the records of all workers, one iterable for each. Raises: VerificationFailed."""
-    collector = ResultCollector(len(outputs))
-    for worker, records in enumerate(outputs):
-        for record in records:
-            collector.take(worker, record)
-    collector.add(extra)
-    return collector.reading(took_s=took_s)

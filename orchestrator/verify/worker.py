@@ -1,14 +1,15 @@
-r"""A process that reads its share of a tree: python -m orchestrator.verify.worker --root … --manifest … …
+r"""Processes that read a tree, each its share of it: --workers 4 --root … --manifest … …
 
-It writes records that end with NUL, fields with TABs between, a path last: `F` verdict, detail, path: a finding, at once · `D`
-number, digest, path: a requested digest · `P` entries, files, bytes: so far · `S` entries, files, bytes, findings, digests: the
-sum, as the last record. Without an `S` its output does not count.
+They write records that end with NUL, fields with TABs between, a path last: `W` number: of this worker are the next ones · `F` verdict,
+detail, path: a finding, at once · `D` number, digest, path: a requested digest · `P` entries, files, bytes: so far · `S` entries, files,
+bytes, findings, digests: the sum, as a worker's last record. Without an `S` of each the output does not count.
+Why one program that forks: each start of Python takes as long as the reading of a thousand small files.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from functools import partial
 from itertools import chain
 
@@ -18,15 +19,22 @@ from orchestrator.verify.entry import ManifestEntry, Tolerance
 from orchestrator.verify.manifest_lines import ManifestDamaged, packed_lines
 from orchestrator.verify.partition import worker_share
 
+TYPE_CHECKING = False  # as typing has it
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 _REPORT_BYTES = 32 << 20
 _REPORT_ENTRIES = 512
+_USUAL = "xxh128"
+_TERMINATE = 15  # SIGTERM; the module that names it takes longer to import than a folder to read
 
 
 class WorkerReport:
-    """Counter of the data read, and writer of the records. `write` takes some of them."""
+    """Counter of the data read, and writer of the records. `write` takes some of them. `worker`: its number, from 0."""
 
-    def __init__(self, write: Callable[[bytes], object]) -> None:
+    def __init__(self, write: Callable[[bytes], object], worker: int = 0) -> None:
         self._write = write
+        self._begins = b"W\t%d\0" % worker
         self._held: list[bytes] = []
         self.entries = self.files = self.bytes = self.findings = self.digests = 0
         self._told_entries = self._told_bytes = 0
@@ -66,7 +74,7 @@ class WorkerReport:
 
     def _flush(self) -> None:
         held, self._held = self._held, []
-        self._write(b"".join(held))
+        self._write(self._begins + b"".join(held))
 
 
 def _write_all(out: int, text: bytes) -> None:
@@ -75,17 +83,25 @@ def _write_all(out: int, text: bytes) -> None:
         rest = rest[os.write(out, rest) :]
 
 
-def work(options: dict[str, str], out: int) -> None:
-    """Read the share that the options name, and report it. Raises: ManifestDamaged · OSError · ValueError."""
-    report = WorkerReport(partial(_write_all, out))
+def _write_in_turn(out: int, turn: int, text: bytes) -> None:
+    """Write records that no other worker's come between. `turn`: a semaphore of the workers."""
+    os.eventfd_read(turn)
+    try:
+        _write_all(out, text)
+    finally:
+        os.eventfd_write(turn, 1)  # the others hear of a closed pipe too
+
+
+def work(options: dict[str, str], worker: int, of: int, write: Callable[[bytes], object]) -> None:
+    """Read one worker's share, and report it. Raises: ManifestDamaged · OSError · ValueError."""
+    report = WorkerReport(write, worker)
     lines = packed_lines(options["manifest"])
-    since_ns, first = _heading(lines)
-    task = _task(options, since_ns)
+    created, first = _heading(lines)
+    task = _task(options, created)
     reader = FileHasher(report.add_bytes, drop="keep-cache" not in options)
-    number, _, of = options["share"].partition("/")
     prefix = os.fsencode(options.get("prefix", ""))
     fill = task.mode == "fill"
-    share = worker_share(chain(first, lines), worker=int(number) - 1, of=int(of), prefix=prefix, unknown_only=fill)
+    share = worker_share(chain(first, lines), worker=worker, of=of, prefix=prefix, unknown_only=fill)
     with OpenTree(os.fsencode(options["root"])) as tree:
         judge = EntryChecker(tree, reader, task).judge
         for block in share:
@@ -94,7 +110,7 @@ def work(options: dict[str, str], out: int) -> None:
     report.end()
 
 
-def _task(options: dict[str, str], since_ns: int) -> CheckTask:
+def _task(options: dict[str, str], created: str) -> CheckTask:
     mode, _, algorithm = options["mode"].partition(":")
     if mode not in ("check", "fill", "digest"):
         raise ValueError(f"no such mode: {mode}")
@@ -105,30 +121,71 @@ def _task(options: dict[str, str], since_ns: int) -> CheckTask:
         owner="owner" in overlooked, mode="mode" in overlooked, mtime="mtime" in overlooked,
         grain_ns=int(options.get("grain", "1")), attributes=options.get("attributes", ""),
     )  # fmt: skip
-    return CheckTask(mode, algorithm, tolerance, since_ns)
+    return CheckTask(mode, algorithm, tolerance, created)
 
 
-def _heading(lines: Iterator[bytes]) -> tuple[int, list[bytes]]:
-    """Return when the manifest was written, and the first line after the heading."""
-    since_ns = 0
+def _heading(lines: Iterator[bytes]) -> tuple[str, list[bytes]]:
+    """Return when the manifest was written, as it says so, and the first line after the heading."""
+    created = ""
     for line in lines:
         if not line.startswith(b"#"):
-            return since_ns, [line]
+            return created, [line]
         if line.startswith(b"# created: "):
-            since_ns = int(datetime.fromisoformat(line[11:].decode()).timestamp() * 1_000_000) * 1_000
-    return since_ns, []
+            created = line[11:].decode("ascii")
+    return created, []
 
 
-def main(words: list[str]) -> int:
-    """Run the worker and return the exit status: 0 when all was read, with or without findings."""
-    names = [word.removeprefix("--") for word in words[::2]]
+def _work_forked(options: dict[str, str], of: int) -> int:
+    """Run several workers as processes and return the exit status; after the first failure the others are ended."""
+    hash_maker(_USUAL)  # imported once for all
+    turn = os.eventfd(1, os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
+    left = set[int]()
+    for worker in range(of):
+        child = os.fork()
+        if not child:
+            os._exit(_tried(partial(work, options, worker, of, partial(_write_in_turn, sys.stdout.fileno(), turn))))
+        left.add(child)
+    failed = 0
+    while left:
+        child, status = os.wait()
+        left.discard(child)
+        if status and not failed:
+            failed = 1
+            if os.WIFSIGNALED(status):
+                sys.stderr.write(f"a reader was ended by signal {os.WTERMSIG(status)}\n")
+            for other in left:
+                os.kill(other, _TERMINATE)
+    return failed
+
+
+def _tried(act: Callable[[], None]) -> int:
+    """Return the exit status of an act: 0 when all was read, with or without findings."""
     try:
-        work(dict(zip(names, words[1::2], strict=True)), sys.stdout.fileno())
+        act()
     except (ManifestDamaged, OSError, OverflowError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
+        sys.stderr.flush()
         return 1
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def main(words: list[str]) -> int:
+    """Run the workers and return the exit status."""
+    names = [word.removeprefix("--") for word in words[::2]]
+    try:
+        options = dict(zip(names, words[1::2], strict=True))
+        workers = int(options["workers"])
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    if workers > 1:
+        return _work_forked(options, workers)
+    return _tried(partial(work, options, 0, 1, partial(_write_all, sys.stdout.fileno())))
+
+
+def program() -> "NoReturn":
+    """Run the workers that the command line names, and exit at once. Why: no cycle is made, and no cleanup needed."""
+    gc.disable()
+    status = main(sys.argv[1:])
+    sys.stderr.flush()
+    os._exit(status)

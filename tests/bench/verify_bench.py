@@ -21,9 +21,9 @@ from pathlib import Path
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline
 from orchestrator.verify.build import DigestSpool, build_manifest, draft_of, finish_manifest, sorted_records
-from orchestrator.verify.entry import listing_command, split_records
+from orchestrator.verify.entry import split_records
 from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_rows
-from orchestrator.verify.pipelines import worker_pipelines
+from orchestrator.verify.pipelines import listing_command, worker_pipeline
 from orchestrator.verify.results import ResultCollector, Taken
 
 FLOOR = """
@@ -86,13 +86,11 @@ def read_again(
 ) -> None:
     """All workers to their end; raises when one did not tell its sum."""
     collector = ResultCollector(workers, taken=taken)
-    pipelines = worker_pipelines(str(tree), str(manifest), workers=workers, mode=mode, keep_cache=keep)
-    running = [start(pipeline) for pipeline in pipelines]
-    for number, process in enumerate(running):
-        assert process.stdout
-        collector.feed(number, process.stdout.read())
-        process.stdout.close()
-        process.wait()
+    process = start(worker_pipeline(str(tree), str(manifest), workers=workers, mode=mode, keep_cache=keep))
+    assert process.stdout
+    collector.feed(process.stdout.read())
+    process.stdout.close()
+    process.wait()
     reading = collector.reading(took_s=0)
     assert reading.sound, reading.findings[:3]
 

@@ -14,8 +14,7 @@ from orchestrator.engines.rsync.commands import rsync_version_command
 from orchestrator.gate.read_only import admit_reading
 from orchestrator.gate.request import parse_request
 from orchestrator.process.link_wall import wall_off
-from orchestrator.verify.entry import listing_command
-from orchestrator.verify.pipelines import settle_pipeline
+from orchestrator.verify.pipelines import listing_command, settle_pipeline
 from orchestrator.verify.source import attributes_command, source_command
 from tests.gate.mutations import mutated
 

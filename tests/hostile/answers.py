@@ -376,7 +376,7 @@ def reviewed(said: bytes) -> object:
 
 def collected(said: bytes) -> object:
     collector = ResultCollector(1)
-    collector.feed(0, said)
+    collector.feed(said)
     return collector.reading(took_s=0)
 
 

@@ -12,11 +12,11 @@ from orchestrator.domain.place import Host, Location
 from orchestrator.verify.entry import (
     format_plain_line,
     line_of,
-    listing_command,
     parse_listing,
     split_records,
     with_digest,
 )
+from orchestrator.verify.pipelines import listing_command
 from tests.verify.trees import HOSTILE, entries, hostile_tree, make_tree, records, run
 
 

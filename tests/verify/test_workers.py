@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,9 @@ from orchestrator.verify.entry import EXACT, parse_line
 from orchestrator.verify.manifest import read_manifest, write_manifest
 from orchestrator.verify.manifest_lines import packed_lines
 from orchestrator.verify.partition import worker_share
-from orchestrator.verify.pipelines import worker_pipelines
-from orchestrator.verify.results import ResultCollector, collect
-from tests.verify.trees import HEADER, make_manifest, make_tree, outputs, read_again, start
+from orchestrator.verify.pipelines import worker_pipeline
+from orchestrator.verify.results import ResultCollector
+from tests.verify.trees import HEADER, make_manifest, make_tree, output_of, read_again, start
 
 FILES = {"a": b"A" * 100, "folder/b": b"B" * 5000, "folder/c": b"C", "empty": b""}
 
@@ -65,7 +64,7 @@ def test_a_killed_worker_proves_nothing(tmp_path: Path) -> None:
     make_manifest(tree, tmp_path / "m.gz")
     blocked = tmp_path / "blocked.gz"
     os.mkfifo(blocked)  # the worker waits for the manifest: it can be killed at a known point
-    process = start(worker_pipelines(str(tree), str(blocked), workers=1)[0])
+    process = start(worker_pipeline(str(tree), str(blocked), workers=1))
     whole = (tmp_path / "m.gz").read_bytes()
     with blocked.open("wb") as pipe:
         pipe.write(whole[:-20])
@@ -74,39 +73,57 @@ def test_a_killed_worker_proves_nothing(tmp_path: Path) -> None:
         output, _ = process.communicate()
     assert process.returncode == -signal.SIGKILL
     with pytest.raises(VerificationFailed, match="1 of 1 readers"):
-        collect([output.split(b"\0")[:-1]], took_s=1)
+        _reading_of(output)
+
+
+def test_one_killed_of_several_workers_ends_all_and_proves_nothing(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree", {"a": b"A"})
+    blocked = tmp_path / "blocked.gz"
+    os.mkfifo(blocked)  # all of them wait for the manifest
+    process = start(worker_pipeline(str(tree), str(blocked), workers=3))
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    with blocked.open("wb"):
+        while len(pids := children.read_text().split()) < 3:
+            assert process.poll() is None
+        os.kill(int(pids[1]), signal.SIGKILL)
+        output, complaint = process.communicate()
+    assert (process.returncode, complaint) == (1, b"a reader was ended by signal 9\n")
+    with pytest.raises(VerificationFailed, match="3 of 3 readers"):
+        _reading_of(output, workers=3)
+
+
+def test_workers_without_a_listener_end(tree: Path, manifest: Path) -> None:
+    process = start(worker_pipeline(str(tree), str(manifest), workers=3))
+    assert process.stdout
+    process.stdout.close()
+    process.stdout = None
+    _, complaint = process.communicate()
+    assert process.returncode == 1
+    assert b"Broken pipe" in complaint
 
 
 @pytest.mark.parametrize("cut", [50, -1])
 def test_a_cut_manifest_proves_nothing(tree: Path, manifest: Path, cut: int) -> None:
     manifest.write_bytes(manifest.read_bytes()[:cut])
-    for output, complaint, status in outputs(worker_pipelines(str(tree), str(manifest), workers=2)):
-        assert status == 1
-        assert b"cut short" in complaint
-        with pytest.raises(VerificationFailed):
-            collect([output.split(b"\0")[:-1]], took_s=1)
+    output, complaint, status = output_of(worker_pipeline(str(tree), str(manifest), workers=2))
+    assert status == 1
+    assert b"cut short" in complaint
+    with pytest.raises(VerificationFailed):
+        _reading_of(output, workers=2)
 
 
 def test_a_root_that_is_not_there_is_one_failure_and_not_many_missing_files(tree: Path, manifest: Path) -> None:
-    ((output, complaint, status),) = outputs(worker_pipelines(str(tree / "none"), str(manifest), workers=1))
+    output, complaint, status = output_of(worker_pipeline(str(tree / "none"), str(manifest), workers=1))
     assert (output, status) == (b"", 1)
     assert b"No such file" in complaint
 
 
-def test_a_collector_takes_pieces_of_any_size_and_threads(tree: Path, manifest: Path) -> None:
+def test_a_collector_takes_pieces_of_any_size(tree: Path, manifest: Path) -> None:
     (tree / "a").unlink()
-    told = [output for output, _, _ in outputs(worker_pipelines(str(tree), str(manifest), workers=2))]
+    told, _, _ = output_of(worker_pipeline(str(tree), str(manifest), workers=2))
     collector = ResultCollector(2)
-
-    def feed(worker: int) -> None:
-        for at in range(len(told[worker])):
-            collector.feed(worker, told[worker][at : at + 1])
-
-    threads = [threading.Thread(target=feed, args=(worker,)) for worker in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for at in range(len(told)):
+        collector.feed(told[at : at + 1])
     assert collector.entries == 7
     assert collector.reading(took_s=2, entries=7).counts == ((Verdict.MISSING, 1), (Verdict.METADATA, 1))
     with pytest.raises(VerificationFailed, match="7 entries were judged, and there should be 8"):
@@ -117,7 +134,7 @@ def test_a_collector_takes_pieces_of_any_size_and_threads(tree: Path, manifest: 
     "output",
     [
         b"", b"P\t1\t1\t1\0", b"S\t1\t1\t1\t0\t0", b"S\t1\t1\t1\t1\t0\0", b"S\t1\t1\t1\t0\t1\0", b"F\trotten\tx\ta\0",
-        b"S\t1\t1\t1\t0\t0\0S\t1\t1\t1\t0\t0\0", b"X\0", b"F\tbad\tx\ta\0", b"D\tx\0", b"S\t1\t1\t0\t0\0",
+        b"S\t1\t1\t1\t0\t0\0S\t1\t1\t1\t0\t0\0", b"X\0", b"W\t1\0S\t1\t1\t1\t0\t0\0", b"W\t-1\0", b"W\0", b"F\tbad\tx\ta\0", b"D\tx\0", b"S\t1\t1\t0\t0\0",
     ],
 )  # fmt: skip
 def test_what_is_not_a_whole_report_proves_nothing(output: bytes) -> None:
@@ -125,15 +142,15 @@ def test_what_is_not_a_whole_report_proves_nothing(output: bytes) -> None:
         _reading_of(output)
 
 
-def _reading_of(output: bytes) -> None:
-    collector = ResultCollector(1)
-    collector.feed(0, output)
+def _reading_of(output: bytes, workers: int = 1) -> None:
+    collector = ResultCollector(workers)
+    collector.feed(output)
     collector.reading(took_s=1)
 
 
 def test_only_so_many_findings_are_held_and_all_are_counted(tmp_path: Path) -> None:
     collector = ResultCollector(1, few=3)
-    collector.feed(0, b"F\tmissing\tnot there\ta\n\t\xff\0" * 5 + b"S\t5\t5\t0\t5\t0\0")
+    collector.feed(b"F\tmissing\tnot there\ta\n\t\xff\0" * 5 + b"S\t5\t5\t0\t5\t0\0")
     reading = collector.reading(took_s=1)
     assert (len(reading.findings), reading.counts) == (3, ((Verdict.MISSING, 5),))
     assert reading.findings[0].path == b"a\n\t\xff"
@@ -141,12 +158,12 @@ def test_only_so_many_findings_are_held_and_all_are_counted(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     "options",
-    [["--mode", "dance"], ["--mode", "fill:crc7"], ["--mode"], ["--mode", "check", "--share", "x/y"]],
+    [["--mode", "dance"], ["--mode", "fill:crc7"], ["--mode"], ["--mode", "check", "--workers", "x"]],
 )
 def test_a_worker_refuses_what_it_does_not_know(tree: Path, manifest: Path, options: list[str]) -> None:
-    (pipeline,) = worker_pipelines(str(tree), str(manifest), workers=1)
+    pipeline = worker_pipeline(str(tree), str(manifest), workers=1)
     stage = pipeline.stages[0]
-    front = [*stage.argv[:4], "--share", "1/1", "--root", str(tree), "--manifest", str(manifest)]
+    front = [*stage.argv[:6], "--root", str(tree), "--manifest", str(manifest)]
     process = start(replaced(pipeline, (*front, *options)))
     output, complaint = process.communicate()
     assert (output, process.returncode) == (b"", 1)
@@ -161,13 +178,16 @@ def replaced(pipeline: Pipeline, argv: tuple[str, ...]) -> Pipeline:
 def test_a_worker_imports_little_and_nothing_from_where_it_starts(tree: Path, manifest: Path, tmp_path: Path) -> None:
     for name in ("xxhash", "zlib", "orchestrator"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the current folder')")
-    (pipeline,) = worker_pipelines(str(tree), str(manifest), workers=1, tolerance=EXACT)
+    pipeline = worker_pipeline(str(tree), str(manifest), workers=1, tolerance=EXACT)
     stage = pipeline.stages[0]
     argv = (stage.argv[0], "-X", "importtime", *stage.argv[1:])
     process = start(replaced(pipeline, argv), cwd=tmp_path)
     _, told = process.communicate()
     assert process.returncode == 0
-    assert {b"dataclasses", b"inspect", b"argparse", b"gzip", b"asyncio"}.isdisjoint(told.replace(b"|", b" ").split())
+    imported = set(told.replace(b"|", b" ").split())
+    assert imported.isdisjoint(
+        (b"dataclasses", b"inspect", b"argparse", b"gzip", b"asyncio", b"datetime", b"site", b"orchestrator.domain")
+    )
 
 
 def test_a_draft_is_read_by_its_unknown_entries_alone(tree: Path, tmp_path: Path) -> None:

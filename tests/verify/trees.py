@@ -18,9 +18,9 @@ from orchestrator.verify.build import (
     sorted_records,
 )
 from orchestrator.verify.compare import find_extras
-from orchestrator.verify.entry import EXACT, ManifestEntry, Tolerance, listing_command, parse_listing, split_records
+from orchestrator.verify.entry import EXACT, ManifestEntry, Tolerance, parse_listing, split_records
 from orchestrator.verify.manifest import ManifestHeader, read_names, read_rows
-from orchestrator.verify.pipelines import worker_pipelines
+from orchestrator.verify.pipelines import listing_command, worker_pipeline
 from orchestrator.verify.results import ResultCollector, Taken
 
 CREATED = datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -63,10 +63,10 @@ def start(pipeline: Pipeline, cwd: Path | str = "/") -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
-def outputs(pipelines: Iterable[Pipeline]) -> list[tuple[bytes, bytes, int]]:
+def output_of(pipeline: Pipeline) -> tuple[bytes, bytes, int]:
     """Return what the workers write, what they complain, how they end."""
-    running = [start(pipeline) for pipeline in pipelines]
-    return [(*process.communicate(), process.returncode) for process in running]
+    process = start(pipeline)
+    return (*process.communicate(), process.returncode)
 
 
 def read_again(
@@ -82,13 +82,12 @@ def read_again(
     names: bool = False,
 ) -> VerificationResult:
     """A whole verification by real workers; `names`: look for extra names too."""
-    pipelines = worker_pipelines(
+    pipeline = worker_pipeline(
         os.fspath(tree), os.fspath(manifest), workers=workers, mode=mode, algorithm=algorithm, prefix=prefix,
         tolerance=tolerance,
     )  # fmt: skip
     collector = ResultCollector(workers, taken=taken)
-    for number, (output, _, _) in enumerate(outputs(pipelines)):
-        collector.feed(number, output)
+    collector.feed(output_of(pipeline)[0])
     if names:
         listing = run(listing_command(Location(path=os.fspath(tree)), names=True))
         found = (record.removesuffix(b"//") for record in sorted(split_records([listing])))

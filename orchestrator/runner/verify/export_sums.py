@@ -21,7 +21,7 @@ from orchestrator.runner.verify.read_files import describe_counts
 from orchestrator.trees.beneath import new_file_at
 from orchestrator.verify.build import DigestSpool
 from orchestrator.verify.manifest import read_manifest
-from orchestrator.verify.pipelines import worker_pipelines
+from orchestrator.verify.pipelines import worker_pipeline
 from orchestrator.verify.results import ResultCollector
 
 
@@ -84,8 +84,8 @@ def _read(
     workers = journal.job.verify.workers
     with DigestSpool(notes) as spool:
         collector = ResultCollector(workers, taken=spool.take)
-        pipelines = worker_pipelines(point.tree.path, manifest, workers=workers, mode="digest", algorithm="sha256")
-        run_workers(pipelines, collector, journal, writer)
+        pipeline = worker_pipeline(point.tree.path, manifest, workers=workers, mode="digest", algorithm="sha256")
+        run_workers(pipeline, collector, journal, writer)
         reading = collector.reading(took_s=0)
         if not reading.sound:
             raise VerificationFailed(

@@ -39,7 +39,7 @@ from orchestrator.verify.build import sorted_moves, sorted_records
 from orchestrator.verify.check_entry import CheckTask, EntryChecker
 from orchestrator.verify.compare import compare, find_extras
 from orchestrator.verify.digest import FileHasher, OpenTree
-from orchestrator.verify.entry import ManifestEntry, Tolerance, listing_command, parse_listing
+from orchestrator.verify.entry import ManifestEntry, Tolerance, parse_listing
 from orchestrator.verify.fake_super import stored_command, stored_entries
 from orchestrator.verify.manifest import (
     ManifestHeader,
@@ -48,7 +48,7 @@ from orchestrator.verify.manifest import (
     read_tagged_entries,
     write_manifest,
 )
-from orchestrator.verify.pipelines import settle_pipeline, worker_pipelines
+from orchestrator.verify.pipelines import listing_command, settle_pipeline, worker_pipeline
 from orchestrator.verify.results import ResultCollector
 from orchestrator.verify.source import attributes_command, parse_copy_attributes
 from orchestrator.verify.worker import WorkerReport
@@ -276,8 +276,8 @@ def _judge_here(
     run_small(settle_pipeline(work.tree), journal, writer)
     tolerance = _tolerance(work, writer)
     collector = ResultCollector(1, few=_FEW, expected=_never_restored(work, (entry,), journal, tolerance))
-    report = WorkerReport(partial(collector.feed, 0))
-    task = CheckTask("check", "", tolerance, int(header.created.timestamp() * 1_000_000) * 1_000)
+    report = WorkerReport(collector.feed)
+    task = CheckTask("check", "", tolerance, header.created.isoformat())
     with OpenTree(os.fsencode(work.tree.path)) as opened:
         report.add(0, entry, EntryChecker(opened, FileHasher(report.add_bytes), task).judge(entry))
     report.end()
@@ -341,9 +341,7 @@ def _here(
     """
     run_small(settle_pipeline(work.tree), journal, writer)
     tolerance = _tolerance(work, writer)
-    pipelines = worker_pipelines(
-        work.tree.path, manifest, workers=work.workers, prefix=work.prefix, tolerance=tolerance
-    )
+    pipeline = worker_pipeline(work.tree.path, manifest, workers=work.workers, prefix=work.prefix, tolerance=tolerance)
     expected = _never_restored(work, read_manifest(manifest, prefix=work.prefix)[1], journal, tolerance)
     collector = ResultCollector(work.workers, few=_FEW, expected=expected)
 
@@ -352,7 +350,7 @@ def _here(
 
     with ThreadPoolExecutor(1) as pool:
         unpromised = None if others else pool.submit(_without_manifest, work, manifest, journal, writer, notes)
-        run_workers(pipelines, collector, journal, writer, tick=tick)
+        run_workers(pipeline, collector, journal, writer, tick=tick)
         collector.add(unpromised.result() if unpromised else ())
     return collector.reading(took_s=0)
 

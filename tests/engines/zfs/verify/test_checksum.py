@@ -26,7 +26,7 @@ from orchestrator.engines.zfs.verify.checksum import (
 )
 from orchestrator.engines.zfs.verify.compare import GuidComparison, compare_guids
 from orchestrator.process.scripts import script
-from orchestrator.verify.entry import listing_command
+from orchestrator.verify.pipelines import listing_command
 from tests.engines.zfs.sides import ASKED, COPY, HOST, SOURCE, A, B, dataset, job, side, world
 from tests.whole.house import wait_until
 

@@ -108,5 +108,5 @@ def worker_pipeline(
     front = (sys.executable, "-PS", "-c", _START, "--workers", str(workers))
     places = (_PACKAGES, *(place for place in sys.path if place.endswith("-packages")))
     return Pipeline(stages=(Command(
-        argv=(*front, *options), effect=Effect.READS, environment=(("PYTHONPATH", os.pathsep.join(places)),),
+        argv=(*front, *options), effect=Effect.READS, environment=(("PYTHONPATH", ":".join(places)),),
     ),))  # fmt: skip

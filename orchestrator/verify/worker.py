@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 
+from orchestrator.process.forks import Turn, run_forked
 from orchestrator.verify.check_entry import CheckTask, EntryChecker, EntryVerdict
 from orchestrator.verify.digest import FileHasher, OpenTree, hash_maker
 from orchestrator.verify.entry import ManifestEntry, Tolerance
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 _REPORT_BYTES = 32 << 20
 _REPORT_ENTRIES = 512
 _USUAL = "xxh128"
-_TERMINATE = 15  # SIGTERM; the module that names it takes longer to import than a folder to read
 
 
 class WorkerReport:
@@ -83,13 +83,9 @@ def _write_all(out: int, text: bytes) -> None:
         rest = rest[os.write(out, rest) :]
 
 
-def _write_in_turn(out: int, turn: int, text: bytes) -> None:
-    """Write records that no other worker's come between. `turn`: a semaphore of the workers."""
-    os.eventfd_read(turn)
-    try:
+def _write_in_turn(out: int, turn: Turn, text: bytes) -> None:
+    with turn:
         _write_all(out, text)
-    finally:
-        os.eventfd_write(turn, 1)  # the others hear of a closed pipe too
 
 
 def work(options: dict[str, str], worker: int, of: int, write: Callable[[bytes], object]) -> None:
@@ -136,26 +132,10 @@ def _heading(lines: Iterator[bytes]) -> tuple[str, list[bytes]]:
 
 
 def _work_forked(options: dict[str, str], of: int) -> int:
-    """Run several workers as processes and return the exit status; after the first failure the others are ended."""
+    """Run several workers as processes and return the exit status."""
     hash_maker(_USUAL)  # imported once for all
-    turn = os.eventfd(1, os.EFD_SEMAPHORE | os.EFD_CLOEXEC)
-    left = set[int]()
-    for worker in range(of):
-        child = os.fork()
-        if not child:
-            os._exit(_tried(partial(work, options, worker, of, partial(_write_in_turn, sys.stdout.fileno(), turn))))
-        left.add(child)
-    failed = 0
-    while left:
-        child, status = os.wait()
-        left.discard(child)
-        if status and not failed:
-            failed = 1
-            if os.WIFSIGNALED(status):
-                sys.stderr.write(f"a reader was ended by signal {os.WTERMSIG(status)}\n")
-            for other in left:
-                os.kill(other, _TERMINATE)
-    return failed
+    write = partial(_write_in_turn, sys.stdout.fileno(), Turn())
+    return run_forked(partial(_tried, partial(work, options, worker, of, write)) for worker in range(of))
 
 
 def _tried(act: Callable[[], None]) -> int:

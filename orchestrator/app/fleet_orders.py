@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.control import DaemonControl
+from orchestrator.app.fleet_line import CentreLine
 from orchestrator.app.fleet_members import connect_administrator, declared_fleet, require_identity
 from orchestrator.app.fleet_sender import lock_of_fleet
 from orchestrator.app.settings import Settings, WrongRequest
@@ -60,10 +61,10 @@ def begin_fetching(settings: Settings, *, every_s: float) -> None:
     """Fetch orders again and again, in a thread that ends with the process: nothing waits for it."""
 
     def go() -> None:
-        pause = every_s
+        pause, line = every_s, CentreLine("orders")
         while True:
             try:
-                fetch_once(settings)
+                fetch_once(settings, line)
                 pause = every_s
             except OrchestratorError:  # whoever tells the centre says that it is away
                 pause = min(2 * pause, LONGEST_S)
@@ -75,19 +76,18 @@ def begin_fetching(settings: Settings, *, every_s: float) -> None:
     threading.Thread(target=go, name="orders", daemon=True).start()
 
 
-def fetch_once(settings: Settings) -> int:
+def fetch_once(settings: Settings, line: CentreLine) -> int:
     """Fetch the open orders of this host, and carry each on by one step; return how many there are.
 
     Raises: CentreUnreachable · CentreRefused · NotNow when another process is at it · OrchestratorError without a daemon.
     """
     from orchestrator.config.this_machine import machine_id_hash
-    from orchestrator.fleet.connection import open_centre
     from orchestrator.fleet.orders import fetch_orders
 
     identity = require_identity(settings)
     with (
         lock_of_fleet(settings.where.state, "orders"),
-        open_centre(declared_fleet(settings), identity, purpose=f"orders of {identity.host}") as centre,
+        line.visit(declared_fleet(settings), identity) as centre,
     ):
         orders = fetch_orders(centre, machine_id_hash())
         for each in orders:

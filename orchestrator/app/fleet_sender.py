@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
+from orchestrator.app.fleet_line import CentreLine
 from orchestrator.app.fleet_members import declared_fleet, require_identity
 from orchestrator.app.settings import Settings
 from orchestrator.domain.errors import (
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 SOON_S = 15.0  # after a change: a run writes many rows, and a connection costs a centre of thousands something
-RETRY_S = 60.0  # while the centre is away
+RETRY_S = 60.0  # after the first failure
 _LOOK_S = 2.0
 
 
@@ -48,17 +49,21 @@ class SentRows:
 
 
 def send_once(settings: Settings, *, every_s: float) -> SentRows:
+    """Tell the centre all that waits, and how each job stands, in a session of its own. Arguments, errors: as of `visit_centre`."""
+    with contextlib.closing(CentreLine("sender")) as line:
+        return visit_centre(settings, line, every_s=every_s)
+
+
+def visit_centre(settings: Settings, line: CentreLine, *, every_s: float) -> SentRows:
     """Tell the centre all that waits, and how each job stands. `every_s`: within what time the next visit is promised.
 
     Raises: CentreUnreachable · CentreRefused · NotNow when another process is at it · HistoryError.
     """
-    from orchestrator.fleet.connection import open_centre
-
     identity, fleet = require_identity(settings), declared_fleet(settings)
     with (
         lock_of_fleet(settings.where.state, "fleet"),
         compose.open_history(settings.where) as history,
-        open_centre(fleet, identity, purpose=f"sender of {identity.host}") as centre,
+        line.visit(fleet, identity) as centre,
     ):
         from orchestrator.app.fleet_beat import beat
 
@@ -209,25 +214,33 @@ def send_again_and_again(settings: Settings, *, every_s: float) -> None:
     """
     from orchestrator.history.database import history_mark
 
-    away, told = "", float("-inf")
+    told, pause, tries, away = float("-inf"), 0.0, 0, ""
     seen: tuple[int, ...] = ()
-    while True:
-        passed = compose.monotonic() - told
-        changed = history_mark(settings.where.history) != seen and passed >= min(SOON_S, every_s)
-        if changed or passed >= (min(RETRY_S, every_s) if away else every_s):
-            told = compose.monotonic()
-            error = _try_to_send(settings, every_s)
-            kind = type(error).__name__ if error else ""
-            if kind != away:  # its words may differ each time
-                settings.say(f"{error.why}; {error.hint}" if error else "the centre is told again")
-            away, seen = kind, history_mark(settings.where.history)
-        compose.sleep(min(_LOOK_S, every_s))
+    with contextlib.closing(CentreLine("sender")) as line:
+        while True:
+            passed = compose.monotonic() - told
+            changed = not away and history_mark(settings.where.history) != seen and passed >= min(SOON_S, every_s)
+            if changed or passed >= pause:
+                told = compose.monotonic()
+                error = _try_to_send(settings, line, every_s)
+                tries = tries + 1 if error else 0
+                pause = _pause_after(tries, every_s) if error else every_s
+                kind = type(error).__name__ if error else ""
+                if kind != away:  # its words may differ each time
+                    settings.say(f"{error.why}; {error.hint}" if error else "the centre is told again")
+                away, seen = kind, history_mark(settings.where.history)
+            compose.sleep(min(_LOOK_S, every_s))
 
 
-def _try_to_send(settings: Settings, every_s: float) -> OrchestratorError | None:
+def _pause_after(tries: int, every_s: float) -> float:
+    """Return how long to wait after so many failures: more and more, and each host another time, so that not all come back at once."""
+    return min(RETRY_S * 2.0 ** min(tries - 1, 6), every_s) * (0.75 + 0.5 * compose.random_fraction())
+
+
+def _try_to_send(settings: Settings, line: CentreLine, every_s: float) -> OrchestratorError | None:
     """Send once; return why it failed, or None."""
     try:
-        send_once(settings, every_s=every_s)
+        visit_centre(settings, line, every_s=every_s)
     except (CentreUnreachable, CentreRefused, NotNow, HistoryError) as error:
         return error
     return None

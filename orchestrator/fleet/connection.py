@@ -211,3 +211,12 @@ def open_centre(
         told: dict[str, Any] = connection_settings(fleet, identity, purpose=purpose, limits=limits)
         connection = psycopg.connect(**told, autocommit=True, row_factory=dict_row)
     return CentreSession(connection, centre)
+
+
+def has_room_to_stay(centre: CentreSession, seconds: float) -> bool:
+    """Return True when less than half of the centre's connections are in use. Raises: CentreUnreachable when it is silent for so long."""
+    row = centre.first(
+        "SELECT 2 * sum(numbackends) < current_setting('max_connections')::integer AS room FROM pg_catalog.pg_stat_database",
+        seconds=seconds,
+    )
+    return bool(row and row["room"])

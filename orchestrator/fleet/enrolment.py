@@ -42,7 +42,7 @@ def invite_host(centre: CentreSession, name: str) -> Invitation:
     if not HOST_NAME.fullmatch(name):
         raise OrchestratorError(f"{name!r} is not {HOST_NAME_RULE}", hint="poolferry fleet invite web-1")
     role = f"poolferry_{re.sub('[^a-z0-9]', '_', name)[:40]}_{secrets.token_hex(4)}"
-    password = secrets.token_urlsafe(24)
+    password, gone = secrets.token_urlsafe(24), 0
     with centre.transaction():
         known = centre.first(
             "SELECT id, role, joined_at, left_at FROM poolferry.hosts WHERE name = %s FOR UPDATE", (name,)
@@ -55,7 +55,7 @@ def invite_host(centre: CentreSession, name: str) -> Invitation:
         _make_role(centre, role, password)
         bound_role(centre, role)
         if known:
-            _drop_role(centre, known["role"])
+            gone = _drop_role(centre, known["role"])
             centre.change(
                 "UPDATE poolferry.hosts SET role = %s, machine = NULL, invited_at = now(), joined_at = NULL, left_at = NULL"
                 " WHERE id = %s",
@@ -63,6 +63,8 @@ def invite_host(centre: CentreSession, name: str) -> Invitation:
             )
         else:
             centre.change("INSERT INTO poolferry.hosts (name, role) VALUES (%s, %s)", (name, role))
+    if gone:
+        _end_sessions(centre, gone)
     return Invitation(host=name, role=role, token=f"{role}.{password}")
 
 
@@ -74,13 +76,16 @@ def let_join_again(centre: CentreSession, name: str) -> None:
 
 def forget_host(centre: CentreSession, name: str) -> None:
     """Remove a host with its role and all that it sent. Raises: CentreRefused when there is none of that name."""
+    gone = 0
     with centre.transaction(600):
         host = _known(centre, name)
         row = centre.first("SELECT role FROM poolferry.hosts WHERE id = %s", (host,))
         centre.change("SET LOCAL statement_timeout = 0")
         centre.change("DELETE FROM poolferry.hosts WHERE id = %s", (host,), seconds=600)
         if row:
-            _drop_role(centre, row["role"])
+            gone = _drop_role(centre, row["role"])
+    if gone:
+        _end_sessions(centre, gone)
 
 
 def change_quota(centre: CentreSession, name: str, most: Bytes) -> None:
@@ -111,16 +116,19 @@ def _make_role(centre: CentreSession, role: str, password: str) -> None:
         )
 
 
-def _drop_role(centre: CentreSession, role: str) -> None:
-    """Drop a role and end its sessions, which would go on without one."""
+def _drop_role(centre: CentreSession, role: str) -> int:
+    """Drop a role; return the number by which its sessions are known. They go on without a role until `_end_sessions`."""
     from psycopg import sql
 
+    known = centre.first("SELECT oid::bigint AS number FROM pg_catalog.pg_roles WHERE rolname = %s", (role,))
     with centre.within():
         centre.connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role)))
-        centre.connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s AND pid <> pg_backend_pid()",
-            (role,),
-        )
+    return int(known["number"]) if known else 0
+
+
+def _end_sessions(centre: CentreSession, number: int) -> None:
+    """End the sessions of a role that was dropped. Why after the commit: until then one can log in; why by its number: its name is gone."""
+    centre.rows("SELECT pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usesysid = %s::oid", (number,))
 
 
 def join_centre(fleet: FleetOptions, token: str, *, machine: str) -> FleetIdentity:

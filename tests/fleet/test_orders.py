@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.app.fleet_line import CentreLine
 from orchestrator.app.fleet_orders import fetch_once, list_orders, place_orders
 from orchestrator.config.this_machine import machine_id_hash
 from orchestrator.domain.errors import CentreRefused, CentreUnreachable, NotNow
@@ -26,7 +27,13 @@ from tests.fleet.lines import SilentLine
 def fetch(host: FleetHost) -> None:
     """Fetch once, unless the daemon's own process does it at this moment."""
     with contextlib.suppress(NotNow):
-        fetch_once(host.settings)
+        fetch_by(host)
+
+
+def fetch_by(host: FleetHost) -> int:
+    """Fetch in a session that ends; return how many orders there are."""
+    with contextlib.closing(CentreLine("orders")) as line:
+        return fetch_once(host.settings, line)
 
 
 class Ordering:
@@ -132,7 +139,7 @@ def test_what_the_daemons_death_cut_is_tried_once_more(ordering: Ordering) -> No
 def test_an_order_that_comes_too_late_is_not_carried_out(ordering: Ordering) -> None:
     never = ordering.order("run", within_s=0.1)
     time.sleep(0.2)
-    fetch_once(ordering.host.settings)
+    fetch_by(ordering.host)
     found = ordering.record(never)
     assert (found.state, found.said) == (OrderState.EXPIRED, "its deadline passed before the host asked for orders")
     assert runs(ordering.host.ferry) == []
@@ -144,7 +151,7 @@ def test_a_host_fetches_its_own_orders_alone_and_can_place_none(
     number = ordering.order("run")
     other = FleetHost(tmp_path / "web-2", centre, "web-2", monkeypatch)
     monkeypatch.setattr(MACHINE, lambda: other.machine)
-    assert fetch_once(other.settings) == 0
+    assert fetch_by(other) == 0
     with centre.administrator() as session:
         row = session.first("SELECT key::text FROM poolferry.orders")
         assert row
@@ -184,7 +191,7 @@ def fetch_with(line: SilentLine, ordering: Ordering) -> float:
     began = time.monotonic()
     try:
         with pytest.raises(CentreUnreachable, match="silent for"):
-            fetch_once(ordering.host.settings)
+            fetch_by(ordering.host)
     finally:
         connection.open_centre = opened
     return time.monotonic() - began

@@ -86,22 +86,48 @@ def visit(centre: Centre, hosts: list[int], jobs: int, nights: int) -> None:
                 before = batch
 
 
+def visit_kept(centre: Centre, hosts: list[int], jobs: int, nights: int) -> None:
+    """Do the same as hosts whose sessions are kept do: here one after the other through one connection, each with its own rights."""
+    with centre.administrator() as session:
+        for host in hosts:
+            session.change(f"SET SESSION AUTHORIZATION poolferry_bench_{host}")
+            rows, before = rows_of(host, jobs, nights), ""
+            for at in range(0, len(rows), BATCH):
+                batch = f"{host}-{at}"
+                store_batch(session, rows[at : at + BATCH], host=host, before=before, batch=batch, incarnation=1)
+                before = batch
+            session.change("RESET SESSION AUTHORIZATION")
+
+
+def copy_kept(url: str, hosts: list[int], jobs: int, nights: int) -> None:
+    """COPY the same rows through one connection."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for host in hosts:
+            copy_rows(connection, rows_of(host, jobs, nights), host)
+
+
 def copy_bare(url: str, hosts: list[int], jobs: int, nights: int) -> None:
     """COPY the same rows into a table without anything, with a connection for each host, too."""
     for host in hosts:
-        text = io.StringIO()
-        for row in rows_of(host, jobs, nights):
-            assert row.body is not None
-            cells = [
-                str(host),
-                row.key,
-                str(row.seq),
-                str(row.born),
-                *(json.dumps(cell) if isinstance(cell, list) else str(cell) for cell in row.body.values()),
-            ]
-            text.write("\t".join(cells) + "\n")
-        with psycopg.connect(url) as connection, connection.cursor().copy("COPY public.bare FROM STDIN") as copy:
-            copy.write(text.getvalue())
+        with psycopg.connect(url) as connection:
+            copy_rows(connection, rows_of(host, jobs, nights), host)
+
+
+def copy_rows(connection: "psycopg.Connection[tuple[object, ...]]", rows: list[LedgerRow], host: int) -> None:
+    """COPY rows as text."""
+    text = io.StringIO()
+    for row in rows:
+        assert row.body is not None
+        cells = [
+            str(host),
+            row.key,
+            str(row.seq),
+            str(row.born),
+            *(json.dumps(cell) if isinstance(cell, list) else str(cell) for cell in row.body.values()),
+        ]
+        text.write("\t".join(cells) + "\n")
+    with connection.cursor().copy("COPY public.bare FROM STDIN") as copy:
+        copy.write(text.getvalue())
 
 
 def side_by_side(work: object, count: int, hosts: range, *arguments: object) -> float:
@@ -117,11 +143,25 @@ def side_by_side(work: object, count: int, hosts: range, *arguments: object) -> 
     return time.perf_counter() - began
 
 
+def in_kept_sessions(centre: Centre, told: argparse.Namespace) -> None:
+    """Compare sessions that last with a COPY through connections that last, in turns; leave nothing behind."""
+    url, hosts = centre.server.url(centre.database), range(1, 1 + min(100, told.hosts))
+    for _ in range(3):
+        ours = side_by_side(visit_kept, told.connections, hosts, centre, told.jobs, told.nights)
+        bare = side_by_side(copy_kept, told.connections, hosts, url, told.jobs, told.nights)
+        runs = len(hosts) * told.jobs * told.nights
+        print(
+            f"  kept sessions: {runs / ours:,.0f} runs/s; COPY {runs / bare:,.0f} rows/s; ratio {bare / ours:.2f}",
+            flush=True,
+        )
+        with centre.administrator() as session:
+            session.change("TRUNCATE public.bare, poolferry.runs, poolferry.progress")
+            session.change("UPDATE poolferry.quotas SET bytes = 0")
+
+
 def grow(centre: Centre, told: argparse.Namespace) -> None:
     """Store all nights in ten parts, four of them beside a bare COPY of the same rows, and time the pages after each."""
     url, whole, rest = centre.server.url(centre.database), (0.0, 0.0), 0.0
-    with psycopg.connect(url) as connection:
-        connection.execute(f"CREATE TABLE public.bare ({', '.join(f'c{n} text' for n in range(21))})".encode())
     print(
         "  runs stored | runs/s | COPY rows/s | ratio | MiB | fleet status ms | fleet runs ms | fleet runs --outcome failed ms"
     )
@@ -329,6 +369,8 @@ def main() -> None:
         three_ways(centre)
         with centre.administrator() as session:
             session.change(_BEATS.replace("JOBS", str(told.jobs)), seconds=600)
+            session.change(f"CREATE TABLE public.bare ({', '.join(f'c{n} text' for n in range(21))})")
+        in_kept_sessions(centre, told)
         grow(centre, told)
         with centre.administrator() as session:
             look(session)

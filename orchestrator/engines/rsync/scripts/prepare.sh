@@ -12,7 +12,7 @@ umask 077
 [ -d .poolferry ] || mkdir .poolferry
 enter_room .poolferry
 if [ ! -e target.json ]; then
-  rm -f probe
+  if [ -e probe ] || [ -L probe ]; then rm -f probe; fi
   : > probe
   touch -d "@1.123456789" probe
   case $(stat -c "%.9Y" probe) in *.123456789) coarse=false ;; *) coarse=true ;; esac

@@ -12,11 +12,11 @@ enter_room .poolferry
 [ ! -L ../points ]
 mv -T -- "./$manifest" "../points/$name.manifest.gz"
 # A folder that its owner may not write to cannot be moved by him: its .. changes.
-mode=$(stat -c "%a" work)
-[ -w work ] || chmod u+w work
+mode=
+[ -w work ] || { mode=$(stat -c "%a" work) && chmod u+w work; }
 mv -T -n -- work "../points/$name"
 [ ! -e work ]
-[ "$(stat -c "%a" "../points/$name")" = "$mode" ] || chmod "$mode" "../points/$name"
+[ -z "$mode" ] || chmod "$mode" "../points/$name"
 ln -s -f -n -- "points/$name" latest
 mv -T -- latest ../latest
 sync -f .

@@ -8,7 +8,7 @@ umask 077
 enter_place "${file%/*}"
 be_ours "${file%/*}"
 # What lay there under that name may be a link or a FIFO: never written through.
-rm -f -- "./$name.new"
+if [ -e "./$name.new" ] || [ -L "./$name.new" ]; then rm -f -- "./$name.new"; fi
 set -C
 cat > "./$name.new"
 sync -- "./$name.new"

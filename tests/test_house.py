@@ -300,6 +300,21 @@ def starts_rsync_behind_the_wall(module: Module) -> list[str]:
     ]
 
 
+def looks_for_points_by_one_door(module: Module) -> list[str]:
+    """A look that fails, or finds no sign of the copies, is recorded where points are looked for: all that is said later knows it.
+
+    A dry run records nothing.
+    """
+    if module.room not in ("runner", "app") or module.name in ("runner.last_look", "runner.dry_run"):
+        return []
+    calls = {spelled(n.func) for n in module.nodes if isinstance(n, ast.Call)}
+    return [
+        f"{module.name}: asks an engine for points: runner.last_look has find_points"
+        for call in sorted(calls)
+        if re.search(r"(^|\.)engine\.points$", call)
+    ]
+
+
 def reaches_hosts_by_their_own_words(module: Module) -> list[str]:
     """A sentence that writes out `ssh {name}` forgets the port, the user or the brackets: `Host.ssh` has them."""
     if module.name == "domain.place" or not re.search(r"""["'`( ]ssh (-p )?\{|"ssh", \*?\w*(host|port)""", module.text):
@@ -376,6 +391,7 @@ RULES: list[Rule] = [
     asks_no_protocol_by_isinstance,
     starts_rsync_behind_the_wall,
     reaches_hosts_by_their_own_words,
+    looks_for_points_by_one_door,
 ]
 
 
@@ -500,6 +516,7 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (starts_rsync_behind_the_wall, "runner.restore.files", 'x = ["/usr/bin/rsync", *words]'),
     (reaches_hosts_by_their_own_words, "app.bootstrap", 'hint = f"`ssh {host.name} true` must print nothing"'),
     (reaches_hosts_by_their_own_words, "engines.zfs.plan", 'end = shlex.join(("ssh", host.name, "kill", "1"))'),
+    (looks_for_points_by_one_door, "runner.verify.verify", "points = tools.engine.points(job, writer)"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.test_sanoid import age"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab import test_sanoid"),
 ]

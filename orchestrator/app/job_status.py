@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.problem import Problem, ProblemType, problem_hint, problem_sentence
+from orchestrator.domain.problem import (
+    SAME_COMMAND,
+    UNSEEN,
+    Problem,
+    ProblemType,
+    UnseenCopies,
+    parse_unseen,
+    problem_hint,
+    problem_sentence,
+)
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.source_identity import SOURCE_STATE
 from orchestrator.domain.source_state import parse_source_state
@@ -15,6 +24,7 @@ from orchestrator.history.values import NO_POINTS, HealthFacts, RunRecord
 from orchestrator.history.views import HistoryReader
 from orchestrator.planners.health import CLOCKS_DIFFER, CopyHealth, HealthInput, JobState, judge_health
 from orchestrator.views.drills import newest_drill
+from orchestrator.views.format import unseen_sentence
 from orchestrator.views.status import JobStatus, Overview
 
 if TYPE_CHECKING:
@@ -27,6 +37,7 @@ _LOOKED_AT = (1, 50)  # runs: the newest nearly always has the outcome, and read
 
 _DRILLS = 20
 _WITH_HINT = (JobState.LATE, JobState.FAILING, JobState.INCOMPLETE, JobState.WAITING)
+_COMMANDS = {RunType.RUN: "run", RunType.VERIFY: "verify", RunType.DRILL: "drill"}
 _DECIDES_NOTHING = (Outcome.WAITING, Outcome.INTERRUPTED)
 
 Alive = Callable[[int, int, str], bool]
@@ -38,7 +49,8 @@ class JobHealth:
     """A job's health at its target, and the runs that decide it. `running`: the run in progress.
 
     `blamed`: the failure that no good run has followed, else the newest run that ended, which is `last`. `problems`: those of
-    the copies, that no run ended; `hint`: what helps; `moved`: where the place was when it was last used, if it is elsewhere now.
+    the copies, that no run ended; `hint`: what helps; `moved`: where the place was when it was last used, if it is elsewhere now;
+    `unseen`: the last look did not find the newest copy.
     """
 
     health: CopyHealth
@@ -50,6 +62,7 @@ class JobHealth:
     drills: "tuple[DrillRecord, ...]"
     hint: str
     moved: str
+    unseen: UnseenCopies | None = None
 
 
 def lasting_run(run: RunRecord | None, job: Job, views: HistoryReader) -> RunRecord | None:
@@ -84,9 +97,11 @@ def judge_job(
             break
     if last and last.outcome is Outcome.WAITING and _ended_well_since(last, facts.last_well):
         last = facts.last_well  # it waited for a run that has ended well since, such as one that held the lock
-    moved = "" if job.target.rotates else _moved_from(job, views)
+    memory = views.memory(job.name)
+    moved = "" if job.target.rotates else _moved_from(job, memory)
     if moved:
         facts = replace(facts, copies=())
+    unseen = parse_unseen(memory.get(UNSEEN + facts.copies[0].place, "")) if facts.copies else None
     goes = facts.going_on
     running = goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None
     drills = views.drills.of(job.name, limit=_DRILLS)
@@ -98,6 +113,7 @@ def judge_job(
         first_begun=facts.first_begun,
         last=blamed.outcome if blamed else None,
         last_why=(blamed.why or "") if blamed else "",
+        last_kind=blamed.kind if blamed else RunType.RUN,
         since=_last_run_text(last) if last and facts.last_failed and last.outcome in _DECIDES_NOTHING else "",
         newest_verified=facts.newest_copy,
         failures=facts.failures,
@@ -108,25 +124,34 @@ def judge_job(
         paused=_rests(pause, now) if pause else "",
         problem=problem_sentence(gravest) if gravest else "",
         left_out=problem_sentence(left_out) if left_out else "",
+        unseen=unseen_sentence(unseen, (blamed.why or "") if blamed else "") if unseen else "",
     )
     health = judge_health(known, now=now, late_after=job.late_after)
     if moved:
         health = replace(
             health, why=f"{health.why}; {job.target.name} was {moved} at the last run, and its copies lie there"
         )
-    hint = (blamed.hint or "") if blamed and health.state in _WITH_HINT else ""
     chosen = None if known.last in (Outcome.FAILED, Outcome.REFUSED) else gravest or left_out
-    if chosen and health.state in _WITH_HINT:
-        hint = problem_hint(chosen, newest=views.point_counts(job.name).newest)
+    hint = _hint(blamed, chosen, job, views) if health.state in _WITH_HINT else ""
     return JobHealth(
         health=health, facts=facts, last=last, blamed=blamed, running=running, problems=problems, drills=drills, hint=hint,
-        moved=moved,
+        moved=moved, unseen=unseen,
     )  # fmt: skip
 
 
-def _moved_from(job: Job, views: HistoryReader) -> str:
+def _hint(blamed: RunRecord | None, problem: Problem | None, job: Job, views: HistoryReader) -> str:
+    """Return what ends the problem; else the hint of the run to blame, with the command that it means: it is read elsewhere here."""
+    if problem:
+        return problem_hint(problem, newest=views.point_counts(job.name).newest)
+    hint = (blamed.hint or "") if blamed else ""
+    if blamed and blamed.kind in _COMMANDS and hint.endswith(SAME_COMMAND):
+        hint += f": poolferry {_COMMANDS[blamed.kind]} {job.name}"
+    return hint
+
+
+def _moved_from(job: Job, memory: Mapping[str, str]) -> str:
     """Return where the job's place was at its last run, if it lies elsewhere now: what is known lies there."""
-    used = views.memory(job.name).get("target-used")
+    used = memory.get("target-used")
     return "" if used in (None, str(job.target.location)) else str(used)
 
 
@@ -193,6 +218,7 @@ def _job_status(job: Job, views: HistoryReader, *, now: datetime, alive: Alive, 
         problems=found.problems,
         hint=found.hint,
         drills=found.drills,
+        unseen=found.unseen,
     )
 
 

@@ -8,6 +8,7 @@ from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.problem import UNSEEN, UnseenCopies, parse_unseen
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,12 +32,16 @@ class Story:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointList:
-    """Restore points by job. `used`: by job, where its place was when it was last used; `problems`: of its copies, ended ones too."""
+    """Restore points by job. `used`: by job, where its place was when it was last used; `problems`: of its copies, ended ones too.
+
+    `unseen`: by job and place, that the last look did not find the copies there.
+    """
 
     jobs: "tuple[Job, ...]"
     known: "Mapping[str, Sequence[PointRecord]]"
     used: "Mapping[str, str]"
     problems: "Mapping[str, Sequence[Problem]]"
+    unseen: "Mapping[str, Mapping[str, UnseenCopies | None]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +168,7 @@ def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> Poin
             known={one.name: views.points(one.name) for one in jobs},
             used={one.name: views.memory(one.name).get("target-used", str(one.target.location)) for one in jobs},
             problems={one.name: views.problems.of(one.name) for one in jobs},
+            unseen={one.name: views.facts_below(one.name, UNSEEN, parse_unseen) for one in jobs},
         )
 
 
@@ -181,10 +187,12 @@ def _look_at(settings: Settings, job: "Job", remembered: "History") -> None:
     from orchestrator.engines.contract.copies import PointLister
     from orchestrator.engines.contract.engine import implements
     from orchestrator.engines.registry import load_engine
+    from orchestrator.runner.last_look import LookContext, find_points
 
     with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
         engine = load_engine(job.engine)
-        points = {point.name: point.taken for point in engine.points(job, reader)}
+        tools = LookContext(engine=engine, history=remembered, clock=compose.now)
+        points = {point.name: point.taken for point in find_points(job, tools, reader)}
     moved = not job.target.rotation and remembered.recall(job.name, "target-used") not in (
         None,
         str(job.target.location),

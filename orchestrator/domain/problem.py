@@ -1,9 +1,11 @@
 """Problems of copies: damage, loss and files left out, each a state of its own that ends only when it is over."""
 
+import json
 from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
+from orchestrator.domain.answers import NOT_READ, parse_instant, parse_json
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
@@ -54,6 +56,30 @@ class Problem:
     tried: bool = False
     ended: datetime | None = None
     ended_by: str = ""
+
+
+SAME_COMMAND = "say the same command again"  # the end of a hint for a place that cannot be looked at
+UNSEEN = "copies unseen on "  # before a place's name, a small fact of a job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnseenCopies:
+    """Copies that the last look at their place did not find. `since`: the first look that did not; `why`: what it found."""
+
+    since: datetime
+    why: str
+
+    def __str__(self) -> str:
+        return json.dumps([self.since.isoformat(), self.why])
+
+
+def parse_unseen(text: str) -> UnseenCopies | None:
+    """Parse that fact; None for an empty text, and for one that is none."""
+    try:
+        since, why = parse_json(text or "null")
+        return UnseenCopies(since=parse_instant(since), why=str(why))
+    except NOT_READ:
+        return None
 
 
 def problem_sentence(problem: Problem) -> str:

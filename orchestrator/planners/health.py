@@ -16,10 +16,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.run import Outcome
+from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.units import Seconds, show_duration
 
 _HOUR = 3600
+_KINDS = {RunType.VERIFY: "verification", RunType.DRILL: "restore test"}
 CLOCKS_DIFFER = timedelta(hours=1)  # a copy dated further after now was made while a clock was wrong
 
 
@@ -40,14 +41,15 @@ BAD = (JobState.LATE, JobState.FAILING, JobState.INCOMPLETE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthInput:
-    """Remembered facts of a job. `last` and `last_why`: outcome and reason of the newest ended run.
+    """Remembered facts of a job. `last`, `last_why`, `last_kind`: outcome, reason and kind of the newest ended run.
 
     A failure that no good run has followed yet is shown instead, and then `since` says how the newest run ended. `newest_verified`: the
     newest state of the source that a verified copy holds; a run that finds nothing to do renews it. `failures`: runs that ended
     badly since the last one that ended well. `running`: when the run that goes on began. `awake`: since when the machine is on
     again, if it was recently off or asleep. `paused`: why and until when; empty: not. `broken`: a copy was read again and
     differs from its manifest. `copies` False: the job works on its source alone, and `newest_verified` is its last good run. `problem`:
-    the gravest of the copies themselves; `left_out`: the files that the newest copy lacks, as they could not be read.
+    the gravest of the copies themselves; `left_out`: the files that the newest copy lacks, as they could not be read. `unseen`: since when looks at
+    the place have not found that copy, and why.
     """
 
     first_begun: datetime | None
@@ -62,6 +64,8 @@ class HealthInput:
     since: str = ""
     copies: bool = True
     problem: str = ""
+    unseen: str = ""
+    last_kind: RunType = RunType.RUN
     left_out: str = ""
 
     @property
@@ -136,7 +140,7 @@ def _late(facts: HealthInput, age: Seconds | None, *, now: datetime, late_after:
     if age is not None and _is_misdated(age):  # such a copy would hide failures until then
         return f"{facts.newest} is dated {show_duration(-age)} after now, so its age is unknown; {limit}"
     if age is not None:
-        return f"{facts.newest} is {show_duration(age)} old; {limit}" if age > late_after else ""
+        return f"{_copy(facts, age)}; {limit}" if age > late_after else ""
     tried = (now - facts.first_begun).total_seconds() if facts.first_begun else 0
     return f"{facts.none}, {show_duration(tried)} after the first run; {limit}" if tried > late_after else ""
 
@@ -145,7 +149,12 @@ def _by_last_run(facts: HealthInput, age: Seconds | None) -> tuple[JobState, str
     copy = _copy(facts, age)
     told = f"{facts.last}: {facts.last_why}" if facts.last_why else f"{facts.last}"
     if facts.last in (Outcome.FAILED, Outcome.REFUSED):
-        run = f"a run {told}; the one since is {facts.since}" if facts.since else f"the last run {told}"
+        what = _KINDS.get(facts.last_kind, "run")
+        run = (
+            f"a {what} {told}; the {'one' if what == 'run' else 'run'} since is {facts.since}"
+            if facts.since
+            else f"the last {what} {told}"
+        )
         return JobState.FAILING, f"{run}; {copy}"
     if facts.problem:
         return JobState.FAILING, f"{facts.problem}; {copy}"
@@ -153,7 +162,7 @@ def _by_last_run(facts: HealthInput, age: Seconds | None) -> tuple[JobState, str
         return JobState.INCOMPLETE, f"{facts.left_out}; {copy}"
     if facts.last in (Outcome.WAITING, Outcome.INTERRUPTED):
         return JobState.WAITING, f"the last run is {told}; {copy}"
-    if age is not None and not _is_misdated(age):
+    if age is not None and not _is_misdated(age) and not facts.unseen:
         return JobState.UP, copy
     return (JobState.NEW if facts.last is None else JobState.FAILING), copy
 
@@ -161,7 +170,10 @@ def _by_last_run(facts: HealthInput, age: Seconds | None) -> tuple[JobState, str
 def _copy(facts: HealthInput, age: Seconds | None) -> str:
     if age is not None and _is_misdated(age):
         return f"{facts.newest} is dated {show_duration(-age)} after now: a clock was wrong, and its age is unknown"
-    return f"{facts.none} yet" if age is None else f"{facts.newest} is {show_duration(max(age, 0))} old"
+    if age is None:
+        return f"{facts.none} yet"
+    unseen = f", and may be gone: {facts.unseen}" if facts.unseen else ""
+    return f"{facts.newest} is {show_duration(max(age, 0))} old{unseen}"
 
 
 def _is_misdated(age: Seconds) -> bool:

@@ -10,6 +10,7 @@ from orchestrator.engines.contract.copies import PointRemover
 from orchestrator.engines.contract.engine import implements
 from orchestrator.process.executor import Writer
 from orchestrator.runner.decide import decide_points, points_to_remove, protected_points
+from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import points_being_read
 from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, run_small
@@ -38,7 +39,7 @@ def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, 
     job, tools = journal.job, journal.tools
     points: tuple[RestorePoint, ...] | None = None
     if _asks_points(journal, changed=changed):
-        points = tools.engine.points(job, writer)
+        points = find_points(job, tools, writer)
         see_points(journal, points)
     if points and tools.engine.stays:  # there is no copy: such a job exists for the newest snapshot itself
         tools.history.point_verified(job.name, job.target.name, points[-1].name, journal.run, journal.now)

@@ -9,6 +9,7 @@ from typing import Any, assert_never
 from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, TargetFull
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal, Step
+from orchestrator.domain.problem import UNSEEN
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE
 from orchestrator.domain.units import show_count, show_size
@@ -38,6 +39,7 @@ from orchestrator.runner.decide import (
     source_ground,
     with_sizes,
 )
+from orchestrator.runner.last_look import note_seen, note_unseen
 from orchestrator.runner.problems import (
     end_incomplete,
     end_left_out,
@@ -56,12 +58,15 @@ _WEIGHED = 50
 def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: RunRequest) -> RunReport:
     """Carry out the decision after the survey, or report a refusal. Raises: OrchestratorError at a failed step."""
     engine = journal.tools.engine
+    unseen = bool(request.remembered.get(UNSEEN + journal.job.target.name))
+    if unseen and implements(engine, Copier) and engine.holds_copies(journal.job, world):
+        note_seen(journal.job, journal.tools)
     if implements(engine, PointLister) and (points := engine.surveyed_points(journal.job, world)) is not None:
         elsewhere = partial(journal.tools.history.made_elsewhere, journal.job.name, journal.job.target.name)
         facts = request.remembered
         if other := find_other_machine(journal.job, engine, points, writer, facts=facts, elsewhere=elsewhere):
             if OTHER_MACHINE not in request.allowed:
-                return _refuse(journal, refuse_other_machine(journal.job, other))
+                return _refuse(journal, refuse_other_machine(journal.job, other), world)
             from orchestrator.runner.manifests import note_use
 
             note_use(other.key, other.since, journal)  # its points are now as those of a key that we lost
@@ -75,7 +80,7 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
     match decision:
         case Refusal():
             _note_incomplete(journal, writer, world)
-            return _refuse(journal, decision)
+            return _refuse(journal, decision, world)
         case NothingToDo():
             return _confirm(journal, writer, decision, world, request)
         case Plan():
@@ -89,8 +94,11 @@ def _note_incomplete(journal: RunRecorder, writer: Writer, world: Any, *, doubtf
         note_incomplete_points(journal, writer, world, doubtful=doubtful)
 
 
-def _refuse(journal: RunRecorder, refusal: Refusal) -> RunReport:
+def _refuse(journal: RunRecorder, refusal: Refusal, world: Any) -> RunReport:
     journal.decided(refusal)
+    engine = journal.tools.engine
+    if implements(engine, Copier) and not engine.holds_copies(journal.job, world):
+        note_unseen(journal.job, journal.tools, refusal.why)
     if refusal.source is not None:
         from orchestrator.runner.source_state import remember_refusal
 
@@ -108,6 +116,8 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
     follows, touched = bool(nothing.stages) or has_after_run(journal, changed=changed), bool(nothing.stages)
     with history.together():
         journal.decided(nothing)
+        if request.remembered.get(UNSEEN + job.target.name):
+            note_seen(job, journal.tools)
         _remember(journal, world, request)
         history.remember(job.name, USED, str(job.target.location))
         if nothing.current:
@@ -147,7 +157,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     plan = _weighed(journal, plan, writer)
     fitting = _fitting(journal, writer, world, plan, request)
     if isinstance(fitting, Refusal):
-        return _refuse(journal, fitting)
+        return _refuse(journal, fitting, world)
     plan = fitting
     journal.decided(plan)
     if plan.anew:
@@ -168,6 +178,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     if plan.current and not plan.refusals:
         _book_point(journal, plan.current, journal.tools.history.memory(journal.job.name))
     _remember(journal, world, request)
+    note_seen(journal.job, journal.tools)
     finish_run(journal, writer, executor, changed=True)
     journal.tools.history.remember(journal.job.name, USED, str(journal.job.target.location))
     _refresh_kit(journal, writer)

@@ -152,10 +152,21 @@ def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> R
 
         give_up_left(journal)
     with import_meanwhile("orchestrator.runner.execute", *tools.engine.later):
-        world = tools.engine.survey(job, request, writer)
+        world = _survey(job, tools, request, writer)
     from orchestrator.runner.execute import execute_decision
 
     return execute_decision(journal, writer, world, request)
+
+
+def _survey(job: Job, tools: RunContext, request: RunRequest, writer: Writer) -> object:
+    """Return the survey. One that fails is recorded as a look that did not see the copies."""
+    try:
+        return tools.engine.survey(job, request, writer)
+    except OrchestratorError as error:
+        from orchestrator.runner.last_look import note_failed_look
+
+        note_failed_look(job, tools, error)
+        raise
 
 
 def _unnamed(job: Job, tools: RunContext, now: datetime) -> datetime:

@@ -15,6 +15,7 @@ from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
+from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_job
 from orchestrator.runner.run_recorder import RunRecorder, begin_run
 from orchestrator.runner.steps import StepExecutor
@@ -35,7 +36,7 @@ def run_try(job: Job, tools: RunContext, trial: ScratchRequest) -> RunReport:
 
     def make(journal: RunRecorder, writer: Writer) -> RunReport:
         engine, now = _scratcher(tools), tools.clock()
-        point = choose_point(tools.engine.points(job, writer), point=trial.point, at=trial.at)
+        point = choose_point(find_points(job, tools, writer), point=trial.point, at=trial.at)
         keep = now + timedelta(seconds=trial.keep) if trial.keep is not None else None
         run_request = RunRequest(now=now, notes=_notes(job, tools))
         plan = (

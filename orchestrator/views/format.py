@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.domain.names import printable_line
 from orchestrator.domain.units import show_duration
+
+if TYPE_CHECKING:
+    from orchestrator.domain.problem import UnseenCopies
 
 _WRAPPED = 100
 _WEEK = 7  # the same weekday again would be ambiguous
@@ -86,3 +90,14 @@ def parse_instant(text: str, *, end_of_day: bool = True) -> datetime:
         return told.astimezone(UTC)
     except OverflowError:
         raise ValueError("a time between the years 1 and 9999") from None
+
+
+def unseen_value(unseen: "UnseenCopies | None") -> dict[str, Any] | None:
+    """Render for programs that the last look at a place did not find its copies; None: it did."""
+    return None if unseen is None else {"since": format_iso(unseen.since), "why": unseen.why}
+
+
+def unseen_sentence(unseen: "UnseenCopies", said: str = "") -> str:
+    """Return since when looks do not find a copy, and what they found, unless that is `said` already."""
+    why = "" if unseen.why in said else f" ({shorten(unseen.why, 120)})"
+    return f"not seen since {unseen.since.astimezone():%Y-%m-%d %H:%M}{why}"

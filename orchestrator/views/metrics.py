@@ -112,6 +112,11 @@ def _of_copies(found: Sequence[JobStatus]) -> "Iterator[Metric]":
         [((one.job.name, copy.place), copy.current_at.timestamp()) for one in found for copy in one.facts.copies],
     )  # fmt: skip
     yield make_gauge(
+        "job_copies_unseen_since_timestamp_seconds",
+        "Since when looks at the place do not find its copies, which may be gone; without a value they are found.", place,
+        [((one.job.name, one.facts.copies[0].place), one.unseen.since.timestamp()) for one in found if one.unseen],
+    )  # fmt: skip
+    yield make_gauge(
         "job_restore_points", "Restore points that are there.", place,
         [((one.job.name, one.job.target.name), one.points.number) for one in found],
     )  # fmt: skip

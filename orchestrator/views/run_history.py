@@ -11,11 +11,19 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.units import show_duration, show_size
 from orchestrator.history.values import AttemptRecord, PointRecord, RunDetails, RunRecord, StepRecord
-from orchestrator.views.format import format_clock, format_iso, format_table, indent, shorten
+from orchestrator.views.format import (
+    format_clock,
+    format_iso,
+    format_table,
+    indent,
+    shorten,
+    unseen_sentence,
+    unseen_value,
+)
 
 if TYPE_CHECKING:  # few runs are restore tests
     from orchestrator.domain.drill import DrillRecord
-    from orchestrator.domain.problem import Problem
+    from orchestrator.domain.problem import Problem, UnseenCopies
 
 
 def run_value(run: RunRecord) -> dict[str, Any]:
@@ -178,12 +186,20 @@ def _exit(code: int | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointTable:
-    """Restore points by job. `used`: by job, where its place was when it was last used; `problems`: those of its copies."""
+    """Restore points by job. `used`: by job, where its place was when it was last used; `problems`: those of its copies.
+
+    `unseen`: by job and place, that the last look did not find the copies there.
+    """
 
     jobs: Sequence[Job]
     known: Mapping[str, Sequence[PointRecord]]
     used: Mapping[str, str]
     problems: "Mapping[str, Sequence[Problem]]"
+    unseen: "Mapping[str, Mapping[str, UnseenCopies | None]]"
+
+    def is_unseen(self, point: PointRecord) -> "UnseenCopies | None":
+        """Return that the last look at the point's place did not find the copies there; None: it did."""
+        return self.unseen[point.job].get(point.place)
 
     def left_out(self, point: PointRecord) -> int:
         """Return how many entries the point lacks, as they could not be read."""
@@ -220,6 +236,7 @@ def _point_value(table: PointTable, job: Job, point: PointRecord) -> dict[str, A
         "verified": format_iso(point.whole_at),
         "left_out": table.left_out(point),
         "manifest": not table.has_bad_manifest(point),
+        "unseen": unseen_value(table.is_unseen(point)),
     }
 
 
@@ -232,7 +249,16 @@ def points_lines(table: PointTable, *, now: datetime) -> list[str]:
     none = [
         f"{job.name}: history knows of no point; --look asks the target" for job in table.jobs if not known[job.name]
     ]
-    return [*("  ".join(row).rstrip() for row in cells), *none]
+    return [*("  ".join(row).rstrip() for row in cells), *none, *_unseen_lines(table)]
+
+
+def _unseen_lines(table: PointTable) -> list[str]:
+    return [
+        f"{job}: what lay on {place} was {unseen_sentence(found)}, and may be gone"
+        for job, places in table.unseen.items()
+        for place, found in places.items()
+        if found and any(point.place == place for point in table.known[job])
+    ]
 
 
 def _point_row(table: PointTable, job: Job, point: PointRecord, now: datetime) -> tuple[str, ...]:
@@ -248,7 +274,7 @@ def _point_row(table: PointTable, job: Job, point: PointRecord, now: datetime) -
         format_clock(point.taken_at, now=now),
         "" if point.entries is None else f"{point.entries}{lacks}",
         "" if point.bytes is None else show_size(point.bytes),
-        "yes" if point.verified_at else "no",
+        ("yes" if point.verified_at else "no") + (", unseen" if table.is_unseen(point) else ""),
         "NO MANIFEST" if table.has_bad_manifest(point) else read,
         f"{point.place}, {show_name(table.used[job.name])}" if here else point.place,
     )

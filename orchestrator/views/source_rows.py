@@ -12,13 +12,14 @@ from orchestrator.domain.units import show_count, show_duration
 from orchestrator.planners.drill import estimate_whole
 from orchestrator.planners.health import JobState
 from orchestrator.views.drills import newest_drill, newest_drill_line
-from orchestrator.views.format import format_ago, format_brief
+from orchestrator.views.format import format_brief
 from orchestrator.views.run_progress import pace_words
 from orchestrator.views.status import (
     JobStatus,
     NextRuns,
     Overview,
     blamed_sentence,
+    copy_age,
     needs_attention,
     source_sentence,
 )
@@ -107,7 +108,7 @@ def source_row(found: JobStatus, coming: NextRuns, now: datetime) -> SourceRow:
     return SourceRow(
         job=job.name, state=found.health.state, bad=needs_attention(found), source=show_name(str(job.tree)),
         target=show_name(str(job.target.location)) if not job.target.rotates else f"disks of the set {job.target.name}",
-        copy=format_ago(copies[0].current_at, now=now) if copies else "",
+        copy=copy_age(found, now=now) if copies else "",
         place=copies[0].place if copies else job.target.name, limit=show_duration(limit) if limit else "",
         share=max(age, 0) / limit if age is not None and limit else None,
         points=found.points.number, newest=found.points.newest,

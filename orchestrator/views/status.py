@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import printable_line, show_name
-from orchestrator.domain.problem import Problem, problem_hint, problem_sentence
+from orchestrator.domain.problem import Problem, UnseenCopies, problem_hint, problem_sentence
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.run_progress import RunProgress, progress_value
 from orchestrator.domain.source_state import SourceState, SourceStateRecord
@@ -15,7 +15,7 @@ from orchestrator.domain.units import show_duration
 from orchestrator.history.values import HealthFacts, PointCounts, RunRecord
 from orchestrator.planners.health import BAD, CopyHealth, JobState
 from orchestrator.views.drills import last_drill_value, newest_drill_line
-from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten
+from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten, unseen_value
 from orchestrator.views.run_progress import progress_lines
 
 if TYPE_CHECKING:  # few jobs have restore tests or rotation sets
@@ -56,7 +56,7 @@ class JobStatus:
     """A job with all facts that decide its state. `running`: the run in progress; `blamed`: as in `JobHealth`.
 
     `source`: the state of a source that is lost, or being restored; None: it is as ever. `step`, `progress`: of the run in
-    progress, as far as they are known.
+    progress, as far as they are known. `unseen`: the last look at the place did not find the newest copy.
     """
 
     job: Job
@@ -72,6 +72,7 @@ class JobStatus:
     source: SourceStateRecord | None = None
     step: str = ""
     progress: RunProgress | None = None
+    unseen: UnseenCopies | None = None
 
 
 def needs_attention(found: JobStatus) -> bool:
@@ -190,6 +191,7 @@ def _copy_value(found: JobStatus) -> dict[str, Any] | None:
         "place": copy.place,
         "at": format_iso(copy.current_at),
         "age_s": None if age is None else round(age),
+        "unseen": unseen_value(found.unseen),
     }
 
 
@@ -239,12 +241,19 @@ def _row(found: JobStatus, *, now: datetime) -> tuple[str, ...]:
     """Return the cells except the last. The place is shown where it may be one of several disks."""
     job, copies, last = found.job, found.facts.copies, found.last
     place = f" on {copies[0].place}" if copies and job.target.rotates else ""
-    newest = f"{format_ago(copies[0].current_at, now=now)}{place}" if copies else "none"
+    newest = copy_age(found, now=now) + place
     ended = f"{last.outcome} {format_brief(last.ended_at, now=now)} (run {last.id})" if last else "never"
     if found.running:
         ended = f"running since {format_brief(found.running.begun_at, now=now)} (run {found.running.id})"
     limit = show_duration(job.late_after) if job.late_after else "-"
     return (job.name, found.health.state, newest, limit, ended, str(found.points.number))
+
+
+def copy_age(found: JobStatus, *, now: datetime) -> str:
+    """Return the age of the newest verified copy, for a table; marked where the last look did not find it."""
+    if not found.facts.copies:
+        return "none"
+    return format_ago(found.facts.copies[0].current_at, now=now) + (", unseen" if found.unseen else "")
 
 
 def _reasons(found: JobStatus) -> list[str]:

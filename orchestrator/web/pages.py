@@ -178,7 +178,9 @@ class Pages:
         acts = self._job_acts_values(name)
         now, job = compose.now(), self._settings.configuration().job(name)
         found = list_points(self._settings, (name,), look=False)
-        table = PointTable(jobs=found.jobs, known=found.known, used=found.used, problems=found.problems)
+        table = PointTable(
+            jobs=found.jobs, known=found.known, used=found.used, problems=found.problems, unseen=found.unseen
+        )
         runs = list_runs(self._settings, name, _CHART_RUNS)
         span = calendar_span(now.astimezone().date(), year)
         return self.render(

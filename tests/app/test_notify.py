@@ -200,4 +200,4 @@ def test_a_copy_found_broken_is_told_at_once_though_an_older_one_is_good(ferry: 
     (told,) = ferry.run("status", "--json").value["jobs"]
     assert told["newest_verified"] is not None
     (subject,) = subjects(server)
-    assert subject.startswith("photos is failing: the last run failed: ")
+    assert subject.startswith("photos is failing: the last verification failed: ")

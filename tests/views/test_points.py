@@ -34,6 +34,10 @@ def test_only_what_was_read_is_called_sound(known: dict[str, Any], shown: str) -
         job="photos", place="vault", name="c", taken_at=NOW, made_at=NOW, verified_at=NOW, **about
     )  # fmt: skip
     table = PointTable(
-        jobs=(job(),), known={"photos": (point,)}, used={"photos": "vault/copies"}, problems={"photos": ()}
+        jobs=(job(),),
+        known={"photos": (point,)},
+        used={"photos": "vault/copies"},
+        problems={"photos": ()},
+        unseen={"photos": {}},
     )
     assert shown in points_lines(table, now=NOW)[1]

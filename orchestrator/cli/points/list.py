@@ -24,7 +24,9 @@ def list_points(terminal: Terminal, job: str | None, *, look: bool) -> int:
     from orchestrator.views.run_history import PointTable, points_lines, points_value
 
     found = list_points(terminal, [job] if job else [], look=look)
-    listed = PointTable(jobs=found.jobs, known=found.known, used=found.used, problems=found.problems)
+    listed = PointTable(
+        jobs=found.jobs, known=found.known, used=found.used, problems=found.problems, unseen=found.unseen
+    )
     terminal.answer(points_value(listed), lambda: points_lines(listed, now=compose.now()))
     return 0
 

@@ -26,6 +26,10 @@ class Copier(Protocol):
         """Return the space that a copy needed and the free space of its target, as far as the survey knows."""
         ...
 
+    def holds_copies(self, job: Job, world: Any) -> bool:
+        """Return whether the survey found copies of this job at its target."""
+        ...
+
 
 class ChangeReporter(Protocol):
     """An engine whose survey lists the differences between source and newest copy, for the guards."""
@@ -78,6 +82,10 @@ class PointLister(Protocol):
 
     def surveyed_points(self, job: Job, world: Any) -> tuple[RestorePoint, ...] | None:
         """Return the points that a survey found, oldest first; None where the survey says nothing about them."""
+        ...
+
+    def is_own_place(self, job: Job, reader: Reader) -> bool:
+        """Return whether the place says of itself that it holds the copies of this job. Raises: OrchestratorError."""
         ...
 
     def pruned_there(self, world: Any) -> bool:

@@ -88,6 +88,11 @@ class RsyncEngine:
     def surveyed_points(self, job: Job, world: RsyncSurvey) -> tuple[RestorePoint, ...] | None:
         return world.points if world.target.owner == job.identity and options_of(job).points else None
 
+    def is_own_place(self, job: Job, reader: Reader) -> bool:
+        from orchestrator.engines.rsync.survey import is_own_place
+
+        return is_own_place(job, reader)
+
     def pruned_there(self, world: RsyncSurvey) -> bool:
         return world.adds
 
@@ -154,6 +159,10 @@ class RsyncEngine:
         from orchestrator.engines.rsync.survey import describe_space
 
         return describe_space(world)
+
+    def holds_copies(self, job: Job, world: RsyncSurvey) -> bool:
+        ours = world.target.owner in (None, job.identity)  # a lost marker takes no point away
+        return ours and (bool(world.points) if options_of(job).points else world.target.mirrored is not None)
 
     def confirm(self, stage: StageResults, reader: Reader) -> None:
         for confirmation in stage.confirmations:

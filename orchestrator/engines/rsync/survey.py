@@ -20,7 +20,7 @@ from orchestrator.domain.gate import (
     who_upgrades,
 )
 from orchestrator.domain.job import Job
-from orchestrator.domain.names import parse_name
+from orchestrator.domain.names import parse_name, show_name
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, Plan
 from orchestrator.domain.point import Changes, RestorePoint
@@ -339,6 +339,7 @@ def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
     points = options_of(job).points
     seen = _parsed_target(text, root, mirror=not points)
     require_same_store(job, seen)
+    _require_own_copies(job, seen)
     if points:
         return seen.points
     if seen.mirrored is None:
@@ -368,6 +369,23 @@ def require_same_store(job: Job, target: TargetSurvey) -> None:
         evidence=(f"{MARKER} says so",),
         hint=f"{told}; for copies of the other kind, give the job another place in targets.toml",
     )
+
+
+def is_own_place(job: Job, reader: Reader) -> bool:
+    """Return whether the marker at the target names this job."""
+    root = job.target.location
+    text = command_runner(reader)(script_commands.survey_target_command(root))
+    return _parsed_target(text, root, mirror=not options_of(job).points).owner == job.identity
+
+
+def _require_own_copies(job: Job, target: TargetSurvey) -> None:
+    """Check that another job's copies are not taken for those of this one. Raises: TargetUnable."""
+    if target.owner not in (None, job.identity):
+        raise TargetUnable(
+            f"the target {show_name(str(job.target.location))} belongs to the job {show_name(target.owner or '')}",
+            evidence=(f"{MARKER} says so",),
+            hint="correct its path in targets.toml, or mount the right disk there",
+        )
 
 
 def _mirror_damaged(text: bytes) -> bool:

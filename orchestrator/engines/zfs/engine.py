@@ -130,6 +130,9 @@ class ZfsEngine:
     def space(self, world: ZfsSurvey) -> str:
         return "" if world.target.available is None else f"{show_size(world.target.available)} were free before"
 
+    def holds_copies(self, job: Job, world: ZfsSurvey) -> bool:
+        return any(dataset.snapshots for dataset in world.target.datasets.values())
+
     def confirm(self, stage: StageResults, reader: Reader) -> None:
         from orchestrator.engines.zfs.survey.confirm import confirm_snapshots
 

@@ -13,6 +13,7 @@ from orchestrator.planners.drill import SampleFile, choose_sample
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import file_restorer
 from orchestrator.runner.drill.scratch_dir import refuse_space
+from orchestrator.runner.last_look import find_points
 from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import see_points
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file
@@ -45,7 +46,7 @@ class FileSample:
 def choose_files(journal: RunRecorder, writer: Writer, notes: str, *, whole: bool, seed: int) -> FileSample | Refusal:
     """Choose files of the newest point with a manifest. Raises: OrchestratorError."""
     job, tools = journal.job, journal.tools
-    points = tools.engine.points(job, writer)
+    points = find_points(job, tools, writer)
     see_points(journal, points)
     point = next((each for each in reversed(points) if each.manifest is not None), None)
     if point is None or point.manifest is None:

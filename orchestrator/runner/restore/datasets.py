@@ -22,6 +22,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.decide import with_sizes
 from orchestrator.runner.execute import partial_refusal
+from orchestrator.runner.last_look import find_points
 from orchestrator.runner.problems import missing_parts
 from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.restore.whole_point import find_whole_point, newer_point_lines
@@ -141,7 +142,7 @@ def _dataset_request(
         return replace(dataset_request, until=whole.point, newer=newer_point_lines(job, restore_request, whole))
     if restore_request.point is None and restore_request.at is None:
         return dataset_request
-    point = choose_point(tools.engine.points(job, writer), point=restore_request.point, at=restore_request.at)
+    point = choose_point(find_points(job, tools, writer), point=restore_request.point, at=restore_request.at)
     return point if isinstance(point, Refusal) else replace(dataset_request, until=point)
 
 

@@ -35,6 +35,7 @@ from orchestrator.planners.restore import (
 from orchestrator.planners.retry import RetryAfter, decide_retry, failure_key
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext, file_restorer
+from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_destination, lock_job, lock_point
 from orchestrator.runner.restore import snapshot_files as showing
 from orchestrator.runner.restore.datasets import needs_datasets, plan_dataset_restore, restore_datasets
@@ -202,7 +203,7 @@ def _done(journal: RunRecorder, point: RestorePoint, plan: Plan) -> RunReport:
 def _decide(
     job: Job, tools: RunContext, restore_request: RestoreOptions, writer: Writer, *, notes: str
 ) -> tuple[RestorePoint, Plan, Location] | Refusal:
-    point = choose_point(tools.engine.points(job, writer), point=restore_request.point, at=restore_request.at)
+    point = choose_point(find_points(job, tools, writer), point=restore_request.point, at=restore_request.at)
     if isinstance(point, Refusal):
         return point
     if point.tree.host is not None and restore_request.to.host is not None:

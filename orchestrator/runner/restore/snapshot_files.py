@@ -17,6 +17,7 @@ from orchestrator.engines.contract.restore import DatasetRestorer, RestoreReques
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext, file_restorer
+from orchestrator.runner.last_look import find_points
 from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.steps import StepExecutor
@@ -27,7 +28,7 @@ def find_snapshot_view(
 ) -> SnapshotView | Refusal:
     """Return the snapshot that holds the requested files."""
     engine = tools.engine
-    point = choose_point(engine.points(job, writer), point=restore_request.point, at=restore_request.at)
+    point = choose_point(find_points(job, tools, writer), point=restore_request.point, at=restore_request.at)
     if isinstance(point, Refusal) or not implements(engine, DatasetRestorer):
         return point if isinstance(point, Refusal) else _no_files(engine)
     if point.tree.host is not None and restore_request.to.host is not None:

@@ -6,6 +6,7 @@ from orchestrator.engines.contract.restore import DatasetRestorer
 from orchestrator.planners.restore import WholePoint, choose_whole_point
 from orchestrator.process.executor import Reader
 from orchestrator.runner.context import RunContext
+from orchestrator.runner.last_look import find_points
 from orchestrator.runner.problems import missing_parts
 from orchestrator.runner.restore.request import RestoreOptions, restore_command
 
@@ -23,7 +24,7 @@ def find_whole_point(
     """Return the newest point that each requested dataset has, where a newer one is partial. Raises: OrchestratorError."""
     if restore_request.point not in (None, "latest"):
         return None
-    points = tools.engine.points(job, reader)
+    points = find_points(job, tools, reader)
     if not points:
         return None
     seen = engine.partial_points(job, kit, reader)

@@ -15,6 +15,7 @@ from orchestrator.domain.units import show_count
 from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
+from orchestrator.runner.last_look import find_points
 from orchestrator.runner.manifests import require_authentic, run_workers
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, fetch_file
 from orchestrator.runner.verify.read_files import describe_counts
@@ -40,7 +41,7 @@ def export_sums(job: Job, tools: RunContext, *, point: str | None, to: str) -> E
     lines = 0
     try:
         writer = tools.writer(())
-        chosen = choose_point(tools.engine.points(job, writer), point=point, at=None)
+        chosen = choose_point(find_points(job, tools, writer), point=point, at=None)
         if isinstance(chosen, Refusal):
             return ExportResult(
                 report=journal.ended(Outcome.REFUSED, chosen.why, hint=chosen.hint, evidence=chosen.evidence), lines=0

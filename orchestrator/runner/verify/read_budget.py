@@ -26,6 +26,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.disk.state import READING, SCRUBBED
 from orchestrator.runner.disk.visit import BudgetReadResult
+from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import missing_parts, see_points
@@ -92,7 +93,7 @@ def _ended(journal: RunRecorder, tally: _ReadBudget, units: Sequence[ReadItem], 
 
 def _points(journal: RunRecorder, writer: Writer, tally: _ReadBudget) -> Sequence[ReadItem]:
     job, tools, since = journal.job, journal.tools, journal.now
-    there = tools.engine.points(job, writer)
+    there = find_points(job, tools, writer)
     see_points(journal, there)
     points = {point.name: point for point in there if point.manifest is not None}
     notes = f"{tools.state}/notes/verify-{job.name}"
@@ -266,7 +267,7 @@ def _send(journal: RunRecorder, writer: Writer, engine: StreamReader, tally: _Re
 def _note_whole(journal: RunRecorder, writer: Writer, read: Sequence[ReadItem], tally: _ReadBudget) -> None:
     """Record the newest point as read again when each dataset was read to its end since the point came to the disk."""
     job, tools = journal.job, journal.tools
-    points = tools.engine.points(job, writer)
+    points = find_points(job, tools, writer)
     since = oldest_read(read)
     if not (tally.whole and points and since):
         return

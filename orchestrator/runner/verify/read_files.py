@@ -22,6 +22,7 @@ from orchestrator.domain.units import show_count
 from orchestrator.history.authentication_key import read_key
 from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import PipelineFailed, Writer
+from orchestrator.runner.last_look import find_points
 from orchestrator.runner.manifests import (
     NEVER_COPIED,
     REMAINDERS,
@@ -542,7 +543,7 @@ def _note_verdict(
     store_damage_note(point, damaged, journal, writer, notes)
     if not damaged:
         return
-    newest = tools.engine.points(job, writer)[-1]
+    newest = find_points(job, tools, writer)[-1]
     if newest.name != point.name and newest.manifest is not None:
         shared = _shared(damaged, manifest, newest.manifest, journal, writer, notes)
         if shared:

@@ -20,6 +20,7 @@ from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import is_verification_due
 from orchestrator.runner.context import RunContext
+from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import see_points
@@ -48,7 +49,7 @@ def verify_job(
 
 def _verify(journal: RunRecorder, writer: Writer, name: str | None, against_source: bool) -> VerifyJobResult:
     job, tools = journal.job, journal.tools
-    points = tools.engine.points(job, writer)
+    points = find_points(job, tools, writer)
     see_points(journal, points)
     chosen = choose_point(points, point=name, at=None)
     if isinstance(chosen, Refusal):
@@ -74,7 +75,7 @@ def _compare(
 ) -> VerifyJobResult:
     """Verify a copy without a manifest. When [verify] every is due, its contents are compared too."""
     job, tools = journal.job, journal.tools
-    chosen = choose_point(tools.engine.points(job, writer), point=name, at=None) if name else None
+    chosen = choose_point(find_points(job, tools, writer), point=name, at=None) if name else None
     if not isinstance(chosen, Refusal):
         content = content or is_verification_due(journal)
         with lock_point(job, tools.state, chosen.name) if chosen else contextlib.nullcontext():

@@ -1,0 +1,84 @@
+"""The look at a place for the points of a job, and the record of a look that did not find the copies that the place held.
+
+What history knows of a copy is what was seen last. Where a later look failed, found another disk or an empty mount point, all
+that is said of the copy says so too, until a look finds it again: it may be gone.
+"""
+
+from typing import TYPE_CHECKING
+
+from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, Stopped, TargetUnable
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.problem import SAME_COMMAND, UNSEEN, UnseenCopies, parse_unseen
+from orchestrator.engines.contract.copies import PointLister
+from orchestrator.engines.contract.engine import Engine, implements
+from orchestrator.history.store import History
+from orchestrator.process.executor import Reader
+from orchestrator.runner.context import RunContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookContext:
+    """The services of a look outside of a run; those of a run serve as well."""
+
+    engine: Engine
+    history: History
+    clock: "Callable[[], datetime]"
+
+
+def find_points(job: Job, tools: LookContext | RunContext, reader: Reader) -> tuple[RestorePoint, ...]:
+    """Return the points at the job's place, oldest first. Raises: OrchestratorError, also where a place shows no sign of its copies."""
+    try:
+        points = tools.engine.points(job, reader)
+        if not points:
+            _require_own_place(job, tools, reader)
+    except OrchestratorError as error:
+        note_failed_look(job, tools, error)
+        raise
+    note_seen(job, tools)
+    return points
+
+
+def _require_own_place(job: Job, tools: LookContext | RunContext, reader: Reader) -> None:
+    """Check that a place without points is the one that held some: else its disk may not be mounted. Raises: TargetUnable."""
+    if tools.engine.stays or not tools.history.point_names(job.name, job.target.name):
+        return
+    if implements(tools.engine, PointLister) and tools.engine.is_own_place(job, reader):
+        return  # then its points vanished
+    raise TargetUnable(
+        f"{show_name(str(job.target.location))} held copies of {job.name} and shows no sign of them now: is it mounted?",
+        evidence=(),
+        hint=f"mount it, or bring it back, and {SAME_COMMAND}",
+    )
+
+
+def note_failed_look(job: Job, tools: LookContext | RunContext, error: OrchestratorError) -> None:
+    """Record that a look at a place failed, unless it was only put off, or failed at the source."""
+    source = job.source.host and str(job.source.host)
+    if isinstance(error, NotNow | Stopped) or (
+        isinstance(error, OutsideError) and source and error.evidence.host == source
+    ):
+        return
+    note_unseen(job, tools, error.why)
+
+
+def note_unseen(job: Job, tools: LookContext | RunContext, why: str) -> None:
+    """Record that a look did not find the copies that a place is known to hold; the first such look keeps its time."""
+    history, key = tools.history, UNSEEN + job.target.name
+    if not history.point_names(job.name, job.target.name):
+        return
+    before = parse_unseen(history.recall(job.name, key) or "")
+    since = before.since if before else tools.clock()
+    history.remember(job.name, key, str(UnseenCopies(since=since, why=why)))
+
+
+def note_seen(job: Job, tools: LookContext | RunContext) -> None:
+    """Record that a look found the copies, where the last one did not."""
+    if tools.history.recall(job.name, UNSEEN + job.target.name):
+        tools.history.remember(job.name, UNSEEN + job.target.name, "")

@@ -1,0 +1,71 @@
+"""Test that nothing is said of a copy as if it were there, while the last look at its place did not find it."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.ferry import Ferry
+
+
+def said(ferry: Ferry, *words: str) -> str:
+    """Return what a command says, without the line breaks of a terminal."""
+    told = ferry.run(*words)
+    return told.out + told.err
+
+
+def test_a_place_that_is_not_mounted_takes_no_point_away(ferry: Ferry) -> None:
+    """Each look that does not find the copies says so, and status, points, JSON and metrics after it; the next that does ends it."""
+    ferry.job()
+    assert ferry.run("run", "photos").code == 0
+    away = ferry.root / "away"
+    for words in (("verify", "photos"), ("points", "photos", "--look"), ("run", "photos"), ("drill", "photos"),
+                  ("restore", "run", "photos", "--to", str(ferry.root / "back"))):  # fmt: skip
+        ferry.target().rename(away)
+        told = ferry.run(*words)
+        assert told.code != 0, words
+        assert "held copies of" in told.out + told.err, (words, told)
+        assert "run the job first" not in told.out + told.err, words
+        status = ferry.run("status")
+        assert status.code == 4, (words, status)
+        assert ", unseen" in status.out, (words, status)
+        assert "and may be gone: not seen since " in status.out, (words, status)
+        (job,) = ferry.run("status", "--json").value["jobs"]
+        assert job["newest_verified"]["unseen"]["since"], words
+        assert job["points"]["count"] == 1, words
+        assert "yes, unseen" in said(ferry, "points", "photos"), words
+        assert "copies_unseen_since_timestamp_seconds{" in said(ferry, "metrics"), words
+        away.rename(ferry.target())
+        assert ferry.run("points", "photos", "--look").code == 0
+        assert "unseen" not in said(ferry, "status"), words
+    assert "unseen_since_timestamp_seconds{" not in said(ferry, "metrics")
+
+
+def test_a_hint_of_status_names_the_command_that_ends_what_it_says(ferry: Ferry) -> None:
+    ferry.job()
+    assert ferry.run("run", "photos").code == 0
+    for word, kind in (("verify", "verification"), ("drill", "restore test")):
+        ferry.target().rename(ferry.root / "away")
+        assert ferry.run(word, "photos").code != 0
+        status = said(ferry, "status")
+        assert f"the last {kind} refused: " in status, status
+        assert f"poolferry {word} photos" in status, status
+        (ferry.root / "away").rename(ferry.target())
+        assert ferry.run(word, "photos").code == 0
+        assert ferry.run("status").code == 0, word
+
+
+@pytest.mark.parametrize("mirror", [False, True])
+def test_another_jobs_copies_are_not_taken_for_those_of_this_one(ferry: Ferry, mirror: bool) -> None:
+    more = "[rsync]\npoints = false\ndelete = true\n" if mirror else ""
+    ferry.job(more=more)
+    ferry.job("papers", more=more)
+    assert ferry.run("run", "photos", "papers").code == 0
+    shutil.rmtree(ferry.target())
+    shutil.copytree(ferry.target("papers"), ferry.target(), symlinks=True)
+    for word in ("verify", "run"):
+        told = ferry.run(word, "photos")
+        assert told.code == 3, told
+        assert "belongs to the job papers" in told.out + told.err, told
+    (job,) = ferry.run("status", "photos", "--json").value["jobs"]
+    assert job["newest_verified"]["unseen"]["why"].endswith("belongs to the job papers"), json.dumps(job)

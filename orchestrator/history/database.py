@@ -16,7 +16,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -33,6 +33,7 @@ from orchestrator.history.failures import (
     planted,
     too_new,
 )
+from orchestrator.history.older_copy import drop_renewed_copies, renewed_copy
 from orchestrator.trees.beneath import writable_by_others
 
 MARK = 0x706F6F6C  # "pool", as SQLite's application_id: a file of another program is never migrated
@@ -164,8 +165,9 @@ def _opened(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
             _set_up(connection)
             if older:
                 _migrate(connection)
+                drop_renewed_copies(path)
         elif older:
-            connection = _renewed_copy(connection)
+            connection = renewed_copy(connection, path, history_mark, version=len(_migrations()), migrate=_migrate)
     except BaseException as error:
         if connection:
             connection.close()
@@ -194,23 +196,6 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA journal_mode = TRUNCATE")
     connection.execute("PRAGMA synchronous = FULL")
-
-
-def _renewed_copy(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Copy an older format to a temporary file that goes with its connection, and migrate the copy; close `connection`.
-
-    Why: a reader changes nothing, and after an upgrade people look first. Source: sqlite.org/inmemorydb.html, temporary databases.
-    """
-    with closing(connection):
-        copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        try:
-            connection.backup(copy)
-            _migrate(copy)
-            copy.execute("PRAGMA query_only = ON")
-        except BaseException:
-            copy.close()
-            raise
-    return copy
 
 
 def _require_ours(connection: sqlite3.Connection, path: str) -> int:

@@ -131,6 +131,46 @@ def test_an_older_history_is_renewed_step_by_step(path: str, monkeypatch: pytest
         connection.close()
 
 
+def test_a_renewed_copy_is_kept_until_the_history_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look after an upgrade would copy all of it; where this user may not keep it, or its disk is full, it does."""
+    path, notes, copied = str(tmp_path / "history.sqlite"), tmp_path / "notes", list[int]()
+    notes.mkdir(mode=0o700)
+    with open_history(path) as history:
+        finish(history, Outcome.DONE)
+    more = (*database._migrations(), "CREATE TABLE mood (a TEXT) STRICT;\n")
+    monkeypatch.setattr(database, "_migrations", lambda: more)
+    migrate = database._migrate
+
+    def counted(connection: sqlite3.Connection) -> None:
+        copied.append(1)
+        migrate(connection)
+
+    monkeypatch.setattr(database, "_migrate", counted)
+
+    def look() -> str | None:
+        with open_reader(path) as views:
+            with pytest.raises(sqlite3.OperationalError):
+                views._database._connection.execute("DELETE FROM runs")
+            return views.runs(None, 10)[0].why
+
+    before = look()
+    assert (look(), len(copied)) == (before, 1)
+    (kept,) = notes.iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    with closing(sqlite3.connect(path)) as older, older:  # a run of the older version goes on meanwhile
+        older.execute("UPDATE runs SET why = 'later'")
+    assert (look(), look(), len(copied)) == ("later", "later", 2)
+    (renewed,) = notes.iterdir()
+    assert renewed != kept
+    renewed.write_bytes(b"torn by a crash")
+    assert (look(), len(copied)) == ("later", 3)
+    notes.chmod(0o777)  # others may write here
+    assert (look(), look(), len(copied)) == ("later", "later", 5)
+    notes.chmod(0o700)
+    open_history(path).close()
+    assert list(notes.iterdir()) == []
+
+
 def test_a_migration_that_breaks_off_changes_nothing(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_history(path) as history:
         finish(history, Outcome.DONE)

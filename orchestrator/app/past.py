@@ -187,12 +187,14 @@ def _look_at(settings: Settings, job: "Job", remembered: "History") -> None:
     from orchestrator.engines.contract.copies import PointLister
     from orchestrator.engines.contract.engine import implements
     from orchestrator.engines.registry import load_engine
-    from orchestrator.runner.last_look import LookContext, find_points
+    from orchestrator.runner.last_look import LookContext, find_points, follow_place
 
     with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
         engine = load_engine(job.engine)
         tools = LookContext(engine=engine, history=remembered, clock=compose.now)
         points = {point.name: point.taken for point in find_points(job, tools, reader)}
+        if followed := follow_place(job, tools, points, reader):
+            settings.log(f"{job.name}: {followed}")
     moved = not job.target.rotation and remembered.recall(job.name, "target-used") not in (
         None,
         str(job.target.location),

@@ -39,7 +39,7 @@ from orchestrator.runner.decide import (
     source_ground,
     with_sizes,
 )
-from orchestrator.runner.last_look import note_seen, note_unseen
+from orchestrator.runner.last_look import find_points, follow_place, note_seen, note_unseen
 from orchestrator.runner.problems import (
     end_incomplete,
     end_left_out,
@@ -70,7 +70,9 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
             from orchestrator.runner.manifests import note_use
 
             note_use(other.key, other.since, journal)  # its points are now as those of a key that we lost
-        see_points(journal, points, pruned_there=engine.pruned_there(world))
+        see_points(journal, points, pruned_there=engine.pruned_there(world), reader=writer)
+    elif request.remembered.get(USED) not in (None, str(journal.job.target.location)) and not engine.stays:
+        _follow_place(journal, writer)
     if request.judge is not None:
         from orchestrator.runner.arrivals import note_first_sight
 
@@ -86,6 +88,14 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
         case Plan():
             return _carry_out(journal, writer, decision, world, request)
     assert_never(decision)
+
+
+def _follow_place(journal: RunRecorder, writer: Writer) -> None:
+    """Follow a place of datasets that has another name and path, before anything is copied there. Why no error: the survey was good."""
+    with contextlib.suppress(OrchestratorError):
+        points = find_points(journal.job, journal.tools, writer)
+        if followed := follow_place(journal.job, journal.tools, {point.name for point in points}, writer):
+            journal.say(followed)
 
 
 def _note_incomplete(journal: RunRecorder, writer: Writer, world: Any, *, doubtful: bool = True) -> None:

@@ -7,9 +7,10 @@ that is said of the copy says so too, until a look finds it again: it may be gon
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, Stopped, TargetUnable
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
+from orchestrator.domain.place import parse_location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.problem import SAME_COMMAND, UNSEEN, UnseenCopies, parse_unseen
 from orchestrator.engines.contract.copies import PointLister
@@ -17,9 +18,10 @@ from orchestrator.engines.contract.engine import Engine, implements
 from orchestrator.history.store import History
 from orchestrator.process.executor import Reader
 from orchestrator.runner.context import RunContext
+from orchestrator.runner.decide import USED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from datetime import datetime
 
 
@@ -82,3 +84,38 @@ def note_seen(job: Job, tools: LookContext | RunContext) -> None:
     """Record that a look found the copies, where the last one did not."""
     if tools.history.recall(job.name, UNSEEN + job.target.name):
         tools.history.remember(job.name, UNSEEN + job.target.name, "")
+
+
+def follow_place(job: Job, tools: LookContext | RunContext, known: "Collection[str]", reader: Reader | None) -> str:
+    """Record what is known under a place's former name under its name of today, where it is the same place; return what was done, as text.
+
+    `known`: the points there. A place that has another path, too, is the same if it holds the newest point and shows no copies of the
+    job where it was. `reader`: looks there; None: such a place is not followed.
+    """
+    history, place = tools.history, job.target
+    if not known or place.disk or history.was_named(job.name, place.name, max(known)):
+        return ""  # as in nearly every run
+    if history.point_names(job.name, place.name):
+        return ""
+    before = history.renames.place_before(job.name, place.name, max(known))
+    used = history.recall(job.name, USED)
+    if not before or used is None:
+        return ""
+    moved = used != str(place.location)
+    if moved and (reader is None or not _is_left(job, tools, used, before, reader)):
+        return ""
+    history.renames.rename_place(job.name, before, place.name)
+    if not moved:
+        return f"the place {before} is called {place.name} now"
+    history.remember(job.name, USED, str(place.location))
+    return f"the place {before} ({show_name(used)}) is {place.name} ({show_name(str(place.location))}) now: it holds the same points"
+
+
+def _is_left(job: Job, tools: LookContext | RunContext, used: str, before: str, reader: Reader) -> bool:
+    """Return whether a place shows no copies of the job any more. One that cannot be looked at is not left: what is said of it says so."""
+    there = replace(job, target=replace(job.target, name=before, location=parse_location(used)))
+    try:
+        return not tools.engine.points(there, reader)
+    except OrchestratorError as error:
+        note_unseen(there, tools, error.why)
+        return False

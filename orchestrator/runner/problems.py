@@ -3,7 +3,7 @@ noted damage, and files that could not be read at the source.
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.domain.answers import parse_json
@@ -13,21 +13,30 @@ from orchestrator.domain.problem import ProblemType, problem_hint, problem_sente
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.engines.contract.copies import CompletenessReporter, PointLister
 from orchestrator.engines.contract.engine import SkippedEntries, implements
-from orchestrator.process.executor import Writer
+from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.decide import USED
+from orchestrator.runner.last_look import follow_place
 from orchestrator.runner.run_recorder import RunRecorder
 
 _PRUNED_THERE = "pruned there:"  # a small fact of a job, with the place: the machine that holds its points prunes them
 
 
-def see_points(journal: RunRecorder, points: Sequence[RestorePoint], *, pruned_there: bool | None = None) -> None:
+def see_points(
+    journal: RunRecorder,
+    points: Sequence[RestorePoint],
+    *,
+    pruned_there: bool | None = None,
+    reader: Reader | None = None,
+) -> None:
     """Record which points the target holds, and what is wrong with them by this look alone. Nothing is written while all is well.
 
     `pruned_there`: the target's own machine prunes them, so one that vanished is a loss only if it was the newest; None: as at the last run.
+    `reader`: looks whether a place that has another name and path now was left; None after a copy, which brings known names anywhere.
     """
     job, history = journal.job, journal.tools.history
     known = {point.name: point.taken for point in points}
-    _follow_place(journal, known)
+    if followed := follow_place(job, journal.tools, known, reader):
+        journal.say(followed)
     if not implements(journal.tools.engine, PointLister):  # snapshots of a copy are pruned by others, too
         history.points_seen(job.name, job.target.name, known, journal.now)
         return
@@ -43,19 +52,6 @@ def see_points(journal: RunRecorder, points: Sequence[RestorePoint], *, pruned_t
     expected = bool(gone and history.recall(job.name, elsewhere)) and max(gone) < max(known, default="")
     history.points_seen(job.name, job.target.name, known, journal.now, lost=not moved and not expected)
     _see_state(journal, points)
-
-
-def _follow_place(journal: RunRecorder, known: Collection[str]) -> None:
-    """Record what is known under the place's name of yesterday under its name of today: the place itself is the same."""
-    job, history = journal.job, journal.tools.history
-    if not known or job.target.disk or history.was_named(job.name, job.target.name, max(known)):
-        return  # as in nearly every run
-    same = history.recall(job.name, USED) == str(job.target.location)
-    if not same or history.point_names(job.name, job.target.name):
-        return
-    if before := history.renames.place_before(job.name, job.target.name, max(known)):
-        history.renames.rename_place(job.name, before, job.target.name)
-        journal.say(f"the place {before} is called {job.target.name} now")
 
 
 def _moved_from(journal: RunRecorder) -> str:

@@ -69,3 +69,29 @@ def test_another_jobs_copies_are_not_taken_for_those_of_this_one(ferry: Ferry, m
         assert "belongs to the job papers" in told.out + told.err, told
     (job,) = ferry.run("status", "photos", "--json").value["jobs"]
     assert job["newest_verified"]["unseen"]["why"].endswith("belongs to the job papers"), json.dumps(job)
+
+
+@pytest.mark.parametrize("first", ["run", "points", "verify"])
+@pytest.mark.parametrize("mirror", [False, True])
+def test_a_place_that_has_another_name_and_path_is_one_place(ferry: Ferry, first: str, mirror: bool) -> None:
+    """Whoever looks there first says so, once; a copy of the place, which was not left, is another one."""
+    ferry.job(more="[rsync]\npoints = false\ndelete = true\n" if mirror else "")
+    assert ferry.run("run", "photos").code == 0
+    assert ferry.run("verify", "photos").code == 0
+    (ferry.root / "disk").mkdir()
+    ferry.target().rename(ferry.root / "disk/copies")
+    targets, job = ferry.config / "targets.toml", ferry.config / "jobs/photos.toml"
+    targets.write_text(f'[place.cellar]\npath = "{ferry.root}/disk/copies"\n')
+    job.write_text(job.read_text().replace("photos-copies", "cellar"))
+    told = said(ferry, first, "photos", *(("--look",) if first == "points" else ()))
+    assert told.count("the place photos-copies (") + (first == "points") == 1, told
+    (point,) = ferry.run("points", "photos", "--json").value["points"]
+    assert (point["place"], point["sound"]) == ("cellar", True), point
+    assert ferry.run("run", "photos").code == 0
+    assert "photos-copies" not in said(ferry, "status") + said(ferry, "points", "photos")
+    shutil.copytree(ferry.root / "disk/copies", ferry.root / "other", symlinks=True)
+    targets.write_text(f'[place.attic]\npath = "{ferry.root}/other"\n')
+    job.write_text(job.read_text().replace("cellar", "attic"))
+    assert ferry.run("run", "photos").code == 0
+    points = ferry.run("points", "photos", "--json").value["points"]
+    assert {(each["place"], each["sound"]) for each in points} == {("cellar", True), ("attic", None)}, points

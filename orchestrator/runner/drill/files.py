@@ -47,7 +47,7 @@ def choose_files(journal: RunRecorder, writer: Writer, notes: str, *, whole: boo
     """Choose files of the newest point with a manifest. Raises: OrchestratorError."""
     job, tools = journal.job, journal.tools
     points = find_points(job, tools, writer)
-    see_points(journal, points)
+    see_points(journal, points, reader=writer)
     point = next((each for each in reversed(points) if each.manifest is not None), None)
     if point is None or point.manifest is None:
         why = "there is no restore point with a manifest, so nothing that is restored could be verified"

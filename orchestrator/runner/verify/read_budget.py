@@ -94,7 +94,7 @@ def _ended(journal: RunRecorder, tally: _ReadBudget, units: Sequence[ReadItem], 
 def _points(journal: RunRecorder, writer: Writer, tally: _ReadBudget) -> Sequence[ReadItem]:
     job, tools, since = journal.job, journal.tools, journal.now
     there = find_points(job, tools, writer)
-    see_points(journal, there)
+    see_points(journal, there, reader=writer)
     points = {point.name: point for point in there if point.manifest is not None}
     notes = f"{tools.state}/notes/verify-{job.name}"
     os.makedirs(notes, mode=0o700, exist_ok=True)

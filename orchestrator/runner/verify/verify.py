@@ -50,7 +50,7 @@ def verify_job(
 def _verify(journal: RunRecorder, writer: Writer, name: str | None, against_source: bool) -> VerifyJobResult:
     job, tools = journal.job, journal.tools
     points = find_points(job, tools, writer)
-    see_points(journal, points)
+    see_points(journal, points, reader=writer)
     chosen = choose_point(points, point=name, at=None)
     if isinstance(chosen, Refusal):
         return VerifyJobResult(

@@ -1,7 +1,7 @@
 """The pages: each takes values from a use case and hands them to its template."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from orchestrator.domain.act import ActAnswer, ActRequest
     from orchestrator.domain.errors import OrchestratorError
     from orchestrator.views.acts import ActRow
+    from orchestrator.views.source_rows import Headline
+    from orchestrator.views.status import Overview
 
 PAGE_SIZE = 50
 _CHART_RUNS, _SHOWN_RUNS = 60, 10
@@ -30,6 +32,7 @@ _RECENT_ACTS = 20
 _REPORT_MONTHS = 13
 _TROUBLE_KEPT_S = 3.0
 _FOLDER_SIZE, _MOST_FOUND = 500, 200
+_MOST_CARDS, _MOST_FULL = 40, 50  # jobs that need a person, with all that helps; jobs with more than a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,7 @@ class Pages:
         self._token = FormToken()
         self._overviews = OverviewCache(settings)
         self._trouble: tuple[float, OrchestratorError | None] | None = None
+        self._front: tuple[Overview, list[str], Headline, LivePart] | None = None
 
     @cached_property
     def templates(self) -> Templates:
@@ -94,7 +98,7 @@ class Pages:
 
     def _render_live(self, name: str, values: Mapping[str, object]) -> str:
         """Return a page around its live part, which says of which state that is: a stream then sends no more than what changed since."""
-        return self.render(name, part=LivePart(html=self.render(f"_{name}", **values)), **values)
+        return self.render(name, part=LivePart(marked=self.render(f"_{name}", **values)), **values)
 
     def _control_trouble(self) -> "OrchestratorError | None":
         """Return why no act can be asked for now; looked at once in some seconds."""
@@ -147,24 +151,27 @@ class Pages:
 
     def promises(self) -> str:
         """Return the front page."""
-        return self._render_live("promises.html", self._promise_values())
+        headline, part = self._promise_part()
+        return self.render("promises.html", headline=headline, part=part)
 
-    def _promise_values(self) -> dict[str, Any]:
+    def _promise_part(self) -> "tuple[Headline, LivePart]":
+        """Return the first sentence and the live part of the front page; as they were where nothing was judged anew since."""
         from orchestrator.app.uncovered import recall_uncovered
         from orchestrator.views.disks import set_warnings
         from orchestrator.views.source_rows import headline, source_rows
 
-        now = compose.now()
-        found = self._overviews.get(now)
+        now, trouble = compose.now(), self._control_trouble()
+        found, said = self._overviews.get(now), [trouble.why, trouble.hint] if trouble else []
+        if self._front is not None and self._front[0] is found and self._front[1] == said:
+            return self._front[2:]
         rows = source_rows(found, now)
-        return {
-            "found": found,
-            "rows": rows,
-            "headline": headline(found, rows),
-            "asked": self._recent_acts(),
-            "uncovered": recall_uncovered(self._settings),
-            "set_warnings": set_warnings,
-        }
+        first = headline(found, rows)
+        text = self.render(
+            "_promises.html", found=found, rows=rows, headline=first, asked=self._recent_acts(), set_warnings=set_warnings,
+            uncovered=recall_uncovered(self._settings), most_cards=_MOST_CARDS, most_full=_MOST_FULL,
+        )  # fmt: skip
+        self._front = found, said, first, LivePart(marked=text)
+        return self._front[2:]
 
     def job(self, name: str, year: int | None) -> str:
         """Return the page of one job."""
@@ -184,7 +191,7 @@ class Pages:
         runs = list_runs(self._settings, name, _CHART_RUNS)
         span = calendar_span(now.astimezone().date(), year)
         return self.render(
-            "job.html", part=LivePart(html=self.render("_job_acts.html", **acts)), job=job, row=acts["row"], calendars=point_calendars(table, name, span),
+            "job.html", part=LivePart(marked=self.render("_job_acts.html", **acts)), job=job, row=acts["row"], calendars=point_calendars(table, name, span),
             span=span, year=year, years=point_years(table.known[name]), charts=run_charts(runs), runs=runs[:_SHOWN_RUNS],
             schedule=describe_schedule(job), table=table,
             coming=survey_schedule(self._settings, (name,), now),
@@ -374,26 +381,24 @@ class Pages:
         try:
             return self._part(topic)
         except OrchestratorError as error:
-            return LivePart(html=self.render("_failure.html", why=error.why, hint=error.hint))
+            return LivePart(marked=self.render("_failure.html", why=error.why, hint=error.hint))
 
     def _part(self, topic: str) -> LivePart:
-        parts: Mapping[str, Callable[[], dict[str, Any]]] = {
-            "promises": self._promise_values,
-            "disks": self._disk_values,
-        }
-        if topic in parts:
-            return LivePart(html=self.render(f"_{topic}.html", **parts[topic]()))
+        if topic == "promises":
+            return self._promise_part()[1]
+        if topic == "disks":
+            return LivePart(marked=self.render("_disks.html", **self._disk_values()))
         kind, _, number = topic.partition("/")
         if kind == "jobs":
-            return LivePart(html=self.render("_job_acts.html", **self._job_acts_values(number)))
+            return LivePart(marked=self.render("_job_acts.html", **self._job_acts_values(number)))
         if kind == "acts" and is_number(number):
             values = self._act_values(int(number))
-            return LivePart(html=self.render("_act.html", **values), over=values["act"].kind != "live")
+            return LivePart(marked=self.render("_act.html", **values), over=values["act"].kind != "live")
         if kind != "runs" or not is_number(number):
             raise NoSuchPage("there is nothing live of this name")
         values = self._run_values(int(number))
         return LivePart(
-            html=self.render("_run.html", **values), over=values["look"].story.story.run.outcome is not None
+            marked=self.render("_run.html", **values), over=values["look"].story.story.run.outcome is not None
         )
 
 

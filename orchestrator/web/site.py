@@ -1,6 +1,7 @@
 """The routes: addresses to pages, errors to pages, and the guard around all."""
 
 import asyncio
+import gzip
 import re
 from collections.abc import Callable
 
@@ -21,6 +22,7 @@ from orchestrator.web.pages import NoSuchPage, NotAccepted, Pages, PointRequest,
 from orchestrator.web.templates import ASSETS, read_asset
 
 _PATIENCE_S = 10.0  # for the body of a form
+_LEAST_PACKED = 8 << 10  # bytes
 _KEPT = "public, max-age=31536000, immutable"
 
 
@@ -204,9 +206,20 @@ def _page(make: Callable[[Request], str]) -> Callable[[Request], Response]:
     """Return the answer with a page; it is made in a thread."""
 
     def answer(request: Request) -> Response:
-        return HTMLResponse(make(request))
+        return _packed(request, make(request).encode())
 
     return answer
+
+
+def _packed(request: Request, page: bytes) -> Response:
+    """Return the answer with a page, packed where the browser takes that: 300 jobs are 270 kB, and 10 kB when packed.
+
+    Why not one that a query asked for: its length would tell who may listen how near words of a foreign link come to the form's token.
+    """
+    takes = [each.partition(";")[0].strip() for each in request.headers.get("accept-encoding", "").lower().split(",")]
+    if "gzip" not in takes or request.url.query or len(page) < _LEAST_PACKED:
+        return HTMLResponse(page)
+    return HTMLResponse(gzip.compress(page, 1), headers={"Content-Encoding": "gzip", "Vary": "Accept-Encoding"})
 
 
 def _this_month() -> tuple[int, int]:

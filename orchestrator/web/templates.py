@@ -15,6 +15,7 @@ from orchestrator.views import charts
 from orchestrator.views.format import format_ago, format_brief, format_clock, format_iso
 from orchestrator.views.point_calendar import CHECK_WORDS, check_point
 from orchestrator.views.source_rows import hint_command
+from orchestrator.web.live import CUT
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -40,7 +41,8 @@ class Templates:
         self._environment.globals |= {
             "share_bar": _svg(charts.share_bar), "heat_map": _svg(charts.heat_map), "legend_cell": _svg(charts.legend_cell),
             "column_chart": _svg(charts.column_chart), "line_chart": _svg(charts.line_chart), "check_words": CHECK_WORDS,
-            "check": check_point, "hint_command": hint_command, "version": __version__, "asset": asset_address, "len": len, **frame,
+            "check": check_point, "hint_command": hint_command, "version": __version__, "asset": asset_address, "len": len,
+            "cut": Markup(CUT), **frame,  # noqa: S704
         }  # fmt: skip
 
     def render(self, name: str, **values: object) -> str:

@@ -4,6 +4,7 @@ The clock stands still in all, so that what the pages say can be kept as text.
 """
 
 import asyncio
+import json
 import os
 import socket
 import threading
@@ -200,3 +201,47 @@ def three_hundred_sources(folder: Path) -> Ferry:
             history.point_made(f"j{n}", f"p{n}", "2026-11-24T023000Z", run, entries=1, bytes=1, taken=at, now=at)
             history.point_verified(f"j{n}", f"p{n}", "2026-11-24T023000Z", run, at)
     return ferry
+
+
+LONG_NAMES = (
+    "a" * 255, "\u05ea\u05de\u05d5\u05e0\u05d5\u05ea \u05de\u05e9\u05e4\u05d7\u05d4 " * 5, "\u0645\u062c\u0644\u062f/" * 40,
+    "Vertragsunterlagen der Hausverwaltung " * 6,
+)  # fmt: skip
+LONG_JOB = "j" * 90
+
+
+def long_names(folder: Path) -> tuple[Site, list[str]]:
+    """Write a machine on which each name is as long as it may be, or runs from right to left; return its pages and their addresses."""
+    ferry = Ferry(folder)
+    source = ferry.job(LONG_JOB)
+    for name in LONG_NAMES:
+        (source / name.strip()).mkdir(parents=True, exist_ok=True)
+    (source / LONG_NAMES[0] / "b.txt").write_text("b")
+    assert ferry.run("run", LONG_JOB).code == 0
+    settings = CachedSettings(config=str(ferry.config), state=str(ferry.state))
+    now = datetime.now(UTC)
+    with compose.open_history(settings.where) as history:
+        for name in LONG_NAMES:
+            run = begin(history, LONG_JOB, now=now, source=f"/srv/{name}", target=f"/backup/{name}", why=name)
+            history.said(run, now, "warning", name)
+            ended = report(
+                run, LONG_JOB, Outcome.FAILED, why=f"cannot read {name}", hint=name, warnings=(name,), evidence=(name,)
+            )
+            history.ended(run, ended, now)
+            act = history.acts.asked(ActVerb.VERIFY, LONG_JOB, name, f"{'w' * 64} (by proxy)", now)
+            history.acts.ended(act, well=False, said=name, now=now)
+        seen = {
+            "datasets": LONG_NAMES,
+            "folders": [name.encode().hex() for name in LONG_NAMES],
+            "trouble": LONG_NAMES[0],
+        }
+        history.remember("", "uncovered", json.dumps({**seen, "at": now.isoformat()}))
+        (point,) = history.point_names(LONG_JOB, f"{LONG_JOB}-copies")
+    inside = f"/points/{LONG_JOB}/{point}"
+    pages = ["/", f"/jobs/{LONG_JOB}", "/runs", "/runs/2", "/acts", "/acts/1", "/reading", "/report", inside]
+    pages += [
+        f"{inside}?take={LONG_NAMES[0]}",
+        f"{inside}/{LONG_NAMES[0]}",
+        f"/versions/{LONG_JOB}/{LONG_NAMES[0]}/b.txt",
+    ]
+    return Site(Pages(settings, DemoControl(settings))), pages

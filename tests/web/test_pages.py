@@ -256,6 +256,22 @@ def test_three_hundred_sources_are_answered_soon(tmp_path: Path) -> None:
     assert min(took["anew"]) < 0.2, took
 
 
+def test_three_hundred_sources_are_packed_and_each_that_needs_you_is_said(tmp_path: Path) -> None:
+    ferry = three_hundred_sources(tmp_path)
+    for file in (ferry.config / "jobs").iterdir():
+        file.write_text(file.read_text().replace('"26h"', '"1m"'))
+    site = client(settings_of(ferry))
+    told = site.get("/", headers={"Accept-Encoding": "br, gzip;q=0.8"})
+    assert (told.headers["content-encoding"], int(told.headers["content-length"]) < 40_000) == ("gzip", True)
+    assert told.headers["cache-control"] == "no-store"
+    for asked, page in (("identity", "/"), ("", "/"), ("gzip", "/?a=b")):
+        assert "content-encoding" not in site.get(page, headers={"Accept-Encoding": asked}).headers, (asked, page)
+    assert "300 of 300 jobs need you" in text_of(told.text)
+    assert {f"needs-j{n}" for n in range(300)} == set(re.findall(r'id="(needs-\w+)"', told.text))
+    assert told.text.count('class="card problem') == 40
+    assert "And 260 more" in told.text
+
+
 def test_what_is_written_is_seen_at_once_though_pages_are_kept(ferry: Ferry) -> None:
     ferry.job()
     site = client(settings_of(ferry))

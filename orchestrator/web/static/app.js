@@ -1,8 +1,6 @@
 // What is live, and a button that copies a command. Without it all pages work; what is live then comes with a reload.
 "use strict";
 
-const shown = new Map();
-
 function dress(root) {
   if (!navigator.clipboard) return;
   for (const command of root.querySelectorAll(".command:not(.dressed)")) {
@@ -44,36 +42,34 @@ function say(button, word) {
   setTimeout(() => { button.textContent = "Copy"; }, 2000);
 }
 
-// Replace the sections that changed; what is open stays open, and the focus stays where it is.
-function replace(host, html) {
-  const template = document.createElement("template");
-  template.innerHTML = html;
-  const coming = [...template.content.children];
-  const same = coming.map((each) => each.id).join() === [...host.children].map((each) => each.id).join();
-  if (!same) {
-    host.replaceChildren(...coming.map((each) => remember(each)));
+// Put in what changed; what is open stays open, and the focus stays where it is.
+function show(host, told) {
+  const opened = [...host.querySelectorAll("details[id][open]")].map((each) => each.id);
+  const focus = host.contains(document.activeElement) ? document.activeElement : null;
+  const href = focus?.getAttribute("href");
+  const path = focus && (focus.id ? "#" + CSS.escape(focus.id) : href ? `[href="${CSS.escape(href)}"]` : null);
+  const within = focus?.closest("[id]")?.id;
+  if (told.changed) {
+    for (const html of told.changed) {
+      const [piece] = parse(html).children;
+      document.getElementById(piece.id).replaceWith(piece);
+    }
   } else {
-    coming.forEach((each, at) => {
-      if (shown.get(each.id) !== each.outerHTML) keep(host.children[at], remember(each));
-    });
+    const coming = parse(told.parts.map((part) => part.keep ? `<template data-keep="${part.keep}"></template>` : part).join(""));
+    for (const place of coming.querySelectorAll("template")) place.replaceWith(document.getElementById(place.dataset.keep));
+    host.replaceChildren(coming);
+  }
+  for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+  if (path && !host.contains(document.activeElement)) {
+    ((within && document.getElementById(within)?.querySelector(path)) || host.querySelector(path))?.focus({ preventScroll: true });
   }
   dress(host);
 }
 
-function remember(section) {
-  shown.set(section.id, section.outerHTML);
-  return section;
-}
-
-function keep(before, after) {
-  for (const details of before.querySelectorAll("details[id]")) {
-    const same = after.querySelector("#" + CSS.escape(details.id));
-    if (same) same.open = details.open;
-  }
-  const focus = before.contains(document.activeElement) ? document.activeElement : null;
-  const path = focus && (focus.id ? "#" + CSS.escape(focus.id) : focus.hasAttribute("href") ? `[href="${CSS.escape(focus.getAttribute("href"))}"]` : null);
-  before.replaceWith(after);
-  if (path) after.querySelector(path)?.focus({ preventScroll: true });
+function parse(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  return template.content;
 }
 
 const host = document.querySelector("[data-live]");
@@ -86,10 +82,9 @@ function tell(state, words) {
 }
 
 if (host) {
-  for (const section of host.children) remember(section);
   const source = new EventSource(host.dataset.live + "?shown=" + host.dataset.shown);
   source.addEventListener("open", () => tell("on", "live"));
-  source.addEventListener("show", (event) => replace(host, JSON.parse(event.data)));
+  source.addEventListener("show", (event) => show(host, JSON.parse(event.data)));
   source.addEventListener("over", () => { source.close(); tell("over", "ended"); });
   source.addEventListener("error", () => {
     tell("off", source.readyState === EventSource.CLOSED ? "not live: reload this page" : "connecting …");

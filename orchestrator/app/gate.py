@@ -6,8 +6,10 @@ import re
 import shlex
 import stat
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from orchestrator import compose
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from orchestrator.gate.add_points import PointAddition
     from orchestrator.gate.receive import Reception
     from orchestrator.history.arrivals import ArrivalLedger
+    from orchestrator.process.handover import Answer, PutOff
 
 USUAL_KEYS = "~/.ssh/authorized_keys"
 # Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT; a key with options of its own would not get those of the gate.
@@ -31,11 +34,18 @@ _KEY = r"((?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[a-z0-9@.-]+) ([A-Za-z0-9+/]{40,20000}={
 
 
 def answer_request(
-    settings: Settings, name: str, line: str, asker: str, *, later: Callable[[str, str], int] | None = None
+    settings: Settings,
+    name: str,
+    line: str,
+    asker: str,
+    *,
+    later: "Answer | None" = None,
+    put_off: "PutOff | None" = None,
 ) -> int:
     """Become the command that answers the request that came through the gate, or feed it and return its exit status.
 
-    `later`: answers the next requests in forks of a process that this one leaves behind; only datasets are worth that.
+    `later`: answers the next requests in forks of a process that this one leaves behind. `put_off`: by which such a fork leaves it
+    to that process to record what came.
 
     Raises: GateRefusal for a request that is not admitted, DeclarationError for a gate that is not declared.
     """
@@ -49,19 +59,19 @@ def answer_request(
     syslog.openlog("poolferry-gate", syslog.LOG_PID, syslog.LOG_AUTH)
     try:
         request = parse_request(line)
-        if request.name == HELLO:
-            _take_place(settings, name, gate.connections)
-            return _hello(name, gate, request.values)
-        right, answer = admit(request, gate)
+        right, answer = ("", None) if request.name == HELLO else admit(request, gate)
         _take_place(settings, name, gate.connections)
+        if later is not None:
+            prepare, see_to = partial(_import_answers, gate), partial(_note_arrivals, settings, name)
+            leave_behind(settings.where.state, name, gate.connections, later, prepare=prepare, see_to=see_to)
+        if answer is None:
+            return _hello(name, gate, request.values)
         syslog.syslog(syslog.LOG_INFO, f"{name}: {show_name(asker)}: {request}")
-        if later is not None and right in ("sends", "receives"):
-            leave_behind(settings.where.state, name, gate.connections, later, prepare=_import_answers)
         if not isinstance(answer, Command):
             return (
                 _add(settings, name, gate, cast("PointAddition", answer))
                 if right == "adds"
-                else _receive(settings, name, gate, cast("Reception", answer))
+                else _receive(settings, name, gate, cast("Reception", answer), put_off)
             )
     except GateRefusal as refusal:
         syslog.syslog(syslog.LOG_WARNING, f"{name}: refused to {show_name(asker)}: {printable_word(refusal.why)}")
@@ -111,14 +121,20 @@ def _hello(name: str, gate: Gate, values: tuple[str, ...]) -> int:
     return _read((), rsync_version_command(None))
 
 
-def _import_answers() -> None:
-    """Import what answers requests about datasets, and says what is wrong with one."""
+_ANSWERS = {
+    "reads": ("gate.read_only",),
+    "adds": ("app.gate_folder", "gate.add_points", "history.arrivals", "trees.linked_tree"),
+    "sends": ("engines.zfs.recovery.kit", "gate.send"),
+    "receives": ("gate.receive", "gate.stream_head", "gate.stream_records", "history.arrivals"),
+}
+
+
+def _import_answers(gate: Gate) -> None:
+    """Import what answers the requests of this gate, and says what is wrong with one."""
     from importlib import import_module
 
-    for module in (
-        "cli.terminal.errors", "engines.zfs.recovery.kit", "gate.receive", "gate.send", "gate.stream_head", "gate.stream_records", "history.arrivals",
-        "process.confine", "process.relay", "views.gate",
-    ):  # fmt: skip
+    of_rights = (module for right in gate.rights for module in _ANSWERS[right])
+    for module in ("cli.terminal.errors", "process.confine", "process.relay", "views.gate", *of_rights):
         import_module(f"orchestrator.{module}")
 
 
@@ -165,9 +181,9 @@ def _take_place(settings: Settings, name: str, most: int) -> None:
     raise GateRefusal(f"{BUSY}{show_count(most, 'request')} of this key may be answered at once")
 
 
-def _receive(settings: Settings, name: str, gate: Gate, asked: "Reception") -> int:
+def _receive(settings: Settings, name: str, gate: Gate, asked: "Reception", put_off: "PutOff | None") -> int:
     """Receive a stream as the gate lets it, and record when it came; return the receiver's exit status. Raises: GateRefusal."""
-    from orchestrator.gate.receive import mark_command, used_command
+    from orchestrator.gate.receive import newest_name, used_command
     from orchestrator.gate.stream_head import missing_bytes, parse_head
     from orchestrator.gate.stream_records import RecordWatch
     from orchestrator.process.confine import confine_to_datasets
@@ -177,8 +193,8 @@ def _receive(settings: Settings, name: str, gate: Gate, asked: "Reception") -> i
         _require_room(gate.receives, gate.at_most, answer_of(used_command(gate.receives)))
     try:
         head = read_head(missing_bytes)
-        command, newest = asked.command(parsed := parse_head(head)), mark_command(asked.dataset, parsed)
-        arrivals = _open_ledger(settings, name)
+        command, newest = asked.command(parsed := parse_head(head)), newest_name(asked.dataset, parsed)
+        arrivals = _open_ledger(settings, name) if put_off is None else None
         several = parsed.of_several
         watch = None if several is None else RecordWatch(several, skip=parsed.skip)
         confine_to_datasets()  # and from here on nothing can be imported or opened
@@ -187,10 +203,36 @@ def _receive(settings: Settings, name: str, gate: Gate, asked: "Reception") -> i
         raise GateRefusal("the stream ended before it began") from None
     except TooMuchInput:
         raise GateRefusal(f"the stream is longer than at-most allows: {show_size(gate.at_most)}") from None
-    if status == 0 and arrivals is not None and newest is not None and (said := answer_of(newest)):
-        with suppress(OSError):  # then it counts as come when it is first seen
-            arrivals.note(((asked.dataset, ".".join(said.split()), compose.now()),))
+    if status == 0 and newest is not None:
+        came = f"{compose.now().isoformat()}\t{newest}"
+        if put_off is not None:
+            put_off(came)
+        elif arrivals is not None:
+            _write_arrivals(arrivals, [came])
     return status
+
+
+def _note_arrivals(settings: Settings, name: str, came: list[str]) -> None:
+    """Record when snapshots came, each as a time and a whole name. zfs is asked once for all of them."""
+    from orchestrator.process.confine import confine_to_datasets
+
+    arrivals = _open_ledger(settings, name)
+    if arrivals is not None:
+        confine_to_datasets()
+        _write_arrivals(arrivals, came)
+
+
+def _write_arrivals(arrivals: "ArrivalLedger", came: list[str]) -> None:
+    """Record when snapshots came; one that is not there any more, or is not recorded, counts as come when it is first seen."""
+    from orchestrator.gate.receive import marks_command, parse_marks
+    from orchestrator.process.relay import answer_of
+
+    times = {snapshot: datetime.fromisoformat(at) for at, _, snapshot in (each.partition("\t") for each in came[::-1])}
+    marks = parse_marks(answer_of(marks_command(tuple(times)), partly=True) or "")
+    with suppress(OSError):
+        arrivals.note(
+            (snapshot.partition("@")[0], mark, times[snapshot]) for snapshot, mark in marks.items() if snapshot in times
+        )
 
 
 def _open_ledger(settings: Settings, name: str) -> "ArrivalLedger | None":
@@ -305,25 +347,17 @@ def _gate_text(request: GateSetup) -> str:
 
 
 def _install(settings: Settings, request: GateSetup, text: str, key: str, kept: list[str]) -> None:
+    from orchestrator.app.systemd_state import program_here
     from orchestrator.config.gates import gate_file
+    from orchestrator.process.handover import forced_command
 
-    program = shlex.join(_forced_command(settings, request))
+    program = shlex.join(forced_command([program_here(), "gate", request.name, *_directories(settings)]))
     options = f'command="{program.replace(chr(92), chr(92) * 2).replace(chr(34), chr(92) + chr(34))}",restrict'
     os.makedirs(os.path.dirname(request.keys_file), mode=0o700, exist_ok=True)
     if request.adds:
         _make_private(request.adds)
     _write(gate_file(settings.where.config, request.name), text, mode=0o644)
     _write_keys(request.keys_file, [*kept, f"{options} {key}"])
-
-
-def _forced_command(settings: Settings, request: GateSetup) -> tuple[str, ...]:
-    """Return the words that sshd runs for each request. Where later ones are handed over, perl does that: it starts in a fifth of the time."""
-    from orchestrator.app.systemd_state import program_here
-    from orchestrator.process.handover import HAND_OVER, PERL
-
-    words = (program_here(), "gate", request.name, *_directories(settings))
-    hands_over = (request.sends or request.receives) and os.access(PERL, os.X_OK) and os.path.isfile(HAND_OVER)
-    return (PERL, HAND_OVER, *words) if hands_over else words
 
 
 def _make_private(path: str) -> None:

@@ -5,6 +5,7 @@ mountpoint and shares, never with -F. Nothing is destroyed, rolled back, renamed
 """
 
 import re
+from collections.abc import Sequence
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.gate import APPEND_ONLY, GateRefusal
@@ -79,14 +80,33 @@ def used_command(root: str) -> Command:
     return commands.zfs_command("get", "-Hp", "-o", "value", "used", root, effect=Effect.READS, where=HERE)
 
 
-def mark_command(dataset: str, head: StreamHead) -> Command | None:
-    """Build the command that prints guid and createtxg of the snapshot that a stream ends with; None where it names none."""
+def newest_name(dataset: str, head: StreamHead) -> str | None:
+    """Return the whole name of the snapshot that a stream ends with; None where it names none."""
     name = f"{dataset}@{head.newest.decode('utf-8', 'replace')}"
     try:
-        snapshot_below(name, dataset)
+        return snapshot_below(name, dataset)
     except GateRefusal:
         return None
-    return commands.zfs_command("get", "-Hp", "-o", "value", "guid,createtxg", name, effect=Effect.READS, where=HERE)
+
+
+def marks_command(names: Sequence[str]) -> Command:
+    """Build the command that prints guid and createtxg of snapshots."""
+    words = ("get", "-Hp", "-o", "name,property,value", "guid,createtxg", *names)
+    return commands.zfs_command(*words, effect=Effect.READS, where=HERE)
+
+
+def parse_marks(printed: str) -> dict[str, str]:
+    """Return the marks by which arrivals of snapshots are recorded, by their names; those of which all was printed."""
+    told: dict[str, dict[str, str]] = {}
+    for line in printed.splitlines():
+        name, _, rest = line.partition("\t")
+        wanted, _, value = rest.partition("\t")
+        told.setdefault(name, {})[wanted] = value
+    return {
+        name: f"{each['guid']}.{each['createtxg']}"
+        for name, each in told.items()
+        if all(each.get(wanted, "").isdigit() for wanted in ("guid", "createtxg"))
+    }
 
 
 def _reception(buffer: Values, words: Values, root: str) -> Reception:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import socket
     from typing import NoReturn
 
+_SOON, _MANY = 2.0, 100  # seconds after which what was put off is seen to, or so many lines
 IDLE, LONGEST = 15.0, 600.0  # seconds; the first as long as a shared connection of ssh stays open
 _MOST = 200_000  # bytes of a request: of the words that a system call hands on, one has 128 KiB at most
 _MOST_WAITING = 64
@@ -27,8 +28,22 @@ _PATIENCE = 2.0  # seconds in which who connects must say what it wants
 PERL = "/usr/bin/perl"
 HAND_OVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts", "hand-over.pl")
 """What hands a request over as `hand_over` does, and starts quicker than Python; not there where this is one file (zipapp)."""
-Answer = Callable[[str, str], int]
+PutOff = Callable[[str], None]
+"""Leaves a line to the process that stays, which sees to several at once, and soon; it is lost where that is killed before."""
+Answer = Callable[[str, str, PutOff], int]
 """Answers a request in this process: its line, and who asks, as sshd tells both; returns the exit status."""
+_BY_PERL = "do shift; exec {$ARGV[0]} @ARGV"
+
+
+def forced_command(program: list[str]) -> list[str]:
+    """Return the words that sshd runs for each request of a gate, from those that start the program for it.
+
+    Perl starts in a fifth of Python's time. Its words become the program where the script that hands over is not there, or does not
+    fit perl: so the line of a key holds for an older version, too.
+    """
+    if not (os.access(PERL, os.X_OK) and os.path.isfile(HAND_OVER)):
+        return program
+    return [PERL, "-e", _BY_PERL, HAND_OVER, *program]
 
 
 def hand_over(words: list[str]) -> int | None:
@@ -87,10 +102,18 @@ def _identity() -> str:
     return "\1".join((*sys.argv[1:], *map(str, (seen.st_ino, seen.st_size, int(seen.st_mtime), int(seen.st_ctime)))))
 
 
-def leave_behind(state: str, gate: str, most: int, answer: Answer, *, prepare: Callable[[], None]) -> None:
+def leave_behind(
+    state: str,
+    gate: str,
+    most: int,
+    answer: Answer,
+    *,
+    prepare: Callable[[], None],
+    see_to: Callable[[list[str]], None],
+) -> None:
     """Leave a process behind that answers the next requests of this gate, unless one is there; `most` at once.
 
-    `prepare`: imports there what answers need, so that no fork has to.
+    `prepare`: imports there what answers need, so that no fork has to. `see_to`: sees, in a fork, to the lines that answers put off.
     """
     import fcntl
 
@@ -113,7 +136,7 @@ def leave_behind(state: str, gate: str, most: int, answer: Answer, *, prepare: C
         os.setsid()
         if os.fork():
             os._exit(0)
-        server = _GateServer(state, gate, most, answer, lock)
+        server = _GateServer(state, gate, most, answer, see_to, lock)
         prepare()
         gc.freeze()
         server.serve()
@@ -124,7 +147,9 @@ def leave_behind(state: str, gate: str, most: int, answer: Answer, *, prepare: C
 class _GateServer:
     """The process that stays: it listens, forks for each request, and tells each asker how its request ended."""
 
-    def __init__(self, state: str, gate: str, most: int, answer: Answer, lock: int) -> None:
+    def __init__(
+        self, state: str, gate: str, most: int, answer: Answer, see_to: Callable[[list[str]], None], lock: int
+    ) -> None:
         import contextlib
         import select
         import signal
@@ -140,7 +165,7 @@ class _GateServer:
         os.chdir("/")
         folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         path = f"/proc/self/fd/{folder}/{_name(gate)}"
-        self._kept, self._most, self._answer = kept, most, answer
+        self._kept, self._most, self._answer, self._see_to = kept, most, answer, see_to
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
@@ -149,7 +174,8 @@ class _GateServer:
         os.umask(before)
         self._listener.listen(_MOST_WAITING)
         self._path, self._identity = path, os.fsencode(_identity())
-        self._children: dict[int, socket.socket] = {}
+        self._children: dict[int, socket.socket | None] = {}  # None: it answers nobody
+        self._later = _LaterLines()
         self._poll = select.poll()
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -157,6 +183,7 @@ class _GateServer:
 
     def serve(self) -> "NoReturn":
         """Answer requests until none has come for some seconds. What is under way then, is waited for."""
+        import contextlib
         import select
         import time
 
@@ -165,19 +192,22 @@ class _GateServer:
         poll.register(self._listener, select.POLLIN)
         poll.register(self._wakeup[0], select.POLLIN)
         listens = True
-        while listens or self._children:
+        while listens or self._children or self._later.waiting:
             ready = {descriptor for descriptor, _ in poll.poll(1000)}
             now = time.monotonic()
             self._hear_stops(ready)
             if self._wakeup[0] in ready:
                 os.read(self._wakeup[0], 4096)
                 self._reap()
+            if lines := self._later.due(now, soon=not listens and not self._children):
+                self._see_to_later(lines)
             if self._listener.fileno() in ready:
                 asked = now if self._take(self._listener.accept()[0]) else asked
             if listens and (now - begun > LONGEST or (not self._children and now - asked > IDLE)):
                 listens = False
                 poll.unregister(self._listener)
-                os.unlink(self._path)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self._path)
                 os.close(self._kept)  # the next request may leave another one behind
                 while _is_ready(self._listener):
                     self._take(self._listener.accept()[0])
@@ -190,7 +220,7 @@ class _GateServer:
             if not child:
                 return
             code = os.waitstatus_to_exitcode(status)
-            asker = self._children.pop(child, None)
+            asker = self._children.pop(child)
             if asker is not None:
                 self._leave(asker)
                 _tell(asker, str(code if code >= 0 else 128 - code).encode())
@@ -219,7 +249,7 @@ class _GateServer:
         import signal
 
         for child, asker in self._children.items():
-            if asker.fileno() in ready:
+            if asker is not None and asker.fileno() in ready:
                 self._leave(asker)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child, signal.SIGTERM)
@@ -262,10 +292,68 @@ class _GateServer:
             os.setsid()
             for number, descriptor in enumerate(descriptors):
                 os.dup2(descriptor, number)
-            os.closerange(3, os.sysconf("SC_OPEN_MAX"))
-            code = self._answer(line, who)
+            put_off = self._later.keep_only_this(3)
+            code = self._answer(line, who, put_off)
         finally:
             os._exit(code)
+
+    def _see_to_later(self, lines: list[str]) -> None:
+        import signal
+
+        child = os.fork()
+        if child:
+            self._children[child] = None
+            return
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+            self._see_to(lines)
+            code = 0
+        finally:
+            os._exit(code)
+
+
+class _LaterLines:
+    """Gathers the lines that answers put off: they come through a pipe from the forks, of which none waits, whatever becomes of its line."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._rest, self._lines, self._since = b"", list[str](), 0.0
+
+    @property
+    def waiting(self) -> bool:
+        """Return whether there are lines that nobody has seen to."""
+        return bool(self._lines)
+
+    def due(self, now: float, *, soon: bool) -> list[str]:
+        """Take what came; return all of it once it has waited long enough, or `soon`."""
+        import contextlib
+
+        with contextlib.suppress(BlockingIOError):
+            self._rest += os.read(self._read, 1 << 20)
+        *whole, self._rest = self._rest.split(b"\n")
+        if whole and not self._lines:
+            self._since = now
+        self._lines += map(os.fsdecode, whole)
+        if not (soon or now - self._since > _SOON or len(self._lines) >= _MANY):
+            return []
+        lines, self._lines = self._lines, []
+        return lines
+
+    def keep_only_this(self, at: int) -> PutOff:
+        """Close all descriptors from `at` on, but for the way to put lines off; return that."""
+        import contextlib
+
+        os.dup2(self._write, at, inheritable=False)
+        os.closerange(at + 1, os.sysconf("SC_OPEN_MAX"))
+
+        def put_off(line: str) -> None:
+            with contextlib.suppress(OSError):  # more than the pipe holds, or nobody is there any more
+                os.write(at, os.fsencode(line) + b"\n")
+
+        return put_off
 
 
 def parse_handover(said: bytes, identity: bytes) -> tuple[str, str] | None:

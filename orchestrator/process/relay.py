@@ -58,12 +58,12 @@ def write_output(line: str) -> None:
     _write(1, f"{line}\n".encode())
 
 
-def answer_of(command: Command) -> str | None:
-    """Return what a short command prints; None for a bad end, of which its own words have gone to our errors."""
+def answer_of(command: Command, *, partly: bool = False) -> str | None:
+    """Return what a short command prints; None for a bad end, of which its own words have gone to our errors. `partly`: then, too."""
     ended = subprocess.run(
         command.argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=_variables(), check=False
     )
-    return None if ended.returncode else ended.stdout.decode("utf-8", "replace")
+    return None if ended.returncode and not partly else ended.stdout.decode("utf-8", "replace")
 
 
 def feed(command: Command, head: bytes, *, at_most: int | None, watch: InputWatch | None = None) -> int:

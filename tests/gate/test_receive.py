@@ -11,7 +11,7 @@ from orchestrator.domain.gate import Gate, GateRefusal
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.model import DatasetType
 from orchestrator.gate.admit import admit
-from orchestrator.gate.receive import Reception, mark_command, used_command
+from orchestrator.gate.receive import Reception, marks_command, newest_name, parse_marks, used_command
 from orchestrator.gate.request import parse_request
 from orchestrator.gate.stream_head import StreamHead
 from tests.gate.mutations import mutated, sent
@@ -237,7 +237,16 @@ def require_harmless(command: Command) -> None:
                                                (b"a/b", False), (b"%recv", False), (b"\xff", False), (b"x" * 255, False), (b"a\n", False)])  # fmt: skip
 def test_an_arrival_is_asked_for_by_the_name_in_its_stream(newest: bytes, named: bool) -> None:
     head = StreamHead(kind=DatasetType.FILESYSTEM, clone=False, newest=newest)
-    asked = mark_command(f"{ROOT}/a b", head)
-    assert (asked is not None) == named
-    if asked is not None:
-        assert asked.argv == ("zfs", "get", "-Hp", "-o", "value", "guid,createtxg", f"{ROOT}/a b@{newest.decode()}")
+    name = newest_name(f"{ROOT}/a b", head)
+    assert name == (f"{ROOT}/a b@{newest.decode()}" if named else None)
+
+
+def test_the_marks_of_several_arrivals_are_asked_for_at_once() -> None:
+    names = (f"{ROOT}/a b@s", f"{ROOT}/c@s")
+    assert marks_command(names).argv == ("zfs", "get", "-Hp", "-o", "name,property,value", "guid,createtxg", *names)
+    printed = "".join(
+        f"{name}\t{wanted}\t{value}\n" for name in names for wanted, value in (("guid", 7), ("createtxg", 9))
+    )
+    assert parse_marks(printed) == dict.fromkeys(names, "7.9")
+    for broken in ("", f"{names[0]}\tguid\t7\n", printed.replace("\t9\n", "\t-\n"), "no table\n\t\t\n"):
+        assert parse_marks(broken) == {}, broken

@@ -18,6 +18,7 @@ from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.gate import REFUSED, Gate, GateRefusal
 from orchestrator.gate.admit import admit
 from orchestrator.gate.request import parse_request
+from orchestrator.history.arrivals import read_arrivals
 from orchestrator.process import handover
 from orchestrator.process.handover import HAND_OVER, PERL, parse_handover
 from tests.gate.mutations import mutated, sent
@@ -222,6 +223,35 @@ def test_a_bounded_receive_ends_in_its_middle_with_whoever_waits_for_it(gate: On
         waits.terminate()
         assert waits.wait(20) == -signal.SIGTERM
         wait_until(lambda: not Path(f"/proc/{receiver}/stat").exists(), 20)
+
+
+COUNTED_ZFS = """#!/bin/sh
+echo "$1" >> {calls}
+case $1 in
+  receive) exec cat > /dev/null ;;
+  get) shift 5; for name; do printf '%s\\tguid\\t%s\\n%s\\tcreatetxg\\t9\\n' "$name" "${{#name}}" "$name"; done; exit 1 ;;
+esac
+"""
+
+
+def test_when_several_snapshots_came_is_recorded_at_once_and_at_its_end_at_the_latest(gate: OneGate) -> None:
+    """Also where zfs no longer knows one of them."""
+    zfs, calls, program = (gate.state / name for name in ("zfs", "calls", "program"))
+    zfs.write_text(COUNTED_ZFS.format(calls=calls))
+    zfs.chmod(0o755)
+    soon = "import orchestrator.process.handover as one\none.IDLE, one._SOON = 1, 60\n"
+    program.write_text(soon + WITH_IT.format(folder=str(gate.state)))
+    gate.file.write_text(f'receives = "{ROOT}"\n')
+    argv = (sys.executable, str(program), *gate.words)
+    gate.ask(VERSION, argv=argv)
+    wait_until(gate.door.exists, 20)
+    for name in "abc":
+        line = sent("zfs.sh", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/{name}")
+        assert gate.ask(line, argv=argv, stdin=begin(name="tank/p@s" + name))[0] == 0
+    wait_until(lambda: len(read_arrivals(str(gate.state))) == 3, 30)
+    mark = f"{len(ROOT) + 5}.9"
+    assert set(read_arrivals(str(gate.state))) == {(f"{ROOT}/{name}", mark) for name in "abc"}
+    assert calls.read_text().split() == ["receive", "receive", "receive", "get"]
 
 
 _PARTS = (

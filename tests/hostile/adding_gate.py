@@ -1,10 +1,14 @@
 """A gate that only lets points be added to a folder of the house, and the requests of whoever holds its key."""
 
+import os
+import re
 import shlex
+import socket
+import struct
 import subprocess
 from pathlib import Path
 
-from tests.whole.house import House
+from tests.whole.house import House, family, kill
 from tests.whole.large_copy import AT_ONCE
 from tests.whole.sshd import Sshd
 
@@ -33,10 +37,42 @@ def first_point(house: House, sshd: Sshd) -> Path:
 def other_program(sshd: Sshd, text: str) -> None:
     """Let another program answer for the gate, with the words of the key's line."""
     keys, program = sshd.folder / "authorized_keys", sshd.folder / "other-version"
-    _, _, words = keys.read_text().removeprefix('command="').partition(" ")
+    _, _, words = keys.read_text().partition(" gate ")
     program.write_text(text)
     program.chmod(0o755)
-    keys.write_text(f'command="{program} {words}')
+    write_line(sshd, f'command="{program} gate {words}')
+
+
+def write_line(sshd: Sshd, line: str) -> None:
+    """Let this line be the key's, and nobody answer any more who was left behind by a request that came by the line before."""
+    if pid := left_process(sshd):
+        kill(pid)
+    (sshd.folder / "authorized_keys").write_text(line)
+
+
+def left_process(sshd: Sshd) -> int:
+    """The process that an earlier request of the gate left behind; 0: there is none."""
+    line = (sshd.folder / "authorized_keys").read_text()
+    (state,) = re.findall(r"--state ([^ \"]+)", line)
+    (name,) = re.findall(r" gate ([^ \"]+)", line)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+        try:
+            folder = os.open(state, os.O_PATH)
+        except FileNotFoundError:
+            return 0
+        try:
+            server.connect(f"/proc/self/fd/{folder}/gate-{name}.session")
+            return int(struct.unpack("3i", server.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
+        except (FileNotFoundError, ConnectionRefusedError):
+            return 0
+        finally:
+            os.close(folder)
+
+
+def receivers(sshd: Sshd) -> list[int]:
+    """The rsyncs that answer requests."""
+    below = [pid for pid in (sshd.pid, left_process(sshd)) if pid]
+    return [pid for one in below for pid, name in family(one) if name == "rsync"]
 
 
 def ask(sshd: Sshd, *words: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":

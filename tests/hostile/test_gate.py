@@ -219,26 +219,34 @@ def test_set_up_and_taking_away(house: House, sshd: Sshd) -> None:
     assert not list(house.folder.rglob("vault.toml"))
 
 
-def test_a_gate_of_datasets_is_asked_through_what_starts_quickest(house: House, sshd: Sshd) -> None:
+def test_a_gate_is_asked_through_what_starts_quickest(house: House, sshd: Sshd) -> None:
     """And its line goes with it; a request is answered as by the program itself, whether it is handed over or not."""
-    keys, key = sshd.folder / "authorized_keys", (sshd.folder / "user_key.pub").read_text()
-    keys.unlink()
-    given = ("setup", "gate", "laptop", "--into", str(keys))
-    assert house.call(*given, "--receives", "vault/in", "--key", key).code == 0
+    house.write("file", "content")
+    gate(house, sshd)
+    keys = sshd.folder / "authorized_keys"
     line = keys.read_text()
-    assert line.startswith(f'command="{PERL} {HAND_OVER} '), line
-    version = shlex.join(("sh", "-c", "id", "zfs.sh", "version"))
-    first = ask(sshd, version)
-    wait_until(lambda: list(house.folder.rglob("gate-laptop.session")), 20)
-    later = ask(sshd, version)
+    assert line.startswith(f'command="{PERL} -e '), line
+    assert f" {HAND_OVER} " in line, line
+    asked = shlex.join(("sh", "-c", "x", "look-at-source.sh", str(house.source), "whole"))
+    first = ask(sshd, asked)
+    wait_until(lambda: list(house.folder.rglob("gate-vault.session")), 20)
+    later = ask(sshd, asked)
+    assert first.stdout
     assert (later.returncode, later.stdout, later.stderr) == (first.returncode, first.stdout, first.stderr)
     for _ in range(2):
         refused = ask(sshd, "true")
         assert (refused.returncode, b"refused: it was asked for" in refused.stderr) == (126, True), refused
-    keys.write_text(line.replace(f"{PERL} {HAND_OVER} ", ""))  # as an older version wrote it
-    assert ask(sshd, "true").returncode == 126
+    program = line.partition(f"{HAND_OVER} ")[2]
+    # As older versions wrote it, and as it stands after a downgrade to one without the script, or with one that does not fit.
+    broken = house.folder / "broken.pl"
+    broken.write_text("this is no perl {")
+    reads = line.removeprefix('command="').partition(HAND_OVER)[0]
+    for front in ("", f"{PERL} {HAND_OVER} ", f"{reads}/nowhere.pl ", f"{reads}{broken} "):
+        keys.write_text(f'command="{front}{program}')
+        again = ask(sshd, asked)
+        assert (again.returncode, again.stdout) == (0, first.stdout), (front, again)
     keys.write_text(line)
-    assert house.call(*given, "--remove").code == 0
+    assert house.call("setup", "gate", "vault", "--into", str(keys), "--remove").code == 0
     assert keys.read_text() == ""
     assert ask(sshd, "true").returncode == 255
 

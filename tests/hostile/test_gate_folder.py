@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.history.arrivals import read_arrivals
-from tests.hostile.adding_gate import ask, first_point, gate, other_program, script, send
+from tests.hostile.adding_gate import ask, first_point, gate, other_program, receivers, script, send, write_line
 from tests.whole.damage import fill
-from tests.whole.house import House, facts, family, kill, mounted, trees_equal, wait_until
+from tests.whole.house import House, facts, kill, mounted, trees_equal, wait_until
 from tests.whole.large_copy import AT_ONCE, in_the_middle, random_file
 from tests.whole.sshd import Link, Sshd, link, sshd
 
@@ -99,7 +99,7 @@ def test_a_cut_copy_goes_on_through_a_gate(house: House, sshd: Sshd, link: Link,
     if struck == "link":
         link.cut()
     else:
-        for pid in [pid for pid, name in family(sshd.pid) if name == "rsync"]:
+        for pid in receivers(sshd):
             kill(pid)
     ended = house.ended(run)
     assert (ended.outcome, ended["resumed"]) == ("done", True), ended
@@ -233,7 +233,7 @@ def test_no_key_fills_the_disk(house: House, sshd: Sshd) -> None:
         assert "keep-free holds 64.0 MiB back" in full["why"], full
         free = shutil.disk_usage(place).free
         assert 50 << 20 < free < 66 << 20, "it was ended too late, or too early"
-        wait_until(lambda: not [name for _, name in family(sshd.pid) if name == "rsync"])
+        wait_until(lambda: not receivers(sshd))
         early = house.run()
         assert (early.outcome, "lets no more in" in early["why"]) == ("failed", True), early
         assert free - shutil.disk_usage(place).free < 1 << 20
@@ -310,7 +310,7 @@ def test_no_point_is_made_where_the_gate_links_wrongly(
     assert failed.outcome == "failed", failed
     assert all(words in failed["why"] for words in told), failed
     assert house.points() == before
-    (sshd.folder / "authorized_keys").write_text(line)
+    write_line(sshd, line)
     assert (mended := house.follow(failed["hint"])).outcome == "done", mended
     assert len(house.points()) == len(before) + 1
     wanted = facts(house.source)
@@ -336,7 +336,7 @@ def test_no_first_point_is_made_without_a_name_of_the_source(house: House, sshd:
     assert failed.outcome == "failed", failed
     assert "lacks 2 entries of the source: empty, link" in failed["why"], failed
     assert house.points() == []
-    (sshd.folder / "authorized_keys").write_text(line)
+    write_line(sshd, line)
     assert (mended := house.follow(failed["hint"])).outcome == "done", mended
     assert trees_equal(house.source, house.point())
 
@@ -357,7 +357,7 @@ def test_what_the_source_changes_in_the_middle_is_no_lack(house: House, sshd: Ss
     assert (done := house.run()).outcome == "done", done
     assert done["attempts"] == 1, done
     assert (comes / "one").exists()
-    (sshd.folder / "authorized_keys").write_text(line)
+    write_line(sshd, line)
     assert (second := house.run()).outcome == "done", second
     assert trees_equal(house.source, house.point())
 
@@ -373,12 +373,12 @@ def test_a_gate_of_another_version_says_which_side_is_to_be_upgraded(house: Hous
     old = house.run()
     assert (old.outcome, "is older than this poolferry" in old["why"]) == ("failed", True), old
     assert "upgrade poolferry on" in old["hint"], old
-    (sshd.folder / "authorized_keys").write_text(line)
+    write_line(sshd, line)
     speak(sshd, NEWER)
     newer = house.run()
     assert newer.outcome == "failed", newer
     assert "upgrade poolferry on the one that asks" in newer["why"] + newer["hint"] + str(newer["evidence"]), newer
-    (sshd.folder / "authorized_keys").write_text(line)
+    write_line(sshd, line)
     other = script(sshd, "hello.sh", '{"poolferry": "9.0", "protocols": [7, 8], "news": {"a": 1}}')
     assert b"upgrade poolferry on the machine of this gate" in other.stderr, other
     both = script(sshd, "hello.sh", '{"poolferry": "9.0", "protocols": [2, 3], "news": {"a": 1}}')

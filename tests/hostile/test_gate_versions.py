@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.gate import is_unknown_request
+from orchestrator.process.handover import HAND_OVER
 from orchestrator.views.gate import refusal_line
-from tests.hostile.adding_gate import other_program
+from tests.hostile.adding_gate import other_program, write_line
 from tests.whole.house import House
 from tests.whole.sshd import Sshd, sshd
 
 pytestmark = [pytest.mark.slow, pytest.mark.namespace]
 __all__ = ["sshd"]
 CHECKOUT = Path(__file__).parents[2]
-# The first gate, which only read; the first for datasets; the first that adds points; the first that says its versions as today.
-FIRST, DATASETS, ADDS, SAYS = "7c327cbc", "d10baa27", "1357dc4f", "ae8b0423"
+# The first gate, which only read; the first for datasets; the first that adds points; the first that says its versions as today;
+# the first with a script that hands requests over.
+FIRST, DATASETS, ADDS, SAYS, HANDS_OVER = "7c327cbc", "d10baa27", "1357dc4f", "ae8b0423", "4fbd2310"
 # Prints the requests of runs over datasets, or what a gate says to those that it is given, in its own version.
 _REQUESTS = """
 import json
@@ -90,8 +92,7 @@ def test_a_sender_of_today_goes_through_an_older_gate_or_says_so(
     house: House, sshd: Sshd, older: Path, right: str, agree: bool
 ) -> None:
     gated(house, sshd, right)
-    program = f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(older))} exec {sys.executable} -m orchestrator "$@"\n'
-    other_program(sshd, program)
+    other_program(sshd, program_of(older))
     ended = house.run()
     if agree:
         assert ended.outcome == "done", ended
@@ -99,6 +100,27 @@ def test_a_sender_of_today_goes_through_an_older_gate_or_says_so(
         assert (ended.outcome, "is older than this one, upgrade it" in ended["hint"]) == ("failed", True), ended
         assert "the gate of our key does not let it do this" in ended["why"], ended
         assert house.points() == []
+
+
+def program_of(tree: Path) -> str:
+    return f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(tree))} exec {sys.executable} -m orchestrator "$@"\n'
+
+
+@pytest.mark.parametrize("older", [SAYS, HANDS_OVER], indirect=True)
+def test_the_line_of_a_key_holds_after_a_downgrade(house: House, sshd: Sshd, older: Path) -> None:
+    """The older version lies where this one lay: without the script that the line names, or with another one."""
+    gated(house, sshd, "adds")
+    assert (first := house.run()).outcome == "done", first
+    keys = sshd.folder / "authorized_keys"
+    front, _, words = keys.read_text().partition(f"{HAND_OVER} ")
+    other_program(sshd, program_of(older))
+    program = sshd.folder / "other-version"
+    script = older / os.path.relpath(HAND_OVER, CHECKOUT)
+    write_line(sshd, f"{front}{script} {program} gate {words.partition(' gate ')[2]}")
+    house.write("file", "changed")
+    assert (second := house.run()).outcome == "done", second
+    assert (house.point() / "file").read_text() == "changed"
+    assert house.run().outcome == "nothing-to-do"
 
 
 @pytest.mark.parametrize("older", [DATASETS], indirect=True)

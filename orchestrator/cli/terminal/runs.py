@@ -147,12 +147,12 @@ def answer_and_show(terminal: Terminal, name: str) -> int:
     """Answer a request that came through a gate; return the exit code of a refusal or of a receive, else never."""
     asker = os.environ.get("SSH_CONNECTION", "").partition(" ")[0]
 
-    def later(line: str, who: str) -> int:
+    def later(line: str, who: str, put_off: Callable[[str], None]) -> int:
         from orchestrator.cli.terminal.errors import report_errors
         from orchestrator.cli.terminal.screen import flush_output
 
         with report_errors(terminal) as end:
-            end.code = _answer(terminal, name, line, who)
+            end.code = _answer(terminal, name, line, who, put_off=put_off)
         flush_output()
         return end.code
 
@@ -160,14 +160,20 @@ def answer_and_show(terminal: Terminal, name: str) -> int:
 
 
 def _answer(
-    terminal: Terminal, name: str, line: str, asker: str, *, later: Callable[[str, str], int] | None = None
+    terminal: Terminal,
+    name: str,
+    line: str,
+    asker: str,
+    *,
+    later: Callable[..., int] | None = None,
+    put_off: Callable[[str], None] | None = None,
 ) -> int:
     from orchestrator.app.gate import answer_request
     from orchestrator.domain.gate import REFUSED, GateRefusal
     from orchestrator.views.gate import refusal_line
 
     try:
-        return answer_request(terminal, name, line, asker or "a person here", later=later)
+        return answer_request(terminal, name, line, asker or "a person here", later=later, put_off=put_off)
     except GateRefusal as refusal:
         terminal.say(refusal_line(name, refusal.why))
         return REFUSED

@@ -2,6 +2,7 @@
 # Hands one request of a gate over to the process that an earlier one left behind (process/handover.py), and ends as it ended. Where
 # there is none, it becomes the program. Only what Debian's perl-base has. Arguments: the program, `gate`, the gate's name, options.
 # Why not Python: its start costs five times what all this does. Why no module, no `use warnings`: loading them costs more still.
+# The line of a key reads it by `do`, and becomes the program where this file is not there any more, as after a downgrade.
 use strict;
 
 # The number of sendmsg by machine, as ELF names it, of those with 64 bits.
@@ -11,12 +12,15 @@ my $LOST = 255;                                  # exit status, as ssh's own for
 
 my $server = asked();
 if (!defined $server) { exec { $ARGV[0] } @ARGV or do { print STDERR "$ARGV[0]: $!\n"; exit 127 } }
-# They end where the request ends.
-open(STDIN, "<", "/dev/null");
-open(STDOUT, ">", "/dev/null");
+# It is answered by now, whatever comes, and must not be once more.
 my $said = "";
-recv($server, $said, 8, 0);
-exit($said =~ /^\d+$/ ? $said : $LOST);
+eval {
+    # They end where the request ends.
+    open(STDIN, "<", "/dev/null");
+    open(STDOUT, ">", "/dev/null");
+    recv($server, $said, 8, 0);
+};
+exit(defined $said && $said =~ /^\d+$/ ? $said : $LOST);
 
 # Returns the connection over which the end of the request comes; nothing where nobody takes it.
 sub asked {
@@ -29,7 +33,7 @@ sub asked {
     my $address = pack "S a*", $UNIX, "/proc/self/fd/" . fileno($state) . "/gate-$ARGV[2].session\0";
     return if length $address > 110 || !connect($to, $address);
     return if (unpack "l3", getsockopt($to, $SOCKET, $PEER) || "")[1] != $>;
-    my @about = (stat $0 =~ s{scripts/[^/]*$}{handover.py}r)[1, 7, 9, 10] or return;
+    my @about = (stat __FILE__ =~ s{scripts/[^/]*$}{handover.py}r)[1, 7, 9, 10] or return;
     my ($line, $asker) = map { defined $_ ? $_ : "" } @ENV{"SSH_ORIGINAL_COMMAND", "SSH_CONNECTION"};
     my $request = join "\0", join("\1", @ARGV[1 .. $#ARGV], @about), $asker =~ s/ .*//sr, $line;
     my $piece = pack "P Q", $request, length $request;

@@ -13,14 +13,14 @@ from tests.whole.large_copy import AT_ONCE
 from tests.whole.sshd import Sshd
 
 
-def gate(house: House, sshd: Sshd, *words: str) -> Path:
-    """Let the client's key add points to a folder, and do nothing else with it; return the folder."""
-    folder = house.folder / "far"
+def gate(house: House, sshd: Sshd, *words: str, right: str = "adds", folder: Path | None = None) -> Path:
+    """Let the client's key add points to a folder, or only read it, and do nothing else with it; return the folder."""
+    folder = folder or house.folder / "far"
     key, keys = (sshd.folder / "user_key.pub").read_text(), sshd.folder / "authorized_keys"
     keys.unlink()
-    done = house.call("setup", "gate", "laptop", "--adds", str(folder), *words, "--key", key, "--into", str(keys))
+    done = house.call("setup", "gate", "laptop", f"--{right}", str(folder), *words, "--key", key, "--into", str(keys))
     assert done.code == 0, done
-    assert folder.stat().st_mode & 0o777 == 0o700
+    assert right == "reads" or folder.stat().st_mode & 0o777 == 0o700
     return folder
 
 
@@ -85,8 +85,11 @@ def script(sshd: Sshd, *words: str, stdin: bytes = b"") -> "subprocess.Completed
     return ask(sshd, "sh", "-c", "cat /etc/shadow", *words, stdin=stdin)
 
 
-def send(sshd: Sshd, source: Path, target: str, *options: str) -> "subprocess.CompletedProcess[bytes]":
-    """Let a hostile client's rsync copy to a path there."""
+def send(
+    sshd: Sshd, source: Path, target: str | Path, *options: str, pulls: bool = False
+) -> "subprocess.CompletedProcess[bytes]":
+    """Let a hostile client's rsync copy to a path there, or from one."""
     shell = shlex.join(("ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port)))
-    argv = ["rsync", *options, "-e", shell, f"{source}/", f"{sshd.user}@127.0.0.1:{target}/"]
-    return subprocess.run(argv, capture_output=True, timeout=60, check=False)
+    there = f"{sshd.user}@127.0.0.1:"
+    ends = (f"{there}{source}/", f"{target}/") if pulls else (f"{source}/", f"{there}{target}/")
+    return subprocess.run(["rsync", *options, "-e", shell, *ends], capture_output=True, timeout=60, check=False)

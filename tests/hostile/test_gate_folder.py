@@ -243,6 +243,30 @@ def test_no_key_fills_the_disk(house: House, sshd: Sshd) -> None:
         assert trees_equal(house.source, house.point())
 
 
+def test_full_disks_of_the_gate_cost_no_point(house: House, sshd: Sshd) -> None:
+    """A full one of its points stops a run, which goes on once there is space; of its state, where arrivals are recorded, stops none."""
+    place, state = house.folder / "far", house.folder / "gate-state"
+    house.write("small", "content")
+    with mounted(place, "size=48m"), mounted(state, "size=64k"):
+        house.target = gate(house, sshd)
+        line = (sshd.folder / "authorized_keys").read_text()
+        (sshd.folder / "authorized_keys").write_text(line.replace(f"--state {house.state}", f"--state {state}"))
+        (state / "fills").write_bytes(b"x" * 65536)
+        house.job(target=sshd.url(place), pipe=sshd.pipe)
+        assert (first := house.run()).outcome == "done", first
+        before = facts(house.point())
+        size = random_file(house.source / "disk.img", 60_000_000).stat().st_size
+        full = house.run()
+        assert (full.outcome, "no space" in full["why"]) == ("failed", True), full
+        assert facts(house.point()) == before
+        subprocess.run(["mount", "-o", "remount,size=128m", str(place)], check=True)
+        assert (ended := house.run()).outcome == "done", ended
+        assert ended["moved_bytes"] < 0.7 * size, ended
+        assert trees_equal(house.source, house.point())
+        assert facts(house.point(0)) == before
+        assert not list(state.glob("arrivals/*")) or not any(path.stat().st_size for path in state.glob("arrivals/*"))
+
+
 @pytest.mark.long
 def test_a_hundred_requests_at_once_wait_or_are_refused(house: House, tmp_path: Path) -> None:
     server = Sshd(tmp_path / "wide", more="MaxStartups 200")

@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.process.scripts import script
+from orchestrator.process.scripts import script as text_of
 from orchestrator.trees.beneath import Folder, new_file_at
+from tests.hostile.adding_gate import ask, gate, script, send
 from tests.hostile.conftest import AS_STRANGER, STRANGER, tries
 from tests.whole.house import House
+from tests.whole.sshd import Sshd, sshd
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
+__all__ = ["sshd"]
 SECRET = b"for root alone\n"
 NAMES = tuple(f"file{number}" for number in range(60))
 SYSTEM = "/usr/bin/python3"
@@ -194,7 +197,7 @@ def test_our_scripts_door_is_not_led_elsewhere(house: House, secret: Path) -> No
     (above / "link").symlink_to(secret)
     hers(above)
     (above / "folder").mkdir()
-    text = "".join(script("engines/rsync", name) for name in ("enter-place.sh", "enter-own-folder.sh"))
+    text = "".join(text_of("engines/rsync", name) for name in ("enter-place.sh", "enter-own-folder.sh"))
     loop = text + '\nfor _ in $(seq 150); do (enter_place "$1" 2>/dev/null && pwd -P); done'
     with racing(above / "folder", above / "link"):
         ended = subprocess.run(
@@ -202,3 +205,67 @@ def test_our_scripts_door_is_not_led_elsewhere(house: House, secret: Path) -> No
         )
     assert str(above / "folder") in ended.stdout, ended
     assert str(secret) not in ended.stdout.split("\n")
+
+
+def folder_below_hers(house: House, secret: Path) -> Path:
+    """A folder of hers with a folder in it, beside a link of hers to what is root's alone."""
+    above = house.folder / "hers"
+    (above / "folder/sub").mkdir(parents=True)
+    for place in (above, above / "folder"):
+        (place / "link").symlink_to(secret)
+    for place in (above / "folder", above / "folder/sub"):
+        for name in NAMES:
+            (place / name).write_bytes(b"hers")
+    return hers(above)
+
+
+@pytest.mark.namespace
+@pytest.mark.parametrize("what", ["folder", "folder/sub"])
+def test_a_gate_that_reads_is_led_nowhere(house: House, secret: Path, sshd: Sshd, tmp_path: Path, what: str) -> None:
+    """Its own folder is exchanged, or one in it; each request is answered by a fork of what the first left behind."""
+    above = folder_below_hers(house, secret)
+    (secret / "only-here").write_bytes(SECRET)
+    folder = gate(house, sshd, right="reads", folder=above / "folder")
+    one, said, came = above / what, b"", 0
+    with racing(one, one.parent / "link"):
+        for number in range(6):
+            into = tmp_path / f"into{number}"
+            came += send(sshd, folder, into, "-a", pulls=True).returncode == 0
+            for words in (
+                ("find", f"{folder}/", "-xdev", "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%n\\t%i\\t%b\\0"),
+            ):
+                answer = ask(sshd, *words)
+                well(answer)
+                said += answer.stdout
+    assert b"only-here" not in said
+    found = [path for path in tmp_path.glob("into*/**/*") if path.is_file() and not path.is_symlink()]
+    assert [path for path in found if path.read_bytes() == SECRET or path.name == "only-here"] == []
+
+
+@pytest.mark.namespace
+def test_a_gate_that_adds_is_led_nowhere(house: House, secret: Path, sshd: Sshd) -> None:
+    above = folder_below_hers(house, secret)
+    folder = gate(house, sshd, folder=above / "place")
+    house.write("file1", "new")
+    (above / "link").unlink()
+    (above / "link").symlink_to(house.folder / "other")
+    for name in (".poolferry/work", "points"):
+        (house.folder / "other" / name).mkdir(parents=True)
+    before, answered = names_in(house.folder / "other"), set[int]()
+    with racing(folder, above / "link"):
+        for _ in range(8):
+            answers = (
+                script(sshd, "prepare.sh", str(folder), "photos", "1", "work"),
+                script(sshd, "store.sh", f"{folder}/.poolferry/manifest.gz", stdin=b"of the run"),
+                send(sshd, house.source, f"{folder}/.poolferry/work", "-a"),
+                script(sshd, "publish.sh", str(folder), "2026-01-01T000000Z", ".poolferry/manifest.gz"),
+            )
+            answered |= {each.returncode for each in answers}
+            for each in answers:
+                well(each)
+    assert names_in(house.folder / "other") == before
+    assert 0 in answered, "nothing was answered, so nothing was tried"
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))

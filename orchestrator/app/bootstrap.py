@@ -7,6 +7,7 @@ import tarfile
 import tempfile
 from collections.abc import Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
@@ -15,7 +16,15 @@ from orchestrator.app.settings import WrongRequest
 from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.kit import SET_ASIDE, KitReview, find_damaged_file
+from orchestrator.domain.kit import (
+    DIGESTS,
+    KIT_FILES,
+    SET_ASIDE,
+    KitReview,
+    damaged_kit_files,
+    find_damaged_file,
+    parse_digests,
+)
 from orchestrator.domain.names import point_name, show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
@@ -93,7 +102,8 @@ def _pipeline(place: str, keeps: str) -> "tuple[Pipeline, Host | None]":
     if place.startswith("/dev/") and not os.path.isdir(place):
         return kits.device_pipeline(place, keeps), None
     try:
-        where = parse_location(os.path.abspath(place) if place.startswith((".", "/")) else place)
+        folder = place.startswith((".", "/")) or os.path.isdir(os.path.join(place, ".poolferry"))
+        where = parse_location(os.path.abspath(place) if folder else place)
     except ValueError as error:
         raise WrongRequest(f"{show_name(place)} names no place: expected {error}") from None
     if where.host is not None:
@@ -148,8 +158,26 @@ def _kit(folder: str, files: Files, scratch: str) -> BootstrapKit | None:
         configuration = {path.removeprefix(_FOLDER): text for path, text in packed.items() if path.startswith(_FOLDER)}
     if not configuration:
         return None
+    _require_undamaged(below)
     last, runs = _runs(below[_HISTORY], scratch)
     return BootstrapKit(folder=folder, configuration=configuration, history=below[_HISTORY], last=last, runs=runs)
+
+
+def _require_undamaged(files: Files) -> None:
+    """Check the files beside copies of files against their digests; kits of earlier versions have none. Raises: VerificationFailed."""
+    if DIGESTS not in files:
+        return
+    try:
+        digests = parse_digests(files[DIGESTS].decode("ascii"))
+        bad = damaged_kit_files(digests, {name: sha256(files[name]).hexdigest() for name in KIT_FILES if name in files})
+    except ValueError:
+        bad = (DIGESTS,)
+    if bad:
+        raise VerificationFailed(
+            f"the kit is damaged: {', '.join(bad)} {'is' if len(bad) == 1 else 'are'} not as they were written",
+            hint="name the kit of another target or disk; the copies beside this one can be restored without it: "
+            "poolferry restore run --from FOLDER --to FOLDER",
+        )
 
 
 def unpack_configuration(archive: bytes) -> Files:

@@ -41,6 +41,11 @@ class AuthenticationKey:
         """Return the hash that makes a manifest's tag, to be fed with its text."""
         return hashlib.blake2b(key=self._secret, person=b"manifest", digest_size=_TAG_BYTES)
 
+    def kit_tag(self, job: str, text: str) -> str:
+        """Return the tag over the digests of the files that lie beside a job's copies."""
+        told = json.dumps([job, text]).encode("ascii")
+        return hashlib.blake2b(told, key=self._secret, person=b"kit-digests", digest_size=_TAG_BYTES).hexdigest()
+
     def marker_tag(self, marker: "DiskMarker", disk: "Disk") -> str:
         """Return the tag over all fields of a marker and the identity that the disk's storage itself reports."""
         told = [disk.identity, disk.inside or "", marker.disk, marker.name, marker.set, marker.owner, marker.host]

@@ -1,11 +1,21 @@
 """The recovery kit: the data needed to rebuild a lost source, readable without poolferry."""
 
+import hmac
+import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from orchestrator.domain.fast_dataclass import dataclass
 
+if TYPE_CHECKING:
+    from orchestrator.domain.authentication import AuthenticationKey
+
 SET_ASIDE = ".not-trusted"  # suffix of a kit's file that is not trusted yet
-DIGESTS = "SHA256SUMS"  # in a kit's archive: the digest of each other file, as `sha256sum -c` reads it
+DIGESTS = "SHA256SUMS"  # the digest of each other file of a kit, as `sha256sum -c` reads it
+PAGE, ARCHIVE, HISTORY = KIT_FILES = ("RECOVERY.md", "configuration.tar", "history.sqlite")  # beside copies of files
+# sha256sum takes lines that begin so for comments.
+_BEFORE, _TAG = "# before: ", "# tag: "
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,3 +72,60 @@ def find_damaged_file(files: Mapping[str, bytes]) -> str | None:
     told = set(files[DIGESTS].splitlines())
     true = {line: name for name in files if name != DIGESTS for line in digest_lines({name: files[name]}).splitlines()}
     return next((true[line] for line in true if line not in told), DIGESTS if told - true.keys() else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitDigests:
+    """The digests of the files beside copies, by name. `before`: those of files that the run was replacing when it wrote this.
+
+    `key`, `tag`: the id of the key of the host that wrote it, and its tag.
+    """
+
+    files: Mapping[str, str]
+    before: Mapping[str, str]
+    key: str = ""
+    tag: str = ""
+
+    @property
+    def text(self) -> str:
+        """Return the lines that the tag is over."""
+        lines = [f"{digest}  {name}\n" for name, digest in sorted(self.files.items())]
+        return "".join((*lines, *(f"{_BEFORE}{digest}  {name}\n" for name, digest in sorted(self.before.items()))))
+
+
+def seal_digests(digests: KitDigests, job: str, key: "AuthenticationKey") -> str:
+    """Return the content of the file: the digests with their tag."""
+    return f"{digests.text}{_TAG}{key.id}:{key.kit_tag(job, digests.text)}\n"
+
+
+def parse_digests(text: str) -> KitDigests:
+    """Parse that file. Raises: ValueError for a text that we did not write."""
+    files: dict[str, str] = {}
+    before: dict[str, str] = {}
+    *lines, last = text.splitlines()
+    for line in lines:
+        into = before if line.startswith(_BEFORE) else files
+        digest, gap, name = line.removeprefix(_BEFORE).partition("  ")
+        if not gap or name not in KIT_FILES or not _DIGEST.fullmatch(digest) or name in into:
+            raise ValueError(f"no line of digests: {line[:100]}")
+        into[name] = digest
+    key, colon, tag = last.removeprefix(_TAG).partition(":")
+    found = KitDigests(files=files, before=before, key=key, tag=tag)
+    if not colon or text != f"{found.text}{_TAG}{key}:{tag}\n":
+        raise ValueError("not as it was written")
+    return found
+
+
+def is_sealed(digests: KitDigests, job: str, key: "AuthenticationKey") -> bool:
+    """Return whether the tag was made with this key over just these digests."""
+    right = hmac.compare_digest(digests.tag.encode("utf-8", "surrogateescape"), key.kit_tag(job, digests.text).encode())
+    return digests.key == key.id and right
+
+
+def damaged_kit_files(digests: KitDigests, found: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return the files that are not as they were written. `found`: the digest of each that was looked at; None: it is not there."""
+    return tuple(
+        name
+        for name, true in digests.files.items()
+        if name in found and found[name] not in (true, digests.before.get(name, true))
+    )

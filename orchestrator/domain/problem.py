@@ -28,12 +28,13 @@ class ProblemType(StrEnum):
 
     DAMAGED: a point differs from its manifest. MANIFEST: a point's manifest is missing, unreadable, or not the one that this
     host wrote, so nothing in the point can be verified. POINTS_GONE: points vanished that [keep] did not remove.
-    LEFT_OUT: a point lacks files that could not be read at the source.
+    LEFT_OUT: a point lacks files that could not be read at the source. KIT: what a recovery needs beside copies of files is damaged.
     """
 
     DAMAGED = "damaged"
     MANIFEST = "manifest"
     POINTS_GONE = "points-gone"
+    KIT = "kit"
     LEFT_OUT = "left-out"
 
 
@@ -95,6 +96,8 @@ def problem_sentence(problem: Problem) -> str:
         case ProblemType.POINTS_GONE:
             gone = show_count(problem.count, "point")
             return f"{gone} vanished from {problem.place} that [keep] did not remove: {shown}{more}"
+        case ProblemType.KIT:
+            return problem.why
         case ProblemType.LEFT_OUT:
             files = show_count(problem.count, "entry", "entries")
             return f"{files} could not be read, so point {problem.point} lacks them: {shown}{more}"
@@ -129,6 +132,8 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
             )
         case ProblemType.POINTS_GONE:
             return f"find out who removed them; if they are where you moved them, move them back; if that was meant: {accept}"
+        case ProblemType.KIT:
+            return f"poolferry run {job} writes it anew; look at the disk's health, too (smartctl -a)"
         case ProblemType.LEFT_OUT:
             return (
                 "let them be read (owner, mode, a disk that fails), or name them in [rsync] excludes; "

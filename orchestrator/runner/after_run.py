@@ -4,12 +4,15 @@ import os
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.kit import DIGESTS, HISTORY
 from orchestrator.domain.plan import Refusal, Step, TreeVerification
 from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.problem import ProblemType
 from orchestrator.engines.contract.copies import PointRemover
 from orchestrator.engines.contract.engine import implements
 from orchestrator.process.executor import Writer
 from orchestrator.runner.decide import decide_points, points_to_remove, protected_points
+from orchestrator.runner.kit_digests import OWN_FOLDER, damage_sentence, file_digest, find_damaged, seal_files
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import points_being_read
 from orchestrator.runner.problems import see_points
@@ -135,7 +138,8 @@ def copy_history(journal: RunRecorder, writer: Writer, *, changed: bool = True) 
     job, history = journal.job, journal.tools.history
     missing = f"no history copy:{job.target.name}"
     try:
-        if changed or history.recall(job.name, missing) or _is_gone(journal):
+        damaged = _renew_damaged(journal, writer)
+        if changed or HISTORY in damaged or history.recall(job.name, missing) or _is_gone(journal):
             _carry(journal, writer)
             if history.recall(job.name, missing):
                 history.remember(job.name, missing, "")
@@ -144,20 +148,48 @@ def copy_history(journal: RunRecorder, writer: Writer, *, changed: bool = True) 
         journal.note(f"the history could not be copied to the target: {error}")
 
 
+def _renew_damaged(journal: RunRecorder, writer: Writer) -> tuple[str, ...]:
+    """Write the page and the configuration anew where they, or their digests, are damaged; return what is.
+
+    What a verification found is renewed whatever this look says.
+    """
+    job, history = journal.job, journal.tools.history
+    if not job.target.location.path.startswith("/"):
+        return ()
+    found = find_damaged(journal, writer, f"{journal.tools.state}/notes/kit-{job.name}", all_of_it=False)
+    known = [each for each in history.problems.open_of(job.name, job.target.name) if each.kind is ProblemType.KIT]
+    told = tuple(path for each in known for path in each.paths)
+    damaged = tuple(dict.fromkeys((*found, *told)))
+    if not damaged:
+        return ()
+    if found:
+        journal.note(f"{damage_sentence(journal, found)}; written anew")
+    if DIGESTS in damaged or not {HISTORY}.issuperset(damaged):
+        from orchestrator.runner.recovery_kit import refresh_tree_kit
+
+        refresh_tree_kit(journal, writer, anew=True)
+    history.problems.end(
+        job.name, job.target.name, (ProblemType.KIT,), "", by=f"run {journal.run} wrote it anew", now=journal.now
+    )
+    return (*damaged, HISTORY) if DIGESTS in damaged else damaged
+
+
 def _is_gone(journal: RunRecorder) -> bool:
     """Return True when the copy beside a local target is not there. A far one costs a login, so it is believed."""
     root = journal.job.target.location
-    return root.host is None and not os.path.lexists(f"{root.path}/.poolferry/history.sqlite")
+    return root.host is None and not os.path.lexists(f"{root.path}/{OWN_FOLDER}/{HISTORY}")
 
 
 def _carry(journal: RunRecorder, writer: Writer) -> None:
     tools, root = journal.tools, journal.job.target.location
     if not root.path.startswith("/"):
         return  # a dataset that is never mounted
-    if root.host is None:
-        tools.history.backup_to(f"{root.path}/.poolferry/history.sqlite")
-        return
-    local = f"{tools.state}/notes/history-{journal.job.name}.sqlite"
+    there = root / f"{OWN_FOLDER}/{HISTORY}"
+    local = f"{tools.state}/notes/history-{journal.job.name}.sqlite" if root.host else f"{there.path}.next"
     tools.history.backup_to(local)
-    run_small(tools.trees.store(local, root / ".poolferry/history.sqlite"), journal, writer)
+    seal_files(journal, writer, {HISTORY: file_digest(local)})
+    if root.host is None:
+        os.replace(local, there.path)
+        return
+    run_small(tools.trees.store(local, there), journal, writer)
     os.unlink(local)

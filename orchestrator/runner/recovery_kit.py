@@ -13,36 +13,35 @@ from hashlib import sha256
 
 from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.errors import OrchestratorError, PermissionDenied
-from orchestrator.domain.kit import DIGESTS, KitContents, digest_lines
+from orchestrator.domain.kit import ARCHIVE, DIGESTS, HISTORY, PAGE, KitContents, digest_lines
 from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.contract.pools import KitMaker
 from orchestrator.process.executor import Writer
+from orchestrator.runner.kit_digests import OWN_FOLDER, file_digest, seal_files
 from orchestrator.runner.run_recorder import RunRecorder, run_small
 
-OWN_FOLDER = ".poolferry"
-PAGE, ARCHIVE = "RECOVERY.md", "configuration.tar"
 
-
-def refresh_tree_kit(journal: RunRecorder, writer: Writer) -> None:
-    """Store the page and the configuration beside a copy of files, when the stored ones are old."""
+def refresh_tree_kit(journal: RunRecorder, writer: Writer, *, anew: bool = False) -> None:
+    """Store the page and the configuration beside a copy of files, when the stored ones are old, or are to be written anew."""
     try:
-        _refresh(journal, writer)
+        _refresh(journal, writer, anew=anew)
     except (OrchestratorError, OSError) as error:
         journal.warn(f"the recovery kit could not be renewed: {error}")
 
 
-def _refresh(journal: RunRecorder, writer: Writer) -> None:
+def _refresh(journal: RunRecorder, writer: Writer, *, anew: bool) -> None:
     tools, job = journal.tools, journal.job
     files = tuple(config_files(tools.config))
     digest = sha256(repr(files).encode("utf-8", "surrogateescape")).hexdigest()
     key = f"configuration at {job.target.name}"
-    if is_fresh(journal) and tools.history.memory(job.name).get(key) == digest:
+    if not anew and is_fresh(journal) and tools.history.memory(job.name).get(key) == digest:
         return
     folder = f"{tools.state}/notes/kit-{job.name}"
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with open(f"{folder}/{PAGE}", "wb") as page:
         page.write(tools.trees.recovery(job, journal.now).encode("utf-8", "surrogateescape"))
     write_archive(f"{folder}/{ARCHIVE}", files)
+    seal_files(journal, writer, {name: file_digest(f"{folder}/{name}") for name in (PAGE, ARCHIVE)})
     for name in (PAGE, ARCHIVE):
         run_small(tools.trees.store(f"{folder}/{name}", job.target.location / f"{OWN_FOLDER}/{name}"), journal, writer)
     tools.history.remember(job.name, key, digest)
@@ -97,10 +96,10 @@ def _carry(journal: RunRecorder, writer: Writer, engine: KitMaker, kit: KitConte
     folder = f"{journal.tools.state}/notes/kit-{journal.job.name}"
     os.makedirs(folder, mode=0o700, exist_ok=True)
     archive = f"{folder}/kit.tar"
-    journal.tools.history.backup_to(f"{folder}/history.sqlite")
+    journal.tools.history.backup_to(f"{folder}/{HISTORY}")
     write_archive(
         archive,
-        (*kit_files(kit), *config_files(journal.tools.config), ("history.sqlite", _read(f"{folder}/history.sqlite"))),
+        (*kit_files(kit), *config_files(journal.tools.config), (HISTORY, _read(f"{folder}/{HISTORY}"))),
     )
     run_small(engine.store_kit(journal.job, archive), journal, writer)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from orchestrator.domain.errors import LookAgain, NotNow, OrchestratorError, Stopped
 from orchestrator.domain.gate import ADDING
 from orchestrator.domain.plan import PointsRemoval
-from orchestrator.runner.recovery_kit import OWN_FOLDER
+from orchestrator.runner.kit_digests import OWN_FOLDER
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.trees.beneath import Folder, Untrusted
 from orchestrator.trees.removal import empty_folder

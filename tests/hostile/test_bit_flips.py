@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,7 @@ from orchestrator.app.settings import WrongRequest
 from orchestrator.disks.marker import marker_text, parse_marker
 from orchestrator.domain.authentication import AuthenticationKey, Authenticity, judge_marker, tag_marker
 from orchestrator.domain.errors import HistoryError, OrchestratorError, VerificationFailed
+from orchestrator.domain.kit import KitDigests, is_sealed, parse_digests, seal_digests
 from orchestrator.domain.rotation import Disk
 from orchestrator.engines.rsync import parse
 from orchestrator.history import arrivals
@@ -124,6 +126,47 @@ def test_the_archive_of_a_kit(tmp_path: Path) -> None:
             assert unpack_configuration(bytes(changed)) == true, at
 
 
+def test_the_digests_beside_copies() -> None:
+    key = AuthenticationKey(bytes(range(32)), NOW)
+    before = {"history.sqlite": "cd" * 32}
+    true = KitDigests(files=dict.fromkeys(("RECOVERY.md", "history.sqlite"), "ab" * 32), before=before)
+    text = seal_digests(true, "photos", key).encode()
+    assert is_sealed(parse_digests(text.decode()), "photos", key)
+    assert not is_sealed(parse_digests(text.decode()), "papers", key)
+    for changed in flips(text):
+        with suppress(ValueError):
+            assert not is_sealed(parse_digests(changed.decode("ascii")), "photos", key), changed
+
+
+@pytest.mark.slow
+def test_each_file_beside_copies(ferry: Ferry) -> None:
+    """A verification names it and a takeover refuses it; the next run writes it anew, says so once, and all is well again."""
+    ferry.job()
+    assert ferry.run("run", "photos").code == 0
+    folder, chance = ferry.target() / ".poolferry", random.Random(3)
+    subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=folder, check=True)
+    for name in BESIDE:
+        flip(folder / name, chance)
+        told = ferry.run("verify", "photos")
+        assert (told.code, f"{name} beside the copies in" in told.out + told.err) == (1, True), told
+        elsewhere = ("--config", str(ferry.root / "none"), "--state", str(ferry.root / "none"))
+        taken = ferry.run(*elsewhere, "restore", "bootstrap", "--plan", ferry.target().name)
+        assert (taken.code, name in taken.out + taken.err) == (1, True), taken
+        status = ferry.run("status")
+        assert (status.code, f"{name} beside" in status.out) == (4, True), status
+        ran = ferry.run("run", "photos")
+        assert (ran.code, (ran.out + ran.err).count("written anew")) == (0, 1), ran
+        assert "anew" not in ferry.run("run", "photos").err
+        assert ferry.run("verify", "photos").code == 0
+        assert ferry.run("status").code == 0
+        subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=folder, check=True)
+    (folder / "RECOVERY.md").unlink()
+    (folder / "SHA256SUMS").unlink()
+    assert "SHA256SUMS beside the copies in" in ferry.run("run", "photos").err
+    assert ferry.run("verify", "photos").code == 0
+    assert (folder / "RECOVERY.md").exists()
+
+
 def test_the_record_of_a_rename_that_was_cut(tmp_path: Path) -> None:
     """Its texts become files of the configuration: none is written otherwise than it was meant."""
     true = RenameRecord(before="photos", now="pictures", texts={"/etc/p.toml": "daily = 30\n"}, moves=(("/a", "/b"),))
@@ -223,11 +266,13 @@ def test_no_flipped_bit_of_the_history_is_believed(tmp_path: Path, seed: int) ->
 # Every kind of file that lies in the state directory and on a target, but for what was copied. Found: a run, a verification or a
 # look says that it is not as it was. Harmless: it is written anew before anybody reads it, nothing is decided by it, or nobody
 # but a person reads it; a kit is replaced each day, and a takeover finds its archive damaged.
+BESIDE = ("RECOVERY.md", "configuration.tar", "history.sqlite", "SHA256SUMS")
 FOUND = (
     r"state/history\.sqlite",
     r"state/authentication\.key",
     r"target/points/[^/]+\.manifest\.gz",
     r"target/\.poolferry/target\.json",
+    *(rf"target/\.poolferry/{re.escape(name)}" for name in BESIDE),
 )
 HARMLESS = (
     r"state/history\.sqlite-journal",  # what a cut write left; an empty one when no write goes on
@@ -237,7 +282,6 @@ HARMLESS = (
     r"state/notes/look-[^/]+/.*",  # with a wrong digest it says nothing, and rsync looks at everything: tests/engines/rsync/test_own_look.py
     r"state/last-good/.*",  # read where the files have a mistake, and only while it is as its digest says: tests/daemon/test_reload.py
     r"target/\.poolferry/lock",
-    r"target/\.poolferry/(?:configuration\.tar|RECOVERY\.md|history\.sqlite)",  # replaced by the next kit
 )  # fmt: skip
 
 
@@ -282,6 +326,9 @@ def test_each_kind_of_file_that_is_written(ferry: Ferry, tmp_path: Path) -> None
         assert {name: facts(target / "points" / name) for name in points} == points, names[path]
         if kind in FOUND and names[path].endswith((".gz", ".key")):
             assert verified.code != 0, (names[path], said)
+        if path.name in BESIDE and target in path.parents:
+            assert f"{path.name} beside the copies in" in said, (names[path], said)
+            assert "written anew" in said, (names[path], said)
         if kind in HARMLESS:
             assert (ran.code, verified.code) == (0, 0), (names[path], said)
         for root, kept in ((state, "kept-state"), (target, "kept-target")):

@@ -51,6 +51,24 @@ def test_every_difference_is_found_and_mended(house: House, sshd: Sshd, link: Li
     assert house.call("verify", "photos").code == 0
 
 
+def test_what_lies_beside_the_copies(house: House, sshd: Sshd) -> None:
+    """Damage of it is named there, too, and the next run writes it anew; without our state its bytes are compared all the same."""
+    house.write("one", "the first")
+    house.job(target=sshd.url(house.target), pipe=sshd.pipe)
+    assert house.run().outcome == "done"
+    for name in ("RECOVERY.md", "history.sqlite", "SHA256SUMS"):
+        rot(house.target / ".poolferry" / name)
+        read = house.call("verify", "photos")
+        assert (read.code, f"{name} beside the copies in" in read["why"]) == (1, True), read
+        assert house.run().outcome == "nothing-to-do"
+        assert house.call("verify", "photos").code == 0
+    shutil.rmtree(house.state)
+    assert house.call("verify", "photos").code == 0
+    rot(house.target / ".poolferry/RECOVERY.md")
+    read = house.call("verify", "photos")
+    assert (read.code, "RECOVERY.md beside the copies in" in read["why"]) == (1, True), read
+
+
 def test_rot_at_a_source_on_a_host(house: House, sshd: Sshd) -> None:
     house.write("one", "the first")
     house.write("two", "the second")

@@ -8,7 +8,7 @@ kit_files() {
   shift
   [ $# -gt 0 ] || set -- -print0
   find "$folder" -xdev -maxdepth 7 "(" -name points -o -name latest -o -name lost+found ")" -prune -o -type f "(" \
-    -name history.sqlite -o -name configuration.tar -o -name RECOVERY.md -o -name target.json -o -name kit.json \
+    -name history.sqlite -o -name configuration.tar -o -name RECOVERY.md -o -name target.json -o -name SHA256SUMS -o -name kit.json \
     -o -path "*/configuration/*.toml" ")" "$@"
 }
 pack_folder() {

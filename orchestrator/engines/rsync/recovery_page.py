@@ -98,7 +98,8 @@ _PAGE = """\
 Made by poolferry for the job `{job}`, {made}. All that follows needs only rsync or cp.
 {from_command} does the same and verifies it, and needs no configuration.
 
-Beside this page: `configuration.tar` (ours, as it was), `history.sqlite` (all runs). On a new machine
+Beside this page: `configuration.tar` (ours, as it was), `history.sqlite` (all runs). `sha256sum -c SHA256SUMS`, in their folder, says
+whether all are as they were written. On a new machine
 {bootstrap_command} takes both over. Keys, passwords and hooks are not among them.
 
 The copy lies at {shown_place}.

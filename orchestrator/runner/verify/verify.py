@@ -65,9 +65,15 @@ def _verify(journal: RunRecorder, writer: Writer, name: str | None, against_sour
         journal.say(f"reading point {chosen.name} at {chosen.tree}")
         reading = verify_tree(work, journal, writer, notes)
         source = _read_source(chosen, journal, writer, notes) if against_source else None
-    return VerifyJobResult(
-        report=_judge(journal, chosen, reading, source), point=chosen.name, reading=reading, source=source
-    )
+    report = _judge(journal, chosen, reading, source, beside=_look_beside(journal, writer, notes))
+    return VerifyJobResult(report=report, point=chosen.name, reading=reading, source=source)
+
+
+def _look_beside(journal: RunRecorder, writer: Writer, notes: str) -> str:
+    """Return what is damaged beside the copies, and record it; empty: nothing."""
+    from orchestrator.runner.kit_digests import record_damage_beside
+
+    return record_damage_beside(journal, writer, notes)
 
 
 def _compare(
@@ -149,7 +155,12 @@ def _bring_back(job: Job, point: RestorePoint, path: bytes) -> str:
 
 
 def _judge(
-    journal: RunRecorder, point: RestorePoint, reading: VerificationResult, source: VerificationResult | None
+    journal: RunRecorder,
+    point: RestorePoint,
+    reading: VerificationResult,
+    source: VerificationResult | None,
+    *,
+    beside: str,
 ) -> RunReport:
     rotten = tuple(found for found in source.findings if found.verdict is Verdict.ROTTEN) if source else ()
     for found in rotten:
@@ -159,6 +170,11 @@ def _judge(
     read = (
         f"{show_count(reading.files_read, 'file')}, {show_size(reading.bytes_read)}, in {show_duration(reading.took_s)}"
     )
+    if reading.sound and not rotten and beside:
+        hint = f"poolferry run {journal.job.name} writes it anew; look at the disk's health, too (smartctl -a)"
+        return journal.ended(Outcome.FAILED, f"{beside}; point {point.name} matches its manifest: {read}", hint=hint)
+    if beside:
+        journal.warn(beside)
     if reading.sound and not rotten:
         unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
         left = (

@@ -1,0 +1,181 @@
+"""The digests of the files beside copies of files, under this host's key: written before each of them, and compared with them.
+
+A recovery page is followed by hand, on the day that all else is lost, and the history is taken over by a new machine: neither may be
+believed when a bit of it flipped, or somebody else wrote it.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from orchestrator.domain.answers import NOT_READ, parse_json
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.kit import (
+    DIGESTS,
+    HISTORY,
+    KIT_FILES,
+    KitDigests,
+    damaged_kit_files,
+    is_sealed,
+    parse_digests,
+    seal_digests,
+)
+from orchestrator.domain.problem import ProblemType
+from orchestrator.history.authentication_key import obtain_key, read_key
+from orchestrator.process.executor import Writer
+from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
+from orchestrator.trees.beneath import Folder
+
+if TYPE_CHECKING:
+    from orchestrator.domain.place import Location
+
+OWN_FOLDER = ".poolferry"
+_SEALED = "kit digests at "  # before a place's name, a small fact of a job: the key, and the digests by name
+_LARGEST_SUMS = 4 << 10  # bytes
+_SMALL = 4 << 20  # bytes; of a larger history a run compares nothing, which would take longer than the run
+
+
+def file_digest(path: str) -> str:
+    """Return the digest of a local file. Raises: OSError."""
+    with open(path, "rb") as file:
+        return _digest_of(file.fileno())
+
+
+def seal_files(journal: RunRecorder, writer: Writer, files: Mapping[str, str]) -> None:
+    """Store the digests of files that are stored next, with those of the others there. `files`: by name. Raises: OrchestratorError · OSError.
+
+    Why before: a run that is cut leaves a file as it was, and that is no damage.
+    """
+    job, tools = journal.job, journal.tools
+    key, known = obtain_key(tools.state, journal.now), _known_digests(journal)
+    before = {name: known[name] for name, digest in files.items() if known.get(name, digest) != digest}
+    digests = KitDigests(files={**known, **files}, before=before)
+    folder = f"{tools.state}/notes/kit-{job.name}"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with open(f"{folder}/{DIGESTS}", "w", encoding="ascii") as file:
+        file.write(seal_digests(digests, job.identity, key))
+    run_small(tools.trees.store(file.name, _beside(journal, DIGESTS)), journal, writer)
+    tools.history.remember(job.name, _SEALED + job.target.name, json.dumps([key.id, dict(digests.files)]))
+
+
+def find_damaged(journal: RunRecorder, writer: Writer, notes: str, *, all_of_it: bool) -> tuple[str, ...]:
+    """Return the files beside the copies that are not as they were written; none where no digests were. Raises: OrchestratorError.
+
+    `all_of_it`: also those that take long, and those of a host.
+    """
+    known = _known_digests(journal)
+    if not all_of_it and (not known or journal.job.target.location.host is not None):
+        return ()
+    try:
+        digests = _read_digests(journal, writer, notes)
+    except OrchestratorError:
+        if known:
+            raise
+        return ()  # nothing says that there are any
+    if digests is None:
+        return (DIGESTS,) if known else ()
+    if journal.job.target.location.host is not None:
+        return damaged_kit_files(digests, _digests_there(journal, writer, notes, digests))
+    return damaged_kit_files(digests, _digests_here(_beside(journal, "").path, digests, all_of_it=all_of_it))
+
+
+def _known_digests(journal: RunRecorder) -> dict[str, str]:
+    """Return what this host stored beside the copies at the place, by name."""
+    try:
+        _, files = parse_json(
+            journal.tools.history.recall(journal.job.name, _SEALED + journal.job.target.name) or "null"
+        )
+        return {str(name): str(digest) for name, digest in files.items() if name in KIT_FILES}
+    except NOT_READ:
+        return {}
+
+
+def _read_digests(journal: RunRecorder, writer: Writer, notes: str) -> KitDigests | None:
+    """Return the digests that lie there; None for what this host did not write, and where none lie there."""
+    try:
+        if journal.job.target.location.host is not None:
+            os.makedirs(notes, mode=0o700, exist_ok=True)
+            with open(fetch_file(_beside(journal, DIGESTS), journal, writer, notes), "rb") as file:
+                text = file.read(_LARGEST_SUMS)
+        else:
+            with Folder(_beside(journal, "").path) as folder, open(folder.open_file(DIGESTS), "rb") as file:
+                text = file.read(_LARGEST_SUMS)
+        digests = parse_digests(text.decode("ascii"))
+    except (OSError, *NOT_READ):
+        return None
+    key = read_key(journal.tools.state)
+    # A key that was lost and made anew judges nothing; the digests do.
+    return (
+        digests
+        if key is None or is_sealed(digests, journal.job.identity, key) or _is_of_earlier(journal, key.id)
+        else None
+    )
+
+
+def _is_of_earlier(journal: RunRecorder, key: str) -> bool:
+    """Return whether the digests there were sealed with an earlier key of this host."""
+    used, _ = parse_json(journal.tools.history.recall(journal.job.name, _SEALED + journal.job.target.name) or "[0, 0]")
+    return str(used) != key
+
+
+def _digests_here(path: str, digests: KitDigests, *, all_of_it: bool) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    with Folder(path) as folder:
+        for name in digests.files:
+            try:
+                with open(folder.open_file(name), "rb") as file:
+                    if name != HISTORY or all_of_it or os.fstat(file.fileno()).st_size <= _SMALL:
+                        found[name] = _digest_of(file.fileno())
+            except OSError:  # it is not there, cannot be read, or is none of ours
+                found[name] = None
+    return found
+
+
+def _digests_there(journal: RunRecorder, writer: Writer, notes: str, digests: KitDigests) -> dict[str, str | None]:
+    from orchestrator.runner.manifests import digests_there
+
+    names = f"{notes}/kit-names"
+    with open(names, "wb") as file:
+        file.writelines(name.encode() + b"\0" for name in digests.files)
+    told = digests_there(_beside(journal, ""), names, "sha256", journal, writer, notes, partial_is_well=True)
+    found = {path.decode(): digest.removeprefix("sha256:") for path, digest in told}
+    return {name: found.get(name) for name in digests.files}
+
+
+def _beside(journal: RunRecorder, name: str) -> "Location":
+    return journal.job.target.location / (f"{OWN_FOLDER}/{name}" if name else OWN_FOLDER)
+
+
+def _digest_of(descriptor: int) -> str:
+    made = sha256()
+    while chunk := os.read(descriptor, 1 << 20):
+        made.update(chunk)
+    return made.hexdigest()
+
+
+def damage_sentence(journal: RunRecorder, names: tuple[str, ...]) -> str:
+    """Return what is wrong beside the copies."""
+    are = "is" if len(names) == 1 else "are"
+    return f"{', '.join(names)} beside the copies in {journal.job.target.location} {are} not as this host wrote {'it' if len(names) == 1 else 'them'}"
+
+
+def record_damage_beside(journal: RunRecorder, writer: Writer, notes: str) -> str:
+    """Look at all that lies beside the copies; record and return what is damaged. Empty: nothing is, or nothing can be told."""
+    job, history = journal.job, journal.tools.history
+    try:
+        names = find_damaged(journal, writer, notes, all_of_it=True)
+    except (OrchestratorError, OSError) as error:
+        journal.warn(f"the files beside the copies could not be compared with their digests: {error}")
+        return ""
+    if not names:
+        history.problems.end(
+            job.name, job.target.name, (ProblemType.KIT,), "", by=f"run {journal.run} found it sound", now=journal.now
+        )
+        return ""
+    why = damage_sentence(journal, names)
+    history.problems.open(
+        job.name, job.target.name, ProblemType.KIT, "", why=why, paths=names, count=len(names), now=journal.now
+    )
+    return why

@@ -9,26 +9,8 @@ import pytest
 from orchestrator.domain.gate import GateRefusal
 from orchestrator.gate.stream_head import missing_bytes, parse_head
 from orchestrator.gate.stream_records import RecordWatch
-from tests.gate.streams import begin, compound, end
+from tests.gate.streams import RECORDS, begin, compound, record
 
-
-def record(kind: int, content: bytes = b"", **fields: tuple[str, int]) -> bytes:
-    """A record of a kind with a content. `fields`: by their place, what is there."""
-    made = bytearray(struct.pack("<I", kind).ljust(312, b"\0"))
-    for place, (form, value) in fields.items():
-        struct.pack_into(f"<{form}", made, int(place[1:]), value)
-    return bytes(made) + content
-
-
-# A content that looks like the head of another stream is only a content.
-INNER = begin(name="tank/other@a").ljust(512, b"x")
-RECORDS = (
-    record(2), record(4), record(9), record(10), end(),
-    record(1, b"b" * 8, _28=("I", 5)), record(1), record(1, b"r" * 320, _28=("I", 5), _36=("I", 320)),
-    record(3, INNER, _32=("Q", 512)), record(3, INNER, _32=("Q", 131072), _50=("B", 2), _96=("Q", 512)),
-    record(7, INNER, _16=("Q", 512)), record(7, INNER, _16=("Q", 9999), _40=("Q", 512)), record(8, b"e" * 16, _52=("I", 9)),
-    begin(name="tank/p@b"), begin(name="tank/p@c", payload=40) + b"p" * 40,
-)  # fmt: skip
 OTHERS = (
     begin(name="tank/p/child@b"), begin(name="tank@b"), begin(name="tank/q@b"), begin(name="tank/p2@b"), begin(name="tank/p@b", flags=1),
     begin(name="tank/p@b", header=2), begin(name="tank/p@b", magic=1), record(6), record(11), record(0xFFFFFFFF),

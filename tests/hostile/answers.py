@@ -387,9 +387,10 @@ def hook(name: str) -> ModuleType:
     return made
 
 
-with patch.dict(sys.modules), patch.object(sys, "dont_write_bytecode", True):
+with patch.object(sys, "dont_write_bytecode", True):
     sys.modules["notice"] = NOTICE = hook("notice.py")
     MAIL, NTFY, PING, WAKE = hook("mail"), hook("ntfy"), hook("healthchecks"), hook("wake-on-lan")
+    del sys.modules["notice"]  # that alone: what the hooks import must not be loaded twice
 
 
 def notified(said: bytes) -> object:

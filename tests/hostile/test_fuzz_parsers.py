@@ -5,23 +5,22 @@ They are real answers with random damage, and random bytes. `make test-long` tri
 """
 
 import gzip
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from orchestrator.domain.answers import understand
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.history.store import open_history
 from orchestrator.verify.manifest import read_manifest, read_names
 from tests.hostile.answers import COMMAND, LINE, LINK, TARGETS, Target, manifest
 from tests.hostile.fuzz import MANY, fuzz, hear
+from tests.hostile.notes_and_streams import MORE, a_history, read_files, read_history
 
 FEW = 200
+DOORS = TARGETS + MORE
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize("target", DOORS, ids=str)
 def test_no_answer_is_too_strange(target: Target) -> None:
     for sample in target.samples:
         hear(target, sample)
@@ -31,7 +30,7 @@ def test_no_answer_is_too_strange(target: Target) -> None:
 @pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize("target", DOORS, ids=str)
 def test_no_answer_of_very_many_is_too_strange(target: Target) -> None:
     fuzz(target, MANY)
 
@@ -49,7 +48,7 @@ DEEP = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("target", TARGETS, ids=str)
+@pytest.mark.parametrize("target", DOORS, ids=str)
 def test_a_flood_of_one_word_ends_soon(target: Target) -> None:
     for said in DEEP:
         hear(target, said)
@@ -57,25 +56,6 @@ def test_a_flood_of_one_word_ends_soon(target: Target) -> None:
         hear(target, said + target.samples[0])
         at = len(target.samples[0]) // 2
         hear(target, target.samples[0][:at] + said + target.samples[0][at:])
-
-
-def read_files(path: Path) -> object:
-    return [*read_manifest(str(path))[1]], [*read_names(str(path))]
-
-
-def read_history(path: Path) -> object:
-    with open_history(str(path)) as history:
-        return history.views.runs(None, 5), history.views.totals()
-
-
-def a_history(folder: Path) -> bytes:
-    path = folder / "new.sqlite"
-    with open_history(str(path)):
-        pass
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("VACUUM")
-    connection.close()
-    return path.read_bytes()
 
 
 @pytest.mark.parametrize(

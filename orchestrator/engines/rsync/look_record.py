@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from typing import IO
 
+from orchestrator.domain.answers import parse_json
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
@@ -119,7 +120,7 @@ class RecordReader:
         self._file, self._digest = file, hashlib.sha256()
         kind, content = self._next()
         try:
-            told = json.loads(content) if kind == HEADER else None
+            told = parse_json(content) if kind == HEADER else None
         except ValueError as error:
             raise RecordUnusable from error
         if not isinstance(told, dict) or {name: type(value) for name, value in told.items()} != _HEADER:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 from orchestrator import __version__
+from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -97,8 +98,10 @@ def look_around(
         return replace(look, why="no look was recorded before"), None
     except RecordUnusable:
         return replace(look, why="the record of the last look is damaged"), None
-    except PipelineFailed:
+    except (PipelineFailed, OSError):
         return replace(look, why="a part of a tree could not be listed, or went away meanwhile"), None
+    except NOT_READ:
+        return replace(look, why="a listing is none that find or rsync writes"), None
     except WholeLook as reason:
         return replace(look, why=str(reason)), None
 

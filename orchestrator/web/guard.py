@@ -1,7 +1,10 @@
 """The guard before each page: who asks, under which name, from which page; and what a browser may do with the answer."""
 
+import contextlib
 import re
 import secrets
+import socket
+import sys
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -23,6 +26,7 @@ _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
 )
+_AS_SIX = "0000000000000000FFFF0000"  # before an address of four bytes that a socket of the newer kind has
 _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,63}")
 HEADERS = (
     (b"content-security-policy", _POLICY.encode()),
@@ -37,23 +41,54 @@ _READS = ("GET", "HEAD")
 
 
 class EntryKey:
-    """The secret of one link: good for one entry, then a cookie with another secret stands for it."""
+    """The secret of one link: good for one entry, then a cookie with another secret stands for it, for the user who entered.
+
+    Why for that user: a browser sends a cookie of this machine to each port of it, so also to a server that another user runs on one.
+    """
 
     def __init__(self) -> None:
         self.link = secrets.token_urlsafe(24)
         self._cookie = secrets.token_urlsafe(32)
         self._used = False
+        self._user: int | None = None
 
-    def enter(self, key: str) -> str | None:
-        """Return the cookie for the link's key; None when it is another one, or was used."""
+    def enter(self, key: str, user: int | None = None) -> str | None:
+        """Return the cookie for the link's key; None when it is another one, or was used. `user`: the number of who opens it."""
         if self._used or not secrets.compare_digest(key.encode(), self.link.encode()):
             return None
-        self._used = True
+        self._used, self._user = True, user
         return self._cookie
 
-    def admits(self, cookie: str) -> bool:
-        """Return True for the cookie that an entry gave."""
-        return self._used and secrets.compare_digest(cookie.encode(), self._cookie.encode())
+    def admits(self, cookie: str, user: int | None = None) -> bool:
+        """Return True for the cookie that an entry gave, from the user who entered."""
+        fits = secrets.compare_digest(cookie.encode(), self._cookie.encode())
+        return self._used and fits and user == self._user
+
+
+def connected_user(scope: Scope) -> int | None:
+    """Return the number of the user whose process is at the other end of a connection of this machine; None: it is not known."""
+    client, server = scope.get("client"), scope.get("server")
+    if not client or not server:
+        return None
+    try:
+        ends = [(_kernel_address(*client), _kernel_address(*server))]
+    except (OSError, TypeError):
+        return None
+    ends += [(_AS_SIX + one, _AS_SIX + other) for one, other in ends if len(one) == len("0100007F:0000")]
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with contextlib.suppress(FileNotFoundError), open(table) as lines:
+            for fields in map(str.split, lines):
+                # One that its process has closed already has no inode, and counts as root's there.
+                if (fields[1], fields[2]) in ends and fields[9] != "0":
+                    return int(fields[7])
+    return None
+
+
+def _kernel_address(address: str, port: int) -> str:
+    """Return an address as the kernel's tables write it: words in the order of this machine. Raises: OSError for none."""
+    packed = socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
+    words = [int.from_bytes(packed[at : at + 4], sys.byteorder) for at in range(0, len(packed), 4)]
+    return "".join(f"{word:08X}" for word in words) + f":{port:04X}"
 
 
 class NobodyNamed(Exception):
@@ -137,10 +172,20 @@ class RequestGuard:
             return GuardRefusal(
                 status=421, why=f"this page is not served under the name {host[:100] or '(none)'}; `poolferry web --host NAME` adds one"
             )  # fmt: skip
-        if self._key is not None and not self._is_open(scope) and not self._key.admits(_cookie(scope)):
+        if _header(scope, b"transfer-encoding") and _header(scope, b"content-length"):
             return GuardRefusal(
-                status=403, why="open the link that `poolferry web` printed; it is good once, and this browser then has a cookie"
+                status=400, why="this request says twice how long it is, and a proxy may read it otherwise"
+            )
+        if (
+            self._key is not None
+            and not self._is_open(scope)
+            and not self._key.admits(_cookie(scope), connected_user(scope))
+        ):
+            return GuardRefusal(
+                status=403, why="open the link that `poolferry web` printed; it is good once, and this browser then has a cookie, for its user"
             )  # fmt: skip
+        if _taken_by_another(scope):
+            return GuardRefusal(status=403, why="another page asked for this; only a link of it is followed")
         if scope["method"] not in _READS and not _same_origin(scope, host):
             return GuardRefusal(status=403, why="this request did not come from a page of ours")
         return None
@@ -176,6 +221,17 @@ def _same_origin(scope: Scope, host: str) -> bool:
         if origin
         else _header(scope, b"sec-fetch-site") == "same-origin"
     )
+
+
+def _taken_by_another(scope: Scope) -> bool:
+    """Return True where another page asks for something of ours in itself: to measure how long an answer takes, or to hold streams open.
+
+    Another port of this machine is another page, too. A browser of before 2023 says nothing of it.
+    """
+    if _header(scope, b"sec-fetch-site") not in ("cross-site", "same-site"):
+        return False
+    kind = _header(scope, b"sec-fetch-mode"), _header(scope, b"sec-fetch-dest")
+    return kind != ("navigate", "document")
 
 
 def _headers(message: MutableMapping[str, Any]) -> tuple[tuple[bytes, bytes], ...]:

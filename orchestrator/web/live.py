@@ -86,8 +86,10 @@ class _Topic:
 
     def event(self, shown: str) -> bytes:
         """Return the event for who shows the state of this mark."""
+        before = dict(self.states).get(shown)
+        shown = shown if before else ""
         if shown not in self.events:
-            told = json.dumps(tell_change(dict(self.states).get(shown), self.states[-1][1]))
+            told = json.dumps(tell_change(before, self.states[-1][1]))
             self.events[shown] = f"event: show\nid: {self.mark}\ndata: {told}\n\n".encode()
         return self.events[shown]
 

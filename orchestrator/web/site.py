@@ -16,7 +16,16 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.names import POINT_NAME, parse_name
 from orchestrator.web.act_forms import FORM_TYPE, LONGEST_FORM, BadForm
 from orchestrator.web.fleet_pages import FleetPages
-from orchestrator.web.guard import COOKIE, ENTRY, EntryKey, GuardRefusal, NobodyNamed, ProxyUser, RequestGuard
+from orchestrator.web.guard import (
+    COOKIE,
+    ENTRY,
+    EntryKey,
+    GuardRefusal,
+    NobodyNamed,
+    ProxyUser,
+    RequestGuard,
+    connected_user,
+)
 from orchestrator.web.live import LiveStreams
 from orchestrator.web.pages import NoSuchPage, NotAccepted, Pages, PointRequest, is_number, parse_year
 from orchestrator.web.templates import ASSETS, read_asset
@@ -156,13 +165,17 @@ class Site:
         await run_in_threadpool(
             self._pages.part, topic
         )  # an address that names nothing is said before the stream begins
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")  # a stream of nothing would be held open
         unheld = {"X-Accel-Buffering": "no"}  # nginx would hold it back until its buffer is full
         # A browser that connects anew says the last it got; what its page was made with may be older.
         shown = request.headers.get("last-event-id") or request.query_params.get("shown", "")
         return StreamingResponse(self.streams.stream(topic, shown), media_type="text/event-stream", headers=unheld)
 
     def _enter(self, request: Request) -> Response:
-        cookie = self._key.enter(request.query_params.get("key", "")) if self._key else None
+        cookie = (
+            self._key.enter(request.query_params.get("key", ""), connected_user(request.scope)) if self._key else None
+        )
         if cookie is None:
             why = "this link is not valid, or it was used already; start `poolferry web` again for another one"
             return HTMLResponse(self._pages.failure(403, why), 403)

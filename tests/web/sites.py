@@ -67,13 +67,13 @@ def link_in(said: str) -> str:
     return found[0]
 
 
-def ask(path: Path, target: str, *, host: str = "localhost:9743") -> socket.socket:
+def ask(path: Path, target: str, *, host: str = "localhost:9743", method: str = "GET") -> socket.socket:
     """Send one request to a socket's file; return the connection."""
     asked = socket.socket(socket.AF_UNIX)
     asked.settimeout(40)
     asked.connect(os.fspath(path))
     with suppress(BrokenPipeError):  # what is too long is not even read to its end
-        asked.sendall(f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        asked.sendall(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
     return asked
 
 

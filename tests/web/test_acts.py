@@ -81,6 +81,7 @@ def test_each_button_is_done_and_seen(ferry: Ferry, clock: Daemon) -> None:
 HOSTILE: tuple[dict[str, str], ...] = (
     {"Origin": "https://evil.example"}, {"Origin": "null"}, {"Origin": "http://localhost:9744"}, {"Sec-Fetch-Site": "cross-site"}, {},
     {"Origin": HOST, "Host": "evil.example"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": HOST, "Content-Type": "text/plain"},
+    {"Origin": HOST, "Content-Encoding": "gzip", "Content-Type": "application/x-www-form-urlencoded+gzip"},
     {"Origin": HOST, "Content-Type": "multipart/form-data; boundary=x"}, {"Origin": HOST, "Content-Type": "application/json"},
 )  # fmt: skip
 

@@ -142,6 +142,26 @@ def test_every_address_is_closed_to_other_pages_names_and_people(machine: Machin
             assert status == (400 if (method, route.path) == ("POST", "/acts") else 405), (method, good)
 
 
+# An image, a stream, a frame of another page, and one of another port of this machine.
+TAKEN = (
+    ("cross-site", "no-cors", "image"), ("cross-site", "cors", "empty"), ("cross-site", "navigate", "iframe"), ("same-site", "no-cors", "script"),
+)  # fmt: skip
+
+
+def test_no_other_page_takes_anything_into_itself_but_may_lead_here(site: Site, machine: Machine) -> None:
+    names = ("Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest")
+    for route in site.routes:
+        good = address(route, machine)
+        for sent in TAKEN:
+            assert exactly(site, good, sent=dict(zip(names, sent, strict=True)))[0] == 403, (good, sent)
+    for sent in (
+        ("cross-site", "navigate", "document"),
+        ("same-origin", "cors", "empty"),
+        ("none", "navigate", "document"),
+    ):
+        assert exactly(site, "/", sent=dict(zip(names, sent, strict=True)))[0] == 200, sent
+
+
 def test_streams_are_bounded(site: Site) -> None:
     site.streams._open = MOST_STREAMS
     status, headers, _ = exactly(site, "/live/promises")

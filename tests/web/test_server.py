@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import stat
+import subprocess
 import time
 from pathlib import Path
 
@@ -104,6 +105,62 @@ def test_open_streams_do_not_hold_up_the_end(ferry: Ferry, path: Path) -> None:
         begun = time.monotonic()
         assert child.wait(15) == 0
         assert time.monotonic() - begun < 10
+
+
+TWO_WAYS = (
+    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nContent-Length: 30\r\n\r\nabc",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: localhost\r\nX-Remote-User : root\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+)
+
+
+def test_what_a_proxy_may_read_in_another_way_is_refused_and_a_head_holds_nothing_open(
+    ferry: Ferry, path: Path
+) -> None:
+    with serving(ferry, "--socket", str(path), "--proxy-user", "X-Remote-User"):
+        for request in TWO_WAYS:
+            with socket.socket(socket.AF_UNIX) as asked:
+                asked.connect(str(path))
+                asked.settimeout(20)
+                asked.sendall(request.encode())
+                assert asked.recv(1 << 16).split()[1] in (b"400", b"421", b"501"), request
+        with ask(path, "/live/promises", method="HEAD") as asked:
+            assert b"text/event-stream" in _to_its_end(asked)
+
+
+def _to_its_end(asked: socket.socket) -> bytes:
+    return b"".join(iter(lambda: asked.recv(1 << 16), b""))
+
+
+OPEN = """
+import http.client, sys
+asked = http.client.HTTPConnection(sys.argv[1], timeout=30)
+asked.request("GET", "/" + sys.argv[2], headers={"Cookie": sys.argv[3]})
+answer = asked.getresponse()
+print(answer.status, answer.headers["set-cookie"])
+"""
+
+
+@pytest.mark.root
+def test_a_cookie_that_another_user_of_this_machine_got_hold_of_opens_nothing(ferry: Ferry) -> None:
+    """A browser sends it to each port of the machine, so also to a server of that user's."""
+    ferry.job()
+    with serving(ferry, "--listen", "127.0.0.1:0") as (_, said):
+        link = link_in(said)
+        place, _, path = link.removeprefix("http://").partition("/")
+
+        def opened(path: str, cookie: str, *user: str) -> str:
+            words = [*user, "/usr/bin/python3", "-c", OPEN, place, path, cookie]
+            return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+        cookie = opened(path, "").split()[1].rstrip(";")
+        other = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        codes = [opened("", cookie, *user).split()[0] for user in ((), other)]
+    assert codes == ["200", "403"]
 
 
 def _fields(pid: int) -> list[str]:

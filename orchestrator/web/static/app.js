@@ -90,6 +90,7 @@ if (host) {
     tell("off", source.readyState === EventSource.CLOSED ? "not live: reload this page" : "connecting …");
   });
   addEventListener("pagehide", () => source.close());
-  addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 }
+// A page that comes back out of a browser's memory shows what was, with a button that still says "asking …".
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 dress(document);

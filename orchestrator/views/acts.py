@@ -1,11 +1,13 @@
 """Acts that were asked for on the status page, as rows: what, by whom, and what became of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from orchestrator.domain.act import ActRecord, ActVerb
+from orchestrator.domain.act import ActRecord, ActRequest, ActVerb
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.views.format import format_brief
+from orchestrator.views.point_page import restore_commands
 
 _RECENT_S = 900.0
 # By the verb: what goes on, what was asked for.
@@ -50,6 +52,21 @@ def recent_acts(acts: Sequence[ActRecord], now: datetime) -> tuple[ActRow, ...]:
         for each in acts
         if each.verb is not ActVerb.PLAN and (each.ended is None or (now - each.ended).total_seconds() < _RECENT_S)
     )
+
+
+def typed_commands(request: ActRequest, repeat: Callable[[str], str]) -> tuple[str, ...]:
+    """Return the commands that do the same as an act; none for one that is only recorded. `repeat`: adds the directories of this configuration."""
+    name = request.subject
+    match request.verb:
+        case ActVerb.ACKNOWLEDGE:
+            return ()
+        case ActVerb.RESTORE:
+            return restore_commands(repeat, name, request.point, request.paths)
+        case ActVerb.SNOOZE | ActVerb.EJECT:
+            words = f"disks {request.verb} {quoted(name)}"
+        case _:
+            words = f"{request.verb} {quoted(name)}"
+    return (repeat(f"{words} --for {request.span}" if request.span else words),)
 
 
 def newest_plan(acts: Sequence[ActRecord], now: datetime) -> ActRow | None:

@@ -1,10 +1,12 @@
 """Forms that ask for an act: read from the body of a POST, with the page's own token, and nothing that is not in the closed list."""
 
 import secrets
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlencode
 
 from orchestrator.domain.act import ActRequest, ActVerb, encode_request, parse_path_below, parse_request
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import show_name
+from orchestrator.views.point_page import point_address
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 LONGEST_FORM = 64 << 10  # bytes
@@ -39,12 +41,23 @@ class ActForm:
 
     def address(self, act: int | None) -> str:
         """Return the page that shows what becomes of it."""
+        return f"/acts/{act}" if self.request.verb is ActVerb.RESTORE else f"{self.origin}#asked"
+
+    @property
+    def origin(self) -> str:
+        """Return the page with its button."""
         request = self.request
         if request.verb is ActVerb.RESTORE:
-            return f"/acts/{act}"
+            ticked = urlencode([("take", show_name(path)) for path in request.paths])
+            return f"{point_address(request.job, request.point)}?{ticked}"
         if self.front:
-            return "/#asked"
-        return "/disks#asked" if request.disk else f"/jobs/{quote(request.job, safe='')}#asked"
+            return "/"
+        return "/disks" if request.disk else job_address(request.job)
+
+
+def job_address(name: str) -> str:
+    """Return the address of a job's page."""
+    return f"/jobs/{quote(name, safe='')}"
 
 
 def parse_act_form(body: bytes, token: FormToken, user: str) -> ActForm:

@@ -13,7 +13,7 @@ from orchestrator.domain.act import MOST_PATHS, SPANS
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME, show_name
-from orchestrator.web.act_forms import FormToken, parse_act_form
+from orchestrator.web.act_forms import ActForm, FormToken, job_address, parse_act_form
 from orchestrator.web.live import LivePart
 from orchestrator.web.templates import Templates
 
@@ -52,7 +52,14 @@ class NoSuchPage(Exception):
 
 
 class NotAccepted(Exception):
-    """An act that the daemon did not accept. The message says why."""
+    """An act that the daemon did not accept, or that it could not be asked for. The message says why.
+
+    `status`: of the answer; `page`: what says so, with the way back to the button and the command that can.
+    """
+
+    def __init__(self, why: str, *, status: int, page: str) -> None:
+        super().__init__(why)
+        self.status, self.page = status, page
 
 
 class ActControl(Protocol):
@@ -108,15 +115,35 @@ class Pages:
         return self._trouble[1]
 
     def ask(self, body: bytes, user: str) -> str:
-        """Ask for the act of a form; return the address that shows what becomes of it. Raises: BadForm · NotAccepted · OrchestratorError.
+        """Ask for the act of a form; return the address that shows what becomes of it. Raises: BadForm · NotAccepted.
 
         `user`: as a reverse proxy names who asks; empty: there is none.
         """
+        from orchestrator.domain.errors import OrchestratorError
+
         form = parse_act_form(body, self._token, user)
-        answer = self._control.ask(form.request)
+        try:
+            answer = self._control.ask(form.request)
+        except OrchestratorError as error:
+            why = f"{error.why}, so nothing was asked for"
+            raise self._not_accepted(form, why, 503, hint=error.hint, typed=True) from error
         if not answer.accepted:
-            raise NotAccepted(answer.said)
+            raise self._not_accepted(form, answer.said, 409, hint=self._look_hint(form.request), typed=answer.later)
         return form.address(answer.act)
+
+    def _not_accepted(self, form: ActForm, why: str, status: int, *, hint: str, typed: bool) -> NotAccepted:
+        from orchestrator.views.acts import typed_commands
+
+        commands = typed_commands(form.request, self._repeat) if typed else ()
+        # What is not there any more has no page either.
+        back = form.origin if typed or not form.request.point else job_address(form.request.job)
+        page = self.render("error.html", status=409, why=why, hint=hint, commands=commands, back=back)
+        return NotAccepted(why, status=status, page=page)
+
+    def _look_hint(self, request: "ActRequest") -> str:
+        """Return which command shows what there is to ask for."""
+        words = "disks" if request.disk else f"points {request.job}" if request.point else "status"
+        return f"`{self._repeat(words)}`"
 
     def acts(self) -> str:
         """Return the list of the newest acts."""
@@ -372,7 +399,7 @@ class Pages:
 
     def failure(self, status: int, why: str, hint: str = "") -> str:
         """Return the page of an error."""
-        return self.render("error.html", status=status, why=why, hint=hint)
+        return self.render("error.html", status=status, why=why, hint=hint, commands=(), back="/")
 
     def part(self, topic: str) -> LivePart:
         """Return a live part. Raises: NoSuchPage; what cannot be read is said in its place."""

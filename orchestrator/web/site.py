@@ -149,12 +149,10 @@ class Site:
             return RedirectResponse(await run_in_threadpool(self._pages.ask, body, user), 303)
         except NobodyNamed as error:
             return HTMLResponse(self._pages.failure(403, str(error)), 403)
-        except OrchestratorError as error:
-            return HTMLResponse(self._pages.failure(409, f"{error.why}, so nothing was asked for", error.hint), 503)
         except BadForm as error:
             return HTMLResponse(self._pages.failure(400, str(error)), 400)
         except NotAccepted as error:
-            return HTMLResponse(self._pages.failure(409, str(error)), 409)
+            return HTMLResponse(error.page, error.status)
 
     async def _live(self, request: Request) -> Response:
         from starlette.concurrency import run_in_threadpool

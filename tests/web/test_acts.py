@@ -2,8 +2,10 @@
 
 import asyncio
 import re
+import shlex
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from html import unescape
 from urllib.parse import urlencode
 
@@ -172,11 +174,50 @@ def test_without_a_daemon_it_says_which_command_starts_one_and_that_works(ferry:
         until((ferry.state / "control.sock").exists, "it listens", lambda: clock.log)
         fresh = client(settings_of(ferry))
         assert 'action="/acts"' in fresh.get("/jobs/photos").text
-        body = urlencode(form(fresh, "acknowledge", job="photos"))
+        asked = [form(fresh, act, job="photos") for act in ("acknowledge", "run", "plan", "verify", "pause", "resume")]
+        asked[4]["span"] = "3d"
         clock.end()
-        told = fresh.post("/acts", content=body, headers=OURS)
-    assert told.status_code == 503
-    assert "the daemon is not running" in told.text
+        told = [fresh.post("/acts", content=urlencode(body), headers=OURS) for body in asked]
+        point = {**asked[0], "act": "restore", "point": "2026-01-01T000000Z", "path": "deep"}
+        restored = fresh.post("/acts", content=urlencode(point), headers=OURS)
+    for answer in (*told, restored):
+        assert answer.status_code == 503
+        assert "the daemon is not running, so nothing was asked for" in answer.text
+        assert "/jobs/photos" in answer.text or "/points/photos/2026-01-01T000000Z?take=deep" in answer.text, (
+            "the way back"
+        )
+    typed = [command_in(answer.text) for answer in (*told, restored)]
+    assert typed[0] == ""
+    assert "restore run photos --point 2026-01-01T000000Z --path=deep --to" in typed.pop()
+    for each in typed[1:]:
+        ended = ferry.run(*shlex.split(each)[1:])
+        assert ended.code == 0, (each, ended.err)
+
+
+def command_in(page: str) -> str:
+    """The command by which the page says that it is done without a daemon; empty: there is none."""
+    _, _, rest = page.partition("it needs no daemon</span>")
+    return unescape(re.findall(r"<code>([^<]+)</code>", rest)[0]) if rest else ""
+
+
+def test_what_is_pressed_in_a_second_tab_is_done_once_and_leads_back(ferry: Ferry, clock: Daemon) -> None:
+    site = client(settings_of(ferry))
+    body = urlencode(form(site, "run", job="photos"))
+    with ThreadPoolExecutor(8) as tabs:
+        told = list(tabs.map(lambda _: site.post("/acts", content=body, headers=OURS), range(8)))
+    later = [each for each in told if each.status_code == 409]
+    assert {each.status_code for each in told} <= {303, 409}
+    for each in later:
+        assert "run of photos was asked for, and goes on" in each.text
+        assert '<a href="/jobs/photos">Back to the page' in each.text
+    gone = form(site, "restore", job="photos", point="2026-01-01T000000Z", path="deep")
+    told = [site.post("/acts", content=urlencode(gone), headers=OURS)]
+    assert "history knows no such point" in told[0].text
+    hint = unescape(re.findall(r"<code>(poolferry points photos[^<]*)</code>", told[0].text)[0])
+    assert ferry.run(*shlex.split(hint)[1:]).code == 0
+    assert '<a href="/jobs/photos">Back' in told[0].text
+    until(lambda: all(each.ended for each in list_acts(settings_of(ferry), 9)), "it ends", lambda: clock.log)
+    assert 1 <= len(runs(ferry)) == 8 - len(later)
 
 
 def test_a_demonstration_records_and_starts_nothing(ferry: Ferry) -> None:

@@ -62,7 +62,11 @@ def test_no_page_of_years_says_anything_else_than_a_page(years: TestClient) -> N
         assert told.status_code == 200, found
         if "html" in told.headers["content-type"]:
             assert "None" not in text_of(told.text), found
-            links |= set(map(unescape, re.findall(r'href="(/[^"#]*)"', told.text)))
+            ids = re.findall(r' id="([^"]+)"', told.text)
+            assert len(ids) == len(set(ids)), found
+            assert set(re.findall(r'(?:href="#|for="|aria-labelledby=")([^"]+)"', told.text)) <= set(ids), found
+            links |= set(map(unescape, re.findall(r'(?:href|src|action)="(/[^"#]*)', told.text))) - {"/acts"}
+            links |= {"/acts"} if 'href="/acts"' in told.text else set()
         for kind in ("/runs/", "/runs?before", "/points/"):  # some of many
             links -= set(sorted(each for each in links - seen if each.startswith(kind))[6:])
     assert {"/", "/runs", "/disks", "/pools", "/jobs/photos", "/runs?job=mail"} <= seen

@@ -209,7 +209,7 @@ class Flow:
                 self._ended = True
             elif not self._running():
                 closed = self._ending is None and not self._open
-                self._ended = closed or (self._nobody_left() and not self._more())
+                self._ended = closed or (not self._more() and self._nobody_left() and not self._more())
         return self._ended
 
     def _nobody_left(self) -> bool:
@@ -225,7 +225,8 @@ class Flow:
         return not living_processes(self._groups)
 
     def _more(self) -> bool:
-        return any(descriptor in self._open and event & select.POLLIN for descriptor, event in self._poll.poll(0))
+        """Return whether an output has something to read, if only its end: that is read first, as /proc holds all processes."""
+        return any(descriptor in self._open for descriptor, _ in self._poll.poll(0))
 
     def _finish(self) -> None:
         try:

@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import chain, islice
 from typing import NoReturn, TypeVar
@@ -33,6 +32,7 @@ from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.history.store import WHOLE
+from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import LONGEST_LISTING, PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.problems import note_bad_manifest
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, is_earlier_note, notes_in_order, run_small
@@ -133,9 +133,13 @@ class _ManifestBuilder:
         list_tree = stored_command if work.stored else listing_command
         pipeline = Pipeline(stages=(list_tree(work.tree, exclude=REMAINDERS, apart=work.apart),))
         try:
-            with ThreadPoolExecutor(2) as pool, self._writer.records(pipeline) as records:
-                moved = pool.submit(_sorted, _moved(work.moved, self._journal, notes))  # while the tree is listed
-                source = pool.submit(self._source)
+            with (
+                BackgroundCall(
+                    lambda: _sorted(_moved(work.moved, self._journal, notes))
+                ) as moved,  # while the tree is listed
+                BackgroundCall(self._source) as source,
+                self._writer.records(pipeline) as records,
+            ):
                 if work.stored:
                     listing = _sorted(record for record, _ in stored_entries(records, folder=notes))
                 else:

@@ -21,8 +21,7 @@ from orchestrator.process.executor import PipelineResult, Writer, pipeline_failu
 from orchestrator.runner.context import RunContext
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
+    from orchestrator.process.background import BackgroundCall
     from orchestrator.verify.manifest import TaggedEntries
 
 
@@ -50,7 +49,7 @@ class RunRecorder:
         self.left_out = list[str]()  # entries that this run could not read at the source
         self.unmade: set[bytes] = set()  # device nodes of the restored data that this user cannot make
         self.forged = ""  # why the data restored by this run is not verified
-        self.entry_ahead: Future[TaggedEntries] | None = None  # of a single file that this run restores
+        self.entry_ahead: BackgroundCall[TaggedEntries] | None = None  # of a single file that this run restores
         self._index = 0
         self._attempting = False
         self._looking_since: datetime | None = None

@@ -1,7 +1,6 @@
 """The look at the source after a copy: what its entries are, what the copy has of it, and what is copied once more."""
 
 import os
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator
 
@@ -12,6 +11,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import SkippedEntries
+from orchestrator.process.background import nameless_file
 from orchestrator.process.executor import PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder, run_small
 from orchestrator.verify.build import sorted_records
@@ -28,6 +28,7 @@ from orchestrator.verify.source import (
     parse_copy_attributes,
     source_command,
 )
+from orchestrator.verify.tree_attributes import TreeAttributes
 
 _SHOWN = 5
 
@@ -56,11 +57,19 @@ def list_source(
         tolerance, elapsed=elapsed, skipped=skipped, mirror=review.mirror, links=review.links, parts=review.parts,
         folder=notes, names=_name_comparison(review, skipped, journal, notes), stored=review.stored,
     )  # fmt: skip
-    command = source_command(review.source, one_filesystem=review.one_filesystem, attributes=bool(review.parts))
+    here = review.source.root.host is None and bool(review.parts)
+    command = source_command(
+        review.source, one_filesystem=review.one_filesystem, attributes=bool(review.parts) and not here
+    )
     try:
         with writer.records(Pipeline(stages=(command,))) as records:
-            entries = _held(sorted_records(comparison.begin(iter(records)), folder=notes))
-            attributes = _held(sorted_records(comparison.read_attributes(iter(records)), folder=notes))
+            if here:
+                noted = TreeAttributes(review.source.root.path, nameless_file(notes), without_own=review.stored)
+                entries = _held(sorted_records(noted.read(comparison.begin(iter(records))), folder=notes))
+                attributes = _held(sorted_records(comparison.take_attributes(noted), folder=notes))
+            else:
+                entries = _held(sorted_records(comparison.begin(iter(records)), folder=notes))
+                attributes = _held(sorted_records(comparison.read_attributes(iter(records)), folder=notes))
         if review.copied is not None and review.copied.selected is not None:
             names = (path + b"//" for path in review.copied.selected(writer))
             entries = select_records(entries, _held(sorted_records(names, folder=notes)))
@@ -76,7 +85,7 @@ def _name_comparison(
 ) -> NameComparison | None:
     if review.copied is None:
         return None
-    spool = tempfile.TemporaryFile(dir=notes)  # noqa: SIM115  # lives as long as the comparison
+    spool = nameless_file(notes)
     since, monotonic = journal.attempt_since, journal.tools.monotonic
     names = NameComparison(spool, review.copied, skipped=skipped, elapsed=lambda: monotonic() - since)
     weakref.finalize(names, spool.close)

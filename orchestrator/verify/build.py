@@ -5,14 +5,14 @@ Records that do not fit into memory are sorted with nameless temporary files in 
 
 import heapq
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 from typing import IO, Self
 
 from orchestrator.domain.authentication import AuthenticationKey
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import Finding, Verdict
+from orchestrator.process.background import nameless_file
 from orchestrator.verify.attributes import UNRECORDED
 from orchestrator.verify.entry import (
     UNKNOWN,
@@ -41,6 +41,7 @@ from orchestrator.verify.manifest import (
 _FAN = 64  # spilled files open at once
 _PIECE = 1 << 18
 _CHUNK_BYTES = 32 << 20
+_IN_MEMORY = 50_000  # names with their digests
 
 
 def sorted_records(records: Iterable[bytes], *, chunk: int = 120_000, folder: str) -> Iterator[bytes]:
@@ -73,7 +74,7 @@ def _join(spills: list[IO[bytes]], folder: str) -> IO[bytes]:
 
 
 def _spill(records: Iterable[bytes], folder: str) -> IO[bytes]:
-    file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # closed by the merge
+    file = nameless_file(folder)  # closed by the merge
     batch: list[bytes] = []
     for record in records:
         batch.append(record)
@@ -90,8 +91,18 @@ def _unspill(file: IO[bytes]) -> Iterator[bytes]:
     return split_records(iter(lambda: file.read(_PIECE), b""))
 
 
+def _by_path(move: tuple[bytes, str]) -> bytes:
+    return move[0] + b"//"
+
+
 def sorted_moves(moves: Iterable[tuple[bytes, str]], *, folder: str) -> Iterator[tuple[bytes, str]]:
     """Yield names and digests in the order of manifests; of several digests for one name the last one."""
+    source = iter(moves)
+    few = list(islice(source, _IN_MEMORY))
+    if len(few) < _IN_MEMORY:
+        yield from sorted(dict(few).items(), key=_by_path)
+        return
+    moves = chain(few, source)
     told = (b"%b//%015d\t%b" % (path, number, digest.encode()) for number, (path, digest) in enumerate(moves))
     name, digest = None, ""
     for record in chain(sorted_records(told, folder=folder), (None,)):
@@ -106,7 +117,7 @@ class DigestSpool:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # lives as long as the spool
+        self._file = nameless_file(folder)
 
     def __enter__(self) -> Self:
         return self

@@ -80,7 +80,7 @@ class OpenTree:
 
     def open(self, path: bytes) -> int:
         """Open an entry for reading, without following a symlink, and without a new access time where permitted."""
-        name, folder = self._place(path)
+        name, folder = self.place(path)
         try:
             return os.open(name, _FLAGS | self._noatime, dir_fd=folder)
         except PermissionError:
@@ -90,20 +90,20 @@ class OpenTree:
 
     def stat(self, path: bytes) -> os.stat_result:
         """Return the status of the entry itself, without following a symlink."""
-        name, folder = self._place(path)
+        name, folder = self.place(path)
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
     def target(self, path: bytes) -> bytes:
         """Return the target of a symlink."""
-        name, folder = self._place(path)
+        name, folder = self.place(path)
         return os.readlink(name, dir_fd=folder)
 
     def attributes(self, path: bytes) -> str:
         """Return the text of an entry's access lists and attributes. Why by /proc: no call reads them below a descriptor."""
-        name, folder = self._place(path)
+        name, folder = self.place(path)
         return read_attributes(b"/proc/self/fd/%d/%b" % (folder, name))
 
-    def _place(self, path: bytes) -> tuple[bytes, int]:
+    def place(self, path: bytes) -> tuple[bytes, int]:
         """Return the entry's last name and the descriptor of its folder. Raises: OSError, also for a path to the outside."""
         above, _, name = path.rpartition(b"/")
         last = self._last

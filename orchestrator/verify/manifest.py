@@ -4,8 +4,8 @@ import hmac
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from typing import IO
 
@@ -13,6 +13,7 @@ from orchestrator.domain.answers import NOT_READ, bound_instant
 from orchestrator.domain.authentication import AuthenticationKey, ManifestTag
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.process.background import BackgroundCall
 from orchestrator.verify.entry import Line, ManifestEntry, escape, leads_astray, line_of, parse_line, unescape
 from orchestrator.verify.manifest_lines import (
     FORMAT,
@@ -77,13 +78,15 @@ def write_lines(
     """Write entries in their written form in the same way. A thread compresses them while the next ones are made."""
     part = f"{path}.part"
     counts = _LineCounter()
-    with open(part, "wb", opener=_for_us) as file, ThreadPoolExecutor(1) as packer:
+    with open(part, "wb", opener=_for_us) as file:
         text = _TaggedText(file, key)
-        last = packer.submit(text.add, _heading(header, _format(header, tagged=key is not None)))
-        for batch in counts.batches(lines):
+        last = BackgroundCall(partial(text.add, _heading(header, _format(header, tagged=key is not None))))
+        try:
+            for batch in counts.batches(lines):
+                last.result()
+                last = BackgroundCall(partial(text.add, batch))
+        finally:
             last.result()
-            last = packer.submit(text.add, batch)
-        last.result()
         totals = counts.totals
         text.add(b"# end entries=%d files=%d bytes=%d\n" % (totals.entries, totals.files, totals.bytes))
         text.end()

@@ -9,6 +9,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.source_tree import SourceTree
+from orchestrator.process.background import nameless_file
 from orchestrator.process.scripts import script_command
 from orchestrator.verify.attributes import (
     NO_ATTRIBUTES,
@@ -19,6 +20,7 @@ from orchestrator.verify.attributes import (
     parse_attributes,
 )
 from orchestrator.verify.entry import Tolerance, differences, parse_listing, split_records
+from orchestrator.verify.tree_attributes import TreeAttributes
 
 if TYPE_CHECKING:
     from orchestrator.verify.completeness import NameComparison
@@ -70,9 +72,7 @@ class SourceComparison:
         self._mirror, self._links, self._parts = mirror, links, parts
         self.names = names
         self._inodes: dict[bytes, bytes] = {}
-        import tempfile  # a gate needs the commands of this file alone
-
-        self._asked = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # lives as long as the comparison
+        self._asked = nameless_file(folder)
         weakref.finalize(self, self._asked.close)
         self._folder = folder
         self.asked = 0
@@ -98,6 +98,11 @@ class SourceComparison:
         if first is not None:
             lines = chain((first,), records)
             yield from parse_attributes(self._without_own(lines) if self._stored else lines)
+
+    def take_attributes(self, noted: TreeAttributes) -> Iterator[bytes]:
+        """Yield the records of attributes that were read beside a listing, once that was read to its end."""
+        self.attributes, self.own_names = True, noted.own_names
+        return noted.records()
 
     def _without_own(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """Yield getfattr's lines without those of rsync's own names, which a copy with fake-super does not have; count their entries."""

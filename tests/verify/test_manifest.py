@@ -190,11 +190,13 @@ def test_more_spills_than_files_may_be_open(tmp_path: Path, monkeypatch: pytest.
     assert os.listdir(tmp_path) == []
 
 
-def test_of_moves_the_last_one_told_counts(tmp_path: Path) -> None:
+def test_of_moves_the_last_one_told_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moves = [(b"b", "xxh128:1"), (b"a/c", "xxh128:2"), (b"b", "xxh128:3"), (b"a", "xxh128:4"), (b"a!", "xxh128:5")]
     told = list(sorted_moves(moves, folder=str(tmp_path)))
     assert told == [(b"a!", "xxh128:5"), (b"a", "xxh128:4"), (b"a/c", "xxh128:2"), (b"b", "xxh128:3")]
     assert list(sorted_moves([], folder=str(tmp_path))) == []
+    monkeypatch.setattr(build, "_IN_MEMORY", 2)
+    assert list(sorted_moves(iter(moves), folder=str(tmp_path))) == told
 
 
 def test_a_spool_gives_back_in_order(tmp_path: Path) -> None:

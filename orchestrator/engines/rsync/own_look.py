@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
@@ -355,7 +354,9 @@ def _feed(
     Why the parents: rsync judges each name by itself, so below a new folder that a pattern leaves out nothing is selected either.
     """
     selected, left_out = set[bytes](), 0
-    with tempfile.NamedTemporaryFile(dir=request.looks) as names:
+    from tempfile import NamedTemporaryFile  # few looks find something
+
+    with NamedTemporaryFile(dir=request.looks) as names:
         names.write(b"".join(b"./" + (path or b".") + b"\0" for path in listed))
         names.flush()
         command = commands.dry_run_command(job, newest, there=None, coarse=False, names=names.name)

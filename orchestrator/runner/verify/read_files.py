@@ -5,7 +5,6 @@ import heapq
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 
@@ -21,6 +20,7 @@ from orchestrator.domain.point import Finding, RestorePoint, Verdict, Verificati
 from orchestrator.domain.units import show_count
 from orchestrator.history.authentication_key import read_key
 from orchestrator.history.store import WHOLE
+from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.manifests import (
@@ -220,8 +220,8 @@ def entry_looked_up(plan: Plan, journal: RunRecorder) -> Iterator[None]:
         yield
         return
     path, prefix, state = manifest.path, work.prefix, journal.tools.state
-    with ThreadPoolExecutor(1) as pool:
-        journal.entry_ahead = pool.submit(lambda: read_tagged_entries(path, read_key(state), prefix))
+    with BackgroundCall(lambda: read_tagged_entries(path, read_key(state), prefix)) as ahead:
+        journal.entry_ahead = ahead
         try:
             yield
         finally:
@@ -349,10 +349,12 @@ def _here(
     def tick() -> None:
         journal.tools.notify(TransferProgress(done=collector.bytes_read, expected=None))
 
-    with ThreadPoolExecutor(1) as pool:
-        unpromised = None if others else pool.submit(_without_manifest, work, manifest, journal, writer, notes)
+    def extras() -> tuple[Finding, ...]:
+        return () if others else _without_manifest(work, manifest, journal, writer, notes)
+
+    with BackgroundCall(extras) as unpromised:
         run_workers(pipeline, collector, journal, writer, tick=tick)
-        collector.add(unpromised.result() if unpromised else ())
+        collector.add(unpromised.result())
     return collector.reading(took_s=0)
 
 

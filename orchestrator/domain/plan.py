@@ -203,6 +203,30 @@ class PointsRemoval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FolderOpening:
+    """Work that gives a restored folder `to` the owner, mode, time, access lists and attributes that the point has at `path`.
+
+    Until then it is closed to everybody else. `marker`: the file by which the restore knows it. The rest: what the job carries.
+    Why no rsync: it waits 40 ms for its own halves to end.
+    """
+
+    point: RestorePoint
+    path: bytes
+    to: Location
+    marker: str
+    owners: bool
+    modes: bool
+    acls: bool
+    xattrs: bool
+
+    effect = Effect.WRITES
+
+    def __str__(self) -> str:
+        tree = self.point.tree / self.path.decode("utf-8", "surrogateescape") if self.path else self.point.tree
+        return f"(poolferry) give {self.to} the metadata of {tree}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TreeVerification:
     """Work that reads `tree` (the point itself, or a restored copy) and compares it with the point's manifest.
 
@@ -234,7 +258,7 @@ class Step:
     action: str
     why: str
     worker: str  # steps of one worker run in order, workers in parallel; they begin in the order of first mention
-    work: Pipeline | ManifestRecording | TreeLinking | FileCloning | PointsRemoval | TreeVerification
+    work: Pipeline | ManifestRecording | TreeLinking | FileCloning | PointsRemoval | FolderOpening | TreeVerification
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     confirmation: Confirmation | None = None
     makes: str | None = None  # the restore point that exists once this step is confirmed

@@ -31,6 +31,7 @@ from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import (
     FileCloning,
+    FolderOpening,
     ManifestRecording,
     Pipeline,
     Plan,
@@ -356,6 +357,10 @@ class StepExecutor:
                     from orchestrator.runner.remove_points import remove_points
 
                     remove_points(step.work, self.journal)
+                case FolderOpening():
+                    from orchestrator.runner.open_folder import open_folder
+
+                    open_folder(step.work)
                 case TreeVerification():
                     from orchestrator.runner.verify.read_files import require_sound, verify_tree
 

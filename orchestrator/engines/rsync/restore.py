@@ -12,7 +12,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location, MountPoint, leads_to_mount, outermost_paths
-from orchestrator.domain.plan import Command, Pipeline, Plan, Refusal, Step, TreeVerification
+from orchestrator.domain.plan import Command, FolderOpening, Pipeline, Plan, Refusal, Step, TreeVerification
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
@@ -29,6 +29,7 @@ from orchestrator.engines.rsync.survey import (
     survey_partial_files,
     survey_tree,
 )
+from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import PipelineFailed, Reader
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ _SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are s
 
 def survey_restore(job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
     """Return a survey of the requested data and the destination; a file restored into a folder keeps its name."""
+    with BackgroundCall(lambda: _has_holes(_below(wanted), reader)) as holes:
+        return _survey(job, wanted, reader, holes)
+
+
+def _survey(job: Job, wanted: RestoreRequest, reader: Reader, holes: BackgroundCall[bool]) -> DestinationSurvey:
     run = command_runner(reader)
     kind = ask(
         run, script_commands.restore_source_command(wanted.point.tree, wanted.path), lambda text: text.decode().strip()
@@ -53,7 +59,7 @@ def survey_restore(job: Job, wanted: RestoreRequest, reader: Reader) -> Destinat
     seen = look(wanted.to)
     if kind == "file" and seen.kind == "folder":
         seen = look(wanted.to / _text(wanted.path.rpartition(b"/")[2]))
-    seen = replace(seen, holes=_has_holes(_below(wanted), reader)) if kind != "absent" else seen
+    seen = replace(seen, holes=holes.result()) if kind != "absent" else seen
     if kind == "file":
         room = look(script_commands.file_folder(seen.to)) if seen.kind == "absent" else seen
         goes_on = room.unfinished == (job.identity, wanted.point.name)
@@ -203,7 +209,6 @@ def _folder_stages(
         _step(f"clear {to}", "an earlier restore left what the point does not have", cleared),
         *(_sweep(seen, place) for place in (b"", *filled)),
     )
-    own = commands.restore_root_command(tree, to, job)
     end = script_commands.end_restore_command(to, filled)
     whole = _copy(
         what,
@@ -220,11 +225,24 @@ def _folder_stages(
         *_alone(resumed[1:] if seen.unfinished and not aside else ()),
         *_alone((
             _reread(job, wanted, to, left_out, part="below"),
-            _step(f"open {to}", "all is back: the folder gets its own owner and mode", own),
+            _open(job, wanted, to),
             _reread(job, wanted, to, left_out, part="root"),
             _step("end the restore", "it is whole: the marker goes", end),
         )),
     )  # fmt: skip
+
+
+def _open(job: Job, wanted: RestoreRequest, to: Location) -> Step:
+    """Return the step that gives the folder its own metadata: by rsync where one side is at a host, or keeps it in attributes."""
+    action, why = f"open {to}", "all is back: the folder gets its own owner and mode"
+    options, point = options_of(job), wanted.point
+    if to.host or point.tree.host or options.fake_super:
+        return _step(action, why, commands.restore_root_command(_below(wanted), to, job))
+    work = FolderOpening(
+        point=point, path=wanted.path, to=to, marker=RESTORE_MARKER, owners=options.owners, modes=options.modes,
+        acls=options.acls, xattrs=options.xattrs,
+    )  # fmt: skip
+    return Step(action=action, why=why, worker="main", work=work, expected=None)
 
 
 def _alone(steps: Iterable[Step]) -> Iterator[Stage]:

@@ -14,11 +14,12 @@ if [ -n "$aside" ]; then
 fi
 [ -z "$name" ] || [ -L "./$name" ] || [ -d "./$name" ] || mkdir -m 0700 -- "./$name"
 enter_place "$to"
+is=$(stat -c "%u:%g %a" .) was=open
 # shellcheck disable=SC3067
-if [ -O . ]; then case $(stat -c %a .) in *00) was=closed ;; *) was=open ;; esac; else was=open; fi
+if [ -O . ]; then case $is in *00) was=closed ;; esac; fi
 # First the owner: who owns it opens it again. A filesystem that keeps neither is left as it is.
-[ "$(id -u)" != 0 ] || chown 0:0 . 2> /dev/null || true
-chmod 0700 . 2> /dev/null || true
+[ "${is% *}" = 0:0 ] || [ "$(id -u)" != 0 ] || chown 0:0 . 2> /dev/null || true
+[ "${is#* }" = 700 ] || chmod 0700 . 2> /dev/null || true
 be_ours "$to"
 if [ -n "$unfinished" ]; then
   be_marked "$to"

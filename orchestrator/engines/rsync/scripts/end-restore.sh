@@ -8,9 +8,8 @@ for filled in "$@"; do
 done
 # From here on by the folder itself: its name may belong to a user, who can put something else there.
 enter_place "$1"
-time=$(stat -c "%.9Y" .)
-mode=$(stat -c "%a" .)
-[ -w . ] || chmod u+w .
+was=$(stat -c "%.9Y %a" .) opened=
+[ -w . ] || { opened=yes && chmod u+w .; }
 rm -f -- .poolferry-restoring.json .poolferry-restoring.json.new
-touch -m -d "@$time" .
-[ "$(stat -c "%a" .)" = "$mode" ] || chmod "$mode" .
+touch -m -d "@${was% *}" .
+[ -z "$opened" ] || chmod "${was#* }" .

@@ -10,14 +10,17 @@ enter_marked() {
 be_marked() {
   be_ours "$1"
   marker=./.poolferry-restoring.json
-  if [ ! -f "$marker" ] || [ -L "$marker" ] || [ "$(stat -c %u "$marker")" != "$(stat -c %u .)" ]; then
+  owners=$(stat -c %u:%u "$marker" . 2> /dev/null) || owners=
+  if [ -z "$owners" ] || [ ! -f "$marker" ] || [ -L "$marker" ] || [ "${owners%%:*}" != "${owners##*:}" ]; then
     echo "$1 is not the folder that this restore has marked" >&2
     exit 1
   fi
 }
 # mark TEXT marks the folder that the script is in. The marker is a new file, or this fails.
 mark() {
-  rm -f -- .poolferry-restoring.json.new
+  if [ -e .poolferry-restoring.json.new ] || [ -L .poolferry-restoring.json.new ]; then
+    rm -f -- .poolferry-restoring.json.new
+  fi
   printf "%s\n" "$1" | dd of=.poolferry-restoring.json.new oflag=nofollow conv=excl status=none
   mv -T -- .poolferry-restoring.json.new .poolferry-restoring.json
 }

@@ -1,4 +1,4 @@
-"""What goes on beside the caller: a call in a thread of its own, and files that hold what memory should not."""
+"""A call in a thread of its own, beside the caller; and files that hold what memory should not."""
 
 import os
 import threading

@@ -16,11 +16,10 @@ from tests.whole.house import House, Ran, facts, wait_until
 pytestmark = pytest.mark.root
 PARTIAL = ".~poolferry-partial~"
 RESTORING = ".poolferry-restoring.json"
-REAL = shutil.which("rsync")
 
-# In place of rsync: at its chosen call in the destination it waits before or after its work, or kills poolferry there.
+# In place of a program: at its chosen call in the destination, or of it, it waits before or after its work, or kills poolferry there.
 _STAND_IN = """#!/bin/sh
-[ "$(pwd -P)" = "{to}" ] || exec {real} "$@"
+[ "$(pwd -P)" = "{to}" ] || [ "$1" = "{to}/." ] || exec {real} "$@"
 echo call >> "{folder}/calls"
 [ "$(wc -l < "{folder}/calls")" = {call} ] || exec {real} "$@"
 act() {{
@@ -34,12 +33,13 @@ act
 """
 
 
-def stand_in(house: House, to: Path, *, call: int, when: str, how: str) -> Path:
+def stand_in(house: House, to: Path, *, call: int, when: str, how: str, program: str = "rsync") -> Path:
     """A program in front of PATH; its folder tells that it was `reached`, and waits for `go`."""
     folder = house.folder / "stand-in"
     folder.mkdir()
-    (folder / "rsync").write_text(_STAND_IN.format(to=to, real=REAL, folder=folder, call=call, when=when, how=how))
-    (folder / "rsync").chmod(0o755)
+    real = shutil.which(program)
+    (folder / program).write_text(_STAND_IN.format(to=to, real=real, folder=folder, call=call, when=when, how=how))
+    (folder / program).chmod(0o755)
     house.environment["PATH"] = f"{folder}:{os.environ['PATH']}"
     return folder
 
@@ -86,8 +86,8 @@ def test_nobody_enters_what_is_being_restored(house: House, *, there: bool) -> N
     if there:
         to.mkdir()
         give(to)
-    for call, when in ((1, "after"), (2, "before")):
-        folder = stand_in(house, to, call=call, when=when, how="wait")
+    for program in ("rsync", "find"):  # the copy, and the listing of what came back
+        folder = stand_in(house, to, call=1, when="after", how="wait", program=program)
         running = house.start_call("restore", "run", "photos", "--to", str(to))
         wait_until((folder / "reached").exists)
         assert (to / "docs").stat().st_uid == STRANGER
@@ -186,17 +186,20 @@ def test_a_link_of_hers_to_another_folder_is_no_destination(tmp_path: Path) -> N
     assert (other.stat().st_mode, os.listdir(other)) == (before.st_mode, [])
 
 
-@pytest.mark.parametrize("call", [1, 2], ids=["copy", "its own mode"])
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_killed_at_each_step_it_goes_on_and_ends_the_same(house: House, call: int, when: str) -> None:
+@pytest.mark.parametrize(
+    ("program", "call", "when"),
+    [("rsync", 1, "before"), ("rsync", 1, "after"), ("find", 1, "after"), ("find", 2, "before")],
+    ids=["before the copy", "after the copy", "before its own mode", "after its own mode"],
+)
+def test_killed_at_each_step_it_goes_on_and_ends_the_same(house: House, program: str, call: int, when: str) -> None:
     hers(house)
     to = house.folder / "back"
-    folder = stand_in(house, to, call=call, when=when, how="kill")
+    folder = stand_in(house, to, call=call, when=when, how="kill", program=program)
     first = house.start_call("restore", "run", "photos", "--to", str(to))
     assert house.ended(first).code == -9
     assert (folder / "reached").exists()
     assert (to / RESTORING).exists()
-    assert tries("ls", to) is (call == 2 and when == "after")
+    assert tries("ls", to) is (call == 2)
     alone(house)
     (to / "of an earlier one").mkdir()
     (to / "docs").mkdir(exist_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from orchestrator.app import control, rename_job, uncovered, unknown_disk
 from orchestrator.app.settings import WrongRequest
+from orchestrator.domain import kit
 from orchestrator.domain.act import parse_request
 from orchestrator.domain.answers import seal_text
 from orchestrator.domain.gate import parse_hello
@@ -214,6 +215,8 @@ def a_history(folder: Path) -> bytes:
 
 
 TOKEN = "a" * 32
+SIGNED = kit.KitDigests(files={kit.KIT_FILES[0]: "0" * 64}, before={}, key="a", tag="b")
+DIGESTS = f"{SIGNED.text}{kit._TAG}a:b\n".encode()
 SHIPPED = HERE.parent / "jobs"
 PAIRS: dict[str, int | str | bool] = {
     "object": 5,
@@ -256,6 +259,7 @@ MORE: tuple[Target, ...] = (
     Target("point of an address", refused(lambda said: parse_instant(said.decode("latin-1"))), (b"2026-03-04T050607Z", b"2024-11-03 02:31")),
     Target("shipped job files", configured, tuple(file.read_bytes() for file in sorted(SHIPPED.glob("*.toml")))),
     Target("pruned points", told(lambda said: parse_survey(said, root=COPIES)), (PRUNED,)),
+    Target("kit's digests", refused(lambda said: kit.parse_digests(said.decode("ascii"))), (DIGESTS,)),
     Target("kit's facts", told(text_of(lambda text: read_kit(text, "tank/a/b"))), (KIT_CONTENT,)),
     Target("order", refused(parse_request), (ACT,)),
     Target("form", posted, (FORM % TOKEN.encode(),)),

@@ -1,4 +1,7 @@
-"""Chaos of contents and metadata, between runs and between a kill and the next run: each copy equal, no point changes."""
+"""Chaos of contents and metadata, between runs and between a kill and the next run: each copy equal, no point changes.
+
+More rounds of the long seeds: POOLFERRY_CHAOS_ROUNDS is how many.
+"""
 
 import os
 import random
@@ -13,7 +16,9 @@ from tests.whole.sshd import Sshd, sshd
 
 __all__ = ["sshd"]
 pytestmark = [pytest.mark.root, pytest.mark.slow]
-ROUNDS = int(os.environ.get("CHAOS_ROUNDS", "25"))
+# Read here: each test has an environment of its own.
+ROUNDS = int(os.environ.get("POOLFERRY_CHAOS_ROUNDS", "25"))
+ROUND_SECONDS = 120
 
 
 class Copier:
@@ -104,10 +109,14 @@ def chaos(copier: Copier, chance: random.Random, rounds: int) -> None:
             chance.choice((copier.changer.change, copier.changer.change_metadata))(chance.randrange(0, 12))
         copier.note(number)
         copier.run()
+        print(f"round {number}: equal", flush=True)
 
 
 def long(values: range) -> list[object]:
-    return [pytest.param(value, ROUNDS, marks=[pytest.mark.long, pytest.mark.timeout(3000)]) for value in values]
+    return [
+        pytest.param(value, ROUNDS, marks=[pytest.mark.long, pytest.mark.timeout(ROUNDS * ROUND_SECONDS)])
+        for value in values
+    ]
 
 
 @pytest.mark.parametrize(("seed", "rounds"), [(0, 2), *long(range(1, 9))])

@@ -6,7 +6,7 @@ from orchestrator.app.fleet_members import declared_fleet
 
 if TYPE_CHECKING:
     from orchestrator.app.settings import Settings
-    from orchestrator.domain.fleet_status import FleetHost, FleetRecord, FleetRun, FleetStatus, HostState
+    from orchestrator.domain.fleet_status import FleetHost, FleetPool, FleetRecord, FleetRun, FleetStatus, HostState
     from orchestrator.fleet.connection import CentreSession
 
 _ALL = 1_000_000
@@ -48,6 +48,14 @@ def fleet_runs(
 
     with connect_viewer(settings, centre) as session:
         return find_runs(session, host=host, job=job, outcome=outcome, limit=limit)
+
+
+def fleet_pools(settings: "Settings", centre: str | None, *, host: str | None, limit: int) -> "tuple[FleetPool, ...]":
+    """Return the watched pools of all hosts, or of one. Raises: CentreUnreachable, CentreRefused."""
+    from orchestrator.fleet.overview import find_pools
+
+    with connect_viewer(settings, centre) as session:
+        return find_pools(session, host=host, limit=limit)
 
 
 def fleet_records(

@@ -87,6 +87,24 @@ class FleetRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FleetPool:
+    """One pool that a job of `engine = "pool"` looks at, as its newest look found it. `looked`: by the host's clock; None: not yet.
+
+    `found`: what that look says of its health, fill and scrub; `advice`: its warnings.
+    """
+
+    host: str
+    host_state: HostState
+    job: str
+    pool: str
+    state: str
+    looked: datetime | None
+    found: str
+    advice: tuple[str, ...]
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRecord:
     """One row that a host told beside its runs. `key`: its number there, or a disk's id; `body`: its columns, as JSON has them."""
 

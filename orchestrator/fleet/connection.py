@@ -35,6 +35,7 @@ _NOT_LET_IN = (
     "does not exist",
     "not permitted to log in",
 )
+_CERTIFICATE = ("certificate verify failed", "alert certificate", "alert bad certificate", "alert unknown ca")
 _TRUSTED_BY_DEBIAN = "/etc/ssl/certs/ca-certificates.crt"
 INSTALL = 'pip install "poolferry[fleet]", or apt install python3-psycopg'
 
@@ -111,9 +112,14 @@ def _plain_error(centre: str, error: "psycopg.Error") -> OrchestratorError:
 
     state = error.sqlstate or ""
     said = " ".join((error.diag.message_primary or str(error)).split())
-    if state.startswith("28") or any(words in said for words in _NOT_LET_IN):
+    if state.startswith("28") or (not state and any(words in said for words in _NOT_LET_IN)):
         hint = "at the centre: `poolferry fleet invite HOST --again`; it prints the command that joins again"
         return CentreRefused(f"the centre {centre} does not know this host: {said}", hint=hint)
+    if not state and any(words in said for words in _CERTIFICATE):
+        hint = "see of each certificate, here and there, until when it is valid: `openssl x509 -noout -subject -enddate -in FILE`"
+        return CentreRefused(
+            f"the centre {centre} and this host do not accept each other's certificate: {said}", hint=hint
+        )
     if state == "42501":
         return CentreRefused(
             f"the centre {centre} does not allow that: {said}", hint="poolferry fleet init at the centre"

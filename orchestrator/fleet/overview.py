@@ -12,6 +12,7 @@ from orchestrator.domain.fleet_status import (
     NEARLY_FULL,
     FleetHost,
     FleetJob,
+    FleetPool,
     FleetRecord,
     FleetRun,
     FleetStatus,
@@ -75,6 +76,19 @@ FROM chosen LEFT JOIN LATERAL (
         count(*) FILTER (WHERE jobs.state IN {_BAD} OR (jobs.state <> 'paused' AND {_LATE})) AS bad
     FROM poolferry.jobs WHERE jobs.host = chosen.host AND declared
 ) AS its ON true ORDER BY chosen.state = 'silent' DESC, CASE WHEN chosen.state = 'silent' THEN seen_at END NULLS FIRST, name
+"""  # noqa: S608 - our own words
+# A pool is told of by the runs that look at it: rows of its own would say the same twice, and could disagree.
+_POOLS = f"""
+SELECT hosts.name AS host, {_STATE} AS host_state, jobs.job, jobs.source AS pool, jobs.hint, look.begun_at, look.why, look.warnings,
+    CASE WHEN jobs.state <> 'paused' AND {_LATE} THEN 'late' ELSE jobs.state END AS judged
+FROM poolferry.jobs JOIN poolferry.hosts ON hosts.id = jobs.host LEFT JOIN poolferry.beats ON beats.host = hosts.id
+    LEFT JOIN LATERAL (
+        SELECT begun_at, why, warnings FROM poolferry.runs
+        WHERE runs.host = jobs.host AND runs.job = jobs.job AND runs.outcome IS NOT NULL AND NOT removed
+        ORDER BY incarnation DESC, id DESC LIMIT 1
+    ) AS look ON true
+WHERE declared AND jobs.engine = 'pool' AND {_OURS} AND (%(host)s::text IS NULL OR hosts.name = %(host)s)
+ORDER BY jobs.state IN {_BAD} OR (jobs.state <> 'paused' AND {_LATE} IS TRUE) DESC, hosts.name, jobs.source, jobs.job LIMIT %(limit)s
 """  # noqa: S608 - our own words
 _RUNS = """
 SELECT hosts.name AS host, runs.id, runs.incarnation, runs.job, runs.type, runs.outcome, begun_at, ended_at, moved_bytes, why, arrived_at
@@ -154,6 +168,13 @@ def find_runs(
     return tuple(_run(row) for row in centre.rows(_RUNS, values))
 
 
+def find_pools(
+    centre: CentreSession, *, host: str | None, now: datetime | None = None, limit: int = MOST
+) -> tuple[FleetPool, ...]:
+    """Return the watched pools of all hosts or of one, those that need a person first."""
+    return tuple(_pool(row) for row in centre.rows(_POOLS, {"host": host, "now": now, "limit": limit}))
+
+
 def find_records(
     centre: CentreSession, *, subject: str, host: str | None, limit: int = MOST
 ) -> tuple[FleetRecord, ...]:
@@ -180,6 +201,14 @@ def _job(row: Row) -> FleetJob:
         host=row["host"], host_state=HostState(row["host_state"]), job=row["job"], state=row["state"], why=row["why"],
         hint=row["hint"], late_after_s=row["late_after_s"], copied=row["copied_at"], last_outcome=row["last_outcome"],
         last_ended=row["last_ended_at"],
+    )  # fmt: skip
+
+
+def _pool(row: Row) -> FleetPool:
+    said = row["warnings"] if isinstance(row["warnings"], list) else []
+    return FleetPool(
+        host=row["host"], host_state=HostState(row["host_state"]), job=row["job"], pool=row["pool"], state=row["judged"],
+        looked=row["begun_at"], found=row["why"] or "", advice=tuple(map(str, said)), hint=row["hint"],
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from orchestrator.domain.fleet_status import (
     CLOCK_ERROR,
     FleetHost,
     FleetJob,
+    FleetPool,
     FleetRecord,
     FleetRun,
     FleetStatus,
@@ -19,9 +20,11 @@ from orchestrator.domain.names import printable_line
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.planners.health import JobState
 from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten
+from orchestrator.views.watched_pools import fill_said, scan_said
 
 _HOST_HEAD = ("HOST", "STATE", "SEEN", "JOBS", "BAD", "OLDEST COPY", "TOLD", "VERSION")
 _RUN_HEAD = ("HOST", "RUN", "JOB", "BEGAN", "OUTCOME", "MOVED", "WHY")
+_POOL_HEAD = ("HOST", "POOL", "STATE", "FULL", "LOOKED AT", "SCRUB, OR WHAT IS WRONG")
 _RECORD_HEAD = ("HOST", "KEY", "TOLD", "SAYS")
 _COLOURS = {HostState.SILENT: "red", HostState.HEARD: "green"}
 Paint = Callable[[str, str | None], str]
@@ -97,6 +100,35 @@ def run_lines(found: Sequence[FleetRun], now: datetime) -> list[str]:
         for each in found
     ]  # fmt: skip
     return ["  ".join(row).rstrip() for row in format_table(_RUN_HEAD, rows, right=frozenset({"RUN", "MOVED"}))]
+
+
+def pool_value(found: FleetPool) -> dict[str, Any]:
+    """Render one watched pool for programs. `fill`: its used share, from 0 to 1."""
+    return {
+        "host": found.host, "host_state": found.host_state.value, "job": found.job, "pool": found.pool, "state": found.state,
+        "looked": format_iso(found.looked), "fill": fill_said(found.found), "scrub": scan_said(found.found) or None,
+        "found": found.found or None, "advice": list(found.advice), "hint": found.hint or None,
+    }  # fmt: skip
+
+
+def pool_lines(found: Sequence[FleetPool], now: datetime) -> list[str]:
+    """Render watched pools as a table, and below each what it needs."""
+    if not found:
+        return ['no job of engine = "pool" was told of']
+    rows = [
+        (
+            each.host, each.pool, each.state, "" if (fill := fill_said(each.found)) is None else f"{fill:.0%}",
+            format_ago(each.looked, now=now), shorten(scan_said(each.found) or each.found),
+        )
+        for each in found
+    ]  # fmt: skip
+    head, *cells = format_table(_POOL_HEAD, rows, right=frozenset({"FULL"}))
+    lines = ["  ".join(head).rstrip()]
+    for each, row in zip(found, cells, strict=True):
+        lines.append("  ".join(row).rstrip())
+        lines += [line for said in each.advice for line in indent([printable_line(said)], 4)]
+        lines += indent([f"on {each.host}: {each.hint}"], 4) if each.hint and each.state != JobState.UP.value else []
+    return lines
 
 
 def record_value(found: FleetRecord) -> dict[str, Any]:

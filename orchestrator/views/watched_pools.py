@@ -32,7 +32,7 @@ def watched_pool(status: JobStatus, runs: Sequence[RunRecord], now: datetime) ->
     """Return what the runs of a job, newest first, found of its pool."""
     fill = {each.begun_at.astimezone().date(): share for each in reversed(runs) if (share := _share(each)) is not None}
     ended = next((each for each in runs if each.outcome is not None), None)
-    scan = next((_scan(found[1], each, now) for each in runs if (found := _SCAN.search(each.why or ""))), "")
+    scan = next((_scan(said, each, now) for each in runs if (said := scan_said(each.why or ""))), "")
     days = tuple(sorted(fill.items()))
     return WatchedPool(
         status=status, fill=days, full=day_when_full(days), scan=scan, advice=ended.warnings if ended else ()
@@ -45,8 +45,19 @@ def _scan(told: str, run: RunRecord, now: datetime) -> str:
 
 
 def _share(run: RunRecord) -> float | None:
-    found = _FILL.search(run.why or "")
+    return fill_said(run.why or "")
+
+
+def fill_said(why: str) -> float | None:
+    """Return the used share of a pool that a look's result says, from 0 to 1; None: it says none."""
+    found = _FILL.search(why)
     return int(found[1]) / 100 if found else None
+
+
+def scan_said(why: str) -> str:
+    """Return the newest scrub or resilver that a look's result says; empty: it says none."""
+    found = _SCAN.search(why)
+    return found[1] if found else ""
 
 
 def day_when_full(fill: Sequence[tuple[date, float]]) -> date | None:

@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from orchestrator.app.fleet_overview import fleet_hosts, fleet_runs, fleet_status
+from orchestrator.app.fleet_overview import fleet_hosts, fleet_pools, fleet_runs, fleet_status
 from orchestrator.domain.fleet_status import HostState
 from orchestrator.domain.run import Outcome
 from orchestrator.views.fleet import job_sentence, odd_sentence
+from orchestrator.views.watched_pools import fill_said, scan_said
 
 if TYPE_CHECKING:
     from orchestrator.app.settings import Settings
@@ -31,6 +32,13 @@ class FleetPages:
             "fleet.html", status=fleet_status(self._settings, self._centre), hosts=found, sought=name, only=state,
             states=[each.value for each in HostState], most=_MOST_HOSTS,
             odd_sentence=odd_sentence, job_sentence=job_sentence,
+        )  # fmt: skip
+
+    def pools(self, host: str) -> str:
+        """Return the page of the watched pools. `host`: only of this one; empty: of all."""
+        found = fleet_pools(self._settings, self._centre, host=host or None, limit=_MOST_HOSTS)
+        return self._pages.render(
+            "fleet_pools.html", pools=found, host_sought=host, most=_MOST_HOSTS, fill_said=fill_said, scan_said=scan_said,
         )  # fmt: skip
 
     def runs(self, host: str, job: str, outcome: str) -> str:

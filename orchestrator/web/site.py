@@ -75,7 +75,11 @@ class Site:
             Route("/favicon.ico", lambda _: RedirectResponse("/static/icon.svg", 301)),
             Route(ENTRY, self._enter),
             *(
-                [Route("/fleet", _page(self._hosts)), Route("/fleet/runs", _page(self._fleet_runs))]
+                [
+                    Route("/fleet", _page(self._hosts)),
+                    Route("/fleet/runs", _page(self._fleet_runs)),
+                    Route("/fleet/pools", _page(self._fleet_pools)),
+                ]
                 if self._fleet
                 else []
             ),
@@ -88,6 +92,9 @@ class Site:
     def _fleet_runs(self, request: Request) -> str:
         asked = request.query_params
         return self._of_fleet().runs(asked.get("host", "")[:100], asked.get("job", "")[:200], asked.get("outcome", ""))
+
+    def _fleet_pools(self, request: Request) -> str:
+        return self._of_fleet().pools(request.query_params.get("host", "")[:100])
 
     def _of_fleet(self) -> FleetPages:
         if self._fleet is None:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from orchestrator.domain.errors import CentreRefused, CentreUnreachable
 from orchestrator.domain.fleet import FleetIdentity
 from orchestrator.domain.machine import FleetOptions
-from orchestrator.fleet.connection import connection_settings, open_centre
+from orchestrator.fleet.connection import CentreSession, connection_settings, open_centre
 from orchestrator.fleet.enrolment import invite_host, join_centre
 from tests.ferry import Ferry
 from tests.fleet.centres import Centre, make_centre
@@ -51,6 +52,11 @@ def test_a_centre_that_is_away_or_does_not_know_us_is_told(centre: Centre) -> No
     assert "guessed" not in repr(stranger)
 
 
+def test_what_a_newer_host_asks_for_in_vain_is_not_taken_for_a_lost_password(centre: Centre) -> None:
+    with centre.administrator() as session, pytest.raises(CentreRefused, match="refused a statement: column"):
+        session.rows("SELECT what_is_to_come FROM poolferry.hosts")
+
+
 def test_a_network_is_never_crossed_without_the_centres_name_checked() -> None:
     told = connection_settings(FleetOptions(centre="postgresql://backups.example.org/poolferry"), None, purpose="test")
     assert (told["sslmode"], told["sslrootcert"]) == ("verify-full", "/etc/ssl/certs/ca-certificates.crt")
@@ -70,19 +76,33 @@ def test_without_a_fleet_nothing_of_it_is_imported(ferry: Ferry, command: list[s
     assert [name for name in loaded if name.startswith(ours)] == []
 
 
-def test_over_tls_the_centre_must_have_the_name_that_was_typed(tmp_path: Path) -> None:
-    server = PostgresServer(ssl="on", ssl_cert_file="server.pem", ssl_key_file="server.key", ssl_ca_file="root.pem")
+SIGN = "x509 -req -CA {ca}.pem -CAkey {ca}.key -copy_extensions copy -days {days} -in {what}.csr -out {what}.pem"
+
+
+def openssl(folder: Path, *lines: str) -> None:
+    """Call openssl in a folder."""
+    for line in lines:
+        subprocess.run(["openssl", *line.split()], cwd=folder, check=True, capture_output=True)
+
+
+def put(server: PostgresServer, folder: Path, *names: str) -> None:
+    """Give the server files that only it can read."""
     owner = server.data.stat()
-    for line in (
-        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=root -keyout root.key -out root.pem",
-        "req -newkey rsa:2048 -nodes -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout server.key -out server.csr",
-        "x509 -req -in server.csr -CA root.pem -CAkey root.key -days 2 -copy_extensions copy -out server.pem",
-    ):
-        subprocess.run(["openssl", *line.split()], cwd=tmp_path, check=True, capture_output=True)
-    for name in ("server.pem", "server.key", "root.pem"):
-        (server.data / name).write_bytes((tmp_path / name).read_bytes())
+    for name in names:
+        (server.data / name).write_bytes((folder / name).read_bytes())
         (server.data / name).chmod(0o600)
         os.chown(server.data / name, owner.st_uid, owner.st_gid)
+
+
+def test_over_tls_the_centre_must_have_the_name_that_was_typed(tmp_path: Path) -> None:
+    server = PostgresServer(ssl="on", ssl_cert_file="server.pem", ssl_key_file="server.key", ssl_ca_file="root.pem")
+    openssl(
+        tmp_path,
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=root -keyout root.key -out root.pem",
+        "req -newkey rsa:2048 -nodes -subj /CN=localhost -addext subjectAltName=DNS:localhost -keyout server.key -out server.csr",
+        SIGN.format(ca="root", days=2, what="server"),
+    )
+    put(server, tmp_path, "server.pem", "server.key", "root.pem")
     (server.data / "pg_hba.conf").write_text(
         "local all postgres trust\nhostssl all all all scram-sha-256 clientcert=verify-full\n"
     )
@@ -91,11 +111,11 @@ def test_over_tls_the_centre_must_have_the_name_that_was_typed(tmp_path: Path) -
         made = make_centre(server)
         with made.administrator() as session:
             invitation = invite_host(session, "web-1")
-        for line in (
+        openssl(
+            tmp_path,
             f"req -newkey rsa:2048 -nodes -subj /CN={invitation.role} -keyout web-1.key -out web-1.csr",
-            "x509 -req -in web-1.csr -CA root.pem -CAkey root.key -days 2 -out web-1.pem",
-        ):
-            subprocess.run(["openssl", *line.split()], cwd=tmp_path, check=True, capture_output=True)
+            SIGN.format(ca="root", days=2, what="web-1"),
+        )
 
         def at(name: str, **more: str) -> FleetOptions:
             root = str(tmp_path / "root.pem")
@@ -112,5 +132,38 @@ def test_over_tls_the_centre_must_have_the_name_that_was_typed(tmp_path: Path) -
         with open_centre(at("localhost", **own), identity, purpose="test") as session:
             row = session.first("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
         assert row == {"ssl": True}
+        _certificates_run_out_and_are_renewed(
+            tmp_path, server, lambda: open_centre(at("localhost", **own), identity, purpose="test")
+        )
     finally:
         server.remove()
+
+
+def _certificates_run_out_and_are_renewed(
+    folder: Path, server: PostgresServer, connect: Callable[[], CentreSession]
+) -> None:
+    """Each time the host says that it is a certificate, and goes on by itself once there is another one."""
+    openssl(folder, SIGN.format(ca="root", days=-1, what="web-1"))
+    with pytest.raises(CentreRefused, match="certificate") as refused:
+        connect()
+    assert "openssl x509 -noout -subject -enddate -in" in refused.value.hint
+    openssl(
+        folder,
+        SIGN.format(ca="root", days=2, what="web-1"),
+        "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=new -keyout new.key -out new.pem",
+        SIGN.format(ca="new", days=2, what="server"),
+    )
+    put(server, folder, "server.pem")
+    server.stop("fast")
+    server.start()
+    with pytest.raises(CentreRefused, match="certificate"):
+        connect()
+    with (folder / "root.pem").open("ab") as file:  # an authority that is renewed: both for a while
+        file.write((folder / "new.pem").read_bytes())
+    connect().close()
+    openssl(folder, SIGN.format(ca="new", days=-1, what="server"))
+    put(server, folder, "server.pem")
+    server.stop("fast")
+    server.start()
+    with pytest.raises(CentreRefused, match="certificate"):
+        connect()

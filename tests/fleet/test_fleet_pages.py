@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 from starlette.testclient import TestClient
 
 from orchestrator.app.control import DaemonControl
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.run import Outcome
 from orchestrator.fleet.overview import survey_fleet
 from orchestrator.views.fleet import fleet_lines
@@ -55,6 +56,7 @@ def test_hosts_and_runs_of_all_hosts_are_shown(
     failed = words(asked.get("/fleet/runs?outcome=failed").text)
     assert ("db-1" in failed, "web-1" in failed) == (True, False)
     assert "No run fits" in words(asked.get("/fleet/runs?host=nobody&outcome=strange").text)
+    assert "No job of engine" in words(asked.get("/fleet/pools?host=web-1").text)
     centre.server.drop_database(centre.database)
     away = asked.get("/fleet")
     assert (away.status_code, "poolferry fleet invite" in away.text or "gives no answer" in words(away.text)) == (
@@ -63,7 +65,14 @@ def test_hosts_and_runs_of_all_hosts_are_shown(
     )
 
 
-FLEET_PAGES = ("/fleet", "/fleet?state=silent", "/fleet/runs", "/fleet/runs?outcome=failed", "/fleet/runs?host=nobody")
+FLEET_PAGES = (
+    "/fleet",
+    "/fleet?state=silent",
+    "/fleet/runs",
+    "/fleet/runs?outcome=failed",
+    "/fleet/runs?host=nobody",
+    "/fleet/pools",
+)
 
 
 def test_the_pages_are_accessible_fit_and_answer_to_keys(
@@ -81,7 +90,8 @@ def test_the_pages_are_accessible_fit_and_answer_to_keys(
         now = datetime.now(UTC)
         late = told("<b>photos</b>", copied=now - 9 * HOUR)
         beat(centre, "web-1", late, told("mail", copied=now - 30 * HOUR, state="failing"), clock=3 * HOUR, mistakes=2)
-        beat(centre, "db-1", told("databases", copied=now))
+        tank = replace(told("tank", copied=None, late_after=None), engine="pool", source="<b>tank</b>")
+        beat(centre, "db-1", told("databases", copied=now), tank)
         centre.join("new-1")
         with centre.administrator() as session:
             session.change(

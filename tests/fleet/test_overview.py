@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.fleet_status import HostState
 from orchestrator.domain.heartbeat import HostBeat
 from orchestrator.domain.run import Outcome
 from orchestrator.fleet.beats import store_beat
 from orchestrator.fleet.connection import CentreSession
 from orchestrator.fleet.enrolment import forget_host, leave_centre
-from orchestrator.fleet.overview import find_hosts, survey_fleet
+from orchestrator.fleet.overview import find_hosts, find_pools, survey_fleet
 from tests.fleet.centres import Centre
 from tests.fleet.hosts import HOUR, FleetHost, beat, told
 
@@ -134,3 +135,49 @@ def test_the_commands_show_all_hosts_to_an_administrator_and_itself_to_a_host(
     assert 'poolferry_fleet_host_silent{backup_host="db-1"} 1.0' in metrics
     assert 'poolferry_fleet_host_jobs_bad{backup_host="web-1"} 1.0' in metrics
     assert json.loads(ferry.run("fleet", "runs", "--host", "nobody", "--json").out)["runs"] == []
+
+
+SOUND = "tank is sound, 63% full; scrubbed 3 days ago, nothing was wrong"
+
+
+def test_pools_of_all_hosts_are_listed_those_that_need_a_person_first(
+    centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real hosts, sender and commands; what a look at a pool says is put into the history as such a run records it."""
+    now = datetime.now(UTC)
+    url = centre.server.url(centre.database)
+    for name, why, outcome in (
+        ("db-1", SOUND, Outcome.DONE),
+        ("web-1", "tank is degraded: sdb is FAULTED", Outcome.FAILED),
+    ):
+        host = FleetHost(tmp_path / name, centre, name, monkeypatch)
+        host.record("tank", now=now - 2 * HOUR)
+        host.record("tank", outcome, now=now - HOUR)
+        host.send()
+        with centre.administrator() as session:
+            session.change(
+                "UPDATE poolferry.runs SET engine = 'pool', why = %s, warnings = %s WHERE id = 2 AND host = (SELECT id FROM poolferry.hosts"
+                " WHERE name = %s)", (why, '["one device is slow"]', name),
+            )  # fmt: skip
+        with centre.session(host.identity) as line:
+            row = line.first("SELECT poolferry.this_host() AS host")
+            assert row is not None
+            job = replace(
+                told("tank", copied=None, late_after=None, state="up" if name == "db-1" else "failing"),
+                engine="pool", source="tank", hint="" if name == "db-1" else "zpool status tank",
+            )  # fmt: skip
+            store_beat(
+                line, row["host"], HostBeat(host_at=now, every_s=300, version="1", waiting=0, mistakes=0, jobs=(job,))
+            )
+    bad, good = host.ferry.run("fleet", "pools", "--centre", url, "--json").value["pools"]
+    assert (bad["host"], bad["state"], bad["fill"], bad["hint"]) == ("web-1", "failing", None, "zpool status tank")
+    assert (good["host"], good["fill"], good["scrub"]) == ("db-1", 0.63, "scrubbed 3 days ago, nothing was wrong")
+    lines = host.ferry.run("fleet", "pools", "--centre", url).out
+    assert "63%" in lines
+    assert "tank is degraded: sdb is FAULTED" in lines
+    assert "one device is slow" in lines
+    own = host.ferry.run("fleet", "pools", "--json").value["pools"]
+    assert [each["host"] for each in own] == ["web-1"], "a host sees its own alone"
+    with centre.administrator() as session:
+        later = find_pools(session, host="db-1", now=now + timedelta(minutes=30))
+    assert [each.host_state for each in later] == [HostState.SILENT], "what was heard last is shown with the silence"

@@ -61,3 +61,4 @@ INSERT INTO poolferry.job_counts (host, state, number)
     SELECT host, state, count(*) FROM poolferry.jobs WHERE declared GROUP BY host, state;
 DROP INDEX poolferry.jobs_states;
 CREATE INDEX jobs_bad ON poolferry.jobs (host) WHERE declared AND state IN ('late', 'failing', 'incomplete');
+CREATE INDEX jobs_pools ON poolferry.jobs (host) WHERE declared AND engine = 'pool';

@@ -20,6 +20,7 @@ from orchestrator.domain.errors import (
     Unexplained,
 )
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import shorten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +94,13 @@ def whole_lines(said: str, at: tuple[int, int]) -> str:
 
 
 def first_line(said: str) -> str:
-    """Return the first line that is not empty."""
-    return next((line.strip() for line in said.splitlines() if line.strip()), "")
+    """Return the first line that is not empty, with its middle left out where it is very long."""
+    return shorten(next((line.strip() for line in said.splitlines() if line.strip()), ""))
 
 
 def matching_line(said: str, words: str) -> str:
-    """Return the first line that matches the pattern; empty: none."""
-    return next((line.strip() for line in said.splitlines() if re.search(words, line)), "")
+    """Return the first line that matches the pattern, with its middle left out where it is very long; empty: none."""
+    return shorten(next((line.strip() for line in said.splitlines() if re.search(words, line)), ""))
 
 
 WHOLE_OUTPUT = "the whole output is in `poolferry show RUN`"

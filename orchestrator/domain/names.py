@@ -48,6 +48,19 @@ def show_name(name: bytes | str) -> str:
     return text if text.isprintable() and "\\" not in text else re.sub(_UNSAFE_NAME, _escape, text)
 
 
+_EACH_END = 200  # characters
+
+
+def shorten(line: str) -> str:
+    """Return a line with its middle left out where it is very long, such as by a path of 4 KiB: its end often says why."""
+    return line if len(line) <= 2 * _EACH_END else f"{line[:_EACH_END]} … {line[-_EACH_END:]}"
+
+
+def show_short_name(name: bytes | str) -> str:
+    """Return a printable form of a file name, with its middle left out where it is very long."""
+    return shorten(show_name(name))
+
+
 def make_printable(text: str) -> str:
     r"""Return the text with characters that a terminal obeys written out: \x1b, \xff, \u202e.
 

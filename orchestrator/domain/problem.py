@@ -8,7 +8,7 @@ from typing import assert_never
 from orchestrator.domain.answers import NOT_READ, parse_instant, parse_json
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.names import show_name
+from orchestrator.domain.names import show_short_name
 from orchestrator.domain.units import show_count
 
 _OF_BYTES = (
@@ -23,12 +23,19 @@ REMOVING = (
 )
 
 
+# Why files are left out.
+UNREAD_WORDS = "could not be read"
+UNSTORED_WORDS = "could not be stored as they are"
+UNREAD_OR_UNSTORED_WORDS = "could not be read, or not be stored as they are"
+
+
 class ProblemType(StrEnum):
     """The kinds of problems, the gravest first.
 
     DAMAGED: a point differs from its manifest. MANIFEST: a point's manifest is missing, unreadable, or not the one that this
     host wrote, so nothing in the point can be verified. POINTS_GONE: points vanished that [keep] did not remove.
-    LEFT_OUT: a point lacks files that could not be read at the source. KIT: what a recovery needs beside copies of files is damaged.
+    LEFT_OUT: a point lacks files that could not be read at the source, or has other times or attributes of them than the source.
+    KIT: what a recovery needs beside copies of files is damaged.
     """
 
     DAMAGED = "damaged"
@@ -85,7 +92,7 @@ def parse_unseen(text: str) -> UnseenCopies | None:
 
 def problem_sentence(problem: Problem) -> str:
     """Return what is wrong, as one sentence for status, notices and reports."""
-    shown = ", ".join(show_name(path) or "." for path in problem.paths[:_NAMED])
+    shown = ", ".join(show_short_name(path) or "." for path in problem.paths[:_NAMED])
     more = f" and {problem.count - _NAMED} more" if problem.count > _NAMED else ""
     match problem.kind:
         case ProblemType.DAMAGED:
@@ -100,7 +107,12 @@ def problem_sentence(problem: Problem) -> str:
             return problem.why
         case ProblemType.LEFT_OUT:
             files = show_count(problem.count, "entry", "entries")
-            return f"{files} could not be read, so point {problem.point} lacks them: {shown}{more}"
+            otherwise = {
+                UNSTORED_WORDS: "has them otherwise",
+                UNREAD_OR_UNSTORED_WORDS: "lacks them, or has them otherwise",
+            }
+            words = problem.why if problem.why in otherwise else UNREAD_WORDS
+            return f"{files} {words}, so point {problem.point} {otherwise.get(words, 'lacks them')}: {shown}{more}"
     assert_never(problem.kind)
 
 
@@ -135,8 +147,14 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
         case ProblemType.KIT:
             return f"poolferry run {job} writes it anew; look at the disk's health, too (smartctl -a)"
         case ProblemType.LEFT_OUT:
-            return (
-                "let them be read (owner, mode, a disk that fails), or name them in [rsync] excludes; "
-                f"then poolferry run {job}"
+            helps = {
+                UNREAD_WORDS: "let them be read (owner, mode, a disk that fails), or name them in [rsync] excludes",
+                UNSTORED_WORDS: f"the target's filesystem has no room for such times or attributes: `poolferry show {job}` tells of each; "
+                "change them at the source, name the entries in [rsync] excludes, or copy to another filesystem",
+            }
+            either = (
+                f"`poolferry show {job}` tells of each; mend it at the source, or name the entries in [rsync] excludes"
             )
+            told = either if problem.why == UNREAD_OR_UNSTORED_WORDS else helps.get(problem.why, helps[UNREAD_WORDS])
+            return f"{told}; then poolferry run {job}"
     assert_never(problem.kind)

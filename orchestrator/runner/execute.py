@@ -47,6 +47,7 @@ from orchestrator.runner.problems import (
     note_incomplete_points,
     see_points,
     unreadable_entries,
+    unstored_entries,
 )
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, close_notes, forget_notes
 from orchestrator.runner.steps import StepExecutor
@@ -197,10 +198,10 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     shutil.rmtree(request.notes, ignore_errors=True)
     if plan.refusals:
         raise partial_refusal(plan.refusals)
-    unreadable = unreadable_entries(executor.left_out)
-    if unreadable and journal.points:
+    unreadable, unstored = unreadable_entries(executor.left_out), unstored_entries(executor.left_out)
+    if (unreadable or unstored) and journal.points:
         made = _done(journal, plan.summary)
-        report = end_incomplete(journal, unreadable, point=journal.points[-1], made=made)
+        report = end_incomplete(journal, unreadable, unstored, point=journal.points[-1], made=made)
     else:
         end_left_out(journal)
         report = journal.ended(Outcome.DONE, _done(journal, plan.summary))

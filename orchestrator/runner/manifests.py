@@ -38,11 +38,12 @@ from orchestrator.runner.problems import note_bad_manifest
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, is_earlier_note, notes_in_order, run_small
 from orchestrator.runner.source_review import (
     SourceListing,
+    attributes_not_compared,
     compare_attributes,
     copy_again,
+    find_unstored,
     list_source,
     require_complete,
-    require_equal,
 )
 from orchestrator.verify.build import (
     DigestSpool,
@@ -86,7 +87,10 @@ def record_manifest(
     built, seen = build.draft()
     if seen:
         require_complete(seen, work, journal)
-    attributes = compare_attributes(seen, work, journal, writer, notes) if seen else {}
+    refused = any(each.refused for each in left_out)
+    if refused and not seen:
+        raise attributes_not_compared(work)
+    attributes = compare_attributes(seen, work, journal, writer, notes, refused=refused) if seen else {}
     if seen and work.review and seen.differences:
         if not work.review.mirror:
             _separate(work, seen, journal, writer)
@@ -94,8 +98,8 @@ def record_manifest(
         built, again = build.draft()
         if again is not None:
             require_complete(again, work, journal)
-            attributes = compare_attributes(again, work, journal, writer, notes)
-            require_equal(seen, again, work, work.review)
+            attributes = compare_attributes(again, work, journal, writer, notes, refused=refused)
+            left_out.append(find_unstored(seen, again, work, work.review, refused=refused))
     for found in built.findings:
         journal.warn(f"{show_name(found.path)}: {found.detail}; the older point keeps what it has")
     filled = _fill(work, local, built, journal, writer, notes)

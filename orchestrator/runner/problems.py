@@ -7,9 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.domain.answers import parse_json
-from orchestrator.domain.names import show_name
+from orchestrator.domain.names import show_short_name
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.problem import ProblemType, problem_hint, problem_sentence
+from orchestrator.domain.problem import (
+    UNREAD_OR_UNSTORED_WORDS,
+    UNREAD_WORDS,
+    UNSTORED_WORDS,
+    ProblemType,
+    problem_hint,
+    problem_sentence,
+)
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.engines.contract.copies import CompletenessReporter, PointLister
 from orchestrator.engines.contract.engine import SkippedEntries, implements
@@ -164,8 +171,15 @@ def unreadable_entries(left_out: Sequence[SkippedEntries]) -> dict[bytes, str]:
     return {name: why for each in left_out for name, why in each.unreadable}
 
 
-def end_incomplete(journal: RunRecorder, unreadable: dict[bytes, str], *, point: str, made: str) -> RunReport:
-    """Record which files the new point lacks, and end the run as incomplete."""
+def unstored_entries(left_out: Sequence[SkippedEntries]) -> dict[bytes, str]:
+    """Return the entries that the target does not hold as they are at the source, each with what is not so."""
+    return {name: what for each in left_out for name, what in each.unstored}
+
+
+def end_incomplete(
+    journal: RunRecorder, unreadable: dict[bytes, str], unstored: dict[bytes, str], *, point: str, made: str
+) -> RunReport:
+    """Record which files the new point lacks, or has otherwise, and end the run as incomplete."""
     job, history = journal.job, journal.tools.history
     with history.together():
         known = [
@@ -180,13 +194,15 @@ def end_incomplete(journal: RunRecorder, unreadable: dict[bytes, str], *, point:
             by="a newer point has its own list",
             now=journal.now,
         )
-        paths = sorted(name.decode("utf-8", "surrogateescape") for name in unreadable)
+        told = {**unstored, **unreadable}
+        why = UNREAD_WORDS if not unstored else UNREAD_OR_UNSTORED_WORDS if unreadable else UNSTORED_WORDS
+        paths = sorted(name.decode("utf-8", "surrogateescape") for name in told)
         history.problems.open(
-            job.name, job.target.name, ProblemType.LEFT_OUT, point, why="could not be read", paths=paths, count=len(paths),
+            job.name, job.target.name, ProblemType.LEFT_OUT, point, why=why, paths=paths, count=len(paths),
             now=since,
         )  # fmt: skip
         problem = next(each for each in history.problems.open_of(job.name, job.target.name) if each.point == point)
         return journal.ended(
             Outcome.INCOMPLETE, f"{problem_sentence(problem)}; {made}", hint=problem_hint(problem, newest=point),
-            evidence=[f"{show_name(name)}: {why}" for name, why in sorted(unreadable.items())[:_NAMED]],
+            evidence=[f"{show_short_name(name)}: {words}" for name, words in sorted(told.items())[:_NAMED]],
         )  # fmt: skip

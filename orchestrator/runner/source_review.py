@@ -10,7 +10,8 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview
 from orchestrator.domain.units import show_count
-from orchestrator.engines.contract.engine import SkippedEntries
+from orchestrator.engines.contract.copies import PartialCopier
+from orchestrator.engines.contract.engine import SkippedEntries, implements
 from orchestrator.process.background import nameless_file
 from orchestrator.process.executor import PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.run_recorder import RunRecorder, run_small
@@ -24,6 +25,7 @@ from orchestrator.verify.source import (
     SourceComparison,
     attributes_command,
     describe_difference,
+    is_unstorable,
     lasting_differences,
     parse_copy_attributes,
     source_command,
@@ -124,9 +126,20 @@ def _chained(first: bytes, records: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def compare_attributes(
-    comparison: SourceComparison, work: ManifestRecording, journal: RunRecorder, writer: Writer, notes: str
+    comparison: SourceComparison,
+    work: ManifestRecording,
+    journal: RunRecorder,
+    writer: Writer,
+    notes: str,
+    *,
+    refused: bool,
 ) -> dict[bytes, str]:
-    """Compare access lists and attributes with the copy's; return those that are not as the source's."""
+    """Compare access lists and attributes with the copy's; return those that are not as the source's.
+
+    `refused`: rsync said that some had no room. Raises: VerificationFailed: then it cannot be told which.
+    """
+    if refused and not comparison.attributes:
+        raise attributes_not_compared(work)
     if not comparison.asked:
         return {}
     if work.tree.host is None:
@@ -142,6 +155,8 @@ def compare_attributes(
     try:
         with writer.records(Pipeline(stages=(command,), reads=names)) as records:
             told = parse_copy_attributes(iter(records))
+            if told is None and refused:
+                raise attributes_not_compared(work)
             if told is None:
                 journal.warn(
                     f"access lists and attributes of the copy were not compared with the source's: {work.tree.host} has no "
@@ -153,6 +168,14 @@ def compare_attributes(
         raise journal.tools.engine.explain(failure) from failure
     except NOT_READ as error:
         raise unreadable("getfattr", command, None, error) from error
+
+
+def attributes_not_compared(work: ManifestRecording) -> VerificationFailed:
+    """Return the failure of a copy whose target refused attributes, where no comparison can name the entries."""
+    return VerificationFailed(
+        f"{work.tree} had no room for the attributes or access lists of some entries, and nothing can tell of which",
+        hint="apt install attr on both machines: with getfattr the run names them, and copies all else",
+    )
 
 
 def _compare_stored(
@@ -183,20 +206,40 @@ def copy_again(comparison: SourceComparison, review: SourceReview, journal: RunR
         file.write(review.listed(names))
     for pipeline in review.before:
         run_small(pipeline, journal, writer)
-    result = writer.stream(review.again, stop=journal.tools.stop, stall_after=journal.job.pipe.stall_after)
+    said: list[bytes] = []
+    tools = journal.tools
+    result = writer.stream(
+        review.again, stop=tools.stop, stall_after=journal.job.pipe.stall_after, on_errors=said.append
+    )
     if not result.well:
-        raise journal.tools.engine.explain(pipeline_failure(review.again, result, writer.ssh_options))
+        failed = pipeline_failure(review.again, result, writer.ssh_options)
+        left_out = (
+            tools.engine.left_out(failed, b"".join(said).splitlines(), journal.job)
+            if implements(tools.engine, PartialCopier)
+            else None
+        )
+        if left_out is None or left_out.unreadable:
+            raise tools.engine.explain(failed)
     for pipeline in review.after:
         run_small(pipeline, journal, writer)
 
 
-def require_equal(
-    before: SourceComparison, now: SourceComparison, work: ManifestRecording, review: SourceReview
-) -> None:
-    """Check that a second copy ended the differences. Raises: VerificationFailed."""
+def find_unstored(
+    before: SourceComparison,
+    now: SourceComparison,
+    work: ManifestRecording,
+    review: SourceReview,
+    *,
+    refused: bool,
+) -> SkippedEntries:
+    """Return the entries whose time or attributes the target cannot hold, as a second copy did not end the differences.
+
+    Why no failure: anybody may give a file of hers such a time, or too many attributes, and the copy of all others must not end by it.
+    Content, kind, owner and mode must be right. `refused`: rsync said that attributes had no room. Raises: VerificationFailed.
+    """
     left = [each for each in lasting_differences(before.differences, now.differences) if each.what]
-    if not left:
-        return
+    if now.count == len(now.differences) and all(is_unstorable(each, refused=refused) for each in left):
+        return SkippedEntries(unstored=tuple((each.path, describe_difference(each)) for each in left))
     shown = "; ".join(f"{show_name(each.path) or '.'}: {describe_difference(each)}" for each in left[:_SHOWN])
     count = show_count(max(len(left), now.count if len(left) == len(now.differences) else 0), "entry", "entries")
     raise VerificationFailed(

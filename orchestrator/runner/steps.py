@@ -28,7 +28,7 @@ from orchestrator.domain.errors import (
     VerificationFailed,
 )
 from orchestrator.domain.events import TransferProgress
-from orchestrator.domain.names import show_name
+from orchestrator.domain.names import show_short_name
 from orchestrator.domain.plan import (
     FileCloning,
     FolderOpening,
@@ -94,10 +94,10 @@ def warnings_of(left_out: SkippedEntries | None) -> tuple[str, ...]:
     if left_out is None:
         return ()
     unreadable = [
-        f"could not be read, so it is missing in this point: {show_name(name)} ({why})"
+        f"could not be read, so it is missing in this point: {show_short_name(name)} ({why})"
         for name, why in left_out.unreadable
     ]
-    vanished = [f"vanished while it was copied: {show_name(name)}" for name in left_out.vanished]
+    vanished = [f"vanished while it was copied: {show_short_name(name)}" for name in left_out.vanished]
     return (*_first(unreadable, "entries could not be read"), *_first(vanished, "entries vanished"))
 
 

@@ -161,7 +161,7 @@ def differences(expected: ManifestEntry, found: ManifestEntry, tolerance: Tolera
     if found.size != expected.size:
         told.append(f"size {found.size}, expected {expected.size}")
     if not same_time(expected.mtime_ns, found.mtime_ns, tolerance):
-        told.append(f"mtime {_seconds(found.mtime_ns)}, expected {_seconds(expected.mtime_ns)}")
+        told.append(f"mtime {_moment(found.mtime_ns)}, expected {_moment(expected.mtime_ns)}")
     if found.mode != expected.mode and not tolerance.mode and found.kind != "l":
         told.append(f"mode {found.mode:o}, expected {expected.mode:o}")
     if (found.uid, found.gid) != (expected.uid, expected.gid) and not tolerance.owner:
@@ -176,8 +176,16 @@ def same_time(expected_ns: int, found_ns: int, tolerance: Tolerance) -> bool:
     return tolerance.mtime or abs(found_ns - expected_ns) < tolerance.grain_ns
 
 
-def _seconds(time_ns: int) -> str:
-    return f"{time_ns // 10**9}.{time_ns % 10**9:09d}"
+def _moment(time_ns: int) -> str:
+    """Return the time in UTC, with all its nanoseconds; the seconds since 1970 where a date has no such year."""
+    from datetime import UTC, datetime, timedelta  # 0.5 ms, and few entries differ
+
+    seconds, rest = divmod(time_ns, 10**9)
+    fraction = f".{rest:09d}".rstrip("0") if rest else ""
+    try:
+        return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}{fraction}Z"
+    except OverflowError:
+        return f"{seconds}{fraction} s"
 
 
 def _shown(name: bytes) -> str:

@@ -45,12 +45,16 @@ def source_command(source: SourceTree, *, one_filesystem: bool, attributes: bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """An entry of the copy that is not as the source's. `what`: the differences; empty for names that share a file too many."""
+    """An entry of the copy that is not as the source's. `what`: the differences; empty for names that share a file too many.
+
+    `of_attributes`: of access lists and attributes alone.
+    """
 
     path: bytes
     kind: str
     what: tuple[str, ...]
     told: bytes  # the source's record, to see whether it changes
+    of_attributes: bool = False
 
 
 class SourceComparison:
@@ -123,6 +127,7 @@ class SourceComparison:
         text = next(texts, _BEHIND)
         none = NO_ATTRIBUTES if self.attributes else UNRECORDED
         names, there = self.names, False
+        began = b"%.9f" % self._began  # as find prints times: ten digits before the point, from 2001 to 2286
         for record in listing:
             end = record.index(b"//") + 2
             key = record[:end]
@@ -142,7 +147,7 @@ class SourceComparison:
             told = none
             if text.startswith(key):
                 told = keep_parts(text[end:].decode("ascii"), self._parts)
-            if self.attributes and (told != none or not there):
+            if self.attributes and (told != none or not there or not other[other.rindex(b"\t") + 1 :] < began):
                 self._ask(key, told if there else UNRECORDED, other if there else b"")
             yield record, told
         if names:
@@ -154,7 +159,7 @@ class SourceComparison:
         self._asked.write(b"%b%b\t%b\0" % (key, told.encode(), other))
 
     def asked_names(self) -> Iterator[bytes]:
-        """Yield the names that have attributes, or of which the source knows nothing."""
+        """Yield the names that have attributes, of which the source knows nothing, or that changed there since the copy began."""
         for record in self._records():
             yield record[: record.index(b"//")]
 
@@ -176,7 +181,9 @@ class SourceComparison:
             told = attribute_differences(expected.decode("ascii"), has)
             if other and told and self._is_old(other, path):
                 kind = chr(other[end])
-                self._add(Difference(path=path, kind=kind, what=told, told=expected + b"\t" + other))
+                self._add(
+                    Difference(path=path, kind=kind, what=told, told=expected + b"\t" + other, of_attributes=True)
+                )
             if has != expected.decode("ascii"):
                 changed[path] = has
         return changed
@@ -217,6 +224,20 @@ def lasting_differences(before: Iterable[Difference], now: Iterable[Difference])
     """Return the differences that a second copy of the same entries did not end, though the source stayed as it was."""
     told = {each.path: each.told for each in before}
     return tuple(each for each in now if told.get(each.path) == each.told)
+
+
+_USUAL_TIMES_NS = (
+    315_532_800 * 10**9,
+    2**31 * 10**9,
+)  # 1980 to 2038: what every filesystem holds; FAT begins with 1980
+
+
+def is_unstorable(entry: Difference, *, refused: bool) -> bool:
+    """Return whether no more is lost than a time that few filesystems hold, or attributes. `refused`: the target had no room for some."""
+    if not all(what.startswith("mtime ") for what in entry.what):
+        return refused and entry.of_attributes
+    source = parse_listing(entry.told.rpartition(b"\t")[0])
+    return not _USUAL_TIMES_NS[0] <= source.mtime_ns < _USUAL_TIMES_NS[1]
 
 
 def describe_difference(entry: Difference) -> str:

@@ -5,14 +5,22 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orchestrator.domain.problem import Problem, ProblemType, problem_hint, problem_sentence
+from orchestrator.domain.problem import (
+    UNREAD_OR_UNSTORED_WORDS,
+    UNSTORED_WORDS,
+    Problem,
+    ProblemType,
+    problem_hint,
+    problem_sentence,
+)
 
 
 def problem(
-    kind: ProblemType, *paths: str, count: int | None = None, tried: bool = False, point: str = "p1"
+    kind: ProblemType, *paths: str, count: int | None = None, tried: bool = False, point: str = "p1", why: str = "rot"
 ) -> Problem:
+    """A problem with this reason."""
     return Problem(
-        job="photos", place="/backup/photos", kind=kind, point=point, why="rot", paths=paths,
+        job="photos", place="/backup/photos", kind=kind, point=point, why=why, paths=paths,
         count=len(paths) if count is None else count, since=datetime(2026, 11, 25, tzinfo=UTC), tried=tried,
     )  # fmt: skip
 
@@ -26,6 +34,14 @@ def problem(
         (problem(ProblemType.MANIFEST), "point p1 cannot be verified: rot"),
         (problem(ProblemType.POINTS_GONE, "p1", "p2", point=""), "2 points vanished from /backup/photos that [keep] did not remove: p1, p2"),
         (problem(ProblemType.LEFT_OUT, "x"), "1 entry could not be read, so point p1 lacks them: x"),
+        (
+            problem(ProblemType.LEFT_OUT, "x", "y", why=UNSTORED_WORDS),
+            "2 entries could not be stored as they are, so point p1 has them otherwise: x, y",
+        ),
+        (
+            problem(ProblemType.LEFT_OUT, "x", "y", why=UNREAD_OR_UNSTORED_WORDS),
+            "2 entries could not be read, or not be stored as they are, so point p1 lacks them, or has them otherwise: x, y",
+        ),
     ],
 )  # fmt: skip
 def test_a_problem_is_one_sentence(found: Problem, says: str) -> None:

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.domain.plan import CopiedEntries
+from orchestrator.verify.attributes import NO_ATTRIBUTES
 from orchestrator.verify.completeness import IncompleteCopy, NameComparison, select_records
 from orchestrator.verify.entry import Tolerance
 from orchestrator.verify.source import SourceComparison
@@ -127,3 +128,20 @@ def test_any_entry_that_is_left_out_is_found(tmp_path: Path, data: st.DataObject
 def test_selected_names_alone_are_left_and_the_root() -> None:
     records = [b"//d", b"a b//f", b"a//d", b"a/b//f", b"b//f"]
     assert list(select_records(sorted(records), sorted([b"a//", b"a/b//", b"c//"]))) == [b"//d", b"a//d", b"a/b//f"]
+
+
+def test_an_attribute_that_went_from_the_source_after_the_copy_is_asked_of_the_copy(tmp_path: Path) -> None:
+    """The manifest says what the copy holds; without it the point would be called damaged."""
+    merge = SourceComparison(
+        Tolerance(), elapsed=lambda: 0, skipped=frozenset(), mirror=False, links=True, parts="auo", folder=str(tmp_path)
+    )
+    began = 1_700_000_000
+    lines = {b"gone": began + 1, b"old": began - 1}
+    record = b"%b//f\t0\t1.0000000000\t644\t0\t0\t1\t7\t"
+    theirs = [(record + b"\t%d.0000000000") % each for each in lines.items()]
+    entries = sorted(merge.begin(iter((b"%d.000000000" % began, *theirs, b""))))
+    assert list(merge.read_attributes(iter(()))) == []
+    assert [told for _, told in merge.join([record % name for name in lines], entries, ())] == [NO_ATTRIBUTES] * 2
+    assert list(merge.asked_names()) == [b"gone"]
+    assert merge.join_attributes(iter((b"gone//u00",))) == {b"gone": "u00"}
+    assert merge.differences == [], "the next run copies it"

@@ -118,7 +118,7 @@ def test_every_difference_is_told_and_every_tolerance_overlooks_its_own() -> Non
     told = differences(FILE, other)
     assert told == (
         "size 6, expected 5",
-        "mtime 2.000000000, expected 1.500000000",
+        "mtime 1970-01-01T00:00:02Z, expected 1970-01-01T00:00:01.5Z",
         "mode 600, expected 644",
         "owner 7:2, expected 1:2",
     )

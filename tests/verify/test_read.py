@@ -80,7 +80,7 @@ CHANGES: list[tuple[str, Callable[[Path], object], bytes, Verdict, str]] = [
     ("time put back", lambda tree: rewrite(tree / "a", b"X" * 100), b"a", Verdict.ROTTEN, "put its time back"),
     ("cut, time put back", lambda tree: rewrite(tree / "a", b"A"), b"a", Verdict.EDITED, "size 1, expected 100"),
     ("replaced, time kept", replace, b"folder/b", Verdict.ROTTEN, "another inode"),
-    ("touched", lambda tree: os.utime(tree / "a", ns=(0, 5)), b"a", Verdict.METADATA, "mtime 0.000000005, expected"),
+    ("touched", lambda tree: os.utime(tree / "a", ns=(0, 5)), b"a", Verdict.METADATA, "mtime 1970-01-01T00:00:00.000000005Z, expected"),
     ("chmod", lambda tree: (tree / "a").chmod(0o600), b"a", Verdict.METADATA, "mode 600, expected 644"),
     ("suid", lambda tree: (tree / "a").chmod(0o4644), b"a", Verdict.METADATA, "mode 4644, expected 644"),
     ("chmod of a folder", lambda tree: (tree / "folder").chmod(0o700), b"folder", Verdict.METADATA, "mode 700"),

@@ -34,6 +34,7 @@ from orchestrator.domain.failure_table import (
     first_line,
     hint_of,
 )
+from orchestrator.domain.names import shorten
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import SkippedEntries
 from orchestrator.engines.rsync.abilities import UNABLE, explain_unable
@@ -257,7 +258,7 @@ def exit_code(broken: PipelineFailed) -> int | None:
 
 def _first_line(said: str, words: str) -> str:
     lines = (line.strip() for line in said.splitlines())
-    return next((line for line in lines if re.search(words, _QUOTED.sub('""', line))), "")
+    return shorten(next((line for line in lines if re.search(words, _QUOTED.sub('""', line))), ""))
 
 
 def is_partial(broken: PipelineFailed) -> bool:
@@ -268,8 +269,32 @@ def is_partial(broken: PipelineFailed) -> bool:
 _GONE = re.compile(rb'(?:file|directory) has vanished: "(?P<name>.*)"')
 _SHRANK = re.compile(rb'.*read errors mapping "(?P<name>.*)": No data available \(61\)')
 _UNREADABLE = re.compile(
-    rb'.*(?:send_files failed to open|read errors mapping|opendir|readlink_stat\(|lstat) ?"(?P<name>.*)"\)?'
-    rb"(?: failed)?: (?P<why>.*) \(\d+\)"
+    rb".*(?:send_files failed to open|read errors mapping|opendir|readlink_stat\(|lstat|get_xattr_names: llistxattr\(|"
+    rb'get_xattr_data: lgetxattr\(|get_acl: (?:sys_acl_get_file|xacl_get)\() ?"(?P<name>.*)"'
+    rb'(?:,"[^"]*")?(?:, ?(?:-?\d+|ACL_TYPE_[A-Z]+))?\)?(?: failed)?: (?P<why>.*) \(\d+\)'
+)
+# What the sender cannot put in its list. Anybody may make such a path in a folder of hers: it must not end the copy of all others.
+_NOT_LISTED = (
+    (
+        re.compile(rb"filename overflows max-path len by \d+: (?P<name>.*)"),
+        "its path is longer than the 4,096 bytes that rsync carries",
+    ),
+    (
+        re.compile(rb"skipping overly long name: (?P<name>.*)"),
+        "its path is longer than the 4,096 bytes that rsync carries",
+    ),
+    (re.compile(rb"skipping symlink with 0-length value: (?P<name>.*)"), "a symlink without a text"),
+    (
+        re.compile(rb"skipping file with bogus \(zero\) st_mode: (?P<name>.*)"),
+        "its filesystem does not tell what it is",
+    ),
+    (re.compile(rb"cannot send file with empty name in (?P<name>.*)"), "its filesystem lists an entry without a name"),
+)
+# Attributes and access lists that are too large for the target, such as more than 4 KiB on ext4: E2BIG, ENOSPC, ERANGE, EDQUOT. The
+# comparison after the copy names the entry: here it may be that of a temporary file.
+_NOT_STORED = re.compile(
+    rb"rsync: \[(?:receiver|generator)\] (?:(?:rsync_xal_set|set_xattr_acl|copy_xattrs): [fl]?setxattr|set_acl: (?:sys_acl_set_file|xacl_set))"
+    rb"\(.*\)(?: failed)?: .* \((?:7|28|34|122)\)"
 )
 _TORN = re.compile(rb"ERROR: (?P<name>.*) failed verification -- update .*")
 _HARMLESS = re.compile(
@@ -290,6 +315,7 @@ def find_skipped_entries(broken: PipelineFailed, errors: Iterable[bytes], tree: 
     unreadable: dict[bytes, str] = {}
     shrank: list[bytes] = []
     torn: set[bytes] = set()
+    refused = 0
     for line in map(bytes.strip, errors):
         if found := _GONE.fullmatch(line):
             vanished.append(_below(found["name"], source))
@@ -299,16 +325,31 @@ def find_skipped_entries(broken: PipelineFailed, errors: Iterable[bytes], tree: 
             unreadable[_below(found["name"], source)] = found["why"].decode(errors="replace")
         elif found := _TORN.fullmatch(line):
             torn.add(parse_name(found["name"]))
+        elif passed := _passed_over(line):
+            unreadable[_below(passed[0], source)] = passed[1]
+        elif _NOT_STORED.fullmatch(line):
+            refused += 1
         elif not _HARMLESS.fullmatch(line):
             return None
-    explained = vanished or unreadable or shrank
+    explained = vanished or unreadable or shrank or refused
     if not explained or tops & {*unreadable, *vanished} or not torn <= unreadable.keys():
         return None
-    return SkippedEntries(unreadable=tuple(unreadable.items()), vanished=tuple(vanished))
+    return SkippedEntries(unreadable=tuple(unreadable.items()), vanished=tuple(vanished), refused=refused)
+
+
+def _passed_over(line: bytes) -> tuple[bytes, str] | None:
+    for words, why in _NOT_LISTED:
+        if found := words.fullmatch(line):
+            return found["name"], why
+    return None
 
 
 def _below(name: bytes, source: str) -> bytes:
     """Return the path below the source's root; empty for the root itself, and for a path outside the source."""
     root = source.rstrip("/").encode("utf-8", "surrogateescape") + b"/"
     path = parse_name(name)
-    return path.removeprefix(root) if path.startswith(root) and path != root + b"." else b""
+    if path.startswith(b"/"):
+        if not path.startswith(root):
+            return b""
+        path = path.removeprefix(root)
+    return b"/".join(part for part in path.split(b"/") if part not in (b"", b"."))

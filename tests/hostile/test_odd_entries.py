@@ -1,0 +1,100 @@
+"""No entry that one owner makes ends the copy of all others: what cannot be carried or stored is named, and all else is copied."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.whole.house import House, facts, loop_filesystem
+
+pytestmark = [pytest.mark.root, pytest.mark.namespace]
+_PAST, _FUTURE = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (1800, 2600))
+
+
+@pytest.fixture
+def odd(house: House, tmp_path: Path) -> Iterator[House]:
+    """A source on btrfs, which holds any time and large attributes; its copies lie on ext4, which does not."""
+    for name in ("from", "to"):
+        (tmp_path / name).mkdir()
+    with (
+        loop_filesystem(tmp_path / "from", "mkfs.btrfs", "-q", size=120 << 20) as source,
+        loop_filesystem(tmp_path / "to", "mkfs.ext4", "-q") as target,
+    ):
+        house.source, house.target = source / "home", target / "copies"
+        for number in range(200):
+            house.write(f"theirs/work-{number}", "content")
+        yield house
+
+
+def too_deep(folder: Path) -> None:
+    """Make a file below more than 4,096 bytes of path."""
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        for _ in range(45):
+            os.mkdir("deep" * 25)
+            os.chdir("deep" * 25)
+        Path("bottom").write_text("content")
+    finally:
+        os.chdir(before)
+
+
+def test_an_odd_time_too_large_attributes_and_a_path_too_long_cost_no_other_file(odd: House) -> None:
+    """And each is named, every night, until it is over."""
+    hers = odd.source / "hers"
+    hers.mkdir()
+    for name in ("attributes", "future", "past", "plain"):
+        odd.write(f"hers/{name}", name)
+    os.setxattr(hers / "attributes", "user.large", b"x" * 12_000)
+    for number in range(7_000):  # their names are longer together than the kernel tells; it lets anybody set them
+        os.setxattr(odd.write("hers/many", "many") if not number else hers / "many", f"user.{number:05}", b"x")
+    os.utime(hers / "past", (_PAST, _PAST))
+    os.utime(hers / "future", (_FUTURE, _FUTURE))
+    too_deep(hers)
+    odd.job()
+    for night in range(3):
+        odd.write(f"theirs/{night}", "content")
+        ran = odd.run()
+        assert (ran.code, ran.outcome) == (5, "incomplete"), ran
+        told = dict(line.split(": ", 1) for line in ran["evidence"])
+        assert told.pop("hers/many") == "Argument list too long"
+        (deep,) = (name for name in told if name.startswith("hers/deep"))
+        assert told == {
+            "hers/attributes": "no extended attributes",
+            "hers/future": "mtime 2446-05-10T22:38:55Z, expected 2600-01-01T00:00:00Z",
+            "hers/past": "mtime 1901-12-13T20:45:52Z, expected 1800-01-01T00:00:00Z",
+            deep: "its path is longer than the 4,096 bytes that rsync carries",
+        }
+        assert len(deep) < 500, "it is shown with its middle left out"
+        assert facts(odd.point() / "theirs") == facts(odd.source / "theirs")
+        assert (odd.point() / "hers/plain").read_text() == "plain"
+        assert odd.call("verify", "photos").code == 0
+    (job,) = odd.call("status").value["jobs"]
+    assert job["state"] == "incomplete"
+    shutil.rmtree(hers)
+    assert odd.run().outcome == "done"
+    assert facts(odd.point()) == facts(odd.source)
+    (job,) = odd.call("status").value["jobs"]
+    assert job["state"] == "up"
+
+
+def test_a_time_that_every_filesystem_holds_is_no_such_case(
+    odd: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A copy that does not keep usual times has failed, and no point is made."""
+    odd.write("hers/usual", "content")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "rsync").write_text(
+        f'#!/bin/sh\n{shutil.which("rsync")} "$@"; code=$?\ntouch -d 2001-01-01 {odd.target}/.poolferry/work/hers/usual 2>/dev/null\nexit $code\n'
+    )
+    (tools / "rsync").chmod(0o755)
+    odd.environment["PATH"] = f"{tools}:{odd.environment['PATH']}"
+    odd.job()
+    ran = odd.run()
+    assert ran.outcome == "failed", ran
+    assert "did not become as at the source: hers/usual: mtime 2001-01-01T00:00:00Z" in ran["why"]
+    assert odd.points() == []

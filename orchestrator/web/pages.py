@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import date, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlencode
 
 from orchestrator import compose
 from orchestrator.app.overview_cache import OverviewCache
@@ -32,6 +33,7 @@ _RECENT_ACTS = 20
 _REPORT_MONTHS = 13
 _TROUBLE_KEPT_S = 3.0
 _FOLDER_SIZE, _MOST_FOUND = 500, 200
+_LONGEST_CARRIED = 3000  # bytes of an address: what was ticked goes along from folder to folder
 _MOST_CARDS, _MOST_FULL = 40, 50  # jobs that need a person, with all that helps; jobs with more than a line
 
 
@@ -267,12 +269,18 @@ class Pages:
         if page is None:
             raise NoSuchPage(f"there is no such folder in point {point} of {job}")
         entries = index.find(sought, _MOST_FOUND) if sought else page.entries
+        here, ticked = (
+            {each.path for each in entries},
+            urlencode([("take", show_name(each)) for each in request.ticked]),
+        )
         return self.render(
             "points.html", job=job, point=point, crumbs=crumbs(job, point, request.path), sought=sought, total=page.total,
             first=request.first, size=_FOLDER_SIZE, entries=index.entries, most=_MOST_FOUND,
             rows=entry_rows(job, point, entries, request.ticked),
             commands=restore_commands(self._repeat, job, point, request.ticked), plans=restore_plans(self._repeat, job, point, request.ticked),
             ticked=list(map(show_name, request.ticked)), most_paths=MOST_PATHS,
+            elsewhere=[show_name(each) for each in request.ticked if each not in here],
+            carried=f"?{ticked}" if 0 < len(ticked) < _LONGEST_CARRIED else "",
             find_command=self._repeat(f"find {job} {quoted(f'*{sought}*')}"),
         )  # fmt: skip
 

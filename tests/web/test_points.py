@@ -129,6 +129,9 @@ def test_what_is_ticked_comes_back_by_the_command_that_is_shown(
     asked = "&".join(f"take={quote(value)}" for value in values)
     page = site.get(f"{point}/deep?{asked}").text
     assert page.count(" checked>") == len(values)
+    above = site.get(f"{point}?take=b.bin&take=deep/a.txt").text
+    assert re.findall(r'<label><input type="checkbox" name="take" value="([^"]+)" checked>', above) == ["deep/a.txt"]
+    assert f'href="{point}/deep?take=b.bin&amp;take=deep%2Fa.txt"' in above, "what is ticked goes along into a folder"
     commands = [unescape(each) for each in re.findall(r"<code>(poolferry restore [^<]*)</code>", page)]
     assert len(commands) == 2 * len(values), "the plan of each, and the restore"
     (ferry.root / "poolferry").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m orchestrator "$@"\n')

@@ -10,7 +10,7 @@ for program in stat id chown chmod ln mkdir mkfifo mknod rm rmdir touch; do
   command -v "$program" > /dev/null || { echo "sh: 1: $program: not found" >&2 && exit 127; }
 done
 versions=$(
-  for program in stat touch mv find; do "$program" --version; done 2> /dev/null
+  for program in stat touch mv find; do "$program" --version || :; done 2> /dev/null
 )
 case $versions in
   *"(GNU coreutils)"*"(GNU coreutils)"*"(GNU coreutils)"*"(GNU findutils)"*) ;;
@@ -47,9 +47,8 @@ for ability in "$@"; do
       chown 12345:12345 ./owned 2> /dev/null || : ;;
     modes)
       : > ./file
-      mkdir ./folder
-      chmod 0640 ./file 2> /dev/null || :
-      chmod 0751 ./folder 2> /dev/null || : ;;
+      mkdir -m 0751 ./folder 2> /dev/null || [ -d ./folder ] || mkdir ./folder
+      chmod 0640 ./file 2> /dev/null || : ;;
     times)
       : > ./time
       : > ./late

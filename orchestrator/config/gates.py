@@ -78,14 +78,22 @@ def _sound(directory: str, name: str) -> Gate | None:
         return None
 
 
+_parsed: dict[tuple[str, bytes], Gate] = {}
+"""The gates without mistakes that this process has parsed, by path and content: the forks that answer requests read, but parse no more."""
+
+
 def _read(path: str, mistakes: list[ConfigMistake]) -> Gate | None:
     try:
         with open(path, "rb") as file:
-            held = parse_toml_file(path, file.read(), least="what the key may do")
+            content = file.read()
     except OSError as error:
         what = "there is no such gate" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror}"
         mistakes.append(_mistake(path, what, 'a file that "poolferry setup gate" wrote'))
         return None
+    if gate := _parsed.get((path, content)):
+        mistakes += writable_by_others((path,))
+        return gate
+    held = parse_toml_file(path, content, least="what the key may do")
     if isinstance(held, ConfigMistake):
         mistakes.append(held)
         return None
@@ -93,6 +101,8 @@ def _read(path: str, mistakes: list[ConfigMistake]) -> Gate | None:
     table = {**held.table, "reads": [one]} if isinstance(one, str) else held.table
     gate = decode_section(held, Gate, table, (), lambda _: "")
     _judge(held, gate)
+    if gate is not None and not held.mistakes:
+        _parsed[path, content] = gate
     mistakes += [*held.mistakes, *writable_by_others((path,))]
     return gate
 

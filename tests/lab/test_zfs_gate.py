@@ -7,7 +7,7 @@ import pytest
 
 from tests.engines.zfs.survey.token_maker import packed, token
 from tests.lab.common import ENCRYPTED, Ended, Machine
-from tests.lab.cuts import PATIENCE, SOURCE, Chain, Copying, ours, pace
+from tests.lab.cuts import PATIENCE, SOURCE, Chain, Copying, answer, ours, pace
 from tests.lab.gates import let_through, recipe, type_recipe
 from tests.lab.laboratory import Pair
 from tests.whole.house import wait_until
@@ -22,6 +22,12 @@ INTO = ("receive", "-s", "-u", "-x", "poolferry:receive")
 # What the sender knows, and somebody else's copy on the server, too; and a dataset of its own that has it below.
 _ANOTHERS = """zfs create tank/other && zfs snapshot tank/other@s && zfs send tank/other@s > /run/stream && zfs create tank/p && zfs snapshot tank/p@a
 zfs receive -u tank/p/c < /run/stream && zfs snapshot tank/p/c@t && zfs clone tank/p/c@s tank/p/d && zfs snapshot tank/p/d@t"""
+
+
+# A stream that says of itself that it refers to blocks that came before (send -D of older versions); and one without some blocks.
+DEDUP = "python3 -c 'import sys; d = bytearray(sys.stdin.buffer.read()); d[16] |= 12; sys.stdout.buffer.write(d)'"
+_REDACTED = f"""zfs clone {SOURCE}@c tank/red && head -c 1M /dev/urandom | dd of=/tank/red/a conv=notrunc status=none && zfs snapshot tank/red@r
+zfs redact {SOURCE}@c book tank/red@r"""
 
 
 def ask(machine: Machine, other: str, script: str, *values: str, stream: str = "") -> Ended:
@@ -98,6 +104,7 @@ def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
     def copies() -> str:
         return backup.sh("zfs list -Hp -r -t all -o name,guid,userrefs vault; zfs get -Hpr all vault | grep local").text
 
+    master.sh(_REDACTED)
     before = copies()
     whole, tree = f"zfs send -p {SOURCE}@c", f"zfs send -R {SOURCE}@c"
     for stream, script, *values in (
@@ -109,6 +116,7 @@ def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
         (whole, "zfs.sh", *INTO, "vault/in/other/x"), (whole, "zfs.sh", *INTO, at), (whole, "zfs.sh", *INTO, mine),
         ("zfs send -i @s tank/p/c@t", "zfs.sh", *INTO, f"{at}/x"),
         (whole, "zfs.sh", *INTO, "-o", "mountpoint=/etc", f"{at}/x"), (tree, "zfs.sh", *INTO, f"{at}/x"),
+        (f"(zfs send {SOURCE}@c | {DEDUP})", "zfs.sh", *INTO, f"{at}/x"), ("zfs send --redact book " + f"{SOURCE}@c", "zfs.sh", *INTO, mine),
         ("(echo no stream)", "zfs.sh", *INTO, f"{at}/x"), ("head -c 2000 /dev/zero", "receive.sh", "9999999k", "1", *INTO, f"{at}/x"),
     ):  # fmt: skip
         answer = ask(master, "backup", script, *values, stream=stream)
@@ -129,10 +137,49 @@ def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
     assert {name: told[name] for name in ("canmount", "readonly", "mountpoint", "sharenfs", "reservation", "mounted")} == {
         "canmount": "noauto", "readonly": "on", "mountpoint": "none", "sharenfs": "off", "reservation": "none", "mounted": "no",
     }  # fmt: skip
+    # Without some blocks it is a copy as any other, which is not mounted, and harms none beside it.
+    taken = ask(master, "backup", "zfs.sh", *INTO, f"{at}/redacted", stream=f"zfs send --redact book {SOURCE}@c")
+    assert taken.code == 0, taken
+    assert backup.sh(f"zfs get -Ho value readonly,canmount,mounted {at}/redacted").lines == ("on", "noauto", "no")
+    assert set(before.splitlines()) <= set(copies().splitlines())
     backup.sh("sed -i 's/100M/1M/' /etc/poolferry/gates/laptop.toml")
     master.sh(f"zfs snapshot {SOURCE}@d")
     full = copying.run()
     assert (full["outcome"], "lets no more in" in full["why"]) == ("failed", True), full
+
+
+def requests(machine: Machine) -> tuple[int, int]:
+    """So many logins, and so many requests of a gate, were answered until now."""
+    said = machine.sh("journalctl -o cat --no-pager").text
+    return said.count("Accepted publickey"), len(re.findall(r"^laptop: [0-9a-f.:]+: ", said, re.MULTILINE))
+
+
+@pytest.mark.flavours("trixie", long=["bookworm"])
+def test_a_quota_that_fills_in_the_middle_is_said_and_the_copy_goes_on(pair: Pair) -> None:
+    """And a run with nothing to do takes one login and three requests."""
+    copying, backup = Copying(*pair, chain=CHAIN, rate=pace(pair)), pair.backup
+    let_through(backup, "laptop", "--receives", "vault")
+    backup.sh("zfs set quota=5M vault")
+    early = copying.run()
+    assert (early["outcome"], "free" in early["why"]) == ("refused", True), early
+    backup.sh("zfs set quota=none vault")
+    run = copying.begin()
+    copying.wait_for(0.3)
+    backup.sh("zfs set quota=$(( $(zfs get -Hpo value used vault) + 2000000 )) vault")
+    full = answer(run.wait(PATIENCE))
+    assert full["outcome"] == "failed", full
+    assert "no space left" in full["why"] or "quota" in full["why"], full
+    copying.wait_for_token()
+    backup.sh("zfs set quota=none vault")
+    pair.master.sh(f"sed -i /rate-limit/d {pair.master.config}/jobs/photos.toml")
+    told = copying.run()
+    assert (told["outcome"], told["resumed"]) == ("done", True), told
+    assert told["moved_bytes"] < 0.8 * copying.stream, told
+    copying.require_equal()
+    before = requests(backup)
+    assert copying.run()["outcome"] == "nothing-to-do"
+    logins, asked = (now - then for now, then in zip(requests(backup), before, strict=True))
+    assert (logins, asked in (1, 2, 3)) == (1, True), (logins, asked)
 
 
 def sends_secrets(machine: Machine, target: str) -> None:

@@ -164,8 +164,8 @@ def test_a_quota_that_fills_in_the_middle_is_said_and_the_copy_goes_on(pair: Pai
     assert (early["outcome"], "free" in early["why"]) == ("refused", True), early
     backup.sh("zfs set quota=none vault")
     run = copying.begin()
-    copying.wait_for(0.3)
-    backup.sh("zfs set quota=$(( $(zfs get -Hpo value used vault) + 2000000 )) vault")
+    copying.wait_for(0.2)
+    backup.sh("zfs set quota=7M vault")
     full = answer(run.wait(PATIENCE))
     assert full["outcome"] == "failed", full
     assert "no space left" in full["why"] or "quota" in full["why"], full

@@ -84,6 +84,13 @@ def test_a_pull_that_is_killed_goes_on_through_a_gate(pair: Pair) -> None:
     assert "goes through the gate vault: tried to destroy, and was refused" in checked, checked
 
 
+def receive_redacted(pair: Pair, copy: str) -> None:
+    """Without some blocks it is a copy as any other, which is not mounted."""
+    taken = ask(pair.master, "backup", "zfs.sh", *INTO, copy, stream=f"zfs send --redact book {SOURCE}@c")
+    assert taken.code == 0, taken
+    assert pair.backup.sh(f"zfs get -Ho value readonly,canmount,mounted {copy}").lines == ("on", "noauto", "no")
+
+
 @pytest.mark.flavours("trixie", long=["bookworm"])
 def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
     master, backup = pair
@@ -116,7 +123,7 @@ def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
         (whole, "zfs.sh", *INTO, "vault/in/other/x"), (whole, "zfs.sh", *INTO, at), (whole, "zfs.sh", *INTO, mine),
         ("zfs send -i @s tank/p/c@t", "zfs.sh", *INTO, f"{at}/x"),
         (whole, "zfs.sh", *INTO, "-o", "mountpoint=/etc", f"{at}/x"), (tree, "zfs.sh", *INTO, f"{at}/x"),
-        (f"(zfs send {SOURCE}@c | {DEDUP})", "zfs.sh", *INTO, f"{at}/x"), ("zfs send --redact book " + f"{SOURCE}@c", "zfs.sh", *INTO, mine),
+        (f"(zfs send {SOURCE}@c | {DEDUP})", "zfs.sh", *INTO, f"{at}/x"), (f"zfs send --redact book {SOURCE}@c", "zfs.sh", *INTO, mine),
         ("(echo no stream)", "zfs.sh", *INTO, f"{at}/x"), ("head -c 2000 /dev/zero", "receive.sh", "9999999k", "1", *INTO, f"{at}/x"),
     ):  # fmt: skip
         answer = ask(master, "backup", script, *values, stream=stream)
@@ -137,10 +144,7 @@ def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
     assert {name: told[name] for name in ("canmount", "readonly", "mountpoint", "sharenfs", "reservation", "mounted")} == {
         "canmount": "noauto", "readonly": "on", "mountpoint": "none", "sharenfs": "off", "reservation": "none", "mounted": "no",
     }  # fmt: skip
-    # Without some blocks it is a copy as any other, which is not mounted, and harms none beside it.
-    taken = ask(master, "backup", "zfs.sh", *INTO, f"{at}/redacted", stream=f"zfs send --redact book {SOURCE}@c")
-    assert taken.code == 0, taken
-    assert backup.sh(f"zfs get -Ho value readonly,canmount,mounted {at}/redacted").lines == ("on", "noauto", "no")
+    receive_redacted(pair, f"{at}/redacted")
     assert set(before.splitlines()) <= set(copies().splitlines())
     backup.sh("sed -i 's/100M/1M/' /etc/poolferry/gates/laptop.toml")
     master.sh(f"zfs snapshot {SOURCE}@d")

@@ -115,12 +115,41 @@ class SourceReview:
     copied: CopiedEntries | None = None
 
 
+class ListingRecorder(Protocol):
+    """A recorder of the listings by which a copy is verified, so that the next look need not read what is still as it is listed.
+
+    `form`: find's words for an entry: path and two slashes first, as in any listing, the time of change last. `began_ns`: when the
+    listings began, by the clock of the filesystems. `carries`: what the manifest before says of an entry is so, where the source lists
+    it as it was recorded then; `differing`: paths at which both sides were found different. It never fails: then nothing is recorded.
+    """
+
+    form: str
+    began_ns: int
+    carries: bool
+    differing: frozenset[bytes]
+
+    def begin(self, tree: Location, point: str, *, carried: bool) -> None:
+        """Begin anew, before either side is listed. `carried`: compare the source with what was recorded before."""
+
+    def listing(self, tree: Location) -> Command:
+        """Return the command that lists a tree."""
+
+    def batches(self, listed: Iterator[bytes], *, copy: bool) -> Iterator[list[bytes]]:
+        """Yield the entries of a listing in its order, many at once, and record them."""
+
+    def changed(self) -> dict[bytes, bytes | None] | None:
+        """Return the paths at which the source is not as recorded before, each with its entry, or None: it is gone.
+
+        None for all where what was recorded says nothing.
+        """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestRecording:
     """Work that writes the manifest of a new point: every entry of `tree` with its digest.
 
     `moved`: the local folder whose files "moved-…" note what copying steps moved; `linked`: the point that unchanged files
-    were linked from, if its manifest is authentic. A file in neither of them is read.
+    were linked from, if its manifest is authentic. A file in neither of them is read. `recorder`: keeps the listings for the next look.
     """
 
     tree: Location
@@ -132,6 +161,7 @@ class ManifestRecording:
     apart: tuple[bytes, ...] = ()  # names in its root that are no part of it
     stored: bool = False  # it keeps owners, modes and kinds in attributes
     review: SourceReview | None = None  # None: the source is not looked at again
+    recorder: ListingRecorder | None = None
 
     effect = Effect.WRITES
 

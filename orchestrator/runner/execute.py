@@ -144,7 +144,7 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
         else:
             report = journal.ended(Outcome.NOTHING, nothing.why)
     if nothing.current and not changed:
-        _record_look(journal, writer, world, request, nothing.current, made=touched)
+        _record_look(journal, writer, world, request, nothing.current, touched=touched)
     copy_history(journal, writer, changed=changed or touched)
     return report
 
@@ -190,7 +190,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
         _book_point(journal, plan.current, journal.tools.history.memory(journal.job.name))
     _remember(journal, world, request)
     note_seen(journal.job, journal.tools)
-    finish_run(journal, writer, executor, changed=True)
+    touched = finish_run(journal, writer, executor, changed=True)
     journal.tools.history.remember(journal.job.name, USED, str(journal.job.target.location))
     _refresh_kit(journal, writer)
     import shutil  # 6 ms that a run without changes saves
@@ -206,19 +206,19 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
         end_left_out(journal)
         report = journal.ended(Outcome.DONE, _done(journal, plan.summary))
         if journal.points and not executor.left_out:
-            _record_look(journal, writer, world, request, journal.points[-1], made=True)
+            _record_look(journal, writer, world, request, journal.points[-1], touched=touched)
     copy_history(journal, writer)
     return report
 
 
 def _record_look(
-    journal: RunRecorder, writer: Writer, world: Any, request: RunRequest, point: str, *, made: bool
+    journal: RunRecorder, writer: Writer, world: Any, request: RunRequest, point: str, *, touched: bool
 ) -> None:
     """Let the engine record what it saw. Why no error: without a record the next survey reads everything."""
     engine = journal.tools.engine
     if implements(engine, LookRecorder):
         try:
-            engine.record_look(journal.job, world, request, point, writer, made=made)
+            engine.record_look(journal.job, world, request, point, writer, touched=touched)
         except (OrchestratorError, PipelineFailed, OSError) as error:
             journal.note(f"how source and newest point are could not be recorded: {error}")
 

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from itertools import chain, islice
 from typing import NoReturn, TypeVar
 
@@ -24,6 +25,7 @@ from orchestrator.domain.authentication import (
     parse_uses,
 )
 from orchestrator.domain.errors import LookAgain, ManifestForged, OrchestratorError, VerificationFailed
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import POINT_NAME, parse_point_name, show_name
 from orchestrator.domain.place import FOUND, Location
 from orchestrator.domain.plan import ManifestRecording, Pipeline
@@ -34,11 +36,13 @@ from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.history.store import WHOLE
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import LONGEST_LISTING, PipelineFailed, Writer, pipeline_failure
+from orchestrator.runner.carried_manifest import ManifestCarrier, may_carry
 from orchestrator.runner.problems import note_bad_manifest
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, is_earlier_note, notes_in_order, run_small
 from orchestrator.runner.source_review import (
     SourceListing,
     attributes_not_compared,
+    begin_comparison,
     compare_attributes,
     copy_again,
     find_unstored,
@@ -84,7 +88,7 @@ def record_manifest(
     local = work.manifest.path if work.manifest.host is None else f"{notes}/manifest.gz"
     key = key_for(work.manifest, work.point, journal)
     build = _ManifestBuilder(work, local, key, left_out, began, journal, writer, notes)
-    built, seen = build.draft()
+    built, seen = build.carried() or build.draft()
     if seen:
         require_complete(seen, work, journal)
     refused = any(each.refused for each in left_out)
@@ -131,11 +135,40 @@ class _ManifestBuilder:
         self._work, self._local, self._key, self._left_out, self._began = work, local, key, left_out, began
         self._journal, self._writer, self._notes = journal, writer, notes
 
+    def carried(self) -> tuple[ManifestDraft, SourceComparison] | None:
+        """Make the draft of the older manifest's lines, and of what changed; None where that is not enough. Raises: OrchestratorError."""
+        work, journal = self._work, self._journal
+        if (
+            not may_carry(work)
+            or self._left_out
+            or work.review is None
+            or work.linked is None
+            or work.linked.manifest is None
+        ):
+            return None
+        older = fetch_file(work.linked.manifest, journal, self._writer, self._notes)
+        comparison = begin_comparison(work.review, self._left_out, self._elapsed, journal, self._notes)
+        carrier = ManifestCarrier(
+            work, self._local, older, header=self._header(attributes=bool(work.review.parts)), key=self._key,
+            comparison=comparison, writer=self._writer,
+            moved=partial(_moved, work.moved, journal, self._notes),
+            authentic=partial(require_authentic, work.linked, older, journal, self._writer, self._notes),
+        )  # fmt: skip
+        built = carrier.draft()
+        return None if built is None else (built, comparison)
+
+    def _elapsed(self) -> float:
+        return self._journal.tools.monotonic() - self._began
+
     def draft(self) -> tuple[ManifestDraft, SourceComparison | None]:
         """List the tree, and the source beside it; return the draft and the comparison. Raises: OrchestratorError."""
-        work, notes = self._work, self._notes
+        work, notes, recorder = self._work, self._notes, self._work.recorder
         list_tree = stored_command if work.stored else listing_command
-        pipeline = Pipeline(stages=(list_tree(work.tree, exclude=REMAINDERS, apart=work.apart),))
+        command = list_tree(work.tree, exclude=REMAINDERS, apart=work.apart)
+        if recorder:
+            recorder.begin(work.tree, work.point, carried=False)
+            command = replace(command, argv=(*command.argv[:-1], recorder.form))
+        pipeline = Pipeline(stages=(command,))
         try:
             with (
                 BackgroundCall(
@@ -147,7 +180,12 @@ class _ManifestBuilder:
                 if work.stored:
                     listing = _sorted(record for record, _ in stored_entries(records, folder=notes))
                 else:
-                    listing = _sorted(sorted_records(records, folder=notes))
+                    told = (
+                        _without_change(chain.from_iterable(recorder.batches(iter(records), copy=True)))
+                        if recorder
+                        else records
+                    )
+                    listing = _sorted(sorted_records(told, folder=notes))
                 return self._merge(listing, moved.result(), source.result())
         except PipelineFailed as failure:
             raise self._journal.tools.engine.explain(failure) from failure
@@ -157,25 +195,22 @@ class _ManifestBuilder:
     def _source(self) -> SourceListing | None:
         if self._work.review is None:
             return None
-        tools = self._journal.tools
         return list_source(
             self._work.review,
             self._left_out,
-            lambda: tools.monotonic() - self._began,
+            self._elapsed,
             self._journal,
             self._writer,
             self._notes,
+            self._work.recorder,
         )
 
     def _merge(
         self, listing: Iterator[bytes], moved: Iterator[tuple[bytes, str]], source: SourceListing | None
     ) -> tuple[ManifestDraft, SourceComparison | None]:
-        work, job = self._work, self._journal.job
+        work = self._work
         seen = source.comparison if source else None
-        header = ManifestHeader(
-            job=job.identity, source=str(job.tree), point=work.point, digest=work.digest, created=self._journal.now,
-            attributes=seen is not None and seen.attributes,
-        )  # fmt: skip
+        header = self._header(attributes=seen is not None and seen.attributes)
         unread = sorted({name for each in self._left_out for name, _ in each.unreadable}, key=lambda name: name + b"//")
         built = build_manifest(
             self._local, header, listing=listing, moved=moved, unread=unread, key=self._key,
@@ -184,6 +219,18 @@ class _ManifestBuilder:
             itself=work.linked is not None and work.linked.manifest == work.manifest,
         )  # fmt: skip
         return built, seen
+
+    def _header(self, *, attributes: bool) -> ManifestHeader:
+        work, journal = self._work, self._journal
+        return ManifestHeader(
+            job=journal.job.identity, source=str(journal.job.tree), point=work.point, digest=work.digest, created=journal.now,
+            attributes=attributes,
+        )  # fmt: skip
+
+
+def _without_change(records: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the records of a recorder's listing without the time of change at their end."""
+    return (record[: record.rindex(b"\t")] for record in records)
 
 
 def _moved(folder: str, journal: RunRecorder, notes: str) -> Iterator[tuple[bytes, str]]:
@@ -401,13 +448,15 @@ def judge(
     )
 
 
-def require_authentic(point: RestorePoint, manifest: str, journal: RunRecorder, writer: Writer, notes: str) -> None:
+def require_authentic(
+    point: RestorePoint, manifest: str, journal: RunRecorder, writer: Writer, notes: str, tag: ManifestTag | None = None
+) -> None:
     """Judge a manifest before anything is compared with it; a forged one is recorded as damage of its whole point.
 
     Raises: ManifestForged · OrchestratorError.
     """
     try:
-        judged = judge(point, manifest, journal)
+        judged = judge(point, manifest, journal, tag)
     except VerificationFailed as error:
         note_bad_manifest(journal, point, error.why)
         with contextlib.suppress(OrchestratorError):  # such as a target that is read-only: history knows it

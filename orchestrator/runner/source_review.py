@@ -3,12 +3,13 @@
 import os
 import weakref
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from orchestrator.domain.answers import NOT_READ, unreadable
 from orchestrator.domain.errors import LookAgain, VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_name
-from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview
+from orchestrator.domain.plan import ListingRecorder, ManifestRecording, Pipeline, SourceReview
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.copies import PartialCopier
 from orchestrator.engines.contract.engine import SkippedEntries, implements
@@ -51,26 +52,24 @@ def list_source(
     journal: RunRecorder,
     writer: Writer,
     notes: str,
+    recorder: ListingRecorder | None = None,
 ) -> SourceListing:
     """List the source. Raises: OrchestratorError."""
-    skipped = frozenset(name for each in left_out for name in (*(path for path, _ in each.unreadable), *each.vanished))
-    tolerance = Tolerance(owner=not review.owners, mode=not review.modes, grain_ns=review.grain_ns)
-    comparison = SourceComparison(
-        tolerance, elapsed=elapsed, skipped=skipped, mirror=review.mirror, links=review.links, parts=review.parts,
-        folder=notes, names=_name_comparison(review, skipped, journal, notes), stored=review.stored,
-    )  # fmt: skip
+    comparison = begin_comparison(review, left_out, elapsed, journal, notes)
     here = review.source.root.host is None and bool(review.parts)
     command = source_command(
         review.source, one_filesystem=review.one_filesystem, attributes=bool(review.parts) and not here
     )
     try:
         with writer.records(Pipeline(stages=(command,))) as records:
+            listed = comparison.begin(iter(records))
+            listed = chain.from_iterable(recorder.batches(listed, copy=False)) if recorder else listed
             if here:
                 noted = TreeAttributes(review.source.root.path, nameless_file(notes), without_own=review.stored)
-                entries = _held(sorted_records(noted.read(comparison.begin(iter(records))), folder=notes))
+                entries = _held(sorted_records(noted.read(listed), folder=notes))
                 attributes = _held(sorted_records(comparison.take_attributes(noted), folder=notes))
             else:
-                entries = _held(sorted_records(comparison.begin(iter(records)), folder=notes))
+                entries = _held(sorted_records(listed, folder=notes))
                 attributes = _held(sorted_records(comparison.read_attributes(iter(records)), folder=notes))
         if review.copied is not None and review.copied.selected is not None:
             names = (path + b"//" for path in review.copied.selected(writer))
@@ -80,6 +79,18 @@ def list_source(
     except (*NOT_READ, StopIteration) as error:
         raise unreadable("find", command, None, error) from error
     return SourceListing(comparison=comparison, entries=entries, attributes=attributes)
+
+
+def begin_comparison(
+    review: SourceReview, left_out: list[SkippedEntries], elapsed: Callable[[], float], journal: RunRecorder, notes: str
+) -> SourceComparison:
+    """Return the comparison of a copy with its source. `elapsed`: the seconds since the copy began."""
+    skipped = frozenset(name for each in left_out for name in (*(path for path, _ in each.unreadable), *each.vanished))
+    tolerance = Tolerance(owner=not review.owners, mode=not review.modes, grain_ns=review.grain_ns)
+    return SourceComparison(
+        tolerance, elapsed=elapsed, skipped=skipped, mirror=review.mirror, links=review.links, parts=review.parts,
+        folder=notes, names=_name_comparison(review, skipped, journal, notes), stored=review.stored,
+    )  # fmt: skip
 
 
 def _name_comparison(

@@ -190,7 +190,7 @@ def build_manifest(
     tags the draft, as a draft without gaps becomes the manifest unchanged.
     """
     draft = draft_of(manifest)
-    merge = _ManifestMerge(header.digest, moved, linked, itself=itself)
+    merge = ManifestMerge(header.digest, moved, linked, itself=itself)
     told = joined if joined is not None else ((record, UNRECORDED) for record in listing)
     totals = write_lines(draft, header, _with_unread(merge.lines(told), iter(unread)), key=key)
     if merge.wanted:
@@ -278,7 +278,7 @@ def _entry_of(row: list[bytes]) -> ManifestEntry:
         return _NO_ENTRY
 
 
-class _ManifestMerge:
+class ManifestMerge:
     """The three-way merge, with its counts."""
 
     def __init__(

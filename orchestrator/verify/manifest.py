@@ -76,24 +76,36 @@ def write_lines(
     path: str, header: ManifestHeader, lines: Iterable[Line], *, key: AuthenticationKey | None = None
 ) -> ManifestTotals:
     """Write entries in their written form in the same way. A thread compresses them while the next ones are made."""
-    part = f"{path}.part"
     counts = _LineCounter()
+    return write_batches(path, header, counts.batches(lines), lambda: counts.totals, key=key)
+
+
+def write_batches(
+    path: str,
+    header: ManifestHeader,
+    batches: Iterable[bytes],
+    totals: Callable[[], ManifestTotals],
+    *,
+    key: AuthenticationKey | None = None,
+) -> ManifestTotals:
+    """Write lines, many at once, in the same way. `totals`: theirs, once all were taken."""
+    part = f"{path}.part"
     with open(part, "wb", opener=_for_us) as file:
         text = _TaggedText(file, key)
         last = BackgroundCall(partial(text.add, _heading(header, _format(header, tagged=key is not None))))
         try:
-            for batch in counts.batches(lines):
+            for batch in batches:
                 last.result()
                 last = BackgroundCall(partial(text.add, batch))
         finally:
             last.result()
-        totals = counts.totals
-        text.add(b"# end entries=%d files=%d bytes=%d\n" % (totals.entries, totals.files, totals.bytes))
+        counted = totals()
+        text.add(b"# end entries=%d files=%d bytes=%d\n" % (counted.entries, counted.files, counted.bytes))
         text.end()
         file.flush()
         os.fsync(file.fileno())
     rename_whole(part, path)
-    return totals
+    return counted
 
 
 def _format(header: ManifestHeader, *, tagged: bool) -> bytes:
@@ -133,7 +145,7 @@ def read_tag(path: str, key: AuthenticationKey | None) -> ManifestTag:
         told, _ = _read_heading(lines)
         if beginning not in TAGGED:
             return ManifestTag(job=told["job"], point=told["point"], key="", right=False)
-        check = _TagCheck(path, key)
+        check = TagCheck(path, key)
         for piece in unpacked_pieces(path):
             check.feed(piece)
         return check.tag(told["job"], told["point"])
@@ -146,7 +158,7 @@ def read_tagged_entries(path: str, key: AuthenticationKey | None, prefix: bytes)
 
     Raises: VerificationFailed when it is damaged · OSError.
     """
-    check = _TagCheck(path, key)
+    check = TagCheck(path, key)
     header, entries = read_manifest(path, prefix=prefix, seen=check.feed)
     found = tuple(entries)
     try:
@@ -155,7 +167,7 @@ def read_tagged_entries(path: str, key: AuthenticationKey | None, prefix: bytes)
         raise _failed(path, error) from error
 
 
-class _TagCheck:
+class TagCheck:
     """The check of a tag against the text before it, which is fed piece by piece. `path`: for its error."""
 
     def __init__(self, path: str, key: AuthenticationKey | None) -> None:
@@ -236,8 +248,13 @@ def read_manifest(
     Of what lies elsewhere the lines are only counted. `seen`: takes the whole text, piece by piece.
     Raises: VerificationFailed (also while the entries are read: a cut manifest shows at its end) · OSError.
     """
+    header, lines = _read_begin(path, packed_lines(path, holding=b"\t" + escape(prefix) if prefix else b"", seen=seen))
+    return header, _entries(path, lines, prefix)
+
+
+def _read_begin(path: str, lines: Iterator[bytes]) -> tuple[ManifestHeader, Iterator[bytes]]:
+    """Return the header, and the lines of the entries."""
     try:
-        lines = packed_lines(path, holding=b"\t" + escape(prefix) if prefix else b"", seen=seen)
         beginning = next(lines)
         told, first = _read_heading(lines)
         header = ManifestHeader(
@@ -247,7 +264,19 @@ def read_manifest(
         )  # fmt: skip
     except (*NOT_READ, ManifestDamaged) as error:
         raise _failed(path, error) from error
-    return header, _entries(path, chain(first, lines), prefix)
+    return header, chain(first, lines)
+
+
+def read_tagged_lines(
+    path: str, key: AuthenticationKey | None
+) -> tuple[ManifestHeader, Iterator[bytes], Callable[[], ManifestTag]]:
+    """Return the header, the lines of the entries as they are written, and what returns the tag once all were read.
+
+    Raises: VerificationFailed; while lines are read ManifestDamaged · OSError.
+    """
+    check = TagCheck(path, key)
+    header, lines = _read_begin(path, packed_lines(path, seen=check.feed))
+    return header, lines, lambda: check.tag(header.job, header.point)
 
 
 def read_names(path: str, *, prefix: bytes = b"") -> Iterator[bytes]:

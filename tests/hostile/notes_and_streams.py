@@ -81,9 +81,8 @@ from tests.hostile.answers import (
 )
 
 LISTED = (
-    b"1772600767.5000000000\td\t0\t1.5\t755\t0\t0\t2\t7\t//\0"
-    b"1772600767.5000000000\tf\t3\t1.5\t644\t0\t0\t2\t8\ta/b\nc//\0"
-    b"1.0\tl\t3\t1.5\t777\t0\t0\t1\t9\td//../to"
+    b"//d\t7\t1.5\t755\t0\t0\t2\t7\t\t1.0000000000\0a//f\t3\t1.5\t644\t0\t0\t2\t8\t\t1.0000000000\0"
+    b"d//l\t3\t1.5\t777\t0\t0\t1\t9\t../to\t1.0000000000"
 )
 SIZES = b"./a//f\t3\t1\t7\t8\0./in//d\t0\t2\t9\t0\0"
 NOTE = (
@@ -106,7 +105,15 @@ PRUNED = b"1772600767\nvault/copies/photos@a\t7\t8\t1772600700\t5\t6\t0\t-\n"
 def record() -> bytes:
     """A record as a look of our own writes it."""
     header = LookHeader(
-        settings="s", made_with="s", point="p", source="ext4 / / 7", copy="", made_ns=5, whole_ns=4, since=1
+        settings="s",
+        made_with="s",
+        point="p",
+        source="ext4 / / 7",
+        copy="",
+        made_ns=5,
+        whole_ns=4,
+        since=1,
+        verified=True,
     )
     with tempfile.TemporaryDirectory() as folder:
         writer = RecordWriter(f"{folder}/look", header)
@@ -119,14 +126,14 @@ def record() -> bytes:
 def recorded_look(said: bytes) -> object:
     with contextlib.suppress(RecordUnusable):
         read = RecordReader(BytesIO(said))
-        return read.header, list(read.frames()), read.entries, read.files
+        return read.header, [frame.entries() for _, frame in read.frames()], read.entries, read.files
     return None
 
 
 def candidates(said: bytes) -> object:
     """The paths that two listings make candidates: damaged now, and as it was recorded."""
     difference = ListingDifference()
-    difference.compare(LISTED.split(b"\0"), said.split(b"\0"))
+    difference.exchange(LISTED.split(b"\0"), said.split(b"\0"))
     with contextlib.suppress(own_look.WholeLook):
         return own_look.choose_candidates(difference, ListingDifference(), lambda _: None, patterns=True)
     return None

@@ -69,8 +69,13 @@ class FileForecaster(Protocol):
 class LookRecorder(Protocol):
     """An engine that records how source and newest point are when they are equal, so that the next survey reads less."""
 
-    def record_look(self, job: Job, world: Any, request: RunRequest, point: str, reader: Reader, *, made: bool) -> None:
-        """Record both. `made`: the run made this point, or removed others. Raises: OrchestratorError · PipelineFailed · OSError."""
+    def record_look(
+        self, job: Job, world: Any, request: RunRequest, point: str, reader: Reader, *, touched: bool
+    ) -> None:
+        """Record both. `touched`: since they were compared the run read or removed points.
+
+        Raises: OrchestratorError · PipelineFailed · OSError.
+        """
         ...
 
 

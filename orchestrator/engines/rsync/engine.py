@@ -78,12 +78,12 @@ class RsyncEngine:
         return forecast_files(job, request, reader)
 
     def record_look(
-        self, job: Job, world: RsyncSurvey, request: RunRequest, point: str, reader: Reader, *, made: bool
+        self, job: Job, world: RsyncSurvey, request: RunRequest, point: str, reader: Reader, *, touched: bool
     ) -> None:
         if world.look is not None and world.look.settings:
             from orchestrator.engines.rsync.own_look import record_look
 
-            record_look(job, world, request, point, reader, made=made)
+            record_look(job, world, request, point, reader, touched=touched)
 
     def surveyed_points(self, job: Job, world: RsyncSurvey) -> tuple[RestorePoint, ...] | None:
         return world.points if world.target.owner == job.identity and options_of(job).points else None

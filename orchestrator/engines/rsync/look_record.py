@@ -1,6 +1,7 @@
 """The record of a look: source and newest point as listed when both were equal, so that the next look reads of what changed alone.
 
-A file in our state directory, of frames: a kind, a length, and text packed by zlib; at its end a digest of all before.
+A file in our state directory: a header, frames of entries, totals, and at its end a digest of all heads and of what is no frame. A
+frame has a digest of its own, so that what is listed as it was recorded is neither unpacked nor taken apart.
 """
 
 import hashlib
@@ -15,15 +16,16 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 
-# The time of change comes first, so that a comparison of bytes finds what is young. Of a record: 0 to 8 are what rsync compares,
-# and inode and names, 9 is the path, with two slashes behind it, as none has, and what a link says.
-LISTED = r"%C@\t%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%P//%l\0"
+# As a verification lists a source: 0 to 6 are what rsync compares, and names and inode; then what a link says, and the time of change.
+LISTED = r"%P//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\t%C@\0"
 BATCH = 8192  # entries of a frame, and of a comparison
-HEADER, SOURCE, COPY, TOTALS, DIGEST = b"h", b"s", b"c", b"t", b"d"
-# Before an entry that may change once more without a sign: no listing has it, so it always counts as changed.
+SOURCE, COPY = b"s", b"c"
+_HEADER, _TOTALS, _DIGEST = b"h", b"t", b"d"
+# Behind an entry that may change once more without a sign: no listing has it, so it always counts as changed.
 YOUNG = b"~"
 _LONGEST = 256 << 20  # bytes of a frame, unpacked
-_HEAD = 5
+_HASH = 32
+_HEAD = 1 + 4 + 4 + _HASH  # kind, bytes that follow, entries, digest of what they are unpacked
 
 
 class RecordUnusable(Exception):
@@ -36,7 +38,8 @@ class LookHeader:
 
     `settings`: a digest of all that decides how rsync compares; `made_with`: the same when the point was made, empty: unknown.
     `whole_ns`: when rsync last compared everything; `since`: how many looks have been our own after that. `made_ns`: when the listing
-    began, by the clock of the filesystems.
+    began, by the clock of the filesystems. `verified`: the point's manifest says of each entry that is still as recorded here which
+    access lists and attributes the source's has.
     """
 
     settings: str
@@ -47,22 +50,45 @@ class LookHeader:
     made_ns: int
     whole_ns: int
     since: int
+    verified: bool
+
+
+_FIELDS = {
+    "settings": str,
+    "made_with": str,
+    "point": str,
+    "source": str,
+    "copy": str,
+    "made_ns": int,
+    "whole_ns": int,
+    "since": int,
+    "verified": bool,
+}
 
 
 def listing_command(root: Location) -> Command:
-    """Build the command that lists a tree, itself too, for a record or for a comparison with one."""
+    """Build the command that lists a tree, itself first, for a record or for a comparison with one."""
     root_path = root.path.rstrip("/") + "/."  # also a root that is a link is entered
     return Command(argv=("find", root_path, "-xdev", "-printf", LISTED), effect=Effect.READS)
 
 
+def list_root(path: str) -> bytes:
+    """Return the entry of a tree's root, as the listing has it. Raises: OSError."""
+    seen = os.stat(path)
+    told = (seen.st_size, *divmod(seen.st_mtime_ns, 10**9), seen.st_mode & 0o7777, seen.st_uid, seen.st_gid)
+    names = (seen.st_nlink, seen.st_ino, *divmod(seen.st_ctime_ns, 10**9))
+    return b"//d\t%d\t%d.%09d0\t%o\t%d\t%d\t" % told + b"%d\t%d\t\t%d.%09d0" % names
+
+
 def path_of(entry: bytes) -> bytes:
     """Return the path below the root of an entry; empty for the root."""
-    return entry.split(b"\t", 9)[9].partition(b"//")[0]
+    return entry.partition(b"//")[0]
 
 
 def kind_of(entry: bytes) -> bytes:
     """Return the kind of an entry, as find names it."""
-    return entry.split(b"\t", 2)[1]
+    at = entry.index(b"//") + 2
+    return entry[at : at + 1]
 
 
 class RecordWriter:
@@ -73,16 +99,16 @@ class RecordWriter:
         self._digest = hashlib.sha256()
         with_all = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         self._file = os.fdopen(os.open(self._new, with_all, 0o600), "wb")
-        self._frame(HEADER, json.dumps({name: getattr(header, name) for name in _HEADER}).encode())
+        self._frame(_HEADER, json.dumps({name: getattr(header, name) for name in _FIELDS}).encode(), 0)
 
     def add(self, tree: bytes, entries: list[bytes]) -> None:
         """Write entries of one tree, in the order in which they were listed."""
-        self._frame(tree, b"\0".join(entries))
+        self._frame(tree, b"\0".join(entries), len(entries))
 
-    def end(self, entries: int, files: int) -> None:
-        """Write the totals of the copy, its root excluded, and give the file its name."""
-        self._frame(TOTALS, b"%d %d" % (entries, files))
-        self._file.write(DIGEST + self._digest.digest())
+    def end(self, entries: int, files: int, *, root: bytes = b"") -> None:
+        """Write the totals of the copy, its root excluded, and give the file its name. `root`: its root, where no frame has it."""
+        self._frame(_TOTALS, b"%d %d %b" % (entries, files, root), 0)
+        self._file.write(_DIGEST + self._digest.digest())
         self._file.close()
         os.rename(self._new, self._path)
 
@@ -92,64 +118,78 @@ class RecordWriter:
         if os.path.lexists(self._new):
             os.unlink(self._new)
 
-    def _frame(self, kind: bytes, content: bytes) -> None:
+    def _frame(self, kind: bytes, content: bytes, entries: int) -> None:
         packed = zlib.compress(content, 1)
-        frame = kind + len(packed).to_bytes(_HEAD - 1, "big") + packed
-        self._digest.update(frame)
-        self._file.write(frame)
+        head = b"%b%b%b%b" % (kind, len(packed).to_bytes(4, "big"), entries.to_bytes(4, "big"), _digest(content))
+        self._digest.update(head)
+        self._file.write(head)
+        self._file.write(packed)
 
 
-_HEADER = {
-    "settings": str,
-    "made_with": str,
-    "point": str,
-    "source": str,
-    "copy": str,
-    "made_ns": int,
-    "whole_ns": int,
-    "since": int,
-}
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
+
+class PackedEntries:
+    """Some entries of a record, still packed. `count`: how many they are."""
+
+    def __init__(self, packed: bytes, count: int, digest: bytes) -> None:
+        self._packed, self.count, self._digest = packed, count, digest
+
+    def is_as(self, entries: list[bytes]) -> bool:
+        """Return whether these are the entries."""
+        return len(entries) == self.count and _digest(b"\0".join(entries)) == self._digest
+
+    def content(self) -> bytes:
+        """Unpack the frame. Raises: RecordUnusable."""
+        unpacker = zlib.decompressobj()
+        try:
+            content = unpacker.decompress(self._packed, _LONGEST)
+        except zlib.error as error:
+            raise RecordUnusable from error
+        if not unpacker.eof or _digest(content) != self._digest:
+            raise RecordUnusable
+        return content
+
+    def entries(self) -> list[bytes]:
+        """Return the entries. Raises: RecordUnusable."""
+        return self.content().split(b"\0")
 
 
 class RecordReader:
     """The reader of a record. What it yields counts only once `frames` has come to its end, where the digest is compared."""
 
     entries = files = 0  # of the copy, once all was read
+    root = b""  # of the copy, where no frame has it
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._digest = file, hashlib.sha256()
-        kind, content = self._next()
+        self._file, self._heads = file, hashlib.sha256()
+        kind, frame = self._next()
         try:
-            told = parse_json(content) if kind == HEADER else None
+            told = parse_json(frame.content()) if kind == _HEADER else None
         except ValueError as error:
             raise RecordUnusable from error
-        if not isinstance(told, dict) or {name: type(value) for name, value in told.items()} != _HEADER:
+        if not isinstance(told, dict) or {name: type(value) for name, value in told.items()} != _FIELDS:
             raise RecordUnusable
         self.header = LookHeader(**told)
 
-    def frames(self) -> Iterator[tuple[bytes, list[bytes]]]:
+    def frames(self) -> Iterator[tuple[bytes, PackedEntries]]:
         """Yield the entries of both trees, as they were added. Raises: RecordUnusable."""
-        while (frame := self._next())[0] in (SOURCE, COPY):
-            yield frame[0], frame[1].split(b"\0")
-        before = self._digest.digest()
-        if frame[0] != TOTALS or self._file.read(1 + len(before) + 1) != DIGEST + before:
+        while (found := self._next())[0] in (SOURCE, COPY):
+            yield found
+        before = self._heads.digest()
+        if found[0] != _TOTALS or self._file.read(1 + len(before) + 1) != _DIGEST + before:
             raise RecordUnusable
-        self.entries, self.files = map(int, frame[1].split())
+        entries, files, self.root = found[1].content().split(b" ", 2)
+        self.entries, self.files = int(entries), int(files)
 
-    def _next(self) -> tuple[bytes, bytes]:
+    def _next(self) -> tuple[bytes, PackedEntries]:
         head = self._file.read(_HEAD)
-        packed = self._file.read(int.from_bytes(head[1:], "big")) if len(head) == _HEAD else b""
+        packed = self._file.read(int.from_bytes(head[1:5], "big")) if len(head) == _HEAD else b""
         if not packed:
             raise RecordUnusable
-        self._digest.update(head + packed)
-        unpacker = zlib.decompressobj()
-        try:
-            content = unpacker.decompress(packed, _LONGEST)
-        except zlib.error as error:
-            raise RecordUnusable from error
-        if not unpacker.eof:
-            raise RecordUnusable
-        return head[:1], content
+        self._heads.update(head)
+        return head[:1], PackedEntries(packed, int.from_bytes(head[5:9], "big"), head[9:])
 
 
 class ListingDifference:
@@ -162,14 +202,23 @@ class ListingDifference:
         self.gone: set[bytes] = set()
         self.new: set[bytes] = set()
 
-    def compare(self, recorded: list[bytes], now: list[bytes]) -> int:
-        """Compare a part of both listings; return how many entries are held."""
-        if recorded != now:
-            self.gone.update(recorded)
-            self.new.update(now)
+    def compare(self, recorded: PackedEntries, now: list[bytes]) -> int:
+        """Compare a part of both listings; return how many entries are held. Raises: RecordUnusable."""
+        return self.held if recorded.is_as(now) else self.exchange(recorded.entries(), now)
+
+    def exchange(self, gone: list[bytes], new: list[bytes]) -> int:
+        """Note entries of the record that may be gone, and such as may be new; return how many are held."""
+        if gone != new:
+            self.gone.update(gone)
+            self.new.update(new)
             common = self.gone & self.new
             self.gone -= common
             self.new -= common
+        return self.held
+
+    @property
+    def held(self) -> int:
+        """Return how many entries are held."""
         return len(self.gone) + len(self.new)
 
     def paths(self) -> dict[bytes, tuple[bytes | None, bytes | None]]:

@@ -40,6 +40,7 @@ def record_manifest(
         digest=job.verify.digest,
         stored=options_of(job).fake_super,
         review=_review(job, world, work, request, base, named=named),
+        recorder=world.look.recording if world.look else None,
     )
     counted = not named and not world.links_at_gate(base)
     return (_manifest(recording, CountsEqual(tree=work) if counted else None),)

@@ -10,7 +10,8 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.domain.units import Bytes
 
-if TYPE_CHECKING:  # most surveys end before a tree is split
+if TYPE_CHECKING:  # most surveys end before a tree is split, and many have no looks that are recorded
+    from orchestrator.engines.rsync.next_look import NextLook
     from orchestrator.engines.rsync.parallel import ParallelCopies
 
 PARTIAL = ".~poolferry-partial~"
@@ -136,7 +137,8 @@ class Look:
     `settings`: a digest of what decides how rsync compares; empty: looks of this job are not recorded. `made_with`: the same when the
     point was made; empty: unknown. `own`: a look of our own was enough, and rsync compared what it found; `clean`: all was as recorded.
     `why`: the reason why it was not. `whole_ns`, `since`: when rsync last compared everything, and how many looks were our own since.
-    `clock_ns`: the clock less the time since boot, when the look began.
+    `clock_ns`: the clock less the time since boot, when the look began. `verified`: what is as recorded at the source has the attributes
+    that the point's manifest says. `recording`: for the next look.
     """
 
     began_ns: int
@@ -148,6 +150,8 @@ class Look:
     why: str = ""
     whole_ns: int = 0
     since: int = 0
+    verified: bool = False
+    recording: "NextLook | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 from orchestrator import __version__
@@ -38,17 +38,21 @@ from orchestrator.engines.rsync.look_record import (
     path_of,
 )
 from orchestrator.engines.rsync.model import RESERVED, DifferingPaths, Look, RsyncSurvey, TargetSurvey
+from orchestrator.engines.rsync.next_look import (
+    NextLook,
+    count_files,
+    filesystem_of,
+    kernel_time,
+    mark_young,
+    next_tick,
+    oldest_young,
+)
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
-# Those known to give each change of an entry, of its attributes too, a new time of change, and to keep inodes.
-_FILESYSTEMS = {"ext4", "xfs", "btrfs", "tmpfs"}
 _MOST = 100_000  # entries that differ; with more rsync's look is as quick
 _SECOND = 10**9
-# A change at the source within these before the look began may have come after rsync read the entry, and within one tick of a clock.
-_YOUNG = 3 * _SECOND
-_TICK = _SECOND // 10  # of the clock of a kernel, ten times the longest
 _CLOCK_SET = _SECOND  # from here on the clock was set, not only read a little later
 _LONGEST_TRUST = 30 * 86400 * _SECOND
 _KINDS = {
@@ -73,14 +77,13 @@ def look_around(
     job: Job, request: RunRequest, target: TargetSurvey, run: Callable[[Command], bytes], reader: Reader
 ) -> tuple[Look, OwnLook | None]:
     """Return how the newest point is looked at, and what differs; None where rsync must say it. Raises: OrchestratorError."""
-    began = _kernel_time()
+    began = kernel_time()
     if not is_recordable(job, request, target):
         return Look(began_ns=began), None
-    settings = _settings(job, request)
+    settings, path = _settings(job, request), _record_path(job, request)
     look = Look(began_ns=began, settings=settings, clock_ns=_clock_offset())
     if not target.points:
-        return look, None
-    path = _record_path(job, request)
+        return _with_recording(job, path, look, None), None
     try:
         with open(path, "rb") as file:
             record = RecordReader(file)
@@ -91,18 +94,41 @@ def look_around(
             look = replace(look, whole_ns=header.whole_ns, since=header.since + _count_looks(path))
             source, copy = _compare(job, target.points[-1].tree, record, reader)
         found = _ask(job, request, target, record, source, copy, run, reader)
-        clean = not (source.gone or source.new or copy.gone or copy.new)
-        return replace(look, own=True, clean=clean), found
+        verified = header.verified and not copy.held
+        look = replace(look, own=True, clean=not (source.held or copy.held), verified=verified)
+        return _with_recording(job, path, look, found), found
     except FileNotFoundError:
-        return replace(look, why="no look was recorded before"), None
+        why = "no look was recorded before"
     except RecordUnusable:
-        return replace(look, why="the record of the last look is damaged"), None
+        why = "the record of the last look is damaged"
     except (PipelineFailed, OSError):
-        return replace(look, why="a part of a tree could not be listed, or went away meanwhile"), None
+        why = "a part of a tree could not be listed, or went away meanwhile"
     except NOT_READ:
-        return replace(look, why="a listing is none that find or rsync writes"), None
+        why = "a listing is none that find or rsync writes"
     except WholeLook as reason:
-        return replace(look, why=str(reason)), None
+        why = str(reason)
+    return _with_recording(job, path, replace(look, why=why), None), None
+
+
+def _with_recording(job: Job, path: str, look: Look, found: OwnLook | None) -> Look:
+    """Return the look with the record that a run may make for the next one."""
+    differing = found.differing if found is not None else None
+    carries = look.own and look.verified and differing is not None and look.made_with == look.settings
+    recording = NextLook(
+        path, job.source, settings=look.settings, look_ns=look.began_ns, whole_ns=_whole_ns(look), since=_since(look),
+        differing=frozenset((*differing.paths, *differing.folders)) if differing else frozenset(), carries=carries,
+    )  # fmt: skip
+    return replace(look, recording=recording)
+
+
+def _whole_ns(look: Look) -> int:
+    """Return when rsync last compared everything, this look included."""
+    return look.whole_ns if look.own else look.began_ns
+
+
+def _since(look: Look) -> int:
+    """Return how many looks have been our own since then, this one included."""
+    return look.since + 1 if look.own else 0
 
 
 def is_recordable(job: Job, request: RunRequest, target: TargetSurvey) -> bool:
@@ -119,18 +145,9 @@ def is_recordable(job: Job, request: RunRequest, target: TargetSurvey) -> bool:
     return bool(request.looks) and here and plain and ours
 
 
-def _kernel_time() -> int:
-    """Return the time by the clock that filesystems use, in nanoseconds: the one thing that a time of change may be compared with."""
-    fd = os.memfd_create("now", os.MFD_CLOEXEC)
-    try:
-        return os.fstat(fd).st_ctime_ns
-    finally:
-        os.close(fd)
-
-
 def _clock_offset() -> int:
     """Return how far this machine's clock is before its time since boot, in nanoseconds: it changes where somebody sets the clock."""
-    return _kernel_time() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return kernel_time() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 def _settings(job: Job, request: RunRequest) -> str:
@@ -153,27 +170,6 @@ def _count_looks(path: str) -> int:
         return os.stat(f"{path}.looks").st_size
     except FileNotFoundError:
         return 0
-
-
-def filesystem_of(path: str) -> str:
-    """Return type, root, mountpoint and number of the filesystem that holds a folder; empty where its times say too little.
-
-    Why by the mount's number: by its path it could be one that lies hidden below a later mount.
-    """
-    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    try:
-        with open(f"/proc/self/fdinfo/{fd}", "rb") as told:
-            number = next((line.split()[1] for line in told if line.startswith(b"mnt_id:")), b"")
-        with open("/proc/self/mountinfo", "rb") as mounts:
-            line = next((line for line in mounts if line.split(b" ", 1)[0] == number), b"")
-        words, _, rest = line.partition(b" - ")
-        kind = rest.split(b" ", 1)[0].decode("ascii", "replace")
-        if kind not in _FILESYSTEMS:
-            return ""
-        root, point = (word.decode("ascii", "backslashreplace") for word in words.split(b" ")[3:5])
-        return f"{kind} {root} {point} {os.fstatvfs(fd).f_fsid}"
-    finally:
-        os.close(fd)
 
 
 def _require_current(
@@ -211,12 +207,14 @@ def _compare(
     """List both trees and compare them with the record. Raises: WholeLook · RecordUnusable · PipelineFailed."""
     found = {SOURCE: ListingDifference(), COPY: ListingDifference()}
     with _listings(job, tree, reader) as listings:
+        root = next(listings[COPY], b"")
         for which, recorded in record.frames():
-            if found[which].compare(recorded, list(islice(listings[which], len(recorded)))) > _MOST:
+            if found[which].compare(recorded, list(islice(listings[which], recorded.count))) > _MOST:
                 raise WholeLook("too much differs from the last look")
+        found[COPY].exchange([record.root], [root])
         for which, difference in found.items():
             while rest := list(islice(listings[which], BATCH)):
-                if difference.compare([], rest) > _MOST:
+                if difference.exchange([], rest) > _MOST:
                     raise WholeLook("too much differs from the last look")
     return found[SOURCE], found[COPY]
 
@@ -269,17 +267,13 @@ def _ask(
         passed = _feed(job, request, newest, listed, held, look, reader)
     counted = look.counted()
     entries = record.entries + len(copy.new) - len(copy.gone)
-    files = record.files + _count_files(copy.new) - _count_files(copy.gone) + counted.files_new
+    files = record.files + count_files(copy.new) - count_files(copy.gone) + counted.files_new
     files -= sum(held.kind(path) == b"f" for path in gone)
     changes = replace(
         counted, entries_before=entries, entries_now=entries + counted.created - counted.deleted, files_now=files,
         files_before=files - counted.files_new + counted.files_gone, moving=passed,
     )  # fmt: skip
     return OwnLook(changes=changes, differing=look.differing())
-
-
-def _count_files(entries: Iterable[bytes]) -> int:
-    return sum(entry.split(b"\t", 2)[1] == b"f" for entry in entries)
 
 
 def choose_candidates(
@@ -293,7 +287,7 @@ def choose_candidates(
     ours, theirs = copy.paths(), source.paths()
     if _has_names_apart(source, theirs):
         raise WholeLook("a file with several names lies in a folder that was moved")
-    young = {path_of(entry) for entry in source.gone if entry.startswith(YOUNG)}
+    young = {path_of(entry) for entry in source.gone if entry.endswith(YOUNG)}
     listed: list[bytes] = []
     gone: list[bytes] = []
     new: set[bytes] = set()
@@ -328,10 +322,11 @@ def _has_names_apart(source: ListingDifference, paths: Mapping[bytes, tuple[byte
     names: dict[bytes, list[bytes]] = {}
     counts: dict[bytes, int] = {}
     for entry in source.new:
-        _, kind, _, _, _, _, _, links, inode, _ = entry.split(b"\t", 9)
+        path, _, told = entry.partition(b"//")
+        kind, _, _, _, _, _, links, inode, _ = told.split(b"\t", 8)
         if kind != b"d" and links != b"1":
             counts[inode] = int(links)
-            names.setdefault(inode, []).append(path_of(entry))
+            names.setdefault(inode, []).append(path)
     return any(
         len(each) < counts[inode] and any(paths[path][0] is None for path in each) for inode, each in names.items()
     )
@@ -393,49 +388,63 @@ def _created(line: bytes) -> tuple[bytes, int] | None:
     ] == b"f" else 0
 
 
-def record_look(job: Job, world: RsyncSurvey, request: RunRequest, point: str, reader: Reader, *, made: bool) -> None:
-    """Record both trees after a run that found or made them equal. Raises: OSError · PipelineFailed.
+def record_look(
+    job: Job, world: RsyncSurvey, request: RunRequest, point: str, reader: Reader, *, touched: bool
+) -> None:
+    """Record both trees after a run that found or made them equal. Raises: OSError · PipelineFailed · RecordUnusable.
 
-    `made`: the run changed something in or beside the point, so all is listed anew. Why not after the clock was set: what changed
-    after rsync read it may then be older than the look.
+    `touched`: since it was verified the run read or removed points, which share files with the newest, so all is listed anew. Why not
+    after the clock was set: what changed after rsync read it may then be older than the look.
     """
     look = world.look
     if look is None or not look.settings or world.unread or world.reserved:
         return
     if abs(_clock_offset() - look.clock_ns) > _CLOCK_SET:
         return
-    path = _record_path(job, request)
-    if look.own and look.clean and not made:
+    tree, path = job.target.location / f"points/{point}", _record_path(job, request)
+    recording = look.recording
+    made = recording is not None and recording.point == point
+    if recording is not None and made and not touched:
+        if recording.complete(tree):
+            _forget_looks(path)
+        return
+    if look.own and look.clean and not made and not touched:
         with open(f"{path}.looks", "ab") as looks:
             looks.write(b".")
         return
-    tree = job.target.location / f"points/{point}"
-    source, copy, now = filesystem_of(job.source.path), filesystem_of(tree.path), _kernel_time()
+    source, copy, now = filesystem_of(job.source.path), filesystem_of(tree.path), next_tick()
     if not source or not copy:
         return
-    known = bool(world.points) and point == world.points[-1].name
-    made_with = look.made_with if known else look.settings
     header = LookHeader(
-        settings=look.settings, point=point, source=source, copy=copy, made_ns=now, made_with=made_with,
-        whole_ns=look.whole_ns if look.own else look.began_ns, since=look.since + 1 if look.own else 0,
+        settings=look.settings, point=point, source=source, copy=copy, made_ns=now, made_with=look.settings if made else look.made_with,
+        whole_ns=_whole_ns(look), since=_since(look), verified=made or look.verified,
     )  # fmt: skip
     os.makedirs(request.looks, mode=0o700, exist_ok=True)
+    if recording is not None:
+        recording.drop()
     writer = RecordWriter(path, header)
     try:
-        writer.end(*_list_both(job, tree, writer, reader, young=(look.began_ns - _YOUNG, now - _TICK)))
-        if os.path.lexists(f"{path}.looks"):
-            os.unlink(f"{path}.looks")
+        entries, files, root = _list_both(job, tree, writer, reader, young=(oldest_young(look.began_ns), now))
+        writer.end(entries, files, root=root)
+        _forget_looks(path)
     finally:
         writer.drop()
 
 
+def _forget_looks(path: str) -> None:
+    """Remove the count of looks after the record before this one."""
+    if os.path.lexists(f"{path}.looks"):
+        os.unlink(f"{path}.looks")
+
+
 def _list_both(
     job: Job, tree: Location, writer: RecordWriter, reader: Reader, *, young: tuple[int, int]
-) -> tuple[int, int]:
-    """Write both listings, and mark what is younger than its tree's limit; return how many entries and files the copy has."""
-    limits = {which: b"%d.%09d" % divmod(limit, _SECOND) for which, limit in zip((SOURCE, COPY), young, strict=True)}
-    entries, files = -1, 0
+) -> tuple[int, int, bytes]:
+    """Write both listings, and mark what is younger than its tree's limit; return how many entries and files the copy has, and its root."""
+    limits = dict(zip((SOURCE, COPY), young, strict=True))
+    entries, files = 0, 0
     with _listings(job, tree, reader) as listings:
+        root = mark_young([next(listings[COPY])], limits[COPY])[0]
         left = [SOURCE, COPY]
         while left:
             for which in tuple(left):
@@ -444,9 +453,6 @@ def _list_both(
                     left.remove(which)
                     continue
                 if which == COPY:
-                    entries, files = entries + len(found), files + sum(b"\tf\t" in entry[:40] for entry in found)
-                limit = limits[which]
-                if max(found) >= limit:
-                    found = [entry if entry < limit else YOUNG + entry for entry in found]
-                writer.add(which, found)
-    return entries, files
+                    entries, files = entries + len(found), files + count_files(found)
+                writer.add(which, mark_young(found, limits[which]))
+    return entries, files, root

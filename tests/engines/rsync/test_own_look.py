@@ -18,11 +18,12 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.point import Changes
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.rsync import own_look
+from orchestrator.engines.rsync import next_look, own_look
 from orchestrator.engines.rsync.model import DifferingPaths, Look, RsyncSurvey
 from orchestrator.engines.rsync.survey import survey
 from orchestrator.process.executor import Reader, Records
 from tests.engines.rsync.builders import NOW, OLD, job
+from tests.engines.rsync.tree_owner import Owner
 from tests.engines.rsync.trees import Trees
 
 pytestmark = [pytest.mark.root, pytest.mark.namespace]
@@ -30,7 +31,6 @@ pytestmark = [pytest.mark.root, pytest.mark.namespace]
 ROOT = Path(__file__).parents[3]
 ROUNDS = 12
 PATTERNS = ("*.none", "/top.d/", "- deep/**/left", "+ kept.tmp", "*.tmp", "fold/")
-NAMES = ("a", "b", "c.tmp", "kept.tmp", "left", "x.none", "odd \n[*]\\#012", "fold", "deep", "top.d", "\udcff", "z")
 
 
 class Looks(Trees):
@@ -73,7 +73,7 @@ class Looks(Trees):
         assert world.look is not None
         world = replace(world, look=replace(world.look, made_with=world.look.settings))
         request = RunRequest(now=NOW, notes=str(self.notes), looks=str(self.records))
-        own_look.record_look(told, world, request, OLD, Reader(), made=True)
+        own_look.record_look(told, world, request, OLD, Reader(), touched=True)
         time.sleep(0.02)  # so that a kernel whose clock has ticks gives the next change another time
 
     def both(self) -> tuple[RsyncSurvey, RsyncSurvey]:
@@ -82,9 +82,8 @@ class Looks(Trees):
 
 @pytest.fixture
 def looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Looks:
-    monkeypatch.setattr(own_look, "_YOUNG", -(10**15))
-    monkeypatch.setattr(own_look, "_TICK", -(10**15))
-    if not own_look.filesystem_of(str(tmp_path)):
+    monkeypatch.setattr(next_look, "_YOUNG", -(10**15))
+    if not next_look.filesystem_of(str(tmp_path)):
         pytest.skip("the tests' folder lies on a filesystem whose times of change are not trusted")
     return Looks(tmp_path, whole_look=10**6)
 
@@ -118,117 +117,6 @@ def look_of(seen: RsyncSurvey) -> Look:
 def require_same(own: RsyncSurvey, whole: RsyncSurvey) -> None:
     assert whole.look is None or not look_of(whole).own
     assert told(own.changes, own.differing) == told(whole.changes, whole.differing)
-
-
-class Owner:
-    """An owner of files who does anything, with everything that she and root can do to them."""
-
-    def __init__(self, root: Path, chance: random.Random) -> None:
-        self.root, self.chance = root, chance
-
-    def all(self, *, folders: bool = True, files: bool = True) -> list[Path]:
-        found = sorted(self.root.rglob("*"))
-        plain = [each for each in found if each.is_file() and not each.is_symlink()]
-        return plain * files + [each for each in found if each.is_dir() and not each.is_symlink()] * folders
-
-    def act(self) -> None:
-        acts: list[Callable[[], None]] = [
-            self.write, self.write, self.make_folder, self.remove, self.chmod, self.chown, self.attribute, self.acl, self.link,
-            self.rename, self.swap, self.set_time, self.rewrite_unseen, self.exchange, self.special, self.touch_only,
-        ]  # fmt: skip
-        self.chance.choice(acts)()
-
-    def place(self) -> Path:
-        above = self.chance.choice([self.root, *self.all(files=False)])
-        return above / self.chance.choice(NAMES)
-
-    def write(self) -> None:
-        path = self.place()
-        if not path.is_dir() and not path.is_symlink() and (not path.exists() or path.is_file()):
-            path.write_text("x" * self.chance.randrange(50))
-
-    def make_folder(self) -> None:
-        path = self.place()
-        if not os.path.lexists(path):
-            path.mkdir()
-            (path / self.chance.choice(NAMES)).write_text("inside")
-            (path / "more").mkdir()
-            (path / "more" / self.chance.choice(NAMES)).write_text("deeper")
-
-    def one(self, **kinds: bool) -> Path | None:
-        found = self.all(**kinds)
-        return self.chance.choice(found) if found else None
-
-    def remove(self) -> None:
-        if path := self.one():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-    def chmod(self) -> None:
-        if path := self.one():
-            path.chmod(self.chance.choice([0o600, 0o755, 0o4711]))
-
-    def chown(self) -> None:
-        if path := self.one():
-            os.chown(path, self.chance.randrange(3), 7, follow_symlinks=False)
-
-    def attribute(self) -> None:
-        if path := self.one():
-            os.setxattr(path, "user.note", str(self.chance.random()).encode())
-
-    def acl(self) -> None:
-        if path := self.one():
-            subprocess.run(["setfacl", "-m", f"u:{self.chance.randrange(2000, 2009)}:r", path], check=True)
-
-    def link(self) -> None:
-        path, to = self.one(folders=False), self.place()
-        if path and not os.path.lexists(to):
-            os.link(path, to)
-
-    def rename(self) -> None:
-        path, to = self.one(), self.place()
-        if path and not os.path.lexists(to) and path not in to.parents:
-            path.rename(to)
-
-    def swap(self) -> None:
-        one, other = self.one(folders=False), self.one(folders=False)
-        if one and other and one != other:
-            one.rename(self.root / "between")
-            other.rename(one)
-            (self.root / "between").rename(other)
-
-    def set_time(self) -> None:
-        if path := self.one():
-            os.utime(path, ns=(1, self.chance.randrange(10**18)))
-
-    def rewrite_unseen(self) -> None:
-        """Another content with the size and the time as before."""
-        if path := self.one(folders=False):
-            seen = path.stat()
-            path.write_text("y" * seen.st_size)
-            os.utime(path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
-
-    def touch_only(self) -> None:
-        if path := self.one():
-            path.chmod(path.stat().st_mode & 0o7777)
-
-    def exchange(self) -> None:
-        """Something of another kind in place of an entry."""
-        if path := self.one():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-            if self.chance.random() < 0.5:
-                path.symlink_to("elsewhere/and\nfar")
-            elif self.chance.random() < 0.5:
-                path.mkdir()
-            else:
-                path.write_text("a file now")
-
-    def special(self) -> None:
-        path = self.place()
-        if not os.path.lexists(path):
-            if self.chance.random() < 0.5:
-                os.mkfifo(path)
-            else:
-                path.symlink_to(f"to {self.chance.randrange(3)}")
 
 
 def plant(looks: Looks, chance: random.Random) -> Owner:
@@ -338,7 +226,7 @@ def test_rsync_looks_at_everything_where_the_record_says_too_little(
 ) -> None:
     settled(looks)
     more: dict[str, Any] = {}
-    now = own_look._kernel_time()
+    now = next_look.kernel_time()
     (record,) = looks.records.iterdir()
     match what:
         case "options":
@@ -348,16 +236,16 @@ def test_rsync_looks_at_everything_where_the_record_says_too_little(
         case "version":
             monkeypatch.setattr(own_look, "__version__", "0")
         case "clock":
-            monkeypatch.setattr(own_look, "_kernel_time", lambda: now - 10**11)
+            monkeypatch.setattr(own_look, "kernel_time", lambda: now - 10**11)
         case "filesystem":
             monkeypatch.setattr(own_look, "filesystem_of", lambda path: f"ext4 {path} 7")
         case "unknown":
-            monkeypatch.setattr(own_look, "_FILESYSTEMS", {"zfs"})
+            monkeypatch.setattr(next_look, "_FILESYSTEMS", {"zfs"})
         case "looks":
             looks.options["whole_look"] = 3
             record.with_name(record.name + ".looks").write_bytes(b"..")
         case "age":
-            monkeypatch.setattr(own_look, "_kernel_time", lambda: now + 31 * 86400 * 10**9)
+            monkeypatch.setattr(own_look, "kernel_time", lambda: now + 31 * 86400 * 10**9)
         case "again":
             more = {"again": True}
         case "work":
@@ -381,7 +269,7 @@ def test_rsync_looks_at_everything_where_the_record_says_too_little(
 
 def test_what_changed_shortly_before_the_look_is_always_compared(looks: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its time of change would be the same after one more change within the same tick of the clock."""
-    monkeypatch.setattr(own_look, "_YOUNG", 3 * 10**9)
+    monkeypatch.setattr(next_look, "_YOUNG", 3 * 10**9)
     settled(looks)
     asked: list[list[bytes]] = []
     feed = own_look._feed
@@ -402,12 +290,12 @@ def test_a_record_counts_the_looks_that_needed_no_rsync(looks: Looks) -> None:
     settled(looks)
     told, request = job(**looks.places, **looks.options), RunRequest(now=NOW, notes="", looks=str(looks.records))
     for count in (1, 2, 3):
-        own_look.record_look(told, looks.survey(), request, OLD, Reader(), made=False)
+        own_look.record_look(told, looks.survey(), request, OLD, Reader(), touched=False)
         assert look_of(looks.survey()).since == count
     looks.write("d/new")
     subprocess.run(["cp", "-a", looks.source / "d/new", looks.copy / "d/new"], check=True)
     world = replace(looks.survey(own=False), look=replace(look_of(looks.survey()), own=True, clean=False, since=3))
-    own_look.record_look(told, world, request, OLD, Reader(), made=True)
+    own_look.record_look(told, world, request, OLD, Reader(), touched=True)
     assert look_of(looks.survey()).since == 4
 
 
@@ -415,11 +303,11 @@ def test_no_look_is_recorded_when_the_clock_was_set_meanwhile(looks: Looks, monk
     """An entry that changed after rsync read it could be older than the look, and would count as equal for a month."""
     settled(looks)
     (record,) = looks.records.iterdir()
-    world, now = looks.survey(own=True, again=True), own_look._kernel_time()
+    world, now = looks.survey(own=True, again=True), next_look.kernel_time()
     record.unlink()
-    monkeypatch.setattr(own_look, "_kernel_time", lambda: now - 10 * 10**9)
+    monkeypatch.setattr(own_look, "kernel_time", lambda: now - 10 * 10**9)
     request = RunRequest(now=NOW, notes="", looks=str(looks.records))
-    own_look.record_look(job(**looks.places, **looks.options), world, request, OLD, Reader(), made=True)
+    own_look.record_look(job(**looks.places, **looks.options), world, request, OLD, Reader(), touched=True)
     assert list(looks.records.iterdir()) == []
 
 
@@ -427,7 +315,7 @@ def test_no_look_is_recorded_when_the_clock_was_set_meanwhile(looks: Looks, monk
 MOUNTS = """set -e; mkdir -p 'Фото €\\n' hidden/in lower/in upper work
 mount -t tmpfs none 'Фото €\\n'; mount -t tmpfs none hidden/in
 mount -t overlay none -o lowerdir=lower,upperdir=upper,workdir=work hidden || mount -t ramfs none hidden; mkdir -p hidden/in
-exec "$0" -c 'import os; from orchestrator.engines.rsync.own_look import filesystem_of as of
+exec "$0" -c 'import os; from orchestrator.engines.rsync.next_look import filesystem_of as of
 print(of("Фото €\\\\n").split(" ")[0], [of("hidden/in")])'"""
 
 

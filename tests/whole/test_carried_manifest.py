@@ -1,0 +1,91 @@
+"""A manifest made of the lines of the one before says of each entry what is there, whatever changed at the source or in a point."""
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator.verify.attributes import read_attributes
+from orchestrator.verify.check_entry import as_entry
+from orchestrator.verify.digest import hash_maker
+from orchestrator.verify.manifest import read_manifest
+from tests.engines.rsync.tree_owner import Owner
+from tests.whole.house import House, Ran, differences
+
+pytestmark = [pytest.mark.root, pytest.mark.namespace, pytest.mark.slow]
+OLD_ENOUGH = 3.2  # seconds: what is younger is looked at again in any case
+ROUNDS = 5
+
+
+def told(point: Path) -> dict[bytes, tuple[object, ...]]:
+    """Return what the manifest says, without numbers of names, which only the run that made a line has seen."""
+    _, entries = read_manifest(f"{point}.manifest.gz")
+    found: dict[bytes, tuple[object, ...]] = {}
+    for each in entries:
+        found[each.path] = (*each[1:7], each.inode, *each[9:])
+    return found
+
+
+def there(point: Path) -> dict[bytes, tuple[object, ...]]:
+    """Return what is there, read anew."""
+    found: dict[bytes, tuple[object, ...]] = {}
+    for path in (point, *point.rglob("*")):
+        seen = path.lstat()
+        name = os.fsencode(path)[len(os.fsencode(point)) + 1 :]
+        link = os.fsencode(os.readlink(path)) if path.is_symlink() else b""
+        entry = as_entry(name, seen, link, read_attributes(os.fsencode(path)))
+        if entry.kind == "f":
+            entry = entry._replace(digest=f"xxh128:{hash_maker('xxh128')(path.read_bytes()).hexdigest()}")
+        found[name] = (*entry[1:7], entry.inode, *entry[9:])
+    return found
+
+
+def run(house: House) -> Ran:
+    ran = house.run("photos", "--verbose")
+    assert (ran.code, ran["warnings"]) == (0, []), ran
+    return ran
+
+
+def carried(ran: Ran) -> bool:
+    """Return True where no attributes of the whole source were read."""
+    return "list-source.sh" not in ran.errors and "list-attributes.sh" not in ran.errors
+
+
+class HonestOwner(Owner):
+    """An owner whose every change shows in size or times: no comparison of a listing finds another."""
+
+    def rewrite_unseen(self) -> None:
+        """Writes nothing that nobody sees."""
+
+
+def plant(house: House, chance: random.Random) -> Owner:
+    """Make a source of which each entry is old enough to be recorded."""
+    house.source.mkdir(exist_ok=True)
+    owner = HonestOwner(house.source, chance)
+    for _ in range(40):
+        chance.choice([owner.write, owner.write, owner.make_folder, owner.special, owner.acl, owner.attribute])()
+    house.job(rsync={"whole_look": 1000}, guard={"max_deleted": "100%", "max_changed": "100%"})
+    time.sleep(OLD_ENOUGH)
+    run(house)
+    return owner
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(each, marks=pytest.mark.long) for each in range(2, 20))])
+def test_each_entry_is_told_as_it_is(house: House, seed: int) -> None:
+    chance = random.Random(seed)
+    owner = plant(house, chance)
+    often = 0
+    for number in range(ROUNDS):
+        house.write("note", str(number))
+        for _ in range(chance.choice([0, 1, 2, 4])):
+            owner.act()
+        ran = run(house)
+        assert ran.outcome == "done"
+        often += carried(ran)
+        assert differences(house.source, house.point()) == ""
+        assert told(house.point()) == there(house.point())
+        assert house.run().outcome == "nothing-to-do"
+    assert often
+    assert house.call("verify", "photos").code == 0

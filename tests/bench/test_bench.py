@@ -99,6 +99,18 @@ def test_memory_is_read_of_a_process_and_its_children() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.root
+@pytest.mark.namespace
+def test_gates_are_measured_by_the_processor_time_of_both_sides(tmp_path: Path) -> None:
+    """In a process of its own, which adopts what gates leave behind."""
+    words = ("--only", "h", "--files", "100", "--rounds", "1", "--folder", str(tmp_path), "--json")
+    argv = [sys.executable, "-m", "tests.bench", *words]
+    done = subprocess.run(argv, cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)["rows"]
+    assert [(row["part"], row["measured"]) for row in found] == [("h", 1)] * 4, found
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("part", "many"), [("a", 1), ("b", 4), ("c", 2), ("d", 4)])
 def test_each_part_measures(part: str, many: int, few: Trees) -> None:
     assert len(measured(part, few)) == many

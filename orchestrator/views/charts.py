@@ -22,17 +22,17 @@ def _text(text: str) -> str:
 def share_bar(share: float, says: str, kind: str) -> str:
     """Draw how much of a whole is used: a limit, a transfer, a pool. More than all of it shows where the limit was.
 
-    `kind`: a class of the style sheet; `says`: the same as text, for readers.
+    `kind`: a class of the style sheet; `says`: the same as text, for readers. In whole percents: what ages does not change at each look.
     """
     full = max(share, 0.0)
     limit = (
-        f'<line class="bar-limit" x1="{100 / full:.1f}%" x2="{100 / full:.1f}%" y1="0" y2="100%"/>' if full > 1 else ""
+        f'<line class="bar-limit" x1="{100 / full:.0f}%" x2="{100 / full:.0f}%" y1="0" y2="100%"/>' if full > 1 else ""
     )
-    width = max(min(full, 1.0) * 100, 1.5 if full else 0)
+    width = max(min(full, 1.0) * 100, 2 if full else 0)
     return (
         f'<svg class="bar bar-{kind}" role="img" aria-label="{_text(says)}">'
         f'<rect class="bar-back" width="100%" height="100%" rx="5"/>'
-        f'<rect class="bar-fill" width="{width:.1f}%" height="100%" rx="5"/>{limit}</svg>'
+        f'<rect class="bar-fill" width="{width:.0f}%" height="100%" rx="5"/>{limit}</svg>'
     )
 
 

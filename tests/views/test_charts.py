@@ -20,10 +20,10 @@ def drawn(svg: str) -> ET.Element:
 
 
 def test_a_bar_is_as_long_as_its_share_and_marks_a_limit_that_is_passed() -> None:
-    for share, width in ((0.0, "0.0%"), (0.5, "50.0%"), (1.0, "100.0%"), (4.0, "100.0%")):
+    for share, width in ((0.0, "0%"), (0.5, "50%"), (0.504, "50%"), (1.0, "100%"), (4.0, "100%")):
         bar = drawn(share_bar(share, f"half {ODD}", "good"))
         assert bar.findall("rect")[1].get("width") == width
-        assert [line.get("x1") for line in bar.findall("line")] == (["25.0%"] if share > 1 else [])
+        assert [line.get("x1") for line in bar.findall("line")] == (["25%"] if share > 1 else [])
         assert bar.get("aria-label") == "half <script>\\u202e\"'&\\n"
 
 

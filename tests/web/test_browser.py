@@ -1,15 +1,19 @@
 """The pages in a real Chromium: they open, a keyboard reaches all, axe-core finds nothing grave, and a real run is seen live."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from orchestrator.app.control import DaemonControl
+from orchestrator.domain.run import Outcome
+from orchestrator.history.store import open_history
 from orchestrator.web.pages import Pages
 from orchestrator.web.site import Site
 from tests.ferry import ROOT
+from tests.history.records import begin, report
 from tests.web.aria_text import grave_findings
 from tests.web.pictures import FOLDER, PICTURES, SCHEMES, make_pictures
 from tests.web.sites import settings_of
@@ -209,6 +213,41 @@ def test_the_report_of_a_month_is_a_page_or_two_of_paper(demo: tuple[str, Browse
     page.emulate_media(media="print")
     expect(page.get_by_text("Seen on")).to_be_visible()
     expect(page.get_by_role("navigation").first).not_to_be_visible()
+    page.close()
+
+
+def test_one_line_of_three_hundred_is_sent_when_one_changed_and_the_focus_stays(
+    browser: Browser, tmp_path: Path
+) -> None:
+    ferry = three_hundred_sources(tmp_path)
+    settings, sent, now = settings_of(ferry), list[int](), datetime.now(UTC)
+    page = browser.new_page()
+    with (
+        served(Site(Pages(settings, DaemonControl(settings)))) as address,
+        open_history(str(ferry.state / "history.sqlite")) as history,
+    ):
+        told = page.context.new_cdp_session(page)
+        told.on("Network.eventSourceMessageReceived", lambda event: sent.append(len(event["data"])))
+        told.send("Network.enable")
+        page.goto(address)
+        expect(page.locator("#live")).to_have_text("live")
+        page.evaluate("document.getElementById('source-j8').dataset.kept = 'yes'")
+        line = page.locator("#source-j7")
+        line.get_by_role("link", name="j7").focus()
+        run = begin(history, "j7", now=now)
+        history.ended(run, report(run, "j7", Outcome.FAILED, why="no room"), now)
+        expect(page.get_by_role("article").filter(has_text="no room")).to_be_visible(timeout=20_000)
+        run = begin(history, "j7", now=now)
+        history.ended(run, report(run, "j7"), now)
+        expect(page.get_by_role("article").filter(has_text="no room")).to_have_count(0, timeout=20_000)
+        history.point_made("j7", "p7", "2026-11-25T023000Z", run, entries=1, bytes=1, taken=now, now=now)
+        history.point_verified("j7", "p7", "2026-11-25T023000Z", run, now)
+        expect(line).to_contain_text("2 points", timeout=20_000)
+        expect(page.get_by_role("listitem").filter(has_text="/srv/").last).to_have_id("source-j7")
+        expect(line.get_by_role("link", name="j7")).to_be_focused()
+        expect(page.locator("#source-j8")).to_have_attribute("data-kept", "yes")
+    assert len(sent) >= 3
+    assert max(sent) < 30_000, "all of it is 300,000"
     page.close()
 
 

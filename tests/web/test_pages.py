@@ -1,5 +1,6 @@
 """The pages, by what they say: the same as the command line, of a first day, of years, and of the worst names."""
 
+import contextlib
 import re
 import time
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,8 @@ from orchestrator.app.job_status import survey_jobs
 from orchestrator.domain.run import Outcome
 from orchestrator.history.store import open_history
 from orchestrator.views.status import overview_lines
-from orchestrator.web.pages import Pages
+from orchestrator.web.live import CUT
+from orchestrator.web.pages import NoSuchPage, Pages
 from tests.ferry import Ferry
 from tests.history.records import begin, report
 from tests.web.sites import HOST, ODD, client, settings_of
@@ -78,6 +80,14 @@ def test_the_front_page_says_each_sentence_of_status(tmp_path: Path, state: str)
         settings, control, demo = made_machine(state, tmp_path)
         pages = Pages(settings, control, demo=demo)
         told, disks = text_of(pages.promises()), text_of(pages.disks())
+        for topic in ("promises", "disks", "runs/1", "acts/1", f"jobs/{settings.configuration().jobs[0].name}"):
+            with contextlib.suppress(NoSuchPage):  # of a first day
+                pieces = pages.part(topic).marked.split(CUT)
+                assert len(pieces) >= 3
+                assert all(re.match(r'\s*<[a-z]+ id="', each) for each in pieces[1::2]), (
+                    topic,
+                    "each piece has a name",
+                )
         found = survey_jobs(settings, (), NOW)
         lines = overview_lines(found, NOW, lambda text, _: text)
     sentences = [line.strip() for line in lines if line.startswith("    ")] + [found.coming.nobody]

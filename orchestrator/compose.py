@@ -176,7 +176,7 @@ def open_connections(job: "Job") -> Iterator[tuple[str, ...]]:
 
     Why an rsync that copies does not: it makes connections of its own, of which several encrypt faster than one.
     """
-    hosts = tuple(host for host in {job.source.host, job.target.location.host} if host)
+    hosts = tuple(host for host in {job.source.host, job.target.location.host} if host and not host.here)
     if not hosts:
         yield job.pipe.ssh_options
         return
@@ -338,13 +338,16 @@ def job_from_target(location: "Location", *, log: Callable[[str], None]) -> "Job
 
     Raises: OrchestratorError when the place holds no copies of poolferry, or does not answer.
     """
+    from orchestrator.domain.fast_dataclass import replace
     from orchestrator.domain.job import Job
-    from orchestrator.domain.place import FOUND, Place
+    from orchestrator.domain.place import FOUND, HERE, Place
     from orchestrator.engines.registry import load_engine
 
     found = load_engine("rsync")
     marker = location / _MARKER
     owner = _owner(_content(marker, log) if marker.host else _local_content(marker.path), location)
+    if owner.stored and location.host is None:
+        location = replace(location, host=HERE)
     place = Place(name=FOUND, location=location)
     options = found.options(fake_super=owner.stored)
     return Job(name=owner.job, file=marker.path, engine=found.name, source=location, target=place, options=options)
@@ -356,11 +359,6 @@ def _owner(marker: bytes, location: "Location") -> "TargetMarker":
     from orchestrator.engines.rsync.parse import parse_marker
 
     found = parse_marker(marker)
-    if found is not None and found.stored and location.host is None:
-        raise OrchestratorError(
-            f"the copies in {location} keep owners, modes and kinds of entries in attributes (fake-super), which only a far rsync reads back",
-            hint=f"name it as ssh://USER@HOST{location}; this machine itself is a HOST, too",
-        )
     if found is not None and JOB_NAME.fullmatch(found.job):
         return found
     raise OrchestratorError(

@@ -130,7 +130,7 @@ def normalize_path(path: str) -> str:
 
 def machine_key(location: Location) -> tuple[str, int] | None:
     """Return a key of the machine; None is this one. The user is not part of it: two users see one tree."""
-    return (location.host.name.lower(), location.host.port or 22) if location.host else None
+    return (location.host.name.lower(), location.host.port or 22) if location.host and not location.host.here else None
 
 
 def path_relation(one: str, other: str) -> str | None:

@@ -34,6 +34,8 @@ def ssh_argv(command: Command, options: tuple[str, ...] = ()) -> tuple[str, ...]
     user = ("-l", host.user) if host.user else ()
     settings = (f"{name}={value}" for name, value in command.environment)
     remote = shlex.join(("env", _LOCALE, *settings, *pack_script(command)))
+    if host.here:
+        return ("sh", "-c", remote)
     return (*_shell(host, options), *user, "--", host.name, remote)
 
 
@@ -69,7 +71,14 @@ def rsync_shell(host: Host, options: tuple[str, ...] = ()) -> tuple[str, ...]:
     return tuple(_rsync_word(word) for word in _shell(host, options))
 
 
+# As ssh: the first argument names the host, and a shell reads the others, joined with spaces; our open files are not handed on.
+_CLOSE = "exec " + " ".join(f"{number}>&-" for number in range(3, 10))
+_OWN_SHELL = ("sh", "-c", f'shift; {_CLOSE}; exec sh -c "$*"', "-")
+
+
 def _shell(host: Host, options: tuple[str, ...]) -> tuple[str, ...]:
+    if host.here:
+        return _OWN_SHELL
     port = ("-p", str(host.port)) if host.port else ()
     return ("ssh", *_FIRM, *options, *_SSH_OPTIONS, *port)
 

@@ -18,15 +18,19 @@ _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A machine reached by ssh; without user and port, ssh's own configuration applies."""
+    """A machine reached by ssh; without user and port, ssh's own configuration applies.
+
+    `here`: this machine itself, whose own shell takes ssh's place: a program that works on one side alone gets a far half so.
+    """
 
     name: str
     user: str | None = None
     port: int | None = None
+    here: bool = False
 
     def __str__(self) -> str:
         """Return the host as a URL has it."""
-        return self.login(bracket=True) + (f":{self.port}" if self.port else "")
+        return "this machine" if self.here else self.login(bracket=True) + (f":{self.port}" if self.port else "")
 
     @property
     def ssh(self) -> str:
@@ -44,6 +48,9 @@ class Host:
         return f"{self.user}@{name}" if self.user else name
 
 
+HERE = Host(name="this-machine", here=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
     """A place for data. `path`: an absolute path (any bytes, as surrogates) or a dataset name."""
@@ -52,7 +59,7 @@ class Location:
     host: Host | None = None
 
     def __str__(self) -> str:
-        if self.host is None:
+        if self.host is None or self.host.here:
             return self.path
         from urllib.parse import quote_from_bytes  # only URLs need it, and most jobs have none
 

@@ -19,6 +19,14 @@ __all__ = ["plain"]
 
 
 @pytest.fixture
+def here(house: House) -> House:
+    """A house with a source of all kinds, and a job to a folder of this machine."""
+    fill(house)
+    house.job(rsync={"fake_super": True})
+    return house
+
+
+@pytest.fixture
 def kept(house: House, plain: Sshd) -> Iterator[House]:
     """A house with a source of all kinds, and a job to a folder of that user's."""
     fill(house)
@@ -201,7 +209,7 @@ def test_what_stands_in_the_way_is_said_before_a_byte_is_copied(kept: House, pla
     assert (ran.outcome, ran["why"].startswith("rsync gives the folders above several sources")) == ("refused", True), (
         ran
     )
-    kept.job(rsync={"fake_super": True})
+    kept.job(source=plain.url(kept.source), pipe=plain.pipe, rsync={"fake_super": True})
     ran = kept.run()
     assert (ran.code, [each["key"] for each in ran["mistakes"]]) == (2, ["rsync.fake-super"]), ran
 
@@ -227,5 +235,79 @@ def test_the_page_for_a_recovery_by_hand_brings_all_back(kept: House, plain: Ssh
     found = kept.call("restore", "run", "--from", plain.url(kept.target), "--to", str(kept.folder / "found"))
     assert found.code == 0, found
     assert facts(kept.folder / "found") == facts(kept.source)
-    here = kept.call("restore", "run", "--from", str(kept.target), "--to", str(kept.folder / "false"))
-    assert (here.code, "name it as ssh://USER@HOST" in here["hint"]) == (1, True), here
+    here = kept.call("restore", "run", "--from", str(kept.target), "--to", str(kept.folder / "here"))
+    assert here.code == 0, here
+    assert facts(kept.folder / "here") == facts(kept.source)
+
+
+def test_a_copy_within_this_machine(here: House) -> None:
+    """Points that follow what changes, a cut copy, verification, drill and restores, as over ssh; nothing has an owner there."""
+    here.write("zz/large", os.urandom(6 << 20))
+    here.job(pipe={"rate_limit": "2M"}, rsync={"fake_super": True})
+    process = here.start()
+    wait_until(lambda: any(path.stat().st_size > 1 << 20 for path in here.target.rglob("*large*") if path.is_file()))
+    strike(process, "all")
+    here.ended(process)
+    here.job(rsync={"fake_super": True})
+    ran = here.run()
+    assert (ran.outcome, ran["resumed"]) == ("done", True), ran
+    assert {(os.lstat(path).st_uid, os.lstat(path).st_mode & 0o170000) for path in here.point().rglob("*")} == {
+        (0, 0o100000), (0, 0o040000),
+    }  # fmt: skip
+    assert here.run().outcome == "nothing-to-do"
+    os.chown(here.source / "null", 5, 6)
+    os.chmod(here.source / "joined", 0o4711)
+    assert here.run().outcome == "done"
+    old, new = (here.target / "points" / name for name in here.points())
+    assert os.stat(old / "disk").st_ino == os.stat(new / "disk").st_ino
+    for words in (("verify", "photos"), ("verify", "photos", "--source"), ("drill", "photos")):
+        assert here.call(*words).code == 0, words
+    for words in (("photos",), ("--from", str(here.target))):
+        back = here.folder / f"back{len(words)}"
+        restored = here.call("restore", "run", *words, "--to", str(back))
+        assert restored.code == 0, restored
+        assert facts(back) == facts(here.source)
+    page = (here.target / ".poolferry/RECOVERY.md").read_text()
+    script = "\n".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL))
+    by_hand = script.replace(f"to={here.source}", f"to={here.folder}/hand")
+    subprocess.run(["sh", "-eu", "-c", by_hand], check=True, capture_output=True)
+    assert facts(here.folder / "hand") == facts(here.source)
+    os.setxattr(new / "null", "user.rsync.%stat", b"104755 0,0 0:0")
+    assert here.call("verify", "photos").code == 1
+    assert (here.run().outcome, here.call("verify", "photos").code) == ("done", 0)
+
+
+def test_an_owners_attributes_give_her_no_right_here_either(here: House) -> None:
+    hers = here.write("hers/file", "content")
+    os.chown(hers, 1000, 1000)
+    for name, value in {"%stat": b"104755 1,3 0:0", "security.capability": CAPABILITY, "%aacl": b"x" * 16}.items():
+        os.setxattr(hers, f"user.rsync.{name}", value)
+    assert here.run().outcome == "done"
+    assert here.run().outcome == "nothing-to-do"
+    assert here.call("restore", "run", "photos", "--to", str(here.folder / "back")).code == 0
+    for name in os.listxattr(hers):
+        os.removexattr(hers, name)
+    assert facts(here.folder / "back") == facts(here.source)
+
+
+def test_a_mirror_here_and_a_filesystem_without_attributes(here: House) -> None:
+    here.job(rsync={"fake_super": True, "points": False, "delete": True})
+    assert here.run().outcome == "done"
+    (here.source / "null").unlink()
+    os.chown(here.source / "fifo", 3, 4)
+    assert here.run().outcome == "done"
+    assert here.run().outcome == "nothing-to-do"
+    assert here.call("verify", "photos").code == 0
+    assert here.call("restore", "run", "photos", "--to", str(here.folder / "back")).code == 0
+    assert facts(here.folder / "back") == facts(here.source)
+    bare = here.folder / "bare"
+    bare.mkdir()
+    subprocess.run(["mount", "-t", "ramfs", "none", bare], check=True)  # it stores no attributes
+    try:
+        here.target = bare / "copies"
+        here.job(rsync={"fake_super": True})
+        ran = here.run()
+        assert (ran.outcome, ran["moved_bytes"]) == ("refused", 0), ran
+        assert ran["hint"].startswith("write fake-super = false in [rsync]"), ran
+    finally:
+        subprocess.run(["umount", "-l", bare], check=True)

@@ -48,6 +48,10 @@ _ABILITIES = {
     "late-times": ("times so far in the future", ""),
     "early-times": ("times so long ago", ""),
 }
+_WITHOUT = (
+    "write fake-super = false in [rsync], and owners, modes, devices, acls, xattrs = false as far as that may be lost; or use a "
+    "target whose filesystem has attributes of users, such as ext4, XFS, Btrfs or ZFS"
+)
 # By the beginnings of what a comparison says: see `verify.entry.differences` and `verify.attributes`.
 DIFFERENCE_KEYS = (
     ("owner", "owners = false"), ("mode", "modes = false"), ("access list", "acls = false"),
@@ -89,7 +93,7 @@ def explain_unable(lines: Iterable[str]) -> TargetUnable:
     bare = [what for what, key, ability, _ in lacking if not key and ability not in ("any-times", "fake-super")]
     return TargetUnable(
         f"the target cannot hold what the source has: {', '.join(what for what, *_ in lacking)}; nothing was copied",
-        evidence=tuple(shown), hint=_hint(keys, bare),
+        evidence=tuple(shown), hint=_WITHOUT if "fake-super" in (each[2] for each in lacking) else _hint(keys, bare),
     )  # fmt: skip
 
 

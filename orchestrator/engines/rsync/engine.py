@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job, VerifyRules
-from orchestrator.domain.place import Location
+from orchestrator.domain.place import HERE, Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step, TreeVerification
 from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.engines.contract.engine import (
@@ -50,8 +51,10 @@ class RsyncEngine:
     ) -> Iterable[tuple[str, str, str]]:
         return mistakes(options, source, target, verify)
 
-    def lands(self, _options: RsyncOptions, _source: Location, place: Location) -> Location:
-        return place
+    def lands(self, options: RsyncOptions, source: Location, place: Location) -> Location:
+        # Why: --fake-super is for the far half of an rsync alone, so a copy within this machine gets one.
+        alone = options.fake_super and place.host is None and source.host is None
+        return replace(place, host=HERE) if alone else place
 
     def advise(self, job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
         from orchestrator.engines.rsync.system_check import check_system

@@ -26,7 +26,7 @@ class RsyncOptions:
     owners: bool = config_key("owners and groups; false: the consent to lose them", default=True)
     modes: bool = config_key("access modes; false: the consent to lose them", default=True)
     fake_super: bool = config_key(
-        "a target over ssh whose user is not root keeps owners, modes, devices and attributes of root in attributes of users",
+        "a target whose user is not root, or whose filesystem has no owners, keeps owners, modes, devices and attributes of root in attributes of users",
         default=False,
     )
     numeric_ids: bool = config_key("owners by number, so that they survive a rebuilt host", default=True)
@@ -62,19 +62,21 @@ def mistakes(
         )
     if options.parallel > 1 and not options.points:
         yield "rsync.parallel", "a mirror is written by one rsync", "parallel = 1, or points"
-    if options.fake_super and target.host is None:
+    if options.fake_super and target.host is None and source.host is not None:
         yield (
             "rsync.fake-super",
-            "is for a target over ssh: a copy within one machine has no far rsync that keeps it",
-            "ssh://USER@HOST/PATH as target, or no fake-super",
+            f"is for what this machine sends: from {source.host} it is the sender there that would be told of it",
+            "a source on this machine, a job on that one, or no fake-super",
         )
+    if options.fake_super and verify.digest == "blake3":
+        yield "verify.digest", "cannot be made where fake-super keeps owners and modes", "xxh128 or sha256"
     if options.fake_super and options.parallel > 1:
         yield (
             "rsync.parallel",
             "lists folders that rsync then gives attributes which no target with fake-super may get",
             "parallel = 1, or no fake-super",
         )
-    if verify.digest == "blake3" and target.host:
+    elif verify.digest == "blake3" and target.host:
         yield (
             "verify.digest",
             f"blake3 cannot be made on {target.host}, so its points could never be verified",

@@ -5,7 +5,7 @@ import re
 import shlex
 from datetime import datetime
 
-from orchestrator.domain.command_line import quoted
+from orchestrator.domain.command_line import quoted, rsync_shell
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import UNSAFE_WORD, show_name
 from orchestrator.domain.place import Location
@@ -185,7 +185,7 @@ def _look(place: Location) -> str:
     if place.host is None:
         return 'ls "$copy/points"'
     *first, last = _set("points", shlex.quote(f"{place.path}/points"))
-    return "\n".join((*first, last, f'{place.host.ssh} ls "$points"'))
+    return "\n".join((*first, last, f'{"" if place.host.here else f"{place.host.ssh} "}ls "$points"'))
 
 
 def _for_rsync(place: Location) -> str:
@@ -196,4 +196,5 @@ def _for_rsync(place: Location) -> str:
 def _port(job: Job) -> tuple[str, ...]:
     """Return the line by which rsync reaches a host at another port than ssh's own; one side of a job is here."""
     hosts = (job.source.host, job.target.location.host)
-    return tuple(f"export RSYNC_RSH='{host.shell}'" for host in hosts if host and host.port)
+    here = (f"export RSYNC_RSH={shlex.quote(' '.join(rsync_shell(host)))}" for host in hosts if host and host.here)
+    return (*here, *(f"export RSYNC_RSH='{host.shell}'" for host in hosts if host and host.port))

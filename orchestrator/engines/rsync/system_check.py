@@ -48,8 +48,8 @@ def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
     if far:
         programs.append(_program(found, f"rsync on {far}", run, far))
         here, there = programs
-        found += _key(job, far, run) if there else ()
-        if here and there:
+        found += _key(job, far, run) if there and not far.here else ()
+        if here and there and not far.here:
             chosen = choose_compression(options_of(job).compress, here, there)
             found.append(
                 SystemCheckResult(
@@ -58,7 +58,10 @@ def check_system(job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
             )
     for host, program in zip((None, far), programs, strict=False):
         if program is not None:  # else the machine has been named already
-            found += _tools("programs here" if host is None else f"programs on {host}", run, host)
+            kept = options_of(job).fake_super and host is not None
+            found += _tools(
+                "programs here" if host is None else f"programs on {host}", run, host, needs_attributes=kept
+            )
             found += _links("links in trees here" if host is None else f"links in trees on {host}", run, host)
     try:
         looked = script_commands.survey_source_command(job.tree, whole=not job.parts)
@@ -139,7 +142,9 @@ def _refusing_gate(run: Callable[[Command], bytes], command: Command) -> str | N
     return None
 
 
-def _tools(subject: str, run: Callable[[Command], bytes], host: Host | None) -> tuple[SystemCheckResult, ...]:
+def _tools(
+    subject: str, run: Callable[[Command], bytes], host: Host | None, *, needs_attributes: bool = False
+) -> tuple[SystemCheckResult, ...]:
     """Return a line for programs that the scripts need and that are missing, or not GNU's: BusyBox has others of those names."""
     try:
         lacking = run(script_commands.survey_tools_command(host)).decode("utf-8", "replace").split()
@@ -148,6 +153,9 @@ def _tools(subject: str, run: Callable[[Command], bytes], host: Host | None) -> 
     wrong = [name for name in lacking if name != "getfattr"]
     if wrong:
         text = f"missing, or not GNU's (BusyBox?): {', '.join(wrong)}: apt install findutils coreutils util-linux"
+        return (SystemCheckResult(good=False, subject=subject, text=text),)
+    if lacking and needs_attributes:
+        text = "fake-super keeps owners and modes by getfattr and setfattr, which are missing: apt install attr"
         return (SystemCheckResult(good=False, subject=subject, text=text),)
     if lacking:
         text = "access lists and attributes cannot be compared without getfattr: apt install attr"

@@ -49,7 +49,7 @@ def job_on_disk(job: Job, disk: Disk, device: str = "") -> Job:
             break
     rotation = job.target.rotation
     placed = Place(
-        name=disk.name, location=Location(path=path), disk=disk.name, device=device, reach=reach_commands(disk),
+        name=disk.name, location=Location(path=path, host=job.target.location.host), disk=disk.name, device=device, reach=reach_commands(disk),
         within=rotation.visit_within if rotation else job.target.within,
     )  # fmt: skip
     return replace(job, target=placed)

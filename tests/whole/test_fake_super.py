@@ -262,9 +262,9 @@ def test_a_copy_within_this_machine(here: House) -> None:
     assert os.stat(old / "disk").st_ino == os.stat(new / "disk").st_ino
     for words in (("verify", "photos"), ("verify", "photos", "--source"), ("drill", "photos")):
         assert here.call(*words).code == 0, words
-    for words in (("photos",), ("--from", str(here.target))):
-        back = here.folder / f"back{len(words)}"
-        restored = here.call("restore", "run", *words, "--to", str(back))
+    for named in (("photos",), ("--from", str(here.target))):
+        back = here.folder / f"back{len(named)}"
+        restored = here.call("restore", "run", *named, "--to", str(back))
         assert restored.code == 0, restored
         assert facts(back) == facts(here.source)
     page = (here.target / ".poolferry/RECOVERY.md").read_text()

@@ -185,7 +185,8 @@ def _look(place: Location) -> str:
     if place.host is None:
         return 'ls "$copy/points"'
     *first, last = _set("points", shlex.quote(f"{place.path}/points"))
-    return "\n".join((*first, last, f'{"" if place.host.here else f"{place.host.ssh} "}ls "$points"'))
+    there = "" if place.host.here else f"{place.host.ssh} "
+    return "\n".join((*first, last, f'{there}ls "$points"'))
 
 
 def _for_rsync(place: Location) -> str:

@@ -34,10 +34,11 @@ def test_keys_that_do_not_fit_together(options: dict[str, Any], keys: list[str])
     assert all(what and expected for _, what, expected in found)
 
 
-def test_metadata_are_kept_in_attributes_by_a_far_rsync_alone() -> None:
-    assert [key for key, _, _ in mistakes(RsyncOptions(fake_super=True), HERE, HERE, VerifyRules())] == [
-        "rsync.fake-super"
-    ]
+def test_metadata_are_kept_in_attributes_of_what_this_machine_sends() -> None:
+    options = RsyncOptions(fake_super=True)
+    assert not list(mistakes(options, HERE, HERE, VerifyRules()))
+    assert [key for key, _, _ in mistakes(options, THERE, HERE, VerifyRules())] == ["rsync.fake-super"]
+    assert [key for key, _, _ in mistakes(options, HERE, HERE, VerifyRules(digest="blake3"))] == ["verify.digest"]
 
 
 def test_one_side_must_be_here() -> None:

@@ -10,8 +10,8 @@ from orchestrator.engines.rsync.options import RsyncOptions
 UNABLE = 76  # exit code of find-unheld.sh
 _FOUND = r"cannot hold ([a-z-]+): (.*)"
 ELSEWHERE = (
-    "copy to a target that can hold all, such as ext4, XFS, btrfs or ZFS, as its root; or, over ssh, to one that keeps in attributes what "
-    "its user may not have: fake-super = true in [rsync], with a place that holds no copies yet"
+    "copy to a target that can hold all, such as ext4, XFS, btrfs or ZFS, as its root; or to one that keeps in attributes what its user "
+    "or its filesystem may not have: fake-super = true in [rsync], with a place that holds no copies yet"
 )
 # What try-abilities.sh can be asked to try.
 ABILITIES = (

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from importlib.util import find_spec
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
@@ -75,6 +76,14 @@ def settle_pipeline(tree: Location) -> Pipeline:
     return single_command("sync", "-f", tree.path, effect=Effect.READS, host=tree.host)
 
 
+def _place_of(library: str) -> str:
+    """Return the folder that a library is imported from; empty where there is none."""
+    spec = find_spec(library)
+    if spec is None or spec.origin is None:
+        return ""
+    return os.path.dirname(os.path.dirname(spec.origin) if spec.submodule_search_locations else spec.origin)
+
+
 def worker_pipeline(
     root: str,
     manifest: str,
@@ -106,7 +115,7 @@ def worker_pipeline(
         options += ["--keep-cache", "yes"]
     # -P: import nothing from the current directory. -S, and no -m: a third of a start that reads no file yet.
     front = (sys.executable, "-PS", "-c", _START, "--workers", str(workers))
-    places = (_PACKAGES, *(place for place in sys.path if place.endswith("-packages")))
+    places = dict.fromkeys((_PACKAGES, *filter(None, map(_place_of, ("xxhash", "blake3")))))
     return Pipeline(stages=(Command(
         argv=(*front, *options), effect=Effect.READS, environment=(("PYTHONPATH", ":".join(places)),),
     ),))  # fmt: skip

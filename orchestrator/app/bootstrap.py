@@ -5,12 +5,13 @@ import os
 import shlex
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
+from orchestrator.app.config_files import create_new_file, holds
 from orchestrator.app.kit_disk import MOVED, identities_at, record_of
 from orchestrator.app.settings import WrongRequest
 from orchestrator.domain.answers import NOT_READ
@@ -219,17 +220,22 @@ def _runs(history: bytes, scratch: str) -> "tuple[RunRecord | None, int]":
 # Takeover.
 
 
-def existing_paths(where: compose.Directories) -> tuple[str, ...]:
-    """Return the existing paths that a kit would overwrite."""
+def existing_paths(where: compose.Directories, files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the existing paths that a kit would overwrite. `files`: its own, by path; those that are there just so are none of them."""
     names = [os.path.join(where.config, name) for name in ("targets.toml", "poolferry.toml")]
     jobs = os.path.join(where.config, "jobs")
-    names += [os.path.join(jobs, name) for name in sorted(os.listdir(jobs))] if os.path.isdir(jobs) else []
-    return tuple(path for path in (*names, where.history) if os.path.exists(path))
+    names += (
+        [os.path.join(jobs, name) for name in sorted(os.listdir(jobs)) if not name.startswith(".")]
+        if os.path.isdir(jobs)
+        else []
+    )
+    there = (path for path in (*names, where.history) if os.path.exists(path))
+    return tuple(path for path in there if path not in files or not holds(path, files[path]))
 
 
-def refuse_overwriting(where: compose.Directories) -> Refusal | None:
-    """Return a refusal when the kit would overwrite something; None: nothing is there."""
-    held = existing_paths(where)
+def refuse_overwriting(where: compose.Directories, files: Mapping[str, bytes]) -> Refusal | None:
+    """Return a refusal when the kit would overwrite something; None: nothing is there, or what a takeover that was cut wrote."""
+    held = existing_paths(where, files)
     if not held:
         return None
     return Refusal(
@@ -252,24 +258,23 @@ def install_kit(
     kit: BootstrapKit, review: KitReview, where: compose.Directories, place: str, log: "Callable[[str], None]"
 ) -> tuple[str, ...]:
     """Write configuration and history, readable by the owner only; record the move in history; return the paths."""
-    written = [_write(os.path.join(where.config, path), text) for path, text in sorted(review.accepted.items())]
-    for each in review.set_aside:
-        _write(os.path.join(where.config, each.path + SET_ASIDE), kit.configuration[each.path])
-    written.append(_write(where.history, kit.history))
+    files = _files_of(kit, review, where)
+    for path, content in files.items():
+        create_new_file(path, content, mode=0o600, folders=0o700)
     told = record_of(kit.last.host if kit.last else "", place, log)
     with compose.open_history(where) as history:
+        history.remember("", MOVED, told)  # from here on it is taken over, also where this is cut
         history.heal(lambda *_: False, compose.now())  # no run of the lost machine is running here
-        history.remember("", MOVED, told)
-    return tuple(written)
+    return tuple(path for path in files if not path.endswith(SET_ASIDE))
 
 
-def _write(path: str, content: bytes) -> str:
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    return path
+def _files_of(kit: BootstrapKit, review: KitReview, where: compose.Directories) -> dict[str, bytes]:
+    """Return the files that a takeover writes, by path, in the order in which it does; the history is the last one."""
+    files = {os.path.join(where.config, path): text for path, text in sorted(review.accepted.items())}
+    aside = {
+        os.path.join(where.config, each.path + SET_ASIDE): kit.configuration[each.path] for each in review.set_aside
+    }
+    return {**files, **aside, where.history: kit.history}
 
 
 def next_steps(settings: "Settings", place: str) -> tuple[str, ...]:
@@ -337,7 +342,7 @@ def bootstrap(
 
     kit, where = find_kit(place, settings.log, ssh_options), settings.where
     review = review_kit(kit.configuration, frozenset(trust), host=host_of(place))
-    refusal = None if aside else refuse_overwriting(where)
+    refusal = None if aside else refuse_overwriting(where, _files_of(kit, review, where))
     if refusal is not None or plan:
         return BootstrapEnd(kit=kit, review=review, refusal=refusal)
     moved = rename_existing(where, compose.now()) if aside else ()

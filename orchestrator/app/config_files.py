@@ -8,6 +8,7 @@ from orchestrator import compose
 from orchestrator.app.settings import Settings
 from orchestrator.domain.errors import DeclarationError
 from orchestrator.domain.fast_dataclass import replace
+from orchestrator.trees.beneath import Folder
 
 TARGETS = "targets.toml"
 
@@ -19,6 +20,39 @@ def read_config_files(directory: str) -> dict[str, str]:
     held = sorted(os.listdir(jobs)) if os.path.isdir(jobs) else []
     names += [f"jobs/{name}" for name in held if name.endswith(".toml")]
     return {name: read_text(os.path.join(directory, name)) for name in names}
+
+
+def create_new_file(path: str, content: bytes, *, mode: int | None = None, folders: int = 0o777) -> bool:
+    """Write a file that is not there, and the folders above it: whole or not at all. Return False where it is there just so.
+
+    `mode`: of the file, `folders`: of those that are made; without one as the umask lets it. So a command that was cut in the middle of
+    several files goes on when it is said again. Raises: FileExistsError · OSError.
+    """
+    above, name = os.path.split(os.path.abspath(path))
+    os.makedirs(above, mode=folders, exist_ok=True)
+    try:
+        with Folder.at_place(above) as folder:
+            folder.create_file(name, content, mode=0o666 & ~_umask() if mode is None else mode)
+    except FileExistsError:
+        if holds(path, content):
+            return False
+        raise
+    return True
+
+
+def holds(path: str, content: bytes) -> bool:
+    """Return True where a file has exactly this content."""
+    try:
+        with Folder.at_place(os.path.dirname(path)) as folder:
+            return folder.read_file(os.path.basename(path), limit=len(content)) == content
+    except OSError:
+        return False
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def require_valid(settings: Settings, files: Mapping[str, str]) -> None:

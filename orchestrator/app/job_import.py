@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from orchestrator.app.config_files import create_new_file, holds
 from orchestrator.app.settings import WrongRequest
 from orchestrator.config.migrate.result import ImportedLine, ImportResult
 from orchestrator.domain.command_line import quoted
@@ -221,10 +222,21 @@ def read_settings(path: str, stdin: Callable[[], str]) -> str:
 def write_import(found: ImportResult, to: str) -> JobImport:
     """Write all files of an import into a folder, or none where one of them, or another job, is there already."""
     folder = os.path.abspath(to)
-    existing = _existing(folder, found.files)
+    existing = () if _was_cut(folder, found.files) else _existing(folder, found.files)
     written = () if existing else _write_new(folder, found.files, found.private)
     following = (*found.then, f"poolferry check --config {quoted(folder)}") if written else ()
     return JobImport(folder=folder, written=written, existing=existing, following=following, lines=found.told)
+
+
+def _was_cut(folder: str, files: Mapping[str, str]) -> bool:
+    """Return True where some of the files are there, as this import writes them, and nothing else is in the way."""
+    ours = {os.path.join(folder, name): _encoded(text) for name, text in files.items()}
+    there = _existing(folder, files)
+    return 0 < len(there) < len(ours) and all(path in ours and holds(path, ours[path]) for path in there)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _existing(folder: str, files: Mapping[str, str]) -> tuple[str, ...]:
@@ -244,11 +256,8 @@ def _write_new(folder: str, files: Mapping[str, str], private: frozenset[str]) -
     try:
         for name, text in files.items():
             path = os.path.join(folder, name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            mode = 0o600 if name in private else 0o666
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-                written.append(path)
-                file.write(text.encode("utf-8", "surrogateescape"))
+            create_new_file(path, _encoded(text), mode=0o600 if name in private else None)
+            written.append(path)
     except OSError as error:
         for path in written:
             os.unlink(path)

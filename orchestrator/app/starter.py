@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from orchestrator.app.config_files import TARGETS, read_config_files, replace_file, require_valid
+from orchestrator.app.config_files import TARGETS, create_new_file, read_config_files, replace_file, require_valid
 from orchestrator.app.pidfile import ask_to_reload
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.command_line import quoted
@@ -62,7 +62,10 @@ def write_starter(settings: Settings, request: StarterRequest) -> StarterFiles:
     there = read_config_files(folder)
     if there and not request.says_something:
         jobs = ()
-    files, added, jobs = _beside(settings, there, jobs) if there else (dict(starter_job_files(jobs)), (), jobs)
+    first = dict(starter_job_files(jobs))
+    if _was_cut(folder, there, first):
+        there = {}
+    files, added, jobs = _beside(settings, there, jobs) if there else (first, (), jobs)
     if os.path.lexists(os.path.join(folder, HOOKS)):
         files.pop(HOOKS, None)
     written = []
@@ -71,9 +74,7 @@ def write_starter(settings: Settings, request: StarterRequest) -> StarterFiles:
         if name in there:
             replace_file(path, text)
             continue
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(text)
+        create_new_file(path, text.encode())
         written.append(path)
     if there and written:
         ask_to_reload(settings.where.state)  # a daemon that runs
@@ -81,6 +82,12 @@ def write_starter(settings: Settings, request: StarterRequest) -> StarterFiles:
         folder=folder, written=tuple(written), existing=tuple(os.path.join(folder, name) for name in there if name not in files),
         following=_following(settings, jobs), understood=tuple(map(_understood, jobs)), added=added,
     )  # fmt: skip
+
+
+def _was_cut(folder: str, there: Mapping[str, str], files: Mapping[str, str]) -> bool:
+    """Return True where all that is there is as these words write it, and something is missing."""
+    ours = all(files.get(name) == text for name, text in there.items())
+    return bool(there) and ours and not all(os.path.lexists(os.path.join(folder, name)) for name in files)
 
 
 def _beside(

@@ -181,14 +181,14 @@ class Folder:
             raise
         os.fsync(self.fd)
 
-    def create_file(self, name: str, content: bytes) -> None:
-        """Write a new file that only its owner can read, completely or not at all. Raises: FileExistsError, OSError.
+    def create_file(self, name: str, content: bytes, *, mode: int = 0o600) -> None:
+        """Write a new file, completely or not at all. Raises: FileExistsError, OSError.
 
         Why a link: a file that is opened with O_EXCL has the name before it has its content.
         """
         (last,) = self._one(name)
         new = b".%s.%s.new" % (last[:200], os.urandom(8).hex().encode())
-        self.write_file(new, content)
+        self.write_file(new, content, mode=mode)
         try:
             with self._named(last):
                 os.link(new, last, src_dir_fd=self.fd, dst_dir_fd=self.fd, follow_symlinks=False)

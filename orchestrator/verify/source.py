@@ -138,8 +138,9 @@ class SourceComparison:
             while text[:end] < key:
                 text = next(texts, _BEHIND)
             there = other.startswith(key)
+            shared = False
             if there:
-                self._compare(record, other, end)
+                shared = self._compare(record, other, end)
                 if names and other[end] == _FOLDER:
                     names.note_both(other, end)
             elif names:
@@ -147,7 +148,9 @@ class SourceComparison:
             told = none
             if text.startswith(key):
                 told = keep_parts(text[end:].decode("ascii"), self._parts)
-            if self.attributes and (told != none or not there or not other[other.rindex(b"\t") + 1 :] < began):
+            if self.attributes and (
+                told != none or not there or shared or not other[other.rindex(b"\t") + 1 :] < began
+            ):
                 self._ask(key, told if there else UNRECORDED, other if there else b"")
             yield record, told
         if names:
@@ -159,7 +162,7 @@ class SourceComparison:
         self._asked.write(b"%b%b\t%b\0" % (key, told.encode(), other))
 
     def asked_names(self) -> Iterator[bytes]:
-        """Yield the names that have attributes, of which the source knows nothing, or that changed there since the copy began."""
+        """Yield the names that have attributes or share a file, of which the source knows nothing, or that changed there since the copy began."""
         for record in self._records():
             yield record[: record.index(b"//")]
 
@@ -192,18 +195,24 @@ class SourceComparison:
         """Return whether the source's entry is as it was when the copy began, and was copied at all."""
         return float(other.rpartition(b"\t")[2]) < self._began and path not in self._skipped
 
-    def _compare(self, record: bytes, other: bytes, end: int) -> None:
+    def _compare(self, record: bytes, other: bytes, end: int) -> bool:
+        """Compare two records of an entry; return True for a file of the copy with several names.
+
+        Why: where the source has them apart by now, rsync gives one file the attributes of each name, one after the other.
+        """
         same, links, inode, _ = record.rsplit(b"\t", 3)  # of a file, as its target is empty
+        shared = record[end : end + 2] == b"f\t" and links != b"1"
         if record[end : end + 2] == b"f\t" and other.startswith(same + b"\t"):
-            if self._links and links != b"1":
+            if self._links and shared:
                 self._look_at_links(inode, other[len(same) + 1 :].split(b"\t", 2)[1], other, end)
-            return
+            return shared
         found = parse_listing(record)
         if self._mirror and not found.path:
-            return
+            return shared
         told = differences(parse_listing(other.rpartition(b"\t")[0]), found, self._tolerance)
         if told and self._is_old(other, found.path):
             self._add(Difference(path=found.path, kind=found.kind, what=told, told=other))
+        return shared
 
     def _look_at_links(self, inode: bytes, theirs: bytes, other: bytes, end: int) -> None:
         """Note a name that shares its file with another one, which the source has apart. `inode`: the copy's."""

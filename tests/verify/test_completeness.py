@@ -145,3 +145,23 @@ def test_an_attribute_that_went_from_the_source_after_the_copy_is_asked_of_the_c
     assert list(merge.asked_names()) == [b"gone"]
     assert merge.join_attributes(iter((b"gone//u00",))) == {b"gone": "u00"}
     assert merge.differences == [], "the next run copies it"
+
+
+def test_both_names_of_a_file_are_asked_where_the_source_has_them_apart(tmp_path: Path) -> None:
+    """Rsync gives one file the attributes of each of its names, one after the other: the first name then has those of the other one."""
+    merge = SourceComparison(
+        Tolerance(), elapsed=lambda: 0, skipped=frozenset(), mirror=True, links=True, parts="auo", folder=str(tmp_path)
+    )
+    began = 1_700_000_000
+    copied, there = (
+        b"%b//f\t0\t1.0000000000\t644\t0\t0\t2\t7\t",
+        b"%b//f\t0\t1.0000000000\t644\t0\t0\t1\t%d\t\t%d.0000000000",
+    )
+    theirs = [there % (name, inode, began - 1) for name, inode in ((b"bare", 8), (b"other", 9))]
+    entries = sorted(merge.begin(iter((b"%d.000000000" % began, *theirs, b""))))
+    assert list(merge.read_attributes(iter(()))) == []
+    list(merge.join([copied % b"bare", copied % b"other"], entries, ()))
+    assert [each.path for each in merge.differences] == [b"other"]
+    assert list(merge.asked_names()) == [b"bare", b"other"]
+    assert merge.join_attributes(iter((b"bare//u00", b"other//u00"))) == {b"bare": "u00", b"other": "u00"}
+    assert b"bare" in [each.path for each in merge.differences], "it is copied again, as a new file"

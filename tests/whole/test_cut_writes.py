@@ -16,7 +16,7 @@ OURS = ["--config", "config", "--state", "state"]
 
 
 def cut_everywhere(folder: Path, *command: str) -> list[tuple[int, int, list[str], str]]:
-    """How the command ended that was killed before each of its changes and said again; without those that ended as if nothing was."""
+    """List how the command ended that was killed before each of its changes and said again; without those that ended as if nothing was."""
     asked = json.dumps({"folder": str(folder), "command": [*OURS, *command]})
     ended = subprocess.run(
         [sys.executable, "-m", "tests.whole.cut_writes"], input=asked, capture_output=True, text=True, cwd=ROOT

@@ -226,17 +226,13 @@ def test_a_gate_that_reads_is_led_nowhere(house: House, secret: Path, sshd: Sshd
     above = folder_below_hers(house, secret)
     (secret / "only-here").write_bytes(SECRET)
     folder = gate(house, sshd, right="reads", folder=above / "folder")
-    one, said, came = above / what, b"", 0
+    one, said = above / what, b""
+    listing = ("find", f"{folder}/", "-xdev", "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%n\\t%i\\t%b\\0")
     with racing(one, one.parent / "link"):
         for number in range(6):
-            into = tmp_path / f"into{number}"
-            came += send(sshd, folder, into, "-a", pulls=True).returncode == 0
-            for words in (
-                ("find", f"{folder}/", "-xdev", "-mindepth", "1", "-printf", "%P//%y\\t%s\\t%n\\t%i\\t%b\\0"),
-            ):
-                answer = ask(sshd, *words)
-                well(answer)
-                said += answer.stdout
+            well(send(sshd, folder, tmp_path / f"into{number}", "-a", pulls=True))
+            well(answer := ask(sshd, *listing))
+            said += answer.stdout
     assert b"only-here" not in said
     found = [path for path in tmp_path.glob("into*/**/*") if path.is_file() and not path.is_symlink()]
     assert [path for path in found if path.read_bytes() == SECRET or path.name == "only-here"] == []

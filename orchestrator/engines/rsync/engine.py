@@ -16,25 +16,23 @@ from orchestrator.engines.contract.engine import (
     StageResults,
     SystemCheckResult,
 )
-from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.model import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, RsyncSurvey
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
-from orchestrator.engines.rsync.parse import RsyncMeter, confirm_counts
-from orchestrator.engines.rsync.survey import command_runner, survey, survey_points
-from orchestrator.process.executor import Reader
-from orchestrator.process.pipeline import PipelineFailed
 
 Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]
 
 if TYPE_CHECKING:
     from orchestrator.domain.point_contents import PlannedFile
     from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
+    from orchestrator.engines.rsync.parse import RsyncMeter
+    from orchestrator.process.executor import Reader
+    from orchestrator.process.pipeline import PipelineFailed
 
 
 class RsyncEngine:
     """The rsync engine, which implements the contract: each call goes directly to the responsible module.
 
-    Modules that nothing needs before the survey are imported in the call; `later` names them.
+    Modules are imported in the call: `status` needs none of them, and of those that nothing needs before the survey `later` tells.
     """
 
     name = "rsync"
@@ -56,12 +54,14 @@ class RsyncEngine:
         alone = options.fake_super and place.host is None and source.host is None
         return replace(place, host=HERE) if alone else place
 
-    def advise(self, job: Job, reader: Reader) -> tuple[SystemCheckResult, ...]:
+    def advise(self, job: Job, reader: "Reader") -> tuple[SystemCheckResult, ...]:
         from orchestrator.engines.rsync.system_check import check_system
 
         return check_system(job, reader)
 
-    def survey(self, job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
+    def survey(self, job: Job, request: RunRequest, reader: "Reader") -> RsyncSurvey:
+        from orchestrator.engines.rsync.survey import survey
+
         return survey(job, request, reader)
 
     def changes(self, world: RsyncSurvey) -> Changes | None:
@@ -70,18 +70,18 @@ class RsyncEngine:
     def newest(self, world: RsyncSurvey) -> RestorePoint | None:
         return world.points[-1] if world.points else None
 
-    def find_moved(self, job: Job, world: RsyncSurvey, reader: Reader) -> Mapping[bytes, int]:
+    def find_moved(self, job: Job, world: RsyncSurvey, reader: "Reader") -> Mapping[bytes, int]:
         from orchestrator.engines.rsync.moves import find_moved
 
         return find_moved(job, world, reader)
 
-    def forecast_files(self, job: Job, request: RunRequest, reader: Reader) -> "Iterator[PlannedFile]":
+    def forecast_files(self, job: Job, request: RunRequest, reader: "Reader") -> "Iterator[PlannedFile]":
         from orchestrator.engines.rsync.file_forecast import forecast_files
 
         return forecast_files(job, request, reader)
 
     def record_look(
-        self, job: Job, world: RsyncSurvey, request: RunRequest, point: str, reader: Reader, *, touched: bool
+        self, job: Job, world: RsyncSurvey, request: RunRequest, point: str, reader: "Reader", *, touched: bool
     ) -> None:
         if world.look is not None and world.look.settings:
             from orchestrator.engines.rsync.own_look import record_look
@@ -91,7 +91,7 @@ class RsyncEngine:
     def surveyed_points(self, job: Job, world: RsyncSurvey) -> tuple[RestorePoint, ...] | None:
         return world.points if world.target.owner == job.identity and options_of(job).points else None
 
-    def is_own_place(self, job: Job, reader: Reader) -> bool:
+    def is_own_place(self, job: Job, reader: "Reader") -> bool:
         from orchestrator.engines.rsync.survey import is_own_place
 
         return is_own_place(job, reader)
@@ -109,7 +109,9 @@ class RsyncEngine:
 
         return plan(job, world, request)
 
-    def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
+    def points(self, job: Job, reader: "Reader") -> tuple[RestorePoint, ...]:
+        from orchestrator.engines.rsync.survey import survey_points
+
         return survey_points(job, reader)
 
     def plan_removal(self, job: Job, names: tuple[str, ...], reasons: tuple[str, ...]) -> tuple[Step, ...]:
@@ -117,7 +119,7 @@ class RsyncEngine:
 
         return plan.remove_points(job, names, reasons)
 
-    def survey_restore(self, job: Job, wanted: "RestoreRequest", reader: Reader) -> "DestinationSurvey":
+    def survey_restore(self, job: Job, wanted: "RestoreRequest", reader: "Reader") -> "DestinationSurvey":
         from orchestrator.engines.rsync import restore as restoring
 
         return restoring.survey_restore(job, wanted, reader)
@@ -137,21 +139,23 @@ class RsyncEngine:
 
         return restoring.comparison_of(job, point, tree)
 
-    def meter(self) -> RsyncMeter:
+    def meter(self) -> "RsyncMeter":
+        from orchestrator.engines.rsync.parse import RsyncMeter
+
         return RsyncMeter()
 
-    def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
+    def left_out(self, broken: "PipelineFailed", errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
         from orchestrator.engines.rsync import errors as failures
 
         return failures.find_skipped_entries(broken, errors, job.tree)
 
-    def explain(self, broken: PipelineFailed) -> OrchestratorError:
+    def explain(self, broken: "PipelineFailed") -> OrchestratorError:
         from orchestrator.engines.rsync import errors as failures
 
         return failures.explain(broken)
 
     def check_space(
-        self, job: Job, world: RsyncSurvey, plan: Plan, request: RunRequest, reader: Reader
+        self, job: Job, world: RsyncSurvey, plan: Plan, request: RunRequest, reader: "Reader"
     ) -> Plan | Refusal:
         """Return the plan, with a warning when the data may not fit."""
         from orchestrator.engines.rsync.survey import warn_of_low_space
@@ -167,7 +171,9 @@ class RsyncEngine:
         ours = world.target.owner in (None, job.identity)  # a lost marker takes no point away
         return ours and (bool(world.points) if options_of(job).points else world.target.mirrored is not None)
 
-    def confirm(self, stage: StageResults, reader: Reader) -> None:
+    def confirm(self, stage: StageResults, reader: "Reader") -> None:
+        from orchestrator.engines.rsync.parse import RsyncMeter, confirm_counts
+
         for confirmation in stage.confirmations:
             if isinstance(confirmation, CountsEqual) and stage.recorded is not None:
                 own = tuple(meter for meter in stage.meters if isinstance(meter, RsyncMeter))
@@ -176,12 +182,16 @@ class RsyncEngine:
                 _confirm_visible(confirmation, reader)
 
     def moved(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
-        return ((path, f"xxh128:{digest}" if digest else "") for path, digest in parse.parse_moved(lines))
+        from orchestrator.engines.rsync.parse import parse_moved
+
+        return ((path, f"xxh128:{digest}" if digest else "") for path, digest in parse_moved(lines))
 
     def _told(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
         return ((path, digest) for path, digest in self.moved(lines) if digest)
 
     def digests(self, tree: Location, names: str, empty: str, algorithm: str, job: Job) -> tuple[Pipeline, Parse]:
+        from orchestrator.engines.rsync import commands, parse
+
         with open(names, "rb") as file:
             odd_names = any(b"\\" in line and set(line) & set(b"*?[") for line in file)
         command = commands.digests_command(tree, empty, algorithm, job, odd_names=odd_names)
@@ -194,12 +204,18 @@ class RsyncEngine:
         return Location(path=f"{point.tree.path}.damaged", host=point.tree.host)
 
     def forget(self, tree: Location, paths: tuple[bytes, ...]) -> Pipeline:
+        from orchestrator.engines.rsync import script_commands
+
         return Pipeline(stages=(script_commands.discard_command(tree, paths),))
 
     def discard(self, file: Location) -> Pipeline:
+        from orchestrator.engines.rsync import script_commands
+
         return Pipeline(stages=(script_commands.discard_note_command(file),))
 
     def mend(self, job: Job, *, sound: RestorePoint, damaged: RestorePoint) -> Pipeline:
+        from orchestrator.engines.rsync import script_commands
+
         return Pipeline(stages=(script_commands.mend_point_command(job.target.location, sound.name, damaged.name),))
 
     def recovery(self, job: Job, made: datetime) -> str:
@@ -208,13 +224,20 @@ class RsyncEngine:
         return recovery_page(job, made)
 
     def store(self, local: str, file: Location) -> Pipeline:
+        from orchestrator.engines.rsync import script_commands
+
         return Pipeline(stages=(script_commands.store_command(file),), reads=local)
 
     def fetch(self, file: Location, local: str) -> Pipeline:
+        from orchestrator.engines.rsync import script_commands
+
         return Pipeline(stages=(script_commands.show_file_command(file),), keeps=local)
 
 
-def _confirm_visible(confirmation: PointVisible, reader: Reader) -> None:
+def _confirm_visible(confirmation: PointVisible, reader: "Reader") -> None:
+    from orchestrator.engines.rsync import script_commands
+    from orchestrator.engines.rsync.survey import command_runner
+
     answer = command_runner(reader)(script_commands.confirm_point_command(confirmation.root, confirmation.name))
     if answer.strip() != b"there":
         raise VerificationFailed(

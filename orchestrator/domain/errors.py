@@ -178,11 +178,15 @@ class ManifestForged(VerificationFailed):
 
 
 class TargetUnable(OrchestratorError):
-    """A target that cannot hold what the source has; `evidence` names each ability that it lacks, with an entry that needs it."""
+    """A target that cannot hold what the source has; `evidence` names each ability that it lacks, with an entry that needs it.
 
-    def __init__(self, why: str, *, evidence: tuple[str, ...], hint: str = "") -> None:
+    `copies`: its copies were seen, though they cannot be used so.
+    """
+
+    def __init__(self, why: str, *, evidence: tuple[str, ...], hint: str = "", copies: bool = False) -> None:
         super().__init__(why, hint=hint)
         self.evidence = evidence
+        self.copies = copies
 
 
 class LookAgain(OrchestratorError):

@@ -67,6 +67,9 @@ def note_failed_look(job: Job, tools: LookContext | RunContext, error: Orchestra
         isinstance(error, OutsideError) and source and error.evidence.host == source
     ):
         return
+    if isinstance(error, TargetUnable) and error.copies:
+        note_seen(job, tools)
+        return
     note_unseen(job, tools, error.why)
 
 

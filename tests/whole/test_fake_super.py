@@ -11,6 +11,7 @@ import pytest
 
 from tests.whole.house import House, facts, wait_until
 from tests.whole.kills import strike
+from tests.whole.loop_disks import LoopDisks, missing
 from tests.whole.metadata_chaos import CAPABILITY
 from tests.whole.sshd import Sshd, plain
 
@@ -124,6 +125,8 @@ def test_a_job_is_not_turned_between_both_kinds(kept: House, plain: Sshd) -> Non
         told = kept.call(*words)
         assert (told.code, told.outcome) == (3, "refused"), told
     assert not (kept.folder / "back").exists()
+    (job,) = kept.call("status")["jobs"]
+    assert job["newest_verified"]["unseen"] is None, "its copies were seen"
     declare(kept, plain)
     assert kept.run().outcome == "nothing-to-do"
 
@@ -311,3 +314,22 @@ def test_a_mirror_here_and_a_filesystem_without_attributes(here: House) -> None:
         assert ran["hint"].startswith("write fake-super = false in [rsync]"), ran
     finally:
         subprocess.run(["umount", "-l", bare], check=True)
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing() or "none")
+@pytest.mark.namespace
+def test_a_removable_disk(drawer: LoopDisks) -> None:
+    drawer.enrolled("red")
+    fill_one = drawer.source / "hers"
+    fill_one.write_text("content")
+    os.chown(fill_one, 1000, 77)
+    os.chmod(fill_one, 0o4751)
+    drawer.job("photos", "[rsync]\nfake-super = true\n")
+    for words in (
+        ("run", "photos"),
+        ("verify", "photos"),
+        ("restore", "run", "photos", "--to", str(drawer.root / "back")),
+    ):
+        told = drawer.run(*words)
+        assert told.code == 0, told
+    assert facts(drawer.root / "back") == facts(drawer.source)

@@ -368,6 +368,7 @@ def require_same_store(job: Job, target: TargetSurvey) -> None:
         f"the copies in {job.target.location} were made {how} fake-super: read the other way, owners, modes and kinds would be false",
         evidence=(f"{MARKER} says so",),
         hint=f"{told}; for copies of the other kind, give the job another place in targets.toml",
+        copies=bool(target.points) or target.mirrored is not None,
     )
 
 

@@ -47,6 +47,17 @@ def declared_fleet(settings: Settings, centre: str | None = None) -> FleetOption
     return fleet
 
 
+def require_centre_here(settings: Settings) -> None:
+    """Check that the declared centre is on this machine: the sandbox of the page has no network. Raises: WrongRequest, DeclarationError."""
+    from orchestrator.domain.fleet import is_local
+
+    centre = str(declared_fleet(settings).centre)
+    if not is_local(centre):
+        raise WrongRequest(
+            f"the page of a fleet is installed on its centre, for its sandbox has no network; [fleet] in poolferry.toml names {centre}"
+        )
+
+
 def connect_administrator(settings: Settings, centre: str | None) -> "CentreSession":
     """Connect as whoever the address or the operating system says: who administers a centre."""
     from orchestrator.fleet.connection import open_centre

@@ -226,6 +226,11 @@ def install_units(where: compose.Directories, request: SystemdSetup) -> tuple[tu
     return tuple(written), tuple(gone)
 
 
+def has_service(into: str) -> bool:
+    """Return True when the daemon's unit is installed: in this folder, or by the Debian package. A centre may have none."""
+    return any(os.path.exists(os.path.join(folder, DAEMON_UNITS[0])) for folder in (into, "/usr/lib/systemd/system"))
+
+
 def _make_group(path: str) -> None:
     """Let systemd make the group now, and not with the next boot. Raises: OrchestratorError."""
     from orchestrator.domain.errors import OrchestratorError
@@ -326,8 +331,10 @@ def _web_unit(text: str, program: str, config: str, state: str) -> str:
 
 
 def _with_options(text: str, options: Sequence[str]) -> str:
-    if "--fleet" in options:  # as whom it asks the centre on this machine; the user has no entry in /etc/passwd
-        text = text.replace("\nRestart=", "\nEnvironment=PGUSER=poolferry-web\nRestart=", 1)
+    if "--fleet" in options:
+        # As whom it asks the centre on this machine, as the user has no entry in /etc/passwd; and where, as /var/run is not in its sandbox.
+        asks = "Environment=PGUSER=poolferry-web\nEnvironment=PGHOST=/run/postgresql"
+        text = text.replace("\nRestart=", f"\n{asks}\nRestart=", 1)
     return re.sub(r"(?m)^(ExecStart=.* web)$", lambda found: " ".join((found[1], *options)), text)
 
 

@@ -159,9 +159,15 @@ def test_the_unit_of_a_centre_is_written_only_where_one_is_declared(ferry: Ferry
     told = subprocess.run(argv, capture_output=True, text=True)
     assert told.returncode == 0, told.stdout[-300:] + told.stderr
     assert ferry.run("setup", "fleet", *into[:2], "--remove").code == 0
-    assert "createuser -g poolferry_reader poolferry-web" in ferry.run("setup", "web", "--fleet", *into).out
+    said = ferry.run("setup", "web", "--fleet", *into)
+    assert "createuser -g poolferry_reader poolferry-web" in said.out
+    assert "try-reload" not in said.out, "there is no daemon to reload"
+    (tmp_path / "units" / "poolferry.service").touch()
+    assert "systemctl try-reload-or-restart poolferry.service" in ferry.run("setup", "web", "--fleet", *into).out
     page = (tmp_path / "units" / "poolferry-web.service").read_text()
     assert ("\nEnvironment=PGUSER=poolferry-web\n" in page, " web --fleet\n" in page) == (True, True)
+    (ferry.config / "poolferry.toml").write_text('[fleet]\ncentre = "postgresql://backups.example.org/poolferry"\n')
+    assert "its sandbox has no network" in ferry.run("setup", "web", "--fleet", *into).err
 
 
 def test_a_user_is_told_what_only_root_may(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

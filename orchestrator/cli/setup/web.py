@@ -44,7 +44,7 @@ def web(
 
     The service is a user of its own, which reads, and asks the daemon for what has a button. Nothing is enabled or started.
     """
-    from orchestrator.app.systemd_state import SystemdSetup, install_units, unit_files
+    from orchestrator.app.systemd_state import SystemdSetup, has_service, install_units, unit_files
 
     request = SystemdSetup(
         into=into,
@@ -62,15 +62,17 @@ def web(
 
         require_libraries()
         if fleet:
-            from orchestrator.app.fleet_members import declared_fleet
+            from orchestrator.app.fleet_members import require_centre_here
 
-            declared_fleet(terminal)
+            require_centre_here(terminal)
     changed = install_units(terminal.where, request)
     following = (
         []
         if remove
         else [
-            "systemctl try-reload-or-restart poolferry.service",  # it listens for the new group
+            *(
+                ["systemctl try-reload-or-restart poolferry.service"] if has_service(into) else []
+            ),  # it listens for the new group
             *(_ROLE if fleet else ()),
             "systemctl enable --now poolferry-web.socket",
         ]

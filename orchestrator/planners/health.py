@@ -148,6 +148,8 @@ def _late(facts: HealthInput, age: Seconds | None, *, now: datetime, late_after:
 def _by_last_run(facts: HealthInput, age: Seconds | None) -> tuple[JobState, str]:
     copy = _copy(facts, age)
     told = f"{facts.last}: {facts.last_why}" if facts.last_why else f"{facts.last}"
+    if _asked_too_early(facts, age):
+        return JobState.NEW, f"{copy}; the last {_KINDS.get(facts.last_kind, 'run')} {told}"
     if facts.last in (Outcome.FAILED, Outcome.REFUSED):
         what = _KINDS.get(facts.last_kind, "run")
         run = (
@@ -165,6 +167,12 @@ def _by_last_run(facts: HealthInput, age: Seconds | None) -> tuple[JobState, str
     if age is not None and not _is_misdated(age) and not facts.unseen:
         return JobState.UP, copy
     return (JobState.NEW if facts.last is None else JobState.FAILING), copy
+
+
+def _asked_too_early(facts: HealthInput, age: Seconds | None) -> bool:
+    """Return whether all that ended badly is a verification or a restore test of a job that has no copy yet."""
+    early = facts.last is Outcome.REFUSED and facts.last_kind in (RunType.VERIFY, RunType.DRILL)
+    return early and facts.copies and age is None and facts.failures <= 1 and not facts.problem
 
 
 def _copy(facts: HealthInput, age: Seconds | None) -> str:

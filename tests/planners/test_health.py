@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.domain.run import Outcome
+from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.units import Seconds
 from orchestrator.planners.health import HealthInput, JobState, judge_health
 
@@ -65,6 +65,14 @@ def facts(
             "no good run, 1 d 1 h after the first run; late-after is 1 d",
         ),
         (facts(last=Outcome.REFUSED, first=3, newest_verified=None), JobState.FAILING, "the last run refused; no verified copy yet"),
+        (
+            replace(facts(last=Outcome.REFUSED, why="no point", first=3, newest_verified=None), last_kind=RunType.VERIFY), JobState.NEW,
+            "no verified copy yet; the last verification refused: no point",
+        ),
+        (
+            replace(facts(last=Outcome.REFUSED, why="none", first=3, newest_verified=None), last_kind=RunType.VERIFY, problem="gone"),
+            JobState.FAILING, "the last verification refused: none; no verified copy yet",
+        ),
         (
             facts(last=Outcome.WAITING, why="disk away"), JobState.WAITING,
             "the last run is waiting: disk away; the newest verified copy is 2 h old",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.whole.damage import NAMES, fill, rot
-from tests.whole.house import House, Ran, facts, kill, rsyncs, strays, wait_until
+from tests.whole.house import House, Ran, facts, hinted_commands, kill, rsyncs, strays, wait_until
 
 
 def scratch(house: House) -> Path:
@@ -235,7 +235,16 @@ def test_a_stopped_drill_leaves_nothing(house: House) -> None:
 
 
 def test_a_copy_that_was_never_made_cannot_be_drilled(house: House) -> None:
+    house.write("note", "content")
     house.job()
     drilled: Ran = house.call("drill", "photos")
     assert (drilled.code, drilled.outcome) == (3, "refused"), drilled
-    assert drilled["hint"] == "poolferry run photos"
+    assert drilled["hint"] == "poolferry run photos; then poolferry drill photos"
+    for command in hinted_commands(drilled["hint"]):
+        assert house.call(*command[1:]).code == 0
+    (job,) = house.call("status").value["jobs"]
+    assert job["state"] == "up"
+    early = house.call("verify", house.job("early", source=str(house.source), target=str(house.folder / "early")))
+    assert (early.code, early.outcome) == (3, "refused"), early
+    states = {job["job"]: job["state"] for job in house.call("status").value["jobs"]}
+    assert states == {"photos": "up", "early": "new"}, "who verifies too early makes no job fail"

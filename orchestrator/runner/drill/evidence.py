@@ -70,9 +70,9 @@ class DrillEvidence:
     def refuse(self, refusal: Refusal) -> RunReport:
         """Return the report of a refusal: nothing was tested."""
         self.journal.decided(refusal)
-        return self.journal.ended(
-            Outcome.REFUSED, f"no drill: {refusal.why}", hint=refusal.hint, evidence=refusal.evidence
-        )
+        again = f"poolferry drill {self.journal.job.name}"  # the job counts as failing until a test ends well
+        hint = refusal.hint if again in refusal.hint else f"{refusal.hint}; then {again}" if refusal.hint else again
+        return self.journal.ended(Outcome.REFUSED, f"no drill: {refusal.why}", hint=hint, evidence=refusal.evidence)
 
     def fail(self, why: str, hint: str) -> RunReport:
         """Return the report of a failed restore test."""

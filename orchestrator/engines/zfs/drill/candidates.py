@@ -56,7 +56,7 @@ def find_drill_candidates(case: PlanContext, away: str = "") -> tuple[DrillCandi
     if isinstance(judged, Refusal):
         return judged
     why = f"{case.world.target.root} holds no snapshot"
-    return Refusal(why=why, evidence=(), hint=f"poolferry run {case.job.name}, then drill again")
+    return Refusal(why=why, evidence=(), hint=f"poolferry run {case.job.name}")
 
 
 def _each(case: PlanContext, away: str) -> Iterator[DrillCandidate]:

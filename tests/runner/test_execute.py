@@ -36,6 +36,9 @@ class Keeps(ZfsEngine):
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return ()
 
+    def is_own_place(self, job: Job, reader: Reader) -> bool:
+        return True
+
 
 class Full(Keeps):
     """Has no room for whatever it decides."""

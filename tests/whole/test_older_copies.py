@@ -26,6 +26,7 @@ def make_older(house: House, target: Path) -> None:
     (house.state / "notes").mkdir(parents=True)
     (house.state / "history.sqlite").write_bytes(older_history(house.folder / "older.sqlite"))
     (ours / "history.sqlite").write_bytes((house.state / "history.sqlite").read_bytes())
+    (ours / "SHA256SUMS").unlink()
     (ours / "RECOVERY.md").write_text("how to restore without poolferry\n")
     for name in ("history.sqlite", "RECOVERY.md", "lock", "target.json"):
         (ours / name).chmod(0o644)

@@ -36,9 +36,6 @@ class Keeps(ZfsEngine):
     def points(self, job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
         return ()
 
-    def is_own_place(self, job: Job, reader: Reader) -> bool:
-        return True
-
 
 class Full(Keeps):
     """Has no room for whatever it decides."""
@@ -143,7 +140,7 @@ def test_what_an_attempt_before_carried_to_its_end_is_done(history: History, tmp
     """Its last program was killed after all was there: the next attempt finds nothing left, yet the run did something."""
     made = journal(history, tmp_path)
     made.job, made.moved = job(), 4096
-    made.tools = replace(made.tools, engine=Keeps(NothingToDo(why="all there", current="c")))
+    made.tools = replace(made.tools, engine=Holds(NothingToDo(why="all there", current="c")))
     (tmp_path / "notes").mkdir()
     ended = execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
     assert ended.outcome is Outcome.DONE

@@ -25,7 +25,7 @@ from orchestrator.domain.kit import (
 from orchestrator.domain.problem import ProblemType
 from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.process.executor import Writer
-from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
+from orchestrator.runner.run_recorder import RunRecorder, fetch_file, store_file
 from orchestrator.trees.beneath import Folder
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def seal_files(journal: RunRecorder, writer: Writer, files: Mapping[str, str]) -
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with open(f"{folder}/{DIGESTS}", "w", encoding="ascii") as file:
         file.write(seal_digests(digests, job.identity, key))
-    run_small(tools.trees.store(file.name, _beside(journal, DIGESTS)), journal, writer)
+    store_file(file.name, _beside(journal, DIGESTS), journal, writer)
     tools.history.remember(job.name, _SEALED + job.target.name, json.dumps([key.id, dict(digests.files)]))
 
 

@@ -18,7 +18,7 @@ from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.contract.pools import KitMaker
 from orchestrator.process.executor import Writer
 from orchestrator.runner.kit_digests import OWN_FOLDER, file_digest, seal_files
-from orchestrator.runner.run_recorder import RunRecorder, run_small
+from orchestrator.runner.run_recorder import RunRecorder, run_small, store_file
 
 
 def refresh_tree_kit(journal: RunRecorder, writer: Writer, *, anew: bool = False) -> None:
@@ -43,7 +43,7 @@ def _refresh(journal: RunRecorder, writer: Writer, *, anew: bool) -> None:
     write_archive(f"{folder}/{ARCHIVE}", files)
     seal_files(journal, writer, {name: file_digest(f"{folder}/{name}") for name in (PAGE, ARCHIVE)})
     for name in (PAGE, ARCHIVE):
-        run_small(tools.trees.store(f"{folder}/{name}", job.target.location / f"{OWN_FOLDER}/{name}"), journal, writer)
+        store_file(f"{folder}/{name}", job.target.location / f"{OWN_FOLDER}/{name}", journal, writer)
     tools.history.remember(job.name, key, digest)
     record_kit_sent(journal)
 

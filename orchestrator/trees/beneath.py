@@ -156,14 +156,21 @@ class Folder:
             file.write(content)
 
     @contextlib.contextmanager
-    def new_file(self, name: str | bytes, *, mode: int = 0o600) -> Iterator[BinaryIO]:
+    def new_file(
+        self, name: str | bytes, *, mode: int = 0o600, lasting: bool = True, through: str = ""
+    ) -> Iterator[BinaryIO]:
         """Yield a new file in this folder, which is synced and gets the name at the end; after a failure it is removed.
 
-        A link or a pipe of that name is replaced, never written through. Raises: Untrusted, OSError.
+        A link or a pipe of that name is replaced, never written through. `lasting` False: after a power cut there may be the file
+        from before, whole. `through`: its name until then, where nobody else writes; what a cut left there is removed. Raises: Untrusted,
+        OSError.
         """
         (last,) = self._one(name)
-        new = b".%s.%s.new" % (last[:200], os.urandom(8).hex().encode())
+        new = through.encode() or b".%s.%s.new" % (last[:200], os.urandom(8).hex().encode())
         with self._named(last):
+            if through:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(new, dir_fd=self.fd)
             fd = os.open(
                 new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.fd
             )
@@ -179,7 +186,8 @@ class Folder:
             with contextlib.suppress(OSError):
                 os.unlink(new, dir_fd=self.fd)
             raise
-        os.fsync(self.fd)
+        if lasting:
+            os.fsync(self.fd)
 
     def create_file(self, name: str, content: bytes, *, mode: int = 0o600) -> None:
         """Write a new file, completely or not at all. Raises: FileExistsError, OSError.

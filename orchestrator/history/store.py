@@ -539,6 +539,11 @@ class History:
             self._database.check(whole=True)
             self.remember("", _CHECKED, now.isoformat())
 
+    @property
+    def size(self) -> int:
+        """Return the size of the history's file in bytes."""
+        return os.path.getsize(self._database.path)
+
     def backup_to(self, path: str) -> None:
         """Write a consistent backup of the history to `path`, completely or not at all; others may record meanwhile."""
         from orchestrator.history.database import backup

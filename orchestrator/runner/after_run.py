@@ -12,7 +12,14 @@ from orchestrator.engines.contract.copies import PointRemover
 from orchestrator.engines.contract.engine import implements
 from orchestrator.process.executor import Writer
 from orchestrator.runner.decide import decide_points, points_to_remove, protected_points
-from orchestrator.runner.kit_digests import OWN_FOLDER, damage_sentence, file_digest, find_damaged, seal_files
+from orchestrator.runner.kit_digests import (
+    OWN_FOLDER,
+    damage_sentence,
+    file_digest,
+    find_damaged,
+    record_damage,
+    seal_files,
+)
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import points_being_read
 from orchestrator.runner.problems import see_points
@@ -135,43 +142,63 @@ def copy_history(journal: RunRecorder, writer: Writer, *, changed: bool = True) 
     HistoryError when the history is damaged: then the older copy on the target stays as it is.
     """
     journal.tools.history.check_when_due(journal.now)
+    if journal.tools.engine.stays:
+        return  # what lies beside these copies is the sender's
     job, history = journal.job, journal.tools.history
     missing = f"no history copy:{job.target.name}"
+    found, damaged, whole = tuple[str, ...](), tuple[str, ...](), False
     try:
-        damaged = _renew_damaged(journal, writer)
-        if changed or HISTORY in damaged or history.recall(job.name, missing) or _is_gone(journal):
+        found = _find_damaged(journal, writer)
+        damaged = (*found, *_told_damaged(journal))
+        whole = _renew_page(journal, writer, damaged)
+        if changed or _concerns_history(damaged) or history.recall(job.name, missing) or _is_gone(journal):
             _carry(journal, writer)
             if history.recall(job.name, missing):
                 history.remember(job.name, missing, "")
     except (OrchestratorError, OSError) as error:
+        whole = False
         history.remember(job.name, missing, "yes")
         journal.note(f"the history could not be copied to the target: {error}")
+    if damaged:
+        _tell_renewal(journal, found, whole=whole)
 
 
-def _renew_damaged(journal: RunRecorder, writer: Writer) -> tuple[str, ...]:
-    """Write the page and the configuration anew where they, or their digests, are damaged; return what is.
-
-    What a verification found is renewed whatever this look says.
-    """
-    job, history = journal.job, journal.tools.history
-    if not job.target.location.path.startswith("/"):
+def _find_damaged(journal: RunRecorder, writer: Writer) -> tuple[str, ...]:
+    """Return the files beside the copies that a quick look finds damaged."""
+    if not journal.job.target.location.path.startswith("/"):
         return ()
-    found = find_damaged(journal, writer, f"{journal.tools.state}/notes/kit-{job.name}", all_of_it=False)
-    known = [each for each in history.problems.open_of(job.name, job.target.name) if each.kind is ProblemType.KIT]
-    told = tuple(path for each in known for path in each.paths)
-    damaged = tuple(dict.fromkeys((*found, *told)))
-    if not damaged:
-        return ()
+    return find_damaged(journal, writer, f"{journal.tools.state}/notes/kit-{journal.job.name}", all_of_it=False)
+
+
+def _told_damaged(journal: RunRecorder) -> tuple[str, ...]:
+    """Return the files that a verification found damaged; they are renewed whatever the quick look says."""
+    known = journal.tools.history.problems.open_of(journal.job.name, journal.job.target.name)
+    return tuple(path for each in known if each.kind is ProblemType.KIT for path in each.paths)
+
+
+def _concerns_history(damaged: tuple[str, ...]) -> bool:
+    return HISTORY in damaged or DIGESTS in damaged
+
+
+def _renew_page(journal: RunRecorder, writer: Writer, damaged: tuple[str, ...]) -> bool:
+    """Write the page and the configuration anew where they, or their digests, are damaged; return whether all was stored."""
+    if DIGESTS not in damaged and {HISTORY}.issuperset(damaged):
+        return True
+    from orchestrator.runner.recovery_kit import refresh_tree_kit
+
+    return refresh_tree_kit(journal, writer, anew=True)
+
+
+def _tell_renewal(journal: RunRecorder, found: tuple[str, ...], *, whole: bool) -> None:
+    """Record what became of damaged files beside the copies. `whole`: all of them were written anew; else the problem stays open."""
+    job, problems = journal.job, journal.tools.history.problems
     if found:
-        journal.note(f"{damage_sentence(journal, found)}; written anew")
-    if DIGESTS in damaged or not {HISTORY}.issuperset(damaged):
-        from orchestrator.runner.recovery_kit import refresh_tree_kit
-
-        refresh_tree_kit(journal, writer, anew=True)
-    history.problems.end(
-        job.name, job.target.name, (ProblemType.KIT,), "", by=f"run {journal.run} wrote it anew", now=journal.now
-    )
-    return (*damaged, HISTORY) if DIGESTS in damaged else damaged
+        journal.note(f"{damage_sentence(journal, found)}; {'' if whole else 'not '}written anew")
+    if whole:
+        by = f"run {journal.run} wrote it anew"
+        problems.end(job.name, job.target.name, (ProblemType.KIT,), "", by=by, now=journal.now)
+    elif found:
+        record_damage(journal, tuple(dict.fromkeys((*found, *_told_damaged(journal)))))
 
 
 def _is_gone(journal: RunRecorder) -> bool:

@@ -238,11 +238,12 @@ def _fitting(journal: RunRecorder, writer: Writer, world: Any, plan: Plan, reque
 
 
 def _refresh_kit(journal: RunRecorder, writer: Writer) -> None:
+    from orchestrator.runner.recovery_kit import refresh_kit, refresh_tree_kit
+
     if journal.tools.engine.needs_datasets:
-        from orchestrator.runner.recovery_kit import refresh_kit
+        refresh_kit(journal, writer)
     else:
-        from orchestrator.runner.recovery_kit import refresh_tree_kit as refresh_kit
-    refresh_kit(journal, writer)
+        refresh_tree_kit(journal, writer)
 
 
 def _done(journal: RunRecorder, summary: str) -> str:

@@ -35,12 +35,14 @@ OWN_FOLDER = ".poolferry"
 _SEALED = "kit digests at "  # before a place's name, a small fact of a job: the key, and the digests by name
 _LARGEST_SUMS = 4 << 10  # bytes
 _SMALL = 4 << 20  # bytes; of a larger history a run compares nothing, which would take longer than the run
+_LARGEST_FILE = 64 << 20  # bytes; a larger page or configuration is none of ours, and may have no end
+_LARGEST_HISTORY = 1 << 30  # bytes; or as large as this host's own allows
 
 
 def file_digest(path: str) -> str:
     """Return the digest of a local file. Raises: OSError."""
     with open(path, "rb") as file:
-        return _digest_of(file.fileno())
+        return _digest_of(file.fileno(), os.fstat(file.fileno()).st_size)
 
 
 def seal_files(journal: RunRecorder, writer: Writer, files: Mapping[str, str]) -> None:
@@ -78,7 +80,13 @@ def find_damaged(journal: RunRecorder, writer: Writer, notes: str, *, all_of_it:
         return (DIGESTS,) if known else ()
     if journal.job.target.location.host is not None:
         return damaged_kit_files(digests, _digests_there(journal, writer, notes, digests))
-    return damaged_kit_files(digests, _digests_here(_beside(journal, "").path, digests, all_of_it=all_of_it))
+    limits = dict.fromkeys(digests.files, _LARGEST_FILE) | {HISTORY: _history_limit(journal) if all_of_it else _SMALL}
+    return damaged_kit_files(digests, _digests_here(_beside(journal, "").path, digests, limits, all_of_it=all_of_it))
+
+
+def _history_limit(journal: RunRecorder) -> int:
+    """Return how large the history beside the copies can be: a file that somebody else put there may have no end."""
+    return max(_LARGEST_HISTORY, 4 * journal.tools.history.size)
 
 
 def _known_digests(journal: RunRecorder) -> dict[str, str]:
@@ -120,15 +128,19 @@ def _is_of_earlier(journal: RunRecorder, key: str) -> bool:
     return str(used) != key
 
 
-def _digests_here(path: str, digests: KitDigests, *, all_of_it: bool) -> dict[str, str | None]:
+def _digests_here(
+    path: str, digests: KitDigests, limits: Mapping[str, int], *, all_of_it: bool
+) -> dict[str, str | None]:
+    """Return the digest of each file; None for one that is not there, cannot be read, is none of ours, or is too large."""
     found: dict[str, str | None] = {}
     with Folder(path) as folder:
         for name in digests.files:
             try:
                 with open(folder.open_file(name), "rb") as file:
-                    if name != HISTORY or all_of_it or os.fstat(file.fileno()).st_size <= _SMALL:
-                        found[name] = _digest_of(file.fileno())
-            except OSError:  # it is not there, cannot be read, or is none of ours
+                    small = os.fstat(file.fileno()).st_size <= limits[name]
+                    if small or name != HISTORY or all_of_it:
+                        found[name] = _digest_of(file.fileno(), limits[name]) if small else None
+            except OSError:
                 found[name] = None
     return found
 
@@ -148,10 +160,12 @@ def _beside(journal: RunRecorder, name: str) -> "Location":
     return journal.job.target.location / (f"{OWN_FOLDER}/{name}" if name else OWN_FOLDER)
 
 
-def _digest_of(descriptor: int) -> str:
-    made = sha256()
-    while chunk := os.read(descriptor, 1 << 20):
+def _digest_of(descriptor: int, limit: int) -> str:
+    """Return the digest of a file, of at most so many bytes: it may grow while it is read."""
+    made, left = sha256(), limit
+    while left and (chunk := os.read(descriptor, min(left, 1 << 20))):
         made.update(chunk)
+        left -= len(chunk)
     return made.hexdigest()
 
 
@@ -164,6 +178,8 @@ def damage_sentence(journal: RunRecorder, names: tuple[str, ...]) -> str:
 def record_damage_beside(journal: RunRecorder, writer: Writer, notes: str) -> str:
     """Look at all that lies beside the copies; record and return what is damaged. Empty: nothing is, or nothing can be told."""
     job, history = journal.job, journal.tools.history
+    if journal.tools.engine.stays:
+        return ""  # what lies beside these copies is the sender's
     try:
         names = find_damaged(journal, writer, notes, all_of_it=True)
     except (OrchestratorError, OSError) as error:
@@ -174,8 +190,13 @@ def record_damage_beside(journal: RunRecorder, writer: Writer, notes: str) -> st
             job.name, job.target.name, (ProblemType.KIT,), "", by=f"run {journal.run} found it sound", now=journal.now
         )
         return ""
-    why = damage_sentence(journal, names)
-    history.problems.open(
+    return record_damage(journal, names)
+
+
+def record_damage(journal: RunRecorder, names: tuple[str, ...]) -> str:
+    """Record these damaged files beside the copies as a problem; return what is wrong."""
+    job, why = journal.job, damage_sentence(journal, names)
+    journal.tools.history.problems.open(
         job.name, job.target.name, ProblemType.KIT, "", why=why, paths=names, count=len(names), now=journal.now
     )
     return why

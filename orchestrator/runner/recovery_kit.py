@@ -21,12 +21,19 @@ from orchestrator.runner.kit_digests import OWN_FOLDER, file_digest, seal_files
 from orchestrator.runner.run_recorder import RunRecorder, run_small, store_file
 
 
-def refresh_tree_kit(journal: RunRecorder, writer: Writer, *, anew: bool = False) -> None:
-    """Store the page and the configuration beside a copy of files, when the stored ones are old, or are to be written anew."""
+def refresh_tree_kit(journal: RunRecorder, writer: Writer, *, anew: bool = False) -> bool:
+    """Store the page and the configuration beside a copy of files, when the stored ones are old, or are to be written anew.
+
+    Return whether they are there now as they should be.
+    """
+    if journal.tools.engine.stays:
+        return True  # what lies beside these copies is the sender's
     try:
         _refresh(journal, writer, anew=anew)
     except (OrchestratorError, OSError) as error:
         journal.warn(f"the recovery kit could not be renewed: {error}")
+        return False
+    return True
 
 
 def _refresh(journal: RunRecorder, writer: Writer, *, anew: bool) -> None:

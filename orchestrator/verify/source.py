@@ -167,8 +167,17 @@ class SourceComparison:
             yield record[: record.index(b"//")]
 
     def _records(self) -> Iterator[bytes]:
-        self._asked.seek(0)
-        return split_records(iter(lambda: self._asked.read(_PIECE), b""))
+        return split_records(self._pieces())
+
+    def _pieces(self) -> Iterator[bytes]:
+        """Yield what was noted, from a place of its own: two may read at once, one a little behind the other."""
+        at = 0
+        while True:
+            self._asked.seek(at)
+            if not (piece := self._asked.read(_PIECE)):
+                return
+            at += len(piece)
+            yield piece
 
     def join_attributes(self, found: Iterable[bytes]) -> dict[bytes, str]:
         """Compare attributes with those of the copy, sorted; return those of entries that are not as the source's."""
@@ -196,14 +205,15 @@ class SourceComparison:
         return float(other.rpartition(b"\t")[2]) < self._began and path not in self._skipped
 
     def _compare(self, record: bytes, other: bytes, end: int) -> bool:
-        """Compare two records of an entry; return True for a file of the copy with several names.
+        """Compare two records of an entry; return True for a file of a mirror with several names.
 
         Why: where the source has them apart by now, rsync gives one file the attributes of each name, one after the other.
         """
         same, links, inode, _ = record.rsplit(b"\t", 3)  # of a file, as its target is empty
-        shared = record[end : end + 2] == b"f\t" and links != b"1"
+        named = record[end : end + 2] == b"f\t" and links != b"1"
+        shared = named and self._mirror  # in a point each file that is linked to the one before has several names
         if record[end : end + 2] == b"f\t" and other.startswith(same + b"\t"):
-            if self._links and shared:
+            if self._links and named:
                 self._look_at_links(inode, other[len(same) + 1 :].split(b"\t", 2)[1], other, end)
             return shared
         found = parse_listing(record)

@@ -165,3 +165,17 @@ def test_both_names_of_a_file_are_asked_where_the_source_has_them_apart(tmp_path
     assert list(merge.asked_names()) == [b"bare", b"other"]
     assert merge.join_attributes(iter((b"bare//u00", b"other//u00"))) == {b"bare": "u00", b"other": "u00"}
     assert b"bare" in [each.path for each in merge.differences], "it is copied again, as a new file"
+
+
+def test_many_entries_are_asked_while_the_answers_are_compared(tmp_path: Path) -> None:
+    merge = SourceComparison(
+        Tolerance(), elapsed=lambda: 0, skipped=frozenset(), mirror=False, links=True, parts="auo", folder=str(tmp_path)
+    )
+    names = [b"%06d" % number for number in range(30_000)]
+    theirs = [b"%b//f\t0\t1.0000000000\t644\t0\t0\t1\t7\t\t1700000001.0000000000" % name for name in names]
+    entries = merge.begin(iter((b"1700000000.0", *theirs, b"")))
+    list(merge.read_attributes(iter(())))
+    copied = [b"%b//f\t0\t1.0000000000\t644\t0\t0\t1\t7\t" % name for name in names]
+    assert len(list(merge.join(copied, list(entries), ()))) == len(names)
+    found = merge.join_attributes(name + b"//u00" for name in merge.asked_names())
+    assert len(found) == len(names)

@@ -200,8 +200,8 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
         raise partial_refusal(plan.refusals)
     unreadable, unstored = unreadable_entries(executor.left_out), unstored_entries(executor.left_out)
     if (unreadable or unstored) and journal.points:
-        made = _done(journal, plan.summary)
-        report = end_incomplete(journal, unreadable, unstored, point=journal.points[-1], made=made)
+        made, more = _done(journal, plan.summary), sum(each.more_unstored for each in executor.left_out)
+        report = end_incomplete(journal, unreadable, unstored, more=more, point=journal.points[-1], made=made)
     else:
         end_left_out(journal)
         report = journal.ended(Outcome.DONE, _done(journal, plan.summary))

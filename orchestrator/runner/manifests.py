@@ -103,7 +103,8 @@ def record_manifest(
         if again is not None:
             require_complete(again, work, journal)
             attributes = compare_attributes(again, work, journal, writer, notes, refused=refused)
-            left_out.append(find_unstored(seen, again, work, work.review, refused=refused))
+            unstored = find_unstored(seen, again, work, work.review, refused=refused)
+            left_out += [unstored] if unstored.unstored else []
     for found in built.findings:
         journal.warn(f"{show_name(found.path)}: {found.detail}; the older point keeps what it has")
     filled = _fill(work, local, built, journal, writer, notes)

@@ -177,9 +177,9 @@ def unstored_entries(left_out: Sequence[SkippedEntries]) -> dict[bytes, str]:
 
 
 def end_incomplete(
-    journal: RunRecorder, unreadable: dict[bytes, str], unstored: dict[bytes, str], *, point: str, made: str
+    journal: RunRecorder, unreadable: dict[bytes, str], unstored: dict[bytes, str], *, more: int, point: str, made: str
 ) -> RunReport:
-    """Record which files the new point lacks, or has otherwise, and end the run as incomplete."""
+    """Record which files the new point lacks, or has otherwise, and `more` that are not named; end the run as incomplete."""
     job, history = journal.job, journal.tools.history
     with history.together():
         known = [
@@ -198,7 +198,7 @@ def end_incomplete(
         why = UNREAD_WORDS if not unstored else UNREAD_OR_UNSTORED_WORDS if unreadable else UNSTORED_WORDS
         paths = sorted(name.decode("utf-8", "surrogateescape") for name in told)
         history.problems.open(
-            job.name, job.target.name, ProblemType.LEFT_OUT, point, why=why, paths=paths, count=len(paths),
+            job.name, job.target.name, ProblemType.LEFT_OUT, point, why=why, paths=paths, count=len(paths) + more,
             now=since,
         )  # fmt: skip
         problem = next(each for each in history.problems.open_of(job.name, job.target.name) if each.point == point)

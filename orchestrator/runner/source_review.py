@@ -65,7 +65,12 @@ def list_source(
             listed = comparison.begin(iter(records))
             listed = chain.from_iterable(recorder.batches(listed, copy=False)) if recorder else listed
             if here:
-                noted = TreeAttributes(review.source.root.path, nameless_file(notes), without_own=review.stored)
+                noted = TreeAttributes(
+                    review.source.root.path,
+                    nameless_file(notes),
+                    without_own=review.stored,
+                    since_ns=comparison.began_ns,
+                )
                 entries = _held(sorted_records(noted.read(listed), folder=notes))
                 attributes = _held(sorted_records(comparison.take_attributes(noted), folder=notes))
             else:
@@ -249,8 +254,13 @@ def find_unstored(
     Content, kind, owner and mode must be right. `refused`: rsync said that attributes had no room. Raises: VerificationFailed.
     """
     left = [each for each in lasting_differences(before.differences, now.differences) if each.what]
-    if now.count == len(now.differences) and all(is_unstorable(each, refused=refused) for each in left):
-        return SkippedEntries(unstored=tuple((each.path, describe_difference(each)) for each in left))
+    beyond = now.count - len(now.differences)  # more than are kept, and copied again
+    others = now.count - now.odd_times - (now.attribute_differences if refused else 0)
+    if not left:
+        return SkippedEntries()
+    if all(is_unstorable(each, refused=refused) for each in left) and not (beyond and others):
+        unstored = tuple((each.path, describe_difference(each)) for each in left)
+        return SkippedEntries(unstored=unstored, more_unstored=beyond)
     shown = "; ".join(f"{show_name(each.path) or '.'}: {describe_difference(each)}" for each in left[:_SHOWN])
     count = show_count(max(len(left), now.count if len(left) == len(now.differences) else 0), "entry", "entries")
     raise VerificationFailed(

@@ -59,7 +59,7 @@ class ListedEntries:
             content += hash(head)
             _, size, mtime, mode, uid, gid = told.split(b"\t")
             at = mtime[:-11] + mtime[-10:-1] if mtime[:1] not in b"-0" else _nanoseconds(mtime)
-            lines += hash((path, size, at, mode, uid, gid, inode))
+            lines += hash(b"\t".join((path, size, at, mode, uid, gid, inode)))
         self.lines += lines
         self._end(content)
 
@@ -109,7 +109,7 @@ class CarriedLines:
                 continue
             if not digest.endswith(none) or not none:
                 self._require_same_attributes(path, digest)
-            total += hash((path, size, mtime, mode, uid, gid, inode))
+            total += hash(b"\t".join((path, size, mtime, mode, uid, gid, inode)))
             files += 1
             size_of_all += int(size)
         self.sum, self.files, self.bytes = total, files, size_of_all

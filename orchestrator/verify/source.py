@@ -84,6 +84,13 @@ class SourceComparison:
         self.count = 0
         self.attributes = False
         self._began = 0.0
+        self._changed: set[bytes] = set()
+        self.odd_times = self.attribute_differences = 0  # among `count`
+
+    @property
+    def began_ns(self) -> int:
+        """Return when the copy began, by the clock of the source's machine, in nanoseconds since 1970."""
+        return int(self._began * 10**9) - 1000  # what a float has of it
 
     def begin(self, records: Iterator[bytes]) -> Iterator[bytes]:
         """Take the time from the first record; yield those of entries. What is left then are attributes."""
@@ -105,7 +112,7 @@ class SourceComparison:
 
     def take_attributes(self, noted: TreeAttributes) -> Iterator[bytes]:
         """Yield the records of attributes that were read beside a listing, once that was read to its end."""
-        self.attributes, self.own_names = True, noted.own_names
+        self.attributes, self.own_names, self._changed = True, noted.own_names, noted.changed
         return noted.records()
 
     def _without_own(self, lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -126,7 +133,7 @@ class SourceComparison:
         other = next(theirs, _BEHIND)
         text = next(texts, _BEHIND)
         none = NO_ATTRIBUTES if self.attributes else UNRECORDED
-        names, there = self.names, False
+        names, there, changed = self.names, False, self._changed
         began = b"%.9f" % self._began  # as find prints times: ten digits before the point, from 2001 to 2286
         for record in listing:
             end = record.index(b"//") + 2
@@ -149,7 +156,11 @@ class SourceComparison:
             if text.startswith(key):
                 told = keep_parts(text[end:].decode("ascii"), self._parts)
             if self.attributes and (
-                told != none or not there or shared or not other[other.rindex(b"\t") + 1 :] < began
+                told != none
+                or not there
+                or shared
+                or not other[other.rindex(b"\t") + 1 :] < began
+                or key[:-2] in changed
             ):
                 self._ask(key, told if there else UNRECORDED, other if there else b"")
             yield record, told
@@ -235,6 +246,8 @@ class SourceComparison:
 
     def _add(self, found: Difference) -> None:
         self.count += 1
+        self.odd_times += is_unstorable(found, refused=False)
+        self.attribute_differences += found.of_attributes
         if len(self.differences) < _FEW:
             self.differences.append(found)
 
@@ -253,7 +266,7 @@ _USUAL_TIMES_NS = (
 
 def is_unstorable(entry: Difference, *, refused: bool) -> bool:
     """Return whether no more is lost than a time that few filesystems hold, or attributes. `refused`: the target had no room for some."""
-    if not all(what.startswith("mtime ") for what in entry.what):
+    if entry.of_attributes or not entry.what or not all(what.startswith("mtime ") for what in entry.what):
         return refused and entry.of_attributes
     source = parse_listing(entry.told.rpartition(b"\t")[0])
     return not _USUAL_TIMES_NS[0] <= source.mtime_ns < _USUAL_TIMES_NS[1]

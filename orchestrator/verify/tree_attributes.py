@@ -17,12 +17,14 @@ _OWN_FOLDER = 0x200  # CLONE_FS, for unshare(2)
 class TreeAttributes:
     """The attributes of a tree's entries: `read` notes those of the records that pass through it, in a file.
 
-    `without_own`: attributes by rsync's own names are left out; `own_names` then counts the entries that have some.
+    `without_own`: attributes by rsync's own names are left out; `own_names` then counts the entries that have some. `changed`: entries
+    without any that changed since `since_ns`, whatever the listing says: it was made a little before.
     """
 
-    def __init__(self, root: str, file: IO[bytes], *, without_own: bool) -> None:
-        self._root, self._file, self._without_own = root, file, without_own
+    def __init__(self, root: str, file: IO[bytes], *, without_own: bool, since_ns: int) -> None:
+        self._root, self._file, self._without_own, self._since_ns = root, file, without_own, since_ns
         self.own_names = 0
+        self.changed: set[bytes] = set()
 
     def read(self, records: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the records of a listing, each once its entry's attributes are noted: path, `//` and text. Raises: OSError.
@@ -37,7 +39,7 @@ class TreeAttributes:
         enters = _leave_shared_folder()
         above = None
         front = b""
-        listed = os.listxattr
+        listed, look, since = os.listxattr, os.lstat, self._since_ns
         with OpenTree(os.fsencode(self._root)) as tree:
             for record in chain(first, listing):
                 path = record[: record.index(b"//")]
@@ -51,10 +53,13 @@ class TreeAttributes:
                         else:
                             front = b"/proc/self/fd/%d/" % fd
                     names = listed(front + name, follow_symlinks=False)
+                    if names:
+                        self._note(path, front + name, names)
+                    elif look(front + name).st_ctime_ns >= since:
+                        self.changed.add(path)
                 except OSError:
-                    names, above = [], None
-                if names:
-                    self._note(path, front + name, names)
+                    above = None
+                    self.changed.add(path)
                 yield record
 
     def records(self) -> Iterator[bytes]:
@@ -69,10 +74,7 @@ class TreeAttributes:
             others = [name for name in wanted if not name.startswith(OWN_NAMES)]
             self.own_names += len(others) < len(wanted)
             wanted = others
-        try:
-            text = attribute_text({name: os.getxattr(entry, name, follow_symlinks=False) for name in wanted})
-        except OSError:
-            return
+        text = attribute_text({name: os.getxattr(entry, name, follow_symlinks=False) for name in wanted})
         if text != NO_ATTRIBUTES:
             self._file.write(b"%b//%b\0" % (path, text.encode()))
 

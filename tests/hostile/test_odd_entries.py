@@ -81,6 +81,16 @@ def test_an_odd_time_too_large_attributes_and_a_path_too_long_cost_no_other_file
     assert job["state"] == "up"
 
 
+def test_more_odd_files_than_are_named_cost_no_other_file_either(odd: House) -> None:
+    for number in range(1_200):
+        os.utime(odd.write(f"hers/{number}", "x"), (_FUTURE, _FUTURE))
+    odd.job()
+    ran = odd.run()
+    assert (ran.code, ran.outcome) == (5, "incomplete"), ran
+    assert ran["why"].startswith("1200 entries could not be stored as they are"), ran["why"]
+    assert facts(odd.point() / "theirs") == facts(odd.source / "theirs")
+
+
 def test_a_time_that_every_filesystem_holds_is_no_such_case(
     odd: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

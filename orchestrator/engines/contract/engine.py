@@ -93,12 +93,13 @@ class SkippedEntries:
     """The entries that a copy left out: `unreadable` (name, reason), and names that vanished during the copy.
 
     `unstored`: what the target does not hold as it is at the source (name, what), as only the comparison after the copy can name it;
-    `refused`: so many errors told before that some are of that kind.
+    and `more_unstored` others. `refused`: so many errors told before that some are of that kind.
     """
 
     unreadable: tuple[tuple[bytes, str], ...] = ()
     vanished: tuple[bytes, ...] = ()
     unstored: tuple[tuple[bytes, str], ...] = ()
+    more_unstored: int = 0
     refused: int = 0
 
 

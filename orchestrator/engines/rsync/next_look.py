@@ -117,7 +117,7 @@ class NextLook:
         self.differing, self.carries = differing, carries
         self.began_ns = 0
         self.point = ""
-        self._guard = threading.Lock()
+        self._guard = threading.RLock()  # both sides are listed at once
         self._writer: RecordWriter | None = None
         self._known: Iterator[PackedEntries] | None = None
 
@@ -183,7 +183,8 @@ class NextLook:
             limit = self.began_ns if copy else oldest_young(self._look_ns)
             marked = mark_young(entries, limit)
             with self._guard:
-                self._writer.add(COPY if copy else SOURCE, marked)
+                if self._writer is not None:  # the other side may just have given it up
+                    self._writer.add(COPY if copy else SOURCE, marked)
 
     def _compare(self, entries: list[bytes]) -> None:
         frame = next(self._known, None) if self._known is not None else None
@@ -225,10 +226,11 @@ class NextLook:
 
     def drop(self) -> None:
         """Give up what was written."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            with contextlib.suppress(OSError):
-                writer.drop()
+        with self._guard:
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                with contextlib.suppress(OSError):
+                    writer.drop()
 
 
 def attributes_of(path: str) -> dict[str, bytes]:

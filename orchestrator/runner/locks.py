@@ -35,7 +35,7 @@ def lock_job(job: Job, state: str, *, wait: Callable[[float], bool], patience: f
         names = [(f"{folder}/job-{job.name}", ours), (f"{folder}/place-{job.target.name}", ours)]
         root = job.target.location
         mark = f"{root.path}/.poolferry/target.json"
-        if root.host is None and mark.startswith("/") and os.path.isfile(mark):
+        if (root.host is None or root.host.here) and mark.startswith("/") and os.path.isfile(mark):
             # Seen also by a run with another state directory.
             names.append((mark, os.O_RDONLY | os.O_NONBLOCK))
         busy = f"another run of {job.name}, or one into its place {job.target.name}, is going on"

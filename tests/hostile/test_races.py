@@ -249,7 +249,9 @@ def test_a_gate_that_adds_is_led_nowhere(house: House, secret: Path, sshd: Sshd)
         (house.folder / "other" / name).mkdir(parents=True)
     before, answered = names_in(house.folder / "other"), set[int]()
     with racing(folder, above / "link"):
-        for _ in range(8):
+        for number in range(80):
+            if number >= 8 and 0 in answered:
+                break
             answers = (
                 script(sshd, "prepare.sh", str(folder), "photos", "1", "work"),
                 script(sshd, "store.sh", f"{folder}/.poolferry/manifest.gz", stdin=b"of the run"),

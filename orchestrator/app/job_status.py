@@ -132,9 +132,7 @@ def judge_job(
             health, why=f"{health.why}; {job.target.name} was {moved} at the last run, and its copies lie there"
         )
     chosen = None if known.last in (Outcome.FAILED, Outcome.REFUSED) else gravest or left_out
-    hint = _hint(blamed, chosen, job, views) if health.state in _WITH_HINT else ""
-    if health.state is JobState.LATE and not hint and job.copies and not job.target.rotates:
-        hint = _late_hint(job.name, after_now=health.age is not None and health.age < 0)
+    hint = _hint(blamed, chosen, job, views) or _late_hint(job, health) if health.state in _WITH_HINT else ""
     return JobHealth(
         health=health, facts=facts, last=last, blamed=blamed, running=running, problems=problems, drills=drills, hint=hint,
         moved=moved, unseen=unseen,
@@ -151,11 +149,13 @@ def _hint(blamed: RunRecord | None, problem: Problem | None, job: Job, views: Hi
     return hint
 
 
-def _late_hint(job: str, *, after_now: bool) -> str:
-    """Return what ends the lateness of a copy where no run failed. `after_now`: the copy is dated so."""
-    if after_now:
-        return f"see that the clock is right (`timedatectl`), then poolferry run {job}"
-    return f"poolferry run {job}; `poolferry schedule {job}` says when it runs by itself"
+def _late_hint(job: Job, health: CopyHealth) -> str:
+    """Return what ends the lateness of a copy where no run failed; empty where it is not late, or a disk is to be brought."""
+    if health.state is not JobState.LATE or not job.copies or job.target.rotates:
+        return ""
+    if health.age is not None and health.age < 0:
+        return f"see that the clock is right (`timedatectl`), then poolferry run {job.name}"
+    return f"poolferry run {job.name}; `poolferry schedule {job.name}` says when it runs by itself"
 
 
 def _moved_from(job: Job, memory: Mapping[str, str]) -> str:

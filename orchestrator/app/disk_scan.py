@@ -1,8 +1,6 @@
 """The command `poolferry disks scan`: each disk of ours that is plugged in is visited, one after the other."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
@@ -12,12 +10,10 @@ from orchestrator.domain.fast_dataclass import dataclass
 if TYPE_CHECKING:
     from orchestrator.app.disk_visits import PluggedInDisks
     from orchestrator.app.session import Session
-    from orchestrator.app.visit_permits import VisitPermits
     from orchestrator.domain.job import Job
     from orchestrator.domain.rotation import RotationSet
     from orchestrator.domain.run import RunReport
     from orchestrator.planners.identify_disk import IdentifiedDevice, VisitResult
-    from orchestrator.runner.disk.visit import AttachedDisk
     from orchestrator.views.visits import SetStatus
 
 PLUGGED_IN = "a disk was plugged in"
@@ -113,51 +109,23 @@ def _visits(
     for found in arrivals.usable(rotation):
         if session.stopped or found.disk is None or (names and found.disk.name not in names):
             continue
-        users = order_jobs(jobs_of_set(rotation, arrivals.known.jobs))
-        with ExitStack() as held:
-            attached_disk, begun = _begin(held, session, arrivals, rotation, found, users, run)
-            if attached_disk is None:  # its permits were not lent: the run said so, and the disk was left alone
-                continue
-            if isinstance(attached_disk, AttachedDisk):
-                report: RunReport | None
-                for job in users:
-                    if begun is not None and job.name == begun.first:
-                        report = attached_disk.reports[0]
-                    elif told := explain_not_due(job, attached_disk.disk, session.history.views, compose.now()):
-                        settings.say(f"{job.name}: not now: {told}")
-                        continue
-                    else:
-                        report = begun.run(job, attached_disk, run) if begun else attached_disk.run(job, run)
-                    if report is None or report.outcome is Outcome.INTERRUPTED:
-                        break
-                if rotation.verify is not None and not session.stopped:
-                    attached_disk.read_again(users, rotation.verify, make_budget_reader(settings, session))
-                attached_disk = attached_disk.end(power_off=rotation.power_off)
+        attached_disk = arrivals.begin(found, rotation)
+        if isinstance(attached_disk, AttachedDisk):
+            for job in order_jobs(jobs_of_set(rotation, arrivals.known.jobs)):
+                if told := explain_not_due(job, attached_disk.disk, session.history.views, compose.now()):
+                    settings.say(f"{job.name}: not now: {told}")
+                    continue
+                report = attached_disk.run(job, run)
+                if report is None or report.outcome is Outcome.INTERRUPTED:
+                    break
+            if rotation.verify is not None and not session.stopped:
+                attached_disk.read_again(
+                    order_jobs(jobs_of_set(rotation, arrivals.known.jobs)),
+                    rotation.verify,
+                    make_budget_reader(settings, session),
+                )
+            attached_disk = attached_disk.end(power_off=rotation.power_off)
         call_safe_hooks(settings.where, arrivals.known, attached_disk, session.history, settings.say)
         ended.append(attached_disk)
         hears(VisitEnd(visit=attached_disk, following=arrivals.standing(rotation)))
     return ended
-
-
-def _begin(
-    held: ExitStack,
-    session: "Session",
-    arrivals: "PluggedInDisks",
-    rotation: "RotationSet",
-    found: "IdentifiedDevice",
-    users: "Sequence[Job]",
-    run: "Callable[[Job], RunReport]",
-) -> "tuple[AttachedDisk | VisitResult | None, VisitPermits | None]":
-    """Begin the visit of a disk, and with it the first due job where a due one needs a permit; None: the disk was not attached."""
-    from orchestrator.runner.disk.state import explain_not_due
-
-    disk, views, now = found.disk, session.history.views, compose.now()
-    due = [job for job in users if disk is not None and not explain_not_due(job, disk, views, now)]
-    if disk is None or not any(job.permit for job in due):
-        return arrivals.begin(found, rotation), None
-    from orchestrator.app.visit_permits import VisitPermits
-
-    arrivals.say_waits(disk, due)
-    permits = held.enter_context(VisitPermits(session.lending, due))
-    permits.first_run(due[0], found, partial(arrivals.begin_after_wait, found, rotation), run)
-    return permits.begun, permits

@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from orchestrator import compose
@@ -37,18 +36,11 @@ from orchestrator.planners.rotation import (
 from orchestrator.process.executor import Writer
 from orchestrator.runner.disk.lease import find_lease, hold_disk, is_attached
 from orchestrator.runner.disk.released import is_released, released_hint, released_sentence
-from orchestrator.runner.disk.state import (
-    explain_not_due,
-    is_disk_awaited,
-    job_on_disk,
-    jobs_of_set,
-    survey_set_members,
-)
+from orchestrator.runner.disk.state import is_disk_awaited, job_on_disk, jobs_of_set, survey_set_members
 from orchestrator.runner.disk.visit import AttachedDisk, BudgetReader, VisitContext, begin_visit, survey_disks
 from orchestrator.views.visits import SetStatus
 
 if TYPE_CHECKING:
-    from orchestrator.app.visit_permits import Lending, VisitPermits
     from orchestrator.history.store import History
     from orchestrator.history.views import HistoryReader
 
@@ -190,25 +182,6 @@ class PluggedInDisks:
             if read:
                 context.say(f"a scrub of disk {disk.called} read {show_count(read, 'point')} again, and all was sound")
 
-    def begin_after_wait(self, found: IdentifiedDevice, rotation: RotationSet) -> AttachedDisk | VisitResult:
-        """Begin the visit of a disk that was found a while ago. Raises: NotNow when it is not here as it was."""
-        self.look_again()
-        now = next((each for each in self.usable(rotation) if each.device.name == found.device.name), None)
-        if now is None or found.disk is None or now.disk != found.disk:
-            name = found.disk.name if found.disk else found.device.path
-            raise NotNow(
-                f"disk {name} was unplugged, or taken by another visit, while its permits were waited for",
-                hint="plug it in again",
-            )
-        return self.begin(now, rotation)
-
-    def say_waits(self, disk: Disk, jobs: Iterable[Job]) -> None:
-        """Say that a disk is here and left alone until the permits of these jobs are lent."""
-        limits = dict.fromkeys(limit for job in jobs if job.permit for limit in job.permit.limits)
-        self.visit_context.say(
-            f"disk {disk.called} is here; it is attached once the permits {' and '.join(limits)} are lent, and may be unplugged until then"
-        )
-
     def in_place(self, rotation: RotationSet) -> "DiskInPlace | None":
         """Return a disk of the set that a person attached, held from now on; None: there is none."""
         context = self.visit_context
@@ -276,20 +249,11 @@ class DiskVisits:
         self._where, self._known, self._make, self._show = where, known, make_visit_context, show
         self._arrivals: PluggedInDisks | None = None
         self._stays: dict[str, AttachedDisk | DiskInPlace | VisitResult | None] = {}
-        self._permits: dict[str, VisitPermits] = {}
-        self._ends = ExitStack()
-        self.requested: frozenset[str] = (
-            frozenset()
-        )  # names of the jobs that this call runs, as far as they are known before
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._ends:
-            self._end_visits()
-
-    def _end_visits(self) -> None:
         for name, attached_disk in self._stays.items():
             if isinstance(attached_disk, DiskInPlace):
                 attached_disk.end()
@@ -299,72 +263,21 @@ class DiskVisits:
                     attached_disk.read_again(jobs_of_set(rotation, self._known.jobs), rotation.verify, self._read)
                 self._ended(rotation, attached_disk.end(power_off=rotation.power_off))
 
-    def run(
-        self, job: Job, do: Callable[[Job, NotNow | None], RunReport], *, lending: "Lending | None" = None
-    ) -> RunReport:
-        """Run the job on a disk of its set, if it has a set and a disk of it is plugged in.
-
-        `lending`: of the session of a job's run, whose permits and those of what runs after it are lent before the disk is attached.
-        """
+    def run(self, job: Job, do: Callable[[Job, NotNow | None], RunReport]) -> RunReport:
+        """Run the job on a disk of its set, if it has a set and a disk of it is plugged in."""
         if not job.target.rotates:
             return do(job, None)
         rotation = self._known.rotation(job.target.name)
         if self._arrivals is None:
             self._arrivals = PluggedInDisks(self._known, self._make())
         if rotation.name not in self._stays:
-            if lending is not None and (first := self._with_permits(self._arrivals, rotation, job, do, lending)):
-                return first
             self._stays[rotation.name] = self._begun(self._arrivals, rotation)
         attached_disk = self._stays[rotation.name]
-        if isinstance(attached_disk, AttachedDisk) and (permits := self._permits.get(rotation.name)):
-            next_one = permits.run(job, attached_disk, lambda placed: do(placed, None))
-            return next_one or do(job, self._arrivals.absent(rotation))
         if isinstance(attached_disk, VisitResult):
             kind = DiskInUse if attached_disk.seen in (DeviceState.VISITED, DeviceState.LEASED) else NotNow
             return do(job, kind(attached_disk.why, hint=attached_disk.hint))
         report = attached_disk and attached_disk.run(job, lambda placed: do(placed, None))
         return report or do(job, self._arrivals.absent(rotation))
-
-    def _with_permits(
-        self,
-        arrivals: "PluggedInDisks",
-        rotation: RotationSet,
-        job: Job,
-        do: Callable[[Job, NotNow | None], RunReport],
-        lending: "Lending",
-    ) -> RunReport | None:
-        """Run the first job of a visit whose jobs need permits, on the first disk that can be used then; None: there is none, or no need."""
-        from orchestrator.app.visit_permits import VisitPermits
-
-        usable, report = self._usable(arrivals, rotation), None
-        for found in usable:
-            coming = self._coming(arrivals, rotation, job, found)
-            if not any(each.permit for each in coming) or found.disk is None:
-                return None
-            if rotation.name not in self._permits:
-                arrivals.say_waits(found.disk, coming)
-                self._permits[rotation.name] = self._ends.enter_context(VisitPermits(lending, coming))
-            permits = self._permits[rotation.name]
-            report = permits.first_run(
-                job, found, partial(arrivals.begin_after_wait, found, rotation), lambda placed: do(placed, None)
-            )
-            if not isinstance(permits.begun, VisitResult):
-                break
-            self._ended(rotation, permits.begun)
-        if report is not None and (begun := self._permits[rotation.name].begun) is not None:
-            self._stays[rotation.name] = begun
-        return report
-
-    def _coming(
-        self, arrivals: "PluggedInDisks", rotation: RotationSet, job: Job, found: IdentifiedDevice
-    ) -> tuple[Job, ...]:
-        """Return the jobs that run in a visit which this job begins: of one that begins by itself also the others of its set."""
-        context = arrivals.visit_context
-        others = [each for each in jobs_of_set(rotation, self._known.jobs) if each.name != job.name]
-        if context.cause is not VisitCause.AUTOMATIC or rotation.use_again or found.disk is None:
-            return (job, *(each for each in others if each.name in self.requested))
-        views, now, disk = context.history.views, compose.now(), found.disk
-        return (job, *(each for each in others if not explain_not_due(each, disk, views, now)))
 
     def attached(self, rotation: RotationSet) -> AttachedDisk | None:
         """Return the disk of the set that is being visited; None: there is none."""
@@ -377,7 +290,11 @@ class DiskVisits:
         begun: AttachedDisk | VisitResult | None = None
         if arrivals.visit_context.cause is VisitCause.RESTORE and (there := arrivals.in_place(rotation)):
             return there
-        usable, automatic = self._usable(arrivals, rotation), arrivals.visit_context.cause is VisitCause.AUTOMATIC
+        usable = arrivals.usable(rotation)
+        automatic = arrivals.visit_context.cause is VisitCause.AUTOMATIC
+        if not usable and (rotation.use_again or not automatic) and arrivals.wake([rotation]):
+            arrivals.look_again()
+            usable = arrivals.usable(rotation)
         for at, found in enumerate(usable, 1):
             begun = arrivals.begin(found, rotation)
             if isinstance(begun, AttachedDisk):
@@ -388,14 +305,6 @@ class DiskVisits:
                 return begun
             self._ended(rotation, begun)
         return begun or (arrivals.released(rotation) if automatic else None)
-
-    def _usable(self, arrivals: "PluggedInDisks", rotation: RotationSet) -> tuple[IdentifiedDevice, ...]:
-        """Return the plugged-in disks of a set, the requested one first; where there is none, those that are switched off are woken."""
-        usable, automatic = arrivals.usable(rotation), arrivals.visit_context.cause is VisitCause.AUTOMATIC
-        if not usable and (rotation.use_again or not automatic) and arrivals.wake([rotation]):
-            arrivals.look_again()
-            usable = arrivals.usable(rotation)
-        return usable
 
     def _ended(self, rotation: RotationSet, ended: VisitResult) -> None:
         if self._arrivals is not None:

@@ -74,8 +74,6 @@ def run_jobs(
     ):
         if only_due:  # one after the other in this process: no job keeps the others waiting for its permit
             session.queue_patience_s = QUEUE_PATIENCE_S
-        if visits is not None:
-            visits.requested = frozenset(one.name for one in declared)
         for one, reason in _with_their_visits(requested, known, visits, session, settings, cause):
             begun = around.begins(one)
             ends.append(_run(session, visits, known, one, reason, allowed))
@@ -182,7 +180,7 @@ def _run(
             drills.extend(filter(None, [session.do(placed, drill_when_due)]))
         return report
 
-    report, heals = visits.run(job, do, lending=session.lending) if visits else do(job, None), tuple[str, ...]()
+    report, heals = visits.run(job, do) if visits else do(job, None), tuple[str, ...]()
     if report.outcome.well and not job.target.rotates:
         _note_scrub(session, known, job)
     if not job.copies and report.outcome is Outcome.FAILED:

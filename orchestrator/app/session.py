@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 
     from orchestrator.app.disk_visits import DiskVisits
     from orchestrator.app.settings import ProgressOutput
-    from orchestrator.app.visit_permits import Lend, LendOf
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
+    from orchestrator.domain.permit import PermitRequest, RunVoice
     from orchestrator.domain.run import VisitCause
     from orchestrator.domain.units import Bytes
     from orchestrator.history.store import History
     from orchestrator.runner.context import RunContext
     from orchestrator.runner.disk.visit import BudgetReader, BudgetReadResult, VisitContext
     from orchestrator.runner.progress_note import ProgressNote
+
+    Lend = Callable[[RunVoice], AbstractContextManager[None]]
 
 
 _SHORT = 1.0  # seconds; whoever asks for the progress of a shorter run comes too late
@@ -127,7 +129,6 @@ class Session:
         self._shown = shown
         self.stopped = False
         self.queue_patience_s: float | None = None  # of a run that waits for a permit; None: until it is its turn
-        self._lend_of: LendOf | None = None
 
     def do(
         self, job: "Job", action: "Callable[Concatenate[Job, RunContext, P], T]", *arguments: P.args, **more: P.kwargs
@@ -149,31 +150,19 @@ class Session:
             tools = compose.make_run_context(
                 job, self._settings.where, self.history, notify=noted.notify, log=self._shown.log if self._shown.verbose else no_log, stop=stop,
                 ssh_options=ssh_options, watched=self._shown.watched,
-                permits=self._permits(job, stop) if job.permit or self._lend_of else None,
+                permits=self._permits(job.name, job.permit, stop) if job.permit else None,
             )  # fmt: skip
             done = action(job, tools, *arguments, **more)
         self.stopped = bool(heard)
         self._settings.interrupted |= signal.SIGINT in heard
         return done
 
-    @contextlib.contextmanager
-    def lending(self, lend_of: "LendOf") -> Iterator[None]:
-        """Let runs enter what `lend_of` returns in place of their own permits while inside; of what returns None their own."""
-        self._lend_of = lend_of
-        try:
-            yield
-        finally:
-            self._lend_of = None
-
-    def _permits(self, job: "Job", stop: StopRequest) -> "Lend | None":
+    def _permits(self, job: str, request: "PermitRequest", stop: StopRequest) -> "Lend":
         """Return what holds the permit of a run. Only jobs that need one import any of it."""
         from orchestrator.app.permits import CentrePermits
 
-        lender, request = CentrePermits(self._settings.where, patience_s=self.queue_patience_s), job.permit
-        lend = self._lend_of(job, lender, stop) if self._lend_of else None
-        if lend is None and request is not None:
-            return lambda voice: lender.hold(job.name, request, voice, stop)
-        return lend
+        lender = CentrePermits(self._settings.where, patience_s=self.queue_patience_s)
+        return lambda voice: lender.hold(job, request, voice, stop)
 
 
 class open_session:  # noqa: N801 - used as a function: `with open_session(settings) as session`

@@ -1,7 +1,6 @@
 """Permits of a job: the limits of a fleet's centre that its runs count against, and what a run does while the centre is away."""
 
 import re
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -87,15 +86,6 @@ class RunVoice(Protocol):
 
     def waits(self, text: str) -> None:
         """Show what the run waits for; empty: nothing any more."""
-
-
-def join_requests(requests: Sequence[PermitRequest]) -> PermitRequest:
-    """Return one request for all that runs need which come one after the other: the heaviest weight, the longest patience."""
-    patient = [request.patience for request in requests if request.patience is not None]
-    return PermitRequest(
-        limits=tuple(dict.fromkeys(limit for request in requests for limit in request.limits)),
-        weight=max(request.weight for request in requests), patience=max(patient, default=None),
-    )  # fmt: skip
 
 
 def parse_limit_name(text: str) -> str:

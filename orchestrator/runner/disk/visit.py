@@ -208,11 +208,6 @@ class AttachedDisk:
             self.reports.append(report)
         return report
 
-    def prepare_first(self, job: Job) -> None:
-        """Prepare the disk for a job that was placed on it before it was attached. Raises: OrchestratorError."""
-        if not self._ready(job) and self.failure is not None:
-            raise self.failure
-
     def read_again(self, jobs: Sequence[Job], budget: Bytes, read: BudgetReader) -> None:
         """Read copies of the jobs again until the budget is used up: first the job whose last turn is the oldest."""
         if any(report.outcome is Outcome.INTERRUPTED for report in self.reports):
@@ -230,20 +225,16 @@ class AttachedDisk:
                 return
 
     def _with(self, job: Job, do: Callable[[Job], T]) -> T | None:
-        placed = job_on_disk(job, self.disk, self._device.name)
-        return do(placed) if self._ready(placed) else None
-
-    def _ready(self, placed: Job) -> bool:
-        """Prepare the disk for a job, or note why it can be written no more."""
         if self.failure is not None:
-            return False
+            return None
+        placed = job_on_disk(job, self.disk, self._device.name)
         try:
             self._look_again()
             medium.prepare(self.disk, placed.target.location.path, self._visit.writer)
         except OrchestratorError as error:
             self.failure = error
-            return False
-        return True
+            return None
+        return do(placed)
 
     def _look_again(self) -> None:
         """Check that the disk is still attached as before. Raises: OrchestratorError. Skipped before the first job."""

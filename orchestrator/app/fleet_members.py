@@ -93,6 +93,7 @@ def invite(settings: Settings, host: str, *, centre: str | None, address: str | 
         if again:
             let_join_again(session, host)
         invitation = invite_host(session, host)
+    _say_warning(settings, invitation.warning)
     command = f"poolferry fleet join {shlex.quote(str(public))} --token {shlex.quote(invitation.token)}"
     return InvitedHost(host=host, command=command)
 
@@ -113,7 +114,12 @@ def forget(settings: Settings, host: str, *, centre: str | None) -> None:
     from orchestrator.fleet.enrolment import forget_host
 
     with connect_administrator(settings, centre) as session:
-        forget_host(session, host)
+        _say_warning(settings, forget_host(session, host))
+
+
+def _say_warning(settings: Settings, warning: str) -> None:
+    if warning:
+        settings.say(f"warning: {warning}")
 
 
 def change_quota(settings: Settings, host: str, most: Bytes, *, centre: str | None) -> None:

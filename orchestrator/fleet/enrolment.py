@@ -8,7 +8,7 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from orchestrator.domain.errors import CentreRefused, OrchestratorError
+from orchestrator.domain.errors import CentreRefused, CentreUnreachable, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.fleet import HOST_NAME, HOST_NAME_RULE, FleetIdentity
 from orchestrator.domain.machine import FleetOptions
@@ -22,11 +22,15 @@ _ROLE = re.compile(r"poolferry_[a-z0-9_]{1,40}_[0-9a-f]{8}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Invitation:
-    """The right to join once, within a day, as the host of that name. `token`: the role, a dot and a password."""
+    """The right to join once, within a day, as the host of that name. `token`: the role, a dot and a password.
+
+    `warning`: what of the host's former role did not end; empty: nothing.
+    """
 
     host: str
     role: str
     token: str
+    warning: str = ""
 
 
 def parse_token(token: str) -> tuple[str, str]:
@@ -63,9 +67,7 @@ def invite_host(centre: CentreSession, name: str) -> Invitation:
             )
         else:
             centre.change("INSERT INTO poolferry.hosts (name, role) VALUES (%s, %s)", (name, role))
-    if gone:
-        _end_sessions(centre, gone)
-    return Invitation(host=name, role=role, token=f"{role}.{password}")
+    return Invitation(host=name, role=role, token=f"{role}.{password}", warning=_end_sessions(centre, gone))
 
 
 def let_join_again(centre: CentreSession, name: str) -> None:
@@ -74,8 +76,8 @@ def let_join_again(centre: CentreSession, name: str) -> None:
         centre.change("UPDATE poolferry.hosts SET left_at = now() WHERE id = %s", (_known(centre, name),))
 
 
-def forget_host(centre: CentreSession, name: str) -> None:
-    """Remove a host with its role and all that it sent. Raises: CentreRefused when there is none of that name."""
+def forget_host(centre: CentreSession, name: str) -> str:
+    """Remove a host with its role and all that it sent; return what of it did not end. Raises: CentreRefused when there is none of that name."""
     gone = 0
     with centre.transaction(600):
         host = _known(centre, name)
@@ -84,8 +86,7 @@ def forget_host(centre: CentreSession, name: str) -> None:
         centre.change("DELETE FROM poolferry.hosts WHERE id = %s", (host,), seconds=600)
         if row:
             gone = _drop_role(centre, row["role"])
-    if gone:
-        _end_sessions(centre, gone)
+    return _end_sessions(centre, gone)
 
 
 def change_quota(centre: CentreSession, name: str, most: Bytes) -> None:
@@ -126,9 +127,24 @@ def _drop_role(centre: CentreSession, role: str) -> int:
     return int(known["number"]) if known else 0
 
 
-def _end_sessions(centre: CentreSession, number: int) -> None:
-    """End the sessions of a role that was dropped. Why after the commit: until then one can log in; why by its number: its name is gone."""
-    centre.rows("SELECT pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usesysid = %s::oid", (number,))
+def _end_sessions(centre: CentreSession, number: int) -> str:
+    """End the sessions of a role that was dropped; return why they go on, or nothing. `number` 0: no role was dropped.
+
+    Why after the commit: until then one can log in; why by its number: its name is gone. What is committed is never lost by an error here.
+    """
+    if not number:
+        return ""
+    me = centre.connection.info.user.replace('"', '""')
+    asked = "SELECT pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usesysid = "
+    told = "sessions that the host has open may go on until they end"
+    try:
+        centre.rows(f"{asked}%s::oid", (number,))
+    except CentreUnreachable as error:
+        return f"{told}: {error.why}; a superuser ends them: `{asked}{number}`"
+    except CentreRefused as error:
+        granted = f'`GRANT pg_signal_backend TO "{me}"` lets this administrator do so the next time'
+        return f"{told}: {error.why}; a superuser ends them: `{asked}{number}`; {granted}"
+    return ""
 
 
 def join_centre(fleet: FleetOptions, token: str, *, machine: str) -> FleetIdentity:

@@ -1,15 +1,35 @@
 """Hosts of a centre, by the commands that a page shows: made, invited, joined, left, invited again, forgotten."""
 
 import json
+import secrets
 import shlex
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from orchestrator.fleet.credentials import read_identity
+from orchestrator.fleet.schema import HOSTS, OWNER
 from tests.ferry import Ended, Ferry
 from tests.fleet.centres import Centre
 from tests.fleet.postgres import PostgresServer
+
+
+@pytest.fixture
+def keeper(centre: Centre) -> Iterator[dict[str, str]]:
+    """An administrator of a centre who is no superuser: the environment of their commands."""
+    name, password = f"keeper_{secrets.token_hex(4)}", secrets.token_hex(8)
+    with centre.administrator() as session:
+        session.change(f"CREATE ROLE {name} LOGIN CREATEROLE PASSWORD '{password}'")
+        session.change(f"GRANT {OWNER} TO {name}")
+        session.change(f"GRANT {HOSTS} TO {name} WITH ADMIN OPTION")
+    yield {"PGUSER": name, "PGPASSWORD": password}
+    with centre.administrator() as session:
+        for row in session.rows("SELECT role FROM poolferry.hosts"):
+            session.change(f"DROP ROLE IF EXISTS {row['role']}")
+        session.change(f"DROP OWNED BY {name}")
+        session.change(f"DROP ROLE {name}")
 
 
 def typed(ferry: Ferry, line: str) -> Ended:
@@ -57,6 +77,27 @@ def test_from_an_empty_database_to_a_host_that_is_forgotten(
     assert not (other.state / "fleet.key").exists()
     assert ferry.run("fleet", "forget", "web-1", "--centre", url).code == 0
     assert "no host web-1 is known" in ferry.run("fleet", "forget", "web-1", "--centre", url).err
+
+
+def test_an_administrator_who_may_not_end_sessions_is_told_and_still_gets_the_invitation(
+    ferry: Ferry, centre: Centre, keeper: dict[str, str]
+) -> None:
+    """Seen: the former role was gone by then, and the token of the new one was never shown."""
+    words = ("--centre", f"{centre.address}&user={keeper['PGUSER']}")
+    first = ferry.run("fleet", "invite", "web-1", *words, "--address", centre.address, **keeper)
+    assert typed(ferry, first.out.strip()).code == 0
+    identity = read_identity(str(ferry.state))
+    assert identity is not None
+    with centre.session(identity):
+        again = ferry.run("fleet", "invite", "web-1", "--again", *words, "--address", centre.address, **keeper)
+    assert (again.code, "GRANT pg_signal_backend TO" in again.err) == (0, True), again.err
+    (ferry.state / "fleet.key").unlink()
+    assert typed(ferry, again.out.strip()).code == 0
+    identity = read_identity(str(ferry.state))
+    assert identity is not None
+    with centre.session(identity):
+        gone = ferry.run("fleet", "forget", "web-1", *words, **keeper)
+    assert (gone.code, "GRANT pg_signal_backend TO" in gone.err) == (0, True), gone.err
 
 
 def test_a_token_lives_for_a_day(ferry: Ferry, centre: Centre) -> None:

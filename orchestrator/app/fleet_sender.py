@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 SOON_S = 15.0  # after a change: a run writes many rows, and a connection costs a centre of thousands something
 RETRY_S = 60.0  # after the first failure
+_LONGEST_PAUSE_S = (
+    600.0  # of a host whose visits are days apart, too: what it is to know waits no longer once the centre is back
+)
 _LOOK_S = 2.0
 
 
@@ -219,12 +222,11 @@ def send_again_and_again(settings: Settings, *, every_s: float) -> None:
     with contextlib.closing(CentreLine("sender")) as line:
         while True:
             passed = compose.monotonic() - told
-            changed = not away and history_mark(settings.where.history) != seen and passed >= min(SOON_S, every_s)
+            changed = not tries and history_mark(settings.where.history) != seen and passed >= min(SOON_S, every_s)
             if changed or passed >= pause:
                 told = compose.monotonic()
                 error = _try_to_send(settings, line, every_s)
-                tries = tries + 1 if error else 0
-                pause = _pause_after(tries, every_s) if error else every_s
+                tries, pause = _next_try(error, tries, every_s)
                 kind = type(error).__name__ if error else ""
                 if kind != away:  # its words may differ each time
                     settings.say(f"{error.why}; {error.hint}" if error else "the centre is told again")
@@ -232,9 +234,22 @@ def send_again_and_again(settings: Settings, *, every_s: float) -> None:
             compose.sleep(min(_LOOK_S, every_s))
 
 
+def _next_try(error: OrchestratorError | None, tries: int, every_s: float) -> tuple[int, float]:
+    """Return how many visits failed at the centre, and how long to wait. Only its own failures make it be left alone for longer.
+
+    Another process that is at it, or a history that cannot be read for a moment, say nothing about it.
+    """
+    if error is None:
+        return 0, every_s
+    if isinstance(error, CentreUnreachable | CentreRefused):
+        return tries + 1, _pause_after(tries + 1, every_s)
+    return tries, min(RETRY_S, every_s)
+
+
 def _pause_after(tries: int, every_s: float) -> float:
     """Return how long to wait after so many failures: more and more, and each host another time, so that not all come back at once."""
-    return min(RETRY_S * 2.0 ** min(tries - 1, 6), every_s) * (0.75 + 0.5 * compose.random_fraction())
+    longest = min(RETRY_S * 2.0 ** min(tries - 1, 6), every_s, _LONGEST_PAUSE_S)
+    return longest * (0.75 + 0.25 * compose.random_fraction())
 
 
 def _try_to_send(settings: Settings, line: CentreLine, every_s: float) -> OrchestratorError | None:

@@ -15,7 +15,7 @@ from orchestrator.app import fleet_sender
 from orchestrator.app.fleet_line import CentreLine
 from orchestrator.app.settings import Settings
 from orchestrator.config.this_machine import machine_id_hash
-from orchestrator.domain.errors import CentreUnreachable, OrchestratorError
+from orchestrator.domain.errors import CentreUnreachable, HistoryError, NotNow, OrchestratorError
 from orchestrator.fleet import ledger
 from tests.daemon.daemon_world import until
 from tests.ferry import COMMAND
@@ -191,6 +191,41 @@ def test_a_centre_that_is_away_for_an_hour_is_told_all_once_it_is_back(
     missed = [each for each in tries if 10 < each < 10 + away_s]
     assert all(later - earlier >= 45 for earlier, later in itertools.pairwise(missed)), "runs make it ask no more often"
     assert away_s < 3600 or len(missed) < 3600 / 220, "it asks more and more rarely, at last about each five minutes"
+
+
+@pytest.mark.parametrize("error", [NotNow("another process is at it"), HistoryError("it is locked")])
+def test_what_says_nothing_about_the_centre_does_not_make_it_be_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: OrchestratorError
+) -> None:
+    tries, clock, mark = list[float](), 0.0, 0
+
+    def send(*_: object) -> OrchestratorError:
+        tries.append(clock)
+        return error
+
+    def sleep(seconds: float) -> None:
+        nonlocal clock, mark
+        clock, mark = clock + seconds, mark + (clock < 20 <= clock + seconds)
+        if clock > 400:
+            raise SystemExit
+
+    monkeypatch.setattr(compose, "monotonic", lambda: clock)
+    monkeypatch.setattr(compose, "sleep", sleep)
+    monkeypatch.setattr("orchestrator.history.database.history_mark", lambda _: (mark,))
+    monkeypatch.setattr(fleet_sender, "_try_to_send", send)
+    monkeypatch.setattr(Settings, "say", lambda *_: None)
+    with pytest.raises(SystemExit):
+        fleet_sender.send_again_and_again(Settings(config=str(tmp_path), state=str(tmp_path)), every_s=3600)
+    assert tries[1] <= 22, "a run that was recorded is told soon"
+    assert max(later - earlier for earlier, later in itertools.pairwise(tries)) <= 62, tries
+
+
+@pytest.mark.parametrize("part", [0.0, 0.999])
+def test_a_centre_that_is_back_is_told_within_ten_minutes(monkeypatch: pytest.MonkeyPatch, part: float) -> None:
+    monkeypatch.setattr(compose, "random_fraction", lambda: part)
+    assert fleet_sender._pause_after(9, 86400) <= 600
+    assert fleet_sender._pause_after(9, 300) <= 300
+    assert fleet_sender._pause_after(1, 300) >= 45
 
 
 def test_a_row_that_no_centre_takes_is_named_and_holds_no_other_up(

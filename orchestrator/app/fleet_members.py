@@ -48,13 +48,21 @@ def declared_fleet(settings: Settings, centre: str | None = None) -> FleetOption
 
 
 def require_centre_here(settings: Settings) -> None:
-    """Check that the declared centre is on this machine: the sandbox of the page has no network. Raises: WrongRequest, DeclarationError."""
-    from orchestrator.domain.fleet import is_local
+    """Check that the page reaches the declared centre: its sandbox has no network, and sees sockets below /run alone.
+
+    Raises: WrongRequest, DeclarationError.
+    """
+    from orchestrator.domain.fleet import is_local, is_socket_below_run, socket_address
 
     centre = str(declared_fleet(settings).centre)
     if not is_local(centre):
         raise WrongRequest(
             f"the page of a fleet is installed on its centre, for its sandbox has no network; [fleet] in poolferry.toml names {centre}"
+        )
+    if not is_socket_below_run(centre):
+        raise WrongRequest(
+            f"the sandbox of the page has no network and sees sockets below /run alone, and [fleet] in poolferry.toml names {centre};"
+            f' write there: centre = "{socket_address(centre)}"'
         )
 
 

@@ -1,5 +1,6 @@
 """The centre of a fleet, as a machine's file names it: its address, and who this host is there."""
 
+import posixpath
 import re
 
 from orchestrator.domain.fast_dataclass import dataclass
@@ -34,15 +35,36 @@ def parse_centre(text: str) -> str:
 
 def is_local(address: str) -> bool:
     """Return True when all of the address lies on this machine: a socket, or loopback."""
+    hosts = _hosts(address)
+    return hosts is not None and all(host.startswith("/") or host in _LOOPBACK for host in hosts)
+
+
+def is_socket_below_run(address: str) -> bool:
+    """Return True when each host of the address is a socket below /run, or none is named, which is the usual one there."""
+    hosts = _hosts(address)
+    return hosts is not None and all(posixpath.normpath(host).startswith("/run/") for host in hosts)
+
+
+def socket_address(address: str) -> str:
+    """Return an address of the same database at the usual socket of this machine: without a user, with its port."""
     found = _ADDRESS.fullmatch(address)
     if found is None:
-        return False
-    named = [
-        each.replace("%2F", "/").replace("%2f", "/") for each in re.findall(r"(?:^|&)host=([^&]*)", found["rest"] or "")
-    ]
+        raise ValueError(_EXPECTED)
+    kept = re.findall(r"(?:^|&)((?:port|dbname)=[^&,]*)(?=&|$)", found["rest"] or "")
+    port = re.search(r":(\d+)$", found["hosts"])
+    kept += [f"port={port[1]}"] if port and "," not in found["hosts"] else []
+    return f"postgresql:///{found['base']}" + (f"?{'&'.join(kept)}" if kept else "")
+
+
+def _hosts(address: str) -> list[str] | None:
+    """Return all hosts that an address names; None: it is none."""
+    found = _ADDRESS.fullmatch(address)
+    if found is None:
+        return None
+    named = re.findall(r"(?:^|&)host=([^&]*)", found["rest"] or "")
     hosts = [re.sub(r":\d*$", "", each) for each in found["hosts"].split(",") if each]
-    every = [*hosts, *(one for each in named for one in each.split(","))]
-    return all(host.replace("%2F", "/").startswith("/") or host in _LOOPBACK for host in every)
+    every = [*hosts, *(one for each in named for one in each.split(",") if one)]
+    return [re.sub("%2f", "/", host, flags=re.IGNORECASE) for host in every]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

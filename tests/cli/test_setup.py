@@ -170,6 +170,17 @@ def test_the_unit_of_a_centre_is_written_only_where_one_is_declared(ferry: Ferry
     assert "its sandbox has no network" in ferry.run("setup", "web", "--fleet", *into).err
 
 
+@pytest.mark.parametrize("more", [(), ("--print",)])
+def test_the_page_of_a_centre_that_its_sandbox_cannot_reach_is_refused_with_the_address_to_write(
+    ferry: Ferry, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    into = ("--into", str(tmp_path / "units"), "--users-into", str(tmp_path / "users"))
+    (ferry.config / "poolferry.toml").write_text('[fleet]\ncentre = "postgresql://localhost:5433/fleet"\n')
+    refused = ferry.run("setup", "web", "--fleet", *into, *more)
+    assert (refused.code, 'centre = "postgresql:///fleet?port=5433"' in refused.err) == (2, True), refused
+    assert not (tmp_path / "units").exists()
+
+
 def test_a_user_is_told_what_only_root_may(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def refuse() -> None:
         raise PermissionError(13, "Permission denied", "/etc/systemd/system/poolferry.service")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orchestrator.domain.fleet import FleetIdentity, is_local, parse_centre
+from orchestrator.domain.fleet import FleetIdentity, is_local, is_socket_below_run, parse_centre, socket_address
 from orchestrator.domain.fleet_status import FleetHost, FleetJob, FleetStatus, HostState, twice_as_much
 from orchestrator.domain.heartbeat import HostBeat
 from orchestrator.domain.ledger import LONGEST, divide, incarnation_of, plain_text
@@ -35,6 +35,23 @@ JOB = FleetJob(
 def test_an_address_of_a_centre(address: str, *, local: bool) -> None:
     assert parse_centre(address) == address
     assert is_local(address) is local
+
+
+@pytest.mark.parametrize(
+    ("address", "seen", "usual"),
+    [
+        ("postgresql:///fleet?host=/run/pg&port=5433", True, "postgresql:///fleet?port=5433"),
+        ("postgresql://%2Frun%2Fpg/fleet", True, "postgresql:///fleet"), ("postgresql:///fleet", True, "postgresql:///fleet"),
+        ("postgresql:///fleet?host=/var/run/postgresql", False, "postgresql:///fleet"),
+        ("postgresql:///fleet?host=/run/../tmp", False, "postgresql:///fleet"),
+        ("postgresql:///fleet?host=/run/pg,/tmp&port=1,2", False, "postgresql:///fleet"),
+        ("postgresql://ann@[::1]:5433/fleet?sslmode=verify-full", False, "postgresql:///fleet?port=5433"),
+    ],
+)  # fmt: skip
+def test_an_address_that_the_page_of_a_centre_reaches(address: str, usual: str, *, seen: bool) -> None:
+    assert parse_centre(address) == address
+    assert (is_socket_below_run(address), socket_address(address)) == (seen, usual)
+    assert is_socket_below_run(usual)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,10 @@ def web(
         web=True,
         web_options=(*_options(names, header), *(["--fleet"] if fleet else [])),
     )
+    if fleet and not remove:
+        from orchestrator.app.fleet_members import require_centre_here
+
+        require_centre_here(terminal)
     if show:
         units, group = unit_files(terminal.where, request)
         show_units(terminal, units | group)
@@ -61,10 +65,6 @@ def web(
         from orchestrator.web.libraries import require_libraries
 
         require_libraries()
-        if fleet:
-            from orchestrator.app.fleet_members import require_centre_here
-
-            require_centre_here(terminal)
     changed = install_units(terminal.where, request)
     following = (
         []

@@ -165,7 +165,8 @@ def _opened(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
             _set_up(connection)
             if older:
                 _migrate(connection)
-                drop_renewed_copies(path)
+            if path != ":memory:":
+                drop_renewed_copies(path)  # also what a run left that died after it migrated
         elif older:
             connection = renewed_copy(connection, path, history_mark, version=len(_migrations()), migrate=_migrate)
     except BaseException as error:

@@ -4,13 +4,15 @@ Why: a reader changes nothing, and after an upgrade people look first. Each look
 """
 
 import os
+import secrets
 import sqlite3
 import stat
 from collections.abc import Callable
 from contextlib import closing, suppress
 from hashlib import sha256
 
-_NAME = "renewed-history-"
+_NAME, _PART = "renewed-history-", ".part"
+_LONGEST_COPY = 3600  # seconds without a write, after which nobody makes this part any more
 Migrate = Callable[[sqlite3.Connection], None]
 
 
@@ -43,8 +45,14 @@ def drop_renewed_copies(path: str, *, but: str = "") -> None:
     folder = os.path.join(os.path.dirname(path), "notes")
     with suppress(OSError):
         for name in os.listdir(folder):
-            if name.startswith(_NAME) and name != but:
-                os.unlink(os.path.join(folder, name))
+            path = os.path.join(folder, name)
+            if name.startswith(_NAME) and name != but and not (but and _is_being_made(path, os.path.join(folder, but))):
+                os.unlink(path)
+
+
+def _is_being_made(path: str, made: str) -> bool:
+    """Return True for the part of another reader that goes on. `made`: a copy that was made just now, whose time is the present."""
+    return path.endswith(_PART) and os.stat(made).st_mtime - os.stat(path).st_mtime < _LONGEST_COPY
 
 
 def _kept_path(path: str, mark: tuple[int, ...], version: int) -> str | None:
@@ -78,9 +86,9 @@ def _opened(kept: str, version: int) -> sqlite3.Connection | None:
 
 def _kept(connection: sqlite3.Connection, kept: str, migrate: Migrate) -> sqlite3.Connection:
     """Copy, migrate and keep a history under its name, which says of which state it is; open it."""
-    part = f"{kept}.{os.getpid()}.part"
+    part = f"{kept}.{secrets.token_hex(8)}{_PART}"  # threads of one process make copies at once
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
-        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with closing(_connected(part, "rw")) as copy:
             copy.execute("PRAGMA synchronous = OFF")  # one that a crash tears is not renamed
             copy.execute("PRAGMA journal_mode = OFF")

@@ -171,6 +171,43 @@ def test_a_renewed_copy_is_kept_until_the_history_changes(tmp_path: Path, monkey
     assert list(notes.iterdir()) == []
 
 
+def test_two_readers_at_once_leave_each_other_their_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads of one process: the second one begins and ends while the first one migrates its copy."""
+    path, notes, begun = str(tmp_path / "history.sqlite"), tmp_path / "notes", list[int]()
+    notes.mkdir(mode=0o700)
+    open_history(path).close()
+    more = (*database._migrations(), "CREATE TABLE mood (a TEXT) STRICT;\n")
+    monkeypatch.setattr(database, "_migrations", lambda: more)
+    migrate, files = database._migrate, list[str]()
+
+    def look() -> None:
+        with open_reader(path) as views:
+            files.append(views._database._connection.execute("PRAGMA database_list").fetchone()[2])
+
+    def slow(connection: sqlite3.Connection) -> None:
+        begun.append(1)
+        if len(begun) == 1:
+            look()
+        migrate(connection)
+
+    monkeypatch.setattr(database, "_migrate", slow)
+    left = notes / "renewed-history-x.sqlite.1.part"
+    left.touch()
+    os.utime(left, (0, 0))
+    look()
+    assert [str(each) for each in notes.iterdir()] == files[:1] == files[1:]
+
+
+def test_what_a_run_left_that_died_after_it_renewed_the_history_goes(tmp_path: Path, path: str) -> None:
+    open_history(path).close()
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name in ("renewed-history-x.sqlite", "renewed-history-x.sqlite.1.part", "other"):
+        (notes / name).touch()
+    open_history(path).close()
+    assert [each.name for each in notes.iterdir()] == ["other"]
+
+
 def test_a_migration_that_breaks_off_changes_nothing(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_history(path) as history:
         finish(history, Outcome.DONE)

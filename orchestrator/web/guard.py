@@ -5,6 +5,7 @@ import re
 import secrets
 import socket
 import sys
+import threading
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -46,23 +47,34 @@ class EntryKey:
     Why for that user: a browser sends a cookie of this machine to each port of it, so also to a server that another user runs on one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, find_user: Callable[[Scope], int | None] | None = None) -> None:
+        """Make the secrets. `find_user`: tells the number of the user who asks; it is asked only where a secret fits."""
         self.link = secrets.token_urlsafe(24)
         self._cookie = secrets.token_urlsafe(32)
-        self._used = False
         self._user: int | None = None
+        self._find_user = find_user or connected_user
+        self._lock = threading.Lock()
 
-    def enter(self, key: str, user: int | None = None) -> str | None:
-        """Return the cookie for the link's key; None when it is another one, or was used. `user`: the number of who opens it."""
-        if self._used or not secrets.compare_digest(key.encode(), self.link.encode()):
+    def enter(self, key: str, scope: Scope) -> str | None:
+        """Return the cookie for the link's key; None when it is another one, or was used. Raises: UserUnknown; the link stays good."""
+        if not secrets.compare_digest(key.encode(), self.link.encode()):
             return None
-        self._used, self._user = True, user
+        with self._lock:  # entries are threads
+            if self._user is not None:
+                return None
+            self._user = self._find_user(scope)
+            if self._user is None:  # a cookie for nobody would be good for whoever cannot be told, too
+                raise UserUnknown
         return self._cookie
 
-    def admits(self, cookie: str, user: int | None = None) -> bool:
+    def admits(self, cookie: str, scope: Scope) -> bool:
         """Return True for the cookie that an entry gave, from the user who entered."""
         fits = secrets.compare_digest(cookie.encode(), self._cookie.encode())
-        return self._used and fits and user == self._user
+        return fits and self._user is not None and self._find_user(scope) == self._user
+
+
+class UserUnknown(Exception):
+    """An entry by a connection whose user the kernel does not tell."""
 
 
 def connected_user(scope: Scope) -> int | None:
@@ -76,7 +88,7 @@ def connected_user(scope: Scope) -> int | None:
         return None
     ends += [(_AS_SIX + one, _AS_SIX + other) for one, other in ends if len(one) == len("0100007F:0000")]
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(FileNotFoundError), open(table) as lines:
+        with contextlib.suppress(OSError), open(table) as lines:
             for fields in map(str.split, lines):
                 # One that its process has closed already has no inode, and counts as root's there.
                 if (fields[1], fields[2]) in ends and fields[9] != "0":
@@ -176,11 +188,7 @@ class RequestGuard:
             return GuardRefusal(
                 status=400, why="this request says twice how long it is, and a proxy may read it otherwise"
             )
-        if (
-            self._key is not None
-            and not self._is_open(scope)
-            and not self._key.admits(_cookie(scope), connected_user(scope))
-        ):
+        if self._key is not None and not self._is_open(scope) and not self._key.admits(_cookie(scope), scope):
             return GuardRefusal(
                 status=403, why="open the link that `poolferry web` printed; it is good once, and this browser then has a cookie, for its user"
             )  # fmt: skip

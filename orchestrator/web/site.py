@@ -24,7 +24,7 @@ from orchestrator.web.guard import (
     NobodyNamed,
     ProxyUser,
     RequestGuard,
-    connected_user,
+    UserUnknown,
 )
 from orchestrator.web.live import LiveStreams
 from orchestrator.web.pages import NoSuchPage, NotAccepted, Pages, PointRequest, is_number, parse_year
@@ -178,9 +178,12 @@ class Site:
         return StreamingResponse(self.streams.stream(topic, shown), media_type="text/event-stream", headers=unheld)
 
     def _enter(self, request: Request) -> Response:
-        cookie = (
-            self._key.enter(request.query_params.get("key", ""), connected_user(request.scope)) if self._key else None
-        )
+        try:
+            cookie = self._key.enter(request.query_params.get("key", ""), request.scope) if self._key else None
+        except UserUnknown:
+            why = "the kernel does not tell which user of this machine opens this link, and its cookie would be good for others, too"
+            hint = "serve a socket instead: `poolferry web --socket PATH`, with ssh -L; or let poolferry read /proc/net/tcp"
+            return HTMLResponse(self._pages.failure(403, why, hint), 403)
         if cookie is None:
             why = "this link is not valid, or it was used already; start `poolferry web` again for another one"
             return HTMLResponse(self._pages.failure(403, why), 403)

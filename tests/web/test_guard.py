@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from orchestrator.app.control import DaemonControl
-from orchestrator.web.guard import HEADERS, EntryKey
+from orchestrator.web.guard import HEADERS, EntryKey, connected_user
 from orchestrator.web.pages import Pages
 from orchestrator.web.site import Site
 from tests.ferry import Ferry
@@ -98,7 +98,7 @@ class TestEntry:
 
     @pytest.fixture
     def key(self) -> EntryKey:
-        return EntryKey()
+        return EntryKey(lambda _: 1000)
 
     @pytest.fixture
     def closed(self, ferry: Ferry, key: EntryKey) -> TestClient:
@@ -129,9 +129,49 @@ class TestEntry:
         assert closed.get(f"/enter?key={key.link}").status_code == 303
 
     def test_the_cookie_is_not_known_before_the_entry(self, key: EntryKey) -> None:
-        cookie = EntryKey().enter("x")
-        assert cookie is None
-        assert not key.admits("")
+        assert key.enter("x", {}) is None
+        assert not key.admits("", {})
+
+    def test_the_kernel_is_asked_only_who_has_a_secret(self, ferry: Ferry) -> None:
+        """Its tables are long, and anybody on this machine can ask for pages."""
+        asked = list[object]()
+
+        def find_user(scope: object) -> int:
+            asked.append(scope)
+            return 1000
+
+        key = EntryKey(find_user)
+        ferry.job()
+        site = client(settings_of(ferry), key=key)
+        for page in ("/", "/enter?key=x", "/enter"):
+            assert site.get(page, headers={"Cookie": "poolferry=x"}).status_code == 403
+        assert asked == []
+        assert (site.get(f"/enter?key={key.link}").status_code, len(asked)) == (303, 1)
+        assert (site.get(f"/enter?key={key.link}").status_code, len(asked)) == (403, 1)
+        assert (site.get("/").status_code, len(asked)) == (200, 2)
+
+    def test_who_cannot_be_told_gets_no_cookie_and_uses_nothing_up(self, ferry: Ferry) -> None:
+        users = [None, 1000, None, 1000]
+        key = EntryKey(lambda _: users.pop(0))
+        ferry.job()
+        site = client(settings_of(ferry), key=key)
+        told = site.get(f"/enter?key={key.link}")
+        assert (told.status_code, "does not tell which user" in told.text, "set-cookie" in told.headers) == (
+            403,
+            True,
+            False,
+        )
+        assert site.get(f"/enter?key={key.link}").status_code == 303
+        assert [site.get("/").status_code, site.get("/").status_code] == [403, 200]
+
+    def test_tables_that_cannot_be_read_tell_nobody(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(path: str) -> None:
+            raise PermissionError(path)
+
+        monkeypatch.setattr("builtins.open", refuse)
+        found = connected_user({"client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2)})
+        monkeypatch.undo()
+        assert found is None
 
 
 NOTHING = (

@@ -44,17 +44,23 @@ if TYPE_CHECKING:
 _HISTORY, _ARCHIVE, _FOLDER = "history.sqlite", "configuration.tar", "configuration/"
 _MOST_FILES, _LARGEST = 10_000, 512 << 20  # bytes; a history of 100,000 runs takes 200 MB
 _SILENCE = Seconds(600)
+_TRUST_DIGESTS = "digests"  # a name for --trust
 _SSH_FAILED = 255  # exit code of ssh itself, before anything ran on the host
 
 
-def find_kit(place: str, log: "Callable[[str], None]", ssh_options: Sequence[str] = ()) -> BootstrapKit:
-    """Return the newest kit at a place. Raises: OrchestratorError when there is none, or the place cannot be read."""
+def find_kit(
+    place: str, log: "Callable[[str], None]", ssh_options: Sequence[str] = (), *, again: str | None
+) -> BootstrapKit:
+    """Return the newest kit at a place. Raises: OrchestratorError when there is none, or the place cannot be read.
+
+    `again`: the command that takes a kit whose files are not as their digests say; None: it is taken.
+    """
     with tempfile.TemporaryDirectory(prefix="poolferry-kit-") as folder:
         files = _fetched(place, folder, log, tuple(ssh_options))
         found, damaged = list[BootstrapKit](), list[OrchestratorError]()
         for each in _folders(files):
             try:
-                found += filter(None, (_kit(each, files, folder),))
+                found += filter(None, (_kit(each, files, folder, again),))
             except VerificationFailed as error:  # another job's kit at this place may be sound
                 damaged.append(error)
     if damaged and not found:
@@ -150,7 +156,7 @@ def _folders(files: Files) -> list[str]:
     return sorted(os.path.dirname(path) for path in files if os.path.basename(path) == _HISTORY)
 
 
-def _kit(folder: str, files: Files, scratch: str) -> BootstrapKit | None:
+def _kit(folder: str, files: Files, scratch: str, again: str | None) -> BootstrapKit | None:
     """Read the kit in a folder; return None when there is no configuration beside the history."""
     below = {os.path.relpath(path, folder or "."): files[path] for path in files if _lies_in(path, folder)}
     configuration = {path.removeprefix(_FOLDER): text for path, text in below.items() if path.startswith(_FOLDER)}
@@ -159,26 +165,36 @@ def _kit(folder: str, files: Files, scratch: str) -> BootstrapKit | None:
         configuration = {path.removeprefix(_FOLDER): text for path, text in packed.items() if path.startswith(_FOLDER)}
     if not configuration:
         return None
-    _require_undamaged(below)
+    warnings = _digest_warnings(below, again)
     last, runs = _runs(below[_HISTORY], scratch)
-    return BootstrapKit(folder=folder, configuration=configuration, history=below[_HISTORY], last=last, runs=runs)
+    return BootstrapKit(
+        folder=folder, configuration=configuration, history=below[_HISTORY], last=last, runs=runs, warnings=warnings
+    )
 
 
-def _require_undamaged(files: Files) -> None:
-    """Check the files beside copies of files against their digests; kits of earlier versions have none. Raises: VerificationFailed."""
+def _digest_warnings(files: Files, again: str | None) -> tuple[str, ...]:
+    """Return what is wrong with the files beside copies of files, by their digests; kits of earlier versions have none.
+
+    Raises: VerificationFailed for a file that is not as its digest says, unless `again` is None. Digests that cannot be read say
+    nothing of the other files.
+    """
     if DIGESTS not in files:
-        return
+        return ()
     try:
         digests = parse_digests(files[DIGESTS].decode("ascii"))
-        bad = damaged_kit_files(digests, {name: sha256(files[name]).hexdigest() for name in KIT_FILES if name in files})
     except ValueError:
-        bad = (DIGESTS,)
-    if bad:
+        return (f"{DIGESTS} is damaged, so nothing says whether the kit's other files are as they were written",)
+    bad = damaged_kit_files(digests, {name: sha256(files[name]).hexdigest() for name in KIT_FILES if name in files})
+    if not bad:
+        return ()
+    verdict = f"{', '.join(bad)} {'is not as it was' if len(bad) == 1 else 'are not as they were'} written"
+    if again is not None:
         raise VerificationFailed(
-            f"the kit is damaged: {', '.join(bad)} {'is' if len(bad) == 1 else 'are'} not as they were written",
-            hint="name the kit of another target or disk; the copies beside this one can be restored without it: "
-            "poolferry restore run --from FOLDER --to FOLDER",
+            f"the kit is damaged, or an earlier version of poolferry wrote it last: {verdict}",
+            hint="name the kit of another target or disk; the copies beside this one can be restored without it: poolferry "
+            f"restore run --from FOLDER --to FOLDER; where there is no other kit, take this one as it is: {again}",
         )
+    return (f"{verdict}; taken, as --trust {_TRUST_DIGESTS} says",)
 
 
 def unpack_configuration(archive: bytes) -> Files:
@@ -336,12 +352,20 @@ def bootstrap(
 ) -> BootstrapEnd:
     """Find the kit at a place, and take it over. Raises: OrchestratorError.
 
-    `plan`: only look; `trust`: names of files that are taken over although they run commands.
+    `plan`: only look; `trust`: names of files that are taken over although they run commands, or "digests".
     """
     from orchestrator.config.kit_review import host_of, review_kit
 
-    kit, where = find_kit(place, settings.log, ssh_options), settings.where
-    review = review_kit(kit.configuration, frozenset(trust), host=host_of(place))
+    words = [*(["--plan"] if plan else []), *(["--aside"] if aside else [])]
+    words += [word for name in (*trust, _TRUST_DIGESTS) for word in ("--trust", name)]
+    words += [f"--ssh-option={word}" for word in ssh_options]
+    again = settings.repeat(f"restore bootstrap {shlex.join([place, *words])}")
+    kit = find_kit(place, settings.log, ssh_options, again=None if _TRUST_DIGESTS in trust else again)
+    where, trusted = settings.where, frozenset(trust)
+    # A job may have this name: who takes a damaged kit has not said that it may run.
+    if kit.warnings or _TRUST_DIGESTS not in kit.jobs:
+        trusted -= {_TRUST_DIGESTS}
+    review = review_kit(kit.configuration, trusted, host=host_of(place))
     refusal = None if aside else refuse_overwriting(where, _files_of(kit, review, where))
     if refusal is not None or plan:
         return BootstrapEnd(kit=kit, review=review, refusal=refusal)

@@ -42,13 +42,17 @@ def next_base_values(found: Sequence[TargetNextBase]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapKit:
-    """A recovery kit at a place. `folder`: inside the place; `configuration`: by path; `last`: newest run; `runs`: count."""
+    """A recovery kit at a place. `folder`: inside the place; `configuration`: by path; `last`: newest run; `runs`: count.
+
+    `warnings`: what is wrong with it, and was no reason to refuse it.
+    """
 
     folder: str
     configuration: Files
     history: bytes
     last: RunRecord | None
     runs: int
+    warnings: tuple[str, ...] = ()
 
     @property
     def jobs(self) -> tuple[str, ...]:
@@ -64,7 +68,7 @@ def kit_value(kit: BootstrapKit, place: str) -> dict[str, Any]:
     last = kit.last
     return {
         "place": place, "folder": kit.folder, "host": last.host if last else None, "runs": kit.runs, "jobs": list(kit.jobs),
-        "last_run": format_iso(last.begun_at) if last else None,
+        "last_run": format_iso(last.begun_at) if last else None, "warnings": list(kit.warnings),
     }  # fmt: skip
 
 
@@ -98,6 +102,7 @@ def kit_lines(kit: BootstrapKit, place: str) -> Sequence[str]:
     return (
         f"the kit at {os.path.join(place, kit.folder) if kit.folder else place} is {told}; {show_count(kit.runs, 'run')}",
         f"jobs: {', '.join(kit.jobs) or 'none'}",
+        *(f"warning: {each}" for each in kit.warnings),
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -53,6 +54,25 @@ def test_a_new_machine_takes_over_and_goes_on(house: House) -> None:
     with open_history(str(new.state / "history.sqlite")) as history:
         assert json.loads(history.memory("")["moved"])["from"] == os.uname().nodename
     assert new.run().outcome == "nothing-to-do"
+
+
+def test_a_kit_that_its_digests_do_not_fit_is_taken_only_when_told(house: House) -> None:
+    """An earlier version of poolferry writes the history and no digests."""
+    (house.folder / "new").mkdir()
+    new, beside = another(house.folder), house.target / ".poolferry"
+    with open_history(str(beside / "history.sqlite")) as history:
+        history.remember("", "later", "x")
+    told = bootstrap(new, house.target, "--plan")
+    assert (told.code, "history.sqlite is not as it was written" in told["error"]) == (1, True), told
+    program, *words = shlex.split(told["hint"].rpartition(": ")[2].partition(" --config ")[0])
+    assert (program, words[-3:]) == ("poolferry", ["--plan", "--trust", "digests"])
+    told = new.call(*words)
+    assert (told.code, told["jobs"]) == (0, ["photos"]), told
+    assert told["warnings"] == ["history.sqlite is not as it was written; taken, as --trust digests says"]
+    for content in (b"", b"rotten\n", b"\xff"):
+        (beside / "SHA256SUMS").write_bytes(content)
+        told = bootstrap(new, house.target, "--plan")
+        assert (told.code, "SHA256SUMS is damaged" in str(told["warnings"])) == (0, True), told
 
 
 def test_nothing_is_written_over_what_is_there(house: House) -> None:

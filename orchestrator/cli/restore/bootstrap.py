@@ -24,7 +24,8 @@ from orchestrator.cli.terminal.screen import Terminal
     "--trust",
     multiple=True,
     metavar="NAME",
-    help='take over as it is: a job that runs hooks or gives ssh options, or "poolferry" for poolferry.toml',
+    help='take over as it is: a job that runs hooks or gives ssh options, "poolferry" for poolferry.toml; "digests": files of the kit that '
+    "are not as its SHA256SUMS says",
 )
 @click.option(
     "--ssh-option",

@@ -125,12 +125,12 @@ def judge_job(
         problem=problem_sentence(gravest) if gravest else "",
         left_out=problem_sentence(left_out) if left_out else "",
         unseen=unseen_sentence(unseen, (blamed.why or "") if blamed else "") if unseen else "",
+        looked=unseen is None or unseen.looked,
     )
     health = judge_health(known, now=now, late_after=job.late_after)
     if moved:
-        health = replace(
-            health, why=f"{health.why}; {job.target.name} was {moved} at the last run, and its copies lie there"
-        )
+        why = f"{health.why}; {job.target.name} was {moved} at the last run, and its copies lie there"
+        health = replace(health, why=why)
     chosen = None if known.last in (Outcome.FAILED, Outcome.REFUSED) else gravest or left_out
     hint = _hint(blamed, chosen, job, views) or _late_hint(job, health) if health.state in _WITH_HINT else ""
     return JobHealth(

@@ -21,6 +21,8 @@ OrchestratorError
 └─ HistoryError            cannot remember; refuse to act                         ASK_A_HUMAN
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 
 from orchestrator.domain.fast_dataclass import dataclass
@@ -69,9 +71,13 @@ class ConfigMistake:
 
 
 class OrchestratorError(Exception):
-    """Base class of all errors. `why`: what happened and what it means; `hint`: what to do about it."""
+    """Base class of all errors. `why`: what happened and what it means; `hint`: what to do about it.
+
+    `copies_seen`: whether the look that ended so had found copies at the target; False: it was the look at the target that failed.
+    """
 
     retry = RetryClass.ASK_A_HUMAN
+    copies_seen: bool | None = None
 
     def __init__(self, why: str, *, hint: str = "") -> None:
         # Output of programs, disks and hosts comes in here, possibly megabytes; the evidence has its own limits.
@@ -79,6 +85,16 @@ class OrchestratorError(Exception):
         super().__init__(why)
         self.why = why
         self.hint = hint
+
+
+@contextmanager
+def mark_copies(*, seen: bool) -> Iterator[None]:
+    """Mark an error that ends this part of a survey, as `copies_seen` tells it."""
+    try:
+        yield
+    except OrchestratorError as error:
+        error.copies_seen = error.copies_seen or seen
+        raise
 
 
 class DeclarationError(OrchestratorError):
@@ -186,7 +202,7 @@ class TargetUnable(OrchestratorError):
     def __init__(self, why: str, *, evidence: tuple[str, ...], hint: str = "", copies: bool = False) -> None:
         super().__init__(why, hint=hint)
         self.evidence = evidence
-        self.copies = copies
+        self.copies_seen = copies or None
 
 
 class LookAgain(OrchestratorError):

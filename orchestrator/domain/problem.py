@@ -72,20 +72,24 @@ UNSEEN = "copies unseen on "  # before a place's name, a small fact of a job
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnseenCopies:
-    """Copies that the last look at their place did not find. `since`: the first look that did not; `why`: what it found."""
+    """Copies that the last look at their place did not find. `since`: the first look that did not; `why`: what it found.
+
+    `looked` False: nobody could look, as the host did not answer; that says nothing of the copies.
+    """
 
     since: datetime
     why: str
+    looked: bool = True
 
     def __str__(self) -> str:
-        return json.dumps([self.since.isoformat(), self.why])
+        return json.dumps([self.since.isoformat(), self.why, self.looked])
 
 
 def parse_unseen(text: str) -> UnseenCopies | None:
     """Parse that fact; None for an empty text, and for one that is none."""
     try:
-        since, why = parse_json(text or "null")
-        return UnseenCopies(since=parse_instant(since), why=str(why))
+        since, why, *looked = parse_json(text or "null")  # an earlier version wrote two
+        return UnseenCopies(since=parse_instant(since), why=str(why), looked=looked != [False])
     except NOT_READ:
         return None
 

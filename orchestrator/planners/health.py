@@ -49,7 +49,7 @@ class HealthInput:
     again, if it was recently off or asleep. `paused`: why and until when; empty: not. `broken`: a copy was read again and
     differs from its manifest. `copies` False: the job works on its source alone, and `newest_verified` is its last good run. `problem`:
     the gravest of the copies themselves; `left_out`: the files that the newest copy lacks, as they could not be read. `unseen`: since when looks at
-    the place have not found that copy, and why.
+    the place have not found that copy, and why; `looked` False: as nobody could look there, which alone makes no copy a lost one.
     """
 
     first_begun: datetime | None
@@ -65,6 +65,7 @@ class HealthInput:
     copies: bool = True
     problem: str = ""
     unseen: str = ""
+    looked: bool = True
     last_kind: RunType = RunType.RUN
     left_out: str = ""
 
@@ -164,7 +165,7 @@ def _by_last_run(facts: HealthInput, age: Seconds | None) -> tuple[JobState, str
         return JobState.INCOMPLETE, f"{facts.left_out}; {copy}"
     if facts.last in (Outcome.WAITING, Outcome.INTERRUPTED):
         return JobState.WAITING, f"the last run is {told}; {copy}"
-    if age is not None and not _is_misdated(age) and not facts.unseen:
+    if age is not None and not _is_misdated(age) and not (facts.unseen and facts.looked):
         return JobState.UP, copy
     return (JobState.NEW if facts.last is None else JobState.FAILING), copy
 
@@ -180,7 +181,7 @@ def _copy(facts: HealthInput, age: Seconds | None) -> str:
         return f"{facts.newest} is dated {show_duration(-age)} after now: a clock was wrong, and its age is unknown"
     if age is None:
         return f"{facts.none} yet"
-    unseen = f", and may be gone: {facts.unseen}" if facts.unseen else ""
+    unseen = f", {'and may be gone: ' if facts.looked else ''}{facts.unseen}" if facts.unseen else ""
     return f"{facts.newest} is {show_duration(max(age, 0))} old{unseen}"
 
 

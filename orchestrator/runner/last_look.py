@@ -6,7 +6,7 @@ that is said of the copy says so too, until a look finds it again: it may be gon
 
 from typing import TYPE_CHECKING
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, Stopped, TargetUnable
+from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, RetryClass, Stopped, TargetUnable
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
@@ -61,26 +61,34 @@ def _require_own_place(job: Job, tools: LookContext | RunContext, reader: Reader
 
 
 def note_failed_look(job: Job, tools: LookContext | RunContext, error: OrchestratorError) -> None:
-    """Record that a look at a place failed, unless it was only put off, or failed at the source."""
-    source = job.source.host and str(job.source.host)
-    if isinstance(error, NotNow | Stopped) or (
-        isinstance(error, OutsideError) and source and error.evidence.host == source
-    ):
-        return
-    if isinstance(error, TargetUnable) and error.copies:
+    """Record that a look at a place failed, unless it was only put off."""
+    if error.copies_seen:
         note_seen(job, tools)
-        return
-    note_unseen(job, tools, error.why)
+    elif not isinstance(error, NotNow | Stopped):
+        unanswered = job.target.location.host is not None and error.retry is RetryClass.LATER
+        note_unseen(job, tools, error.why, looked=not unanswered)
 
 
-def note_unseen(job: Job, tools: LookContext | RunContext, why: str) -> None:
-    """Record that a look did not find the copies that a place is known to hold; the first such look keeps its time."""
+def note_failed_survey(job: Job, tools: LookContext | RunContext, error: OrchestratorError) -> None:
+    """Record what a survey of both sides that failed says of the copies: nothing, where it failed at the source."""
+    host = job.target.location.host and str(job.target.location.host)
+    there = isinstance(error, OutsideError) and host and error.evidence.host == host
+    if error.copies_seen is not None or there:
+        note_failed_look(job, tools, error)
+
+
+def note_unseen(job: Job, tools: LookContext | RunContext, why: str, *, looked: bool = True) -> None:
+    """Record that a look did not find the copies that a place is known to hold; the first such look keeps its time.
+
+    `looked` False: nobody could look there, as its host did not answer.
+    """
     history, key = tools.history, UNSEEN + job.target.name
     if not history.point_names(job.name, job.target.name):
         return
     before = parse_unseen(history.recall(job.name, key) or "")
     since = before.since if before else tools.clock()
-    history.remember(job.name, key, str(UnseenCopies(since=since, why=why)))
+    looked = looked or (before is not None and before.looked)
+    history.remember(job.name, key, str(UnseenCopies(since=since, why=why, looked=looked)))
 
 
 def note_seen(job: Job, tools: LookContext | RunContext) -> None:
@@ -120,5 +128,5 @@ def _is_left(job: Job, tools: LookContext | RunContext, used: str, before: str, 
     try:
         return not tools.engine.points(there, reader)
     except OrchestratorError as error:
-        note_unseen(there, tools, error.why)
+        note_failed_look(there, tools, error)
         return False

@@ -159,13 +159,13 @@ def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> R
 
 
 def _survey(job: Job, tools: RunContext, request: RunRequest, writer: Writer) -> object:
-    """Return the survey. One that fails is recorded as a look that did not see the copies."""
+    """Return the survey. One that fails at the target is recorded as a look that did not see the copies."""
     try:
         return tools.engine.survey(job, request, writer)
     except OrchestratorError as error:
-        from orchestrator.runner.last_look import note_failed_look
+        from orchestrator.runner.last_look import note_failed_survey
 
-        note_failed_look(job, tools, error)
+        note_failed_survey(job, tools, error)
         raise
 
 

@@ -254,7 +254,7 @@ def points_lines(table: PointTable, *, now: datetime) -> list[str]:
 
 def _unseen_lines(table: PointTable) -> list[str]:
     return [
-        f"{job}: what lay on {place} was {unseen_sentence(found)}, and may be gone"
+        f"{job}: what lay on {place} was {unseen_sentence(found)}{', and may be gone' if found.looked else ''}"
         for job, places in table.unseen.items()
         for place, found in places.items()
         if found and any(point.place == place for point in table.known[job])

@@ -1,6 +1,7 @@
 """Test that nothing is said of a copy as if it were there, while the last look at its place did not find it."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -39,6 +40,28 @@ def test_a_place_that_is_not_mounted_takes_no_point_away(ferry: Ferry) -> None:
         assert ferry.run("points", "photos", "--look").code == 0
         assert "unseen" not in said(ferry, "status"), words
     assert "unseen_since_timestamp_seconds{" not in said(ferry, "metrics")
+
+
+def test_a_look_that_failed_at_the_source_says_nothing_against_the_copies(ferry: Ferry) -> None:
+    """It saw the copies, and an earlier look that did not see them is over by it."""
+    ferry.job(more="[rsync]\nchecksum = true\n")
+    assert ferry.run("run", "photos").code == 0
+    broken = ferry.root / "bin"
+    broken.mkdir()
+    (broken / "rsync").write_text(
+        "#!/bin/sh\necho 'rsync error: error allocating core memory buffers (code 22)' >&2\nexit 22\n"
+    )
+    (broken / "rsync").chmod(0o755)
+    away = ferry.root / "away"
+    for earlier in (False, True):
+        if earlier:
+            ferry.target().rename(away)
+            assert ferry.run("points", "photos", "--look").code != 0
+            assert ", unseen" in said(ferry, "status")
+            away.rename(ferry.target())
+        told = ferry.run("run", "photos", PATH=f"{broken}:{os.environ['PATH']}")
+        assert (told.code, "memory" in told.out + told.err) == (1, True), told
+        assert "unseen" not in said(ferry, "status"), earlier
 
 
 def test_a_hint_of_status_names_the_command_that_ends_what_it_says(ferry: Ferry) -> None:

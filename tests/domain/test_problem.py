@@ -10,6 +10,8 @@ from orchestrator.domain.problem import (
     UNSTORED_WORDS,
     Problem,
     ProblemType,
+    UnseenCopies,
+    parse_unseen,
     problem_hint,
     problem_sentence,
 )
@@ -71,3 +73,10 @@ def test_of_sound_bytes_only_names_and_metadata_are_to_be_changed_back() -> None
     assert problem_hint(rotten, newest="p2").endswith(
         "if you can do without them: poolferry points accept photos --point p1"
     )
+
+
+def test_what_an_earlier_version_wrote_of_unseen_copies_is_read() -> None:
+    at = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    assert parse_unseen(f'["{at.isoformat()}", "away"]') == UnseenCopies(since=at, why="away")
+    off = UnseenCopies(since=at, why="no answer", looked=False)
+    assert parse_unseen(str(off)) == off

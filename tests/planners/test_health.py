@@ -57,6 +57,11 @@ def facts(
             replace(facts(last=Outcome.FAILED, why="disk full"), since="waiting: disk away"), JobState.FAILING,
             "a run failed: disk full; the one since is waiting: disk away; the newest verified copy is 2 h old",
         ),
+        (replace(facts(), unseen="not seen"), JobState.FAILING, "the newest verified copy is 2 h old, and may be gone: not seen"),
+        (
+            replace(facts(), unseen="not seen", looked=False), JobState.UP,
+            "the newest verified copy is 2 h old, not seen",
+        ),
         (replace(facts(), copies=False), JobState.UP, "the last good run is 2 h old"),
         (replace(facts(newest_verified=25), copies=False), JobState.LATE, "the last good run is 1 d 1 h old; late-after is 1 d"),
         (replace(facts(first=1, last=None, newest_verified=None), copies=False), JobState.NEW, "no good run yet"),

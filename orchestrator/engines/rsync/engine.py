@@ -168,8 +168,7 @@ class RsyncEngine:
         return describe_space(world)
 
     def holds_copies(self, job: Job, world: RsyncSurvey) -> bool:
-        ours = world.target.owner in (None, job.identity)  # a lost marker takes no point away
-        return ours and (bool(world.points) if options_of(job).points else world.target.mirrored is not None)
+        return world.target.holds_copies(job.identity, points=options_of(job).points)
 
     def confirm(self, stage: StageResults, reader: "Reader") -> None:
         from orchestrator.engines.rsync.parse import RsyncMeter, confirm_counts

@@ -116,6 +116,10 @@ class TargetSurvey:
         """Return True when nothing of the newest point may be believed: its manifest is missing, damaged or forged."""
         return b"" in self.damaged
 
+    def holds_copies(self, job: str, *, points: bool) -> bool:
+        """Return whether there are copies of the job; a lost marker takes no point away. `points`: else it is a mirror."""
+        return self.owner in (None, job) and (bool(self.points) if points else self.mirrored is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferingPaths:

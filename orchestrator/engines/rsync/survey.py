@@ -3,13 +3,14 @@
 import os
 import re
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from orchestrator import __version__
 from orchestrator.domain.answers import NOT_READ, check_count, understand, unreadable
-from orchestrator.domain.errors import OrchestratorError, PermissionDenied, TargetUnable
+from orchestrator.domain.errors import OrchestratorError, PermissionDenied, TargetUnable, mark_copies
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.gate import (
     GateHello,
@@ -118,12 +119,18 @@ _MOST_RESERVED = 10_000  # names of ours that are remembered
 
 def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     """Return everything that the plan needs. Raises: OrchestratorError when a side cannot be read."""
+    with ExitStack() as marks:
+        return _survey(job, request, reader, marks)
+
+
+def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> RsyncSurvey:
     run = command_runner(reader)
     here, there, gate = greet(job, run)
-    if gate is not None:
-        _require_plain_store(job)
+    _require_plain_store(job, gate)
     source_text, target_text = look_at_both(job, reader)
     target = read_target(job, run, target_text)
+    if target.holds_copies(job.identity, points=options_of(job).points):
+        marks.enter_context(mark_copies(seen=True))
     require_same_store(job, target)
     if there is not None and there.gated:  # the gate closes its folder, and clears away what a cut publishing left
         half = tuple(replace(each, wanted=None) if b"\n" in each.path else each for each in target.half)
@@ -178,9 +185,9 @@ def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
     return seen
 
 
-def _require_plain_store(job: Job) -> None:
+def _require_plain_store(job: Job, gate: GateHello | None) -> None:
     """Check that a job behind a gate keeps owners and modes as they are. Raises: TargetUnable."""
-    if options_of(job).fake_super:
+    if gate is not None and options_of(job).fake_super:
         raise TargetUnable(
             f"the gate at {job.target.location.host} lets no rsync keep owners and modes in attributes (fake-super)",
             evidence=(),
@@ -267,7 +274,7 @@ def look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
             )
     return _side_by_side(  # also where both failed: each alone shows its own error
         lambda: run(script_commands.survey_source_command(job.tree)),
-        lambda: run(script_commands.survey_target_command(root)),
+        lambda: mark_copies(seen=False)(run)(script_commands.survey_target_command(root)),
     )
 
 

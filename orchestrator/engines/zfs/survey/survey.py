@@ -1,13 +1,14 @@
 """Survey of both sides at once, with one login and two listings each, for any number of datasets."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from threading import Thread
 from typing import TypeVar
 
 from orchestrator.domain.answers import understand
 from orchestrator.domain.command_line import evidence_line, quoted
-from orchestrator.domain.errors import BaseGone, Evidence, OrchestratorError, OutsideError, Stopped
+from orchestrator.domain.errors import BaseGone, Evidence, OrchestratorError, OutsideError, Stopped, mark_copies
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
@@ -182,14 +183,15 @@ class _Surveyor:
             root, target=target, above=above, recursive=self._options.recursive, sudo=self._options.sudo,
             created=self._options.catch_up == "kept" and not target, newest=newest,
         )  # fmt: skip
-        result = run_read_command(self._reader, command)
+        with mark_copies(seen=False) if target else nullcontext():
+            result = run_read_command(self._reader, command)
 
-        def read() -> tuple[SideSurvey, SideListing]:
-            look = parse.parse_survey(result.stdout.split(b"\n"))
-            _judge(look, root, command, result)
-            return parse.make_side(look, root), look
+            def read() -> tuple[SideSurvey, SideListing]:
+                look = parse.parse_survey(result.stdout.split(b"\n"))
+                _judge(look, root, command, result)
+                return parse.make_side(look, root), look
 
-        return parse_result(command, result, read)
+            return parse_result(command, result, read)
 
     def receiving(self, root: Location) -> dict[str, ReceiveProcess]:
         """Return the datasets that receive there now, with their processes."""

@@ -184,7 +184,7 @@ def _digest_warnings(files: Files, again: str | None) -> tuple[str, ...]:
         digests = parse_digests(files[DIGESTS].decode("ascii"))
     except ValueError:
         return (f"{DIGESTS} is damaged, so nothing says whether the kit's other files are as they were written",)
-    bad = damaged_kit_files(digests, {name: sha256(files[name]).hexdigest() for name in KIT_FILES if name in files})
+    bad = damaged_kit_files(digests, {name: sha256(files[name]).hexdigest() for name in KIT_FILES if name in files}, {})
     if not bad:
         return ()
     verdict = f"{', '.join(bad)} {'is not as it was' if len(bad) == 1 else 'are not as they were'} written"

@@ -76,13 +76,13 @@ def find_damaged_file(files: Mapping[str, bytes]) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitDigests:
-    """The digests of the files beside copies, by name. `before`: those of files that the run was replacing when it wrote this.
+    """The digests of the files beside copies, by name. `before`: those that may lie there still, as the files were being replaced when it was written.
 
     `key`, `tag`: the id of the key of the host that wrote it, and its tag.
     """
 
     files: Mapping[str, str]
-    before: Mapping[str, str]
+    before: Mapping[str, tuple[str, ...]]
     key: str = ""
     tag: str = ""
 
@@ -90,7 +90,8 @@ class KitDigests:
     def text(self) -> str:
         """Return the lines that the tag is over."""
         lines = [f"{digest}  {name}\n" for name, digest in sorted(self.files.items())]
-        return "".join((*lines, *(f"{_BEFORE}{digest}  {name}\n" for name, digest in sorted(self.before.items()))))
+        older = [(name, digest) for name, digests in sorted(self.before.items()) for digest in digests]
+        return "".join((*lines, *(f"{_BEFORE}{digest}  {name}\n" for name, digest in older)))
 
 
 def seal_digests(digests: KitDigests, job: str, key: "AuthenticationKey") -> str:
@@ -101,14 +102,18 @@ def seal_digests(digests: KitDigests, job: str, key: "AuthenticationKey") -> str
 def parse_digests(text: str) -> KitDigests:
     """Parse that file. Raises: ValueError for a text that we did not write."""
     files: dict[str, str] = {}
-    before: dict[str, str] = {}
+    before: dict[str, tuple[str, ...]] = {}
     *lines, last = text.splitlines()
     for line in lines:
-        into = before if line.startswith(_BEFORE) else files
+        older = line.startswith(_BEFORE)
         digest, gap, name = line.removeprefix(_BEFORE).partition("  ")
-        if not gap or name not in KIT_FILES or not _DIGEST.fullmatch(digest) or name in into:
+        known = before.get(name, ()) if older else files
+        if not gap or name not in KIT_FILES or not _DIGEST.fullmatch(digest) or (digest if older else name) in known:
             raise ValueError(f"no line of digests: {line[:100]}")
-        into[name] = digest
+        if older:
+            before[name] = (*before.get(name, ()), digest)
+        else:
+            files[name] = digest
     key, colon, tag = last.removeprefix(_TAG).partition(":")
     found = KitDigests(files=files, before=before, key=key, tag=tag)
     if not colon or text != f"{found.text}{_TAG}{key}:{tag}\n":
@@ -122,10 +127,19 @@ def is_sealed(digests: KitDigests, job: str, key: "AuthenticationKey") -> bool:
     return digests.key == key.id and right
 
 
-def damaged_kit_files(digests: KitDigests, found: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Return the files that are not as they were written. `found`: the digest of each that was looked at; None: it is not there."""
+def damaged_kit_files(
+    digests: KitDigests, found: Mapping[str, str | None], known: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """Return the files that are not as they were written. `found`: the digest of each that was looked at; None: it is not there.
+
+    `known`: those that may lie there as far as this host remembers: what was true once is no true file for ever.
+    """
     return tuple(
         name
         for name, true in digests.files.items()
-        if name in found and found[name] not in (true, digests.before.get(name, true))
+        if name in found
+        and (
+            found[name] not in (true, *digests.before.get(name, ()))
+            or (name in known and not {true, found[name]}.issubset(known[name]))
+        )
     )

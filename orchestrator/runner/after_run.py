@@ -17,6 +17,7 @@ from orchestrator.runner.kit_digests import (
     damage_sentence,
     file_digest,
     find_damaged,
+    note_stored,
     record_damage,
     seal_files,
 )
@@ -217,6 +218,7 @@ def _carry(journal: RunRecorder, writer: Writer) -> None:
     seal_files(journal, writer, {HISTORY: file_digest(local)})
     if root.host is None:
         os.replace(local, there.path)
-        return
-    run_small(tools.trees.store(local, there), journal, writer)
-    os.unlink(local)
+    else:
+        run_small(tools.trees.store(local, there), journal, writer)
+        os.unlink(local)
+    note_stored(journal, (HISTORY,))

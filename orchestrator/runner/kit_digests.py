@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 OWN_FOLDER = ".poolferry"
 _SEALED = "kit digests at "  # before a place's name, a small fact of a job: the key, and the digests by name
-_LARGEST_SUMS = 4 << 10  # bytes
+_LARGEST_SUMS = 64 << 10  # bytes
+_MOST_OLDER = 100  # digests of a file, while no store of it goes well
 _SMALL = 4 << 20  # bytes; of a larger history a run compares nothing, which would take longer than the run
 _LARGEST_FILE = 64 << 20  # bytes; a larger page or configuration is none of ours, and may have no end
 _LARGEST_HISTORY = 1 << 30  # bytes; or as large as this host's own allows
@@ -52,14 +53,34 @@ def seal_files(journal: RunRecorder, writer: Writer, files: Mapping[str, str]) -
     """
     job, tools = journal.job, journal.tools
     key, known = obtain_key(tools.state, journal.now), _known_digests(journal)
-    before = {name: known[name] for name, digest in files.items() if known.get(name, digest) != digest}
-    digests = KitDigests(files={**known, **files}, before=before)
+    first = not known or _is_of_earlier(journal, key.id)
+    for name, digest in files.items():
+        older = [each for each in known.get(name, ()) if each != digest]
+        known[name] = (*older[:1], *older[1:][-_MOST_OLDER:], digest)
+    digests = KitDigests(
+        files={name: each[-1] for name, each in known.items()},
+        before={name: each[:-1] for name, each in known.items() if each[1:]},
+    )
     folder = f"{tools.state}/notes/kit-{job.name}"
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with open(f"{folder}/{DIGESTS}", "w", encoding="ascii") as file:
         file.write(seal_digests(digests, job.identity, key))
+    if not first:
+        _remember(journal, key.id, known)  # what fails may have been stored all the same
     store_file(file.name, _beside(journal, DIGESTS), journal, writer)
-    tools.history.remember(job.name, _SEALED + job.target.name, json.dumps([key.id, dict(digests.files)]))
+    if first:  # only now there are any there, or any of this key
+        _remember(journal, key.id, known)
+
+
+def note_stored(journal: RunRecorder, names: tuple[str, ...]) -> None:
+    """Record that these files lie there as the newest digests say: no older one may lie there any more."""
+    key, known = obtain_key(journal.tools.state, journal.now), _known_digests(journal)
+    if any(known[name][1:] for name in names if name in known):
+        _remember(journal, key.id, known | {name: known[name][-1:] for name in names if name in known})
+
+
+def _remember(journal: RunRecorder, key: str, known: Mapping[str, tuple[str, ...]]) -> None:
+    journal.tools.history.remember(journal.job.name, _SEALED + journal.job.target.name, json.dumps([key, dict(known)]))
 
 
 def find_damaged(journal: RunRecorder, writer: Writer, notes: str, *, all_of_it: bool) -> tuple[str, ...]:
@@ -78,10 +99,14 @@ def find_damaged(journal: RunRecorder, writer: Writer, notes: str, *, all_of_it:
         return ()  # nothing says that there are any
     if digests is None:
         return (DIGESTS,) if known else ()
+    key = read_key(journal.tools.state)
+    if key is None or digests.key != key.id or _is_of_earlier(journal, key.id):
+        known = {}
     if journal.job.target.location.host is not None:
-        return damaged_kit_files(digests, _digests_there(journal, writer, notes, digests))
+        return damaged_kit_files(digests, _digests_there(journal, writer, notes, digests), known)
     limits = dict.fromkeys(digests.files, _LARGEST_FILE) | {HISTORY: _history_limit(journal) if all_of_it else _SMALL}
-    return damaged_kit_files(digests, _digests_here(_beside(journal, "").path, digests, limits, all_of_it=all_of_it))
+    here = _digests_here(_beside(journal, "").path, digests, limits, all_of_it=all_of_it)
+    return damaged_kit_files(digests, here, known)
 
 
 def _history_limit(journal: RunRecorder) -> int:
@@ -89,13 +114,14 @@ def _history_limit(journal: RunRecorder) -> int:
     return max(_LARGEST_HISTORY, 4 * journal.tools.history.size)
 
 
-def _known_digests(journal: RunRecorder) -> dict[str, str]:
-    """Return what this host stored beside the copies at the place, by name."""
+def _known_digests(journal: RunRecorder) -> dict[str, tuple[str, ...]]:
+    """Return the digests of what this host stored beside the copies at the place, by name: all that may lie there, the newest last."""
     try:
         _, files = parse_json(
             journal.tools.history.recall(journal.job.name, _SEALED + journal.job.target.name) or "null"
         )
-        return {str(name): str(digest) for name, digest in files.items() if name in KIT_FILES}
+        sets = {name: [each] if isinstance(each, str) else each for name, each in files.items() if name in KIT_FILES}
+        return {str(name): tuple(str(digest) for digest in each) for name, each in sets.items() if each}
     except NOT_READ:
         return {}
 

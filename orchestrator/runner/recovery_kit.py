@@ -17,7 +17,7 @@ from orchestrator.domain.kit import ARCHIVE, DIGESTS, HISTORY, PAGE, KitContents
 from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.contract.pools import KitMaker
 from orchestrator.process.executor import Writer
-from orchestrator.runner.kit_digests import OWN_FOLDER, file_digest, seal_files
+from orchestrator.runner.kit_digests import OWN_FOLDER, file_digest, note_stored, seal_files
 from orchestrator.runner.run_recorder import RunRecorder, run_small, store_file
 
 
@@ -51,6 +51,7 @@ def _refresh(journal: RunRecorder, writer: Writer, *, anew: bool) -> None:
     seal_files(journal, writer, {name: file_digest(f"{folder}/{name}") for name in (PAGE, ARCHIVE)})
     for name in (PAGE, ARCHIVE):
         store_file(f"{folder}/{name}", job.target.location / f"{OWN_FOLDER}/{name}", journal, writer)
+    note_stored(journal, (PAGE, ARCHIVE))
     tools.history.remember(job.name, key, digest)
     record_kit_sent(journal)
 

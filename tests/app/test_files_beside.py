@@ -1,6 +1,7 @@
 """Test what is said of the files beside copies: damage is over only when all of them are stored anew, and no file is read without end."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -50,4 +51,27 @@ def test_a_file_without_an_end_is_damage_and_is_not_read(ferry: Ferry, beside: P
     assert (told.code, f"{name} beside the copies" in told.out + told.err) == (1, True), told
     assert ferry.run("run", "photos").code == 0
     assert (beside / name).stat().st_size < 1 << 20
+    assert ferry.run("verify", "photos").code == 0
+
+
+def test_stores_that_fail_one_after_another_are_no_damage(ferry: Ferry, beside: Path) -> None:
+    place = ferry.config / "targets.toml"
+    (beside / "configuration.tar.new").mkdir()
+    for number in range(3):
+        place.write_text(f"{place.read_text()}# {number}\n")
+        (ferry.root / "photos-source/new").write_text(f"words {number}")
+        assert ferry.run("run", "photos").code == 0
+    assert ferry.run("verify", "photos").code == 0, "the old files lie there, whole"
+
+
+def test_a_set_of_earlier_files_with_their_own_digests_is_damage(ferry: Ferry, beside: Path) -> None:
+    earlier = ferry.root / "earlier"
+    shutil.copytree(beside, earlier)
+    (ferry.root / "photos-source/new").write_text("words")
+    assert ferry.run("run", "photos").code == 0
+    for name in ("RECOVERY.md", "configuration.tar", "history.sqlite", "SHA256SUMS"):
+        shutil.copy2(earlier / name, beside / name)
+    told = ferry.run("verify", "photos")
+    assert (told.code, "history.sqlite beside the copies" in told.out + told.err) == (1, True), told
+    assert ferry.run("run", "photos").code == 0
     assert ferry.run("verify", "photos").code == 0

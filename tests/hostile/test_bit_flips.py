@@ -128,7 +128,7 @@ def test_the_archive_of_a_kit(tmp_path: Path) -> None:
 
 def test_the_digests_beside_copies() -> None:
     key = AuthenticationKey(bytes(range(32)), NOW)
-    before = {"history.sqlite": "cd" * 32}
+    before = {"history.sqlite": ("cd" * 32, "ef" * 32)}
     true = KitDigests(files=dict.fromkeys(("RECOVERY.md", "history.sqlite"), "ab" * 32), before=before)
     text = seal_digests(true, "photos", key).encode()
     assert is_sealed(parse_digests(text.decode()), "photos", key)

@@ -129,7 +129,7 @@ def _drill_encrypted(evidence: DrillEvidence, drill_plan: DrillPlan, took: float
         why = "no file of the copy can be read without its key, so none can be damaged on purpose"
         # Each dataset of a raw copy is its own encryption root (openzfs 15687).
         keys = f"zfs load-key -r {quoted(evidence.journal.job.target.location.path)}, where the copy lies"
-        return evidence.refuse(Refusal(why=why, evidence=(), hint=f"{keys}, and drill again"))
+        return evidence.refuse(Refusal(why=why, evidence=(), hint=keys))
     evidence.restore_s = took
     if lacking := _lacking(evidence, drill_plan):
         return _not_whole(evidence, drill_plan, lacking)

@@ -24,6 +24,7 @@ from orchestrator.domain.kit import (
     KitReview,
     damaged_kit_files,
     find_damaged_file,
+    parse_digest_lines,
     parse_digests,
 )
 from orchestrator.domain.names import point_name, show_name
@@ -173,7 +174,7 @@ def _kit(folder: str, files: Files, scratch: str, again: str | None) -> Bootstra
 
 
 def _digest_warnings(files: Files, again: str | None) -> tuple[str, ...]:
-    """Return what is wrong with the files beside copies of files, by their digests; kits of earlier versions have none.
+    """Return what is wrong with the files of a kit, by their digests; kits of earlier versions have none.
 
     Raises: VerificationFailed for a file that is not as its digest says, unless `again` is None. Digests that cannot be read say
     nothing of the other files.
@@ -181,10 +182,9 @@ def _digest_warnings(files: Files, again: str | None) -> tuple[str, ...]:
     if DIGESTS not in files:
         return ()
     try:
-        digests = parse_digests(files[DIGESTS].decode("ascii"))
+        bad = _damaged_files(files)
     except ValueError:
         return (f"{DIGESTS} is damaged, so nothing says whether the kit's other files are as they were written",)
-    bad = damaged_kit_files(digests, {name: sha256(files[name]).hexdigest() for name in KIT_FILES if name in files}, {})
     if not bad:
         return ()
     verdict = f"{', '.join(bad)} {'is not as it was' if len(bad) == 1 else 'are not as they were'} written"
@@ -195,6 +195,17 @@ def _digest_warnings(files: Files, again: str | None) -> tuple[str, ...]:
             f"restore run --from FOLDER --to FOLDER; where there is no other kit, take this one as it is: {again}",
         )
     return (f"{verdict}; taken, as --trust {_TRUST_DIGESTS} says",)
+
+
+def _damaged_files(files: Files) -> tuple[str, ...]:
+    """Return the files that are not as the digests say. Raises: ValueError for digests that cannot be read."""
+    try:
+        told = parse_digest_lines(files[DIGESTS])
+    except ValueError:  # those beside copies of files have a tag; a kit of datasets has plain lines
+        digests = parse_digests(files[DIGESTS].decode("ascii"))
+        found = {name: sha256(files[name]).hexdigest() for name in KIT_FILES if name in files}
+        return damaged_kit_files(digests, found, {})
+    return tuple(name for name, digest in told.items() if name in files and sha256(files[name]).hexdigest() != digest)
 
 
 def unpack_configuration(archive: bytes) -> Files:

@@ -62,6 +62,19 @@ def digest_lines(files: Mapping[str, bytes]) -> bytes:
     return "".join(lines).encode("utf-8", "surrogateescape")
 
 
+def parse_digest_lines(text: bytes) -> dict[str, str]:
+    """Parse what `digest_lines` returns: the digests by name. Raises: ValueError for anything else."""
+    found: dict[str, str] = {}
+    for line in text.decode("utf-8", "surrogateescape").splitlines():
+        digest, gap, name = line.partition("  ")
+        if not gap or not name or not _DIGEST.fullmatch(digest):
+            raise ValueError(f"no line of digests: {line[:100]}")
+        found[name] = digest
+    if not found:
+        raise ValueError("no digests")
+    return found
+
+
 def find_damaged_file(files: Mapping[str, bytes]) -> str | None:
     """Return a file of an archive that is not as its digest says, was lost or added; None: all are, or it holds no digests.
 

@@ -15,7 +15,7 @@ from orchestrator.config.kit_review import ACTING, HARMLESS, host_of, review_kit
 from orchestrator.config.models import SECTIONS, JobKeys
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import EVENTS
-from orchestrator.domain.kit import DIGESTS
+from orchestrator.domain.kit import DIGESTS, KIT_FILES, digest_lines
 from orchestrator.engines.zfs.recovery.kit_diff import parse_kit_content, read_kit
 from orchestrator.engines.zfs.restore.uid_map import changed_accounts
 from tests.whole.house import House, Ran
@@ -109,6 +109,17 @@ def test_a_byte_of_the_configuration_that_went_bad_is_found(kit: Path, new: Hous
     typed = words.replace("FOLDER", str(kit.parent), 1).replace("FOLDER", str(back)).split()
     assert new.call(*typed).code == 0, "the data need no configuration"
     assert any(path.is_file() for path in back.rglob("*"))
+
+
+def test_plain_lines_of_digests_as_kits_of_datasets_have_count(kit: Path, new: House) -> None:
+    held = {path.name: path.read_bytes() for path in kit.iterdir() if path.name in KIT_FILES}
+    (kit / DIGESTS).write_bytes(digest_lines(held))
+    told = bootstrap(new, kit.parent, "--plan")
+    assert (told.code, told["warnings"]) == (0, []), told
+    (kit / "RECOVERY.md").write_text("type this")
+    told = bootstrap(new, kit.parent)
+    assert (told.code, "RECOVERY.md is not as it was written" in told["error"]) == (1, True), told
+    assert not new.config.exists()
 
 
 @pytest.mark.parametrize("kind", ["symlink", "hardlink", "device", "cut", "noise", "many"])

@@ -22,7 +22,7 @@ from orchestrator.app.settings import WrongRequest
 from orchestrator.disks.marker import marker_text, parse_marker
 from orchestrator.domain.authentication import AuthenticationKey, Authenticity, judge_marker, tag_marker
 from orchestrator.domain.errors import HistoryError, OrchestratorError, VerificationFailed
-from orchestrator.domain.kit import KitDigests, is_sealed, parse_digests, seal_digests
+from orchestrator.domain.kit import DIGESTS, KitDigests, is_sealed, parse_digests, seal_digests
 from orchestrator.domain.rotation import Disk
 from orchestrator.engines.rsync import parse
 from orchestrator.history import arrivals
@@ -140,7 +140,7 @@ def test_the_digests_beside_copies() -> None:
 
 @pytest.mark.slow
 def test_each_file_beside_copies(ferry: Ferry) -> None:
-    """A verification names it and a takeover refuses it; the next run writes it anew, says so once, and all is well again."""
+    """A verification names it and a takeover refuses it, but for the sums; the next run writes it anew, says so once, and all is well again."""
     ferry.job()
     assert ferry.run("run", "photos").code == 0
     folder, chance = ferry.target() / ".poolferry", random.Random(3)
@@ -151,7 +151,8 @@ def test_each_file_beside_copies(ferry: Ferry) -> None:
         assert (told.code, f"{name} beside the copies in" in told.out + told.err) == (1, True), told
         elsewhere = ("--config", str(ferry.root / "none"), "--state", str(ferry.root / "none"))
         taken = ferry.run(*elsewhere, "restore", "bootstrap", "--plan", ferry.target().name)
-        assert (taken.code, name in taken.out + taken.err) == (1, True), taken
+        if name != DIGESTS:  # sums that say nothing are a warning: the other files may be all that is left
+            assert (taken.code, name in taken.out + taken.err) == (1, True), taken
         status = ferry.run("status")
         assert (status.code, f"{name} beside" in status.out) == (4, True), status
         ran = ferry.run("run", "photos")

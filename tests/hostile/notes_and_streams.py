@@ -267,6 +267,7 @@ MORE: tuple[Target, ...] = (
     Target("shipped job files", configured, tuple(file.read_bytes() for file in sorted(SHIPPED.glob("*.toml")))),
     Target("pruned points", told(lambda said: parse_survey(said, root=COPIES)), (PRUNED,)),
     Target("kit's digests", refused(lambda said: kit.parse_digests(said.decode("ascii"))), (DIGESTS,)),
+    Target("kit's plain digests", refused(kit.parse_digest_lines), (kit.digest_lines({"RECOVERY.md": b"type", "\udcff": b""}),)),
     Target("kit's facts", told(text_of(lambda text: read_kit(text, "tank/a/b"))), (KIT_CONTENT,)),
     Target("order", refused(parse_request), (ACT,)),
     Target("form", posted, (FORM % TOKEN.encode(),)),

@@ -33,7 +33,6 @@ _FOLDERS = itertools.count()
 # What starts programs again and again, or waits for their end: `make check` leaves it out.
 SLOW = (
     "fleet/",
-    "fleet/",
     "hostile/",
     "engines/zfs/test_chaos",
     "engines/zfs/drill/test_drill",
@@ -50,6 +49,8 @@ SLOW = (
     "cli/test_kit",
     "cli/test_manual",
     "app/test_disk_status",
+    "app/test_files_beside",
+    "app/test_last_look",
     "app/test_metrics",
     "app/test_notify",
     "app/test_heartbeat",

@@ -41,14 +41,18 @@ class Ferry:
         self._places = ""
 
     def job(self, name: str = "photos", more: str = "") -> Path:
-        """A job with a source of two files; the source's directory."""
+        """A job with a source of two files; the source's directory.
+
+        Without a [retry] of its own one attempt is all: a test sees what the first failure does, and waits for no other.
+        """
         source = self.root / f"{name}-source"
         (source / "deep").mkdir(parents=True)
         (source / "deep" / "a.txt").write_text("some words\n")
         (source / "b.bin").write_bytes(bytes(range(256)) * 64)
         self._places += f'[place.{name}-copies]\npath = "{self.target(name)}"\n'
         (self.config / "targets.toml").write_text(self._places)
-        text = JOB.format(source=source, place=f"{name}-copies") + more
+        once = "" if "[retry]" in more else "[retry]\nattempts = 1\n"
+        text = JOB.format(source=source, place=f"{name}-copies") + more + once
         (self.config / "jobs" / f"{name}.toml").write_text(text)
         return source
 

@@ -154,6 +154,7 @@ def test_the_command_prints_one_object_and_never_fails_for_its_numbers(tmp_path:
     assert value["machine"]["filesystem"]
 
 
+@pytest.mark.slow
 def test_growth_is_drawn_with_a_line_for_each_command(tmp_path: Path) -> None:
     found = {
         "files": growth.of_files(tmp_path, (20, 30)),

@@ -5,7 +5,6 @@ import random
 import re
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
@@ -190,7 +189,6 @@ def test_one_file_in_all_points_side_by_side(ferry: Ferry) -> None:
             (source / "deep" / "a.txt").unlink()
         (source / "other").write_text(f"{text}")
         assert ferry.run("run", "photos").code == 0
-        time.sleep(1)
     (source / "deep" / "a.txt").write_text("back\n")
     assert ferry.run("run", "photos").code == 0
     site = client(settings_of(ferry))

@@ -151,14 +151,12 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
         case ProblemType.KIT:
             return f"poolferry run {job} writes it anew; look at the disk's health, too (smartctl -a)"
         case ProblemType.LEFT_OUT:
+            excluded = "or name the entries in [rsync] excludes"
             helps = {
-                UNREAD_WORDS: "let them be read (owner, mode, a disk that fails), or name them in [rsync] excludes",
-                UNSTORED_WORDS: f"the target's filesystem has no room for such times or attributes: `poolferry show {job}` tells of each; "
-                "change them at the source, name the entries in [rsync] excludes, or copy to another filesystem",
+                UNSTORED_WORDS: "the target's filesystem has no room for such times or attributes: change them at the source, copy to another "
+                f"filesystem, {excluded}",
+                UNREAD_OR_UNSTORED_WORDS: f"mend it at the source, {excluded}",
             }
-            either = (
-                f"`poolferry show {job}` tells of each; mend it at the source, or name the entries in [rsync] excludes"
-            )
-            told = either if problem.why == UNREAD_OR_UNSTORED_WORDS else helps.get(problem.why, helps[UNREAD_WORDS])
-            return f"{told}; then poolferry run {job}"
+            told = helps.get(problem.why, f"let them be read (owner, mode, a disk that fails), {excluded}")
+            return f"{told}; then poolferry run {job}, which tells of each that is left"
     assert_never(problem.kind)

@@ -19,7 +19,7 @@ class RunType(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Outcome of a run. INCOMPLETE: a copy was made and verified, without files that could not be read at the source."""
+    """Outcome of a run. INCOMPLETE: a copy was made and verified, with files left out or stored otherwise."""
 
     DONE = "done"
     INCOMPLETE = "incomplete"

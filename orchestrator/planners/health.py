@@ -25,7 +25,7 @@ CLOCKS_DIFFER = timedelta(hours=1)  # a copy dated further after now was made wh
 
 
 class JobState(StrEnum):
-    """State of a job's copy; only LATE, FAILING and INCOMPLETE need a person. INCOMPLETE: files could not be read."""
+    """State of a job's copy; only LATE, FAILING and INCOMPLETE need a person. INCOMPLETE: files are left out or stored otherwise."""
 
     NEW = "new"
     UP = "up"

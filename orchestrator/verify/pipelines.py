@@ -34,11 +34,9 @@ def listing_command(
     if not tree.path.startswith("/"):
         raise ValueError(f"not an absolute path: {tree.path}")
     root = tree.path.rstrip("/") + "/."  # "/.": a root that is a symlink is entered, and its own name is never excluded
-    words = find_words(
-        root, exclude=exclude, apart=apart, one_filesystem=one_filesystem, names=names, root_only=root_only
-    )
+    alone = (*(("-maxdepth", "0") * root_only), *(("-xdev",) * one_filesystem))
     return Command(
-        argv=("find", root, *words),
+        argv=("find", root, *alone, *find_words(root, exclude=exclude, apart=apart, names=names)),
         effect=Effect.READS,
         host=tree.host,
         environment=(("LC_ALL", "C"),),  # the decimal point of %T@, and patterns byte by byte
@@ -46,15 +44,9 @@ def listing_command(
 
 
 def find_words(
-    root: str,
-    *,
-    exclude: tuple[bytes, ...] = (),
-    apart: tuple[bytes, ...] = (),
-    one_filesystem: bool = False,
-    names: bool = False,
-    root_only: bool = False,
+    root: str, *, exclude: tuple[bytes, ...], apart: tuple[bytes, ...], names: bool = False
 ) -> tuple[str, ...]:
-    """Return find's words after the root of a listing, as `listing_command` has them."""
+    """Return find's words for what a listing leaves out and prints, as `listing_command` has them."""
     skipped: list[str] = []
     for name in exclude:
         pattern = _PATTERN.sub(r"\\\g<0>", name.decode("utf-8", "surrogateescape"))
@@ -62,13 +54,7 @@ def find_words(
     for name in apart:
         path = f"{root}/{name.decode('utf-8', 'surrogateescape')}"
         skipped += ["-path", _PATTERN.sub(r"\\\g<0>", path), "-prune", "-o"]
-    return (
-        *(("-maxdepth", "0") * root_only),
-        *(("-xdev",) * one_filesystem),
-        *skipped,
-        "-printf",
-        _NAMES if names else _FORMAT,
-    )
+    return (*skipped, "-printf", _NAMES if names else _FORMAT)
 
 
 def settle_pipeline(tree: Location) -> Pipeline:

@@ -9,6 +9,7 @@ from orchestrator.domain.command_line import brief_text
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
+from orchestrator.domain.problem import UNREAD_OR_UNSTORED_WORDS, UNSTORED_WORDS
 from orchestrator.domain.units import show_duration, show_size
 from orchestrator.history.values import AttemptRecord, PointRecord, RunDetails, RunRecord, StepRecord
 from orchestrator.views.format import (
@@ -202,8 +203,16 @@ class PointTable:
         return self.unseen[point.job].get(point.place)
 
     def left_out(self, point: PointRecord) -> int:
-        """Return how many entries the point lacks, as they could not be read."""
+        """Return how many entries the point lacks, as they could not be read, or has otherwise than the source."""
         return max((each.count for each in self._of(point) if each.kind == "left-out"), default=0)
+
+    def lacks(self, point: PointRecord) -> str:
+        """Return what of the source the point lacks or has otherwise, as words behind its count of entries; empty: nothing."""
+        told = {UNSTORED_WORDS: ", {} otherwise", UNREAD_OR_UNSTORED_WORDS: ", {} lacking or otherwise"}
+        found = max(
+            (each for each in self._of(point) if each.kind == "left-out"), key=lambda each: each.count, default=None
+        )
+        return told.get(found.why, ", without {}").format(found.count) if found else ""
 
     def has_bad_manifest(self, point: PointRecord) -> bool:
         """Return True when the point's manifest is missing or cannot be believed, accepted or not."""
@@ -266,13 +275,12 @@ def _point_row(table: PointTable, job: Job, point: PointRecord, now: datetime) -
     if point.sound and point.whole_at is None:  # a restore test reads a part; a comparison by guid nothing
         verdict = "in part" if point.reading and point.reading.scope == "part" else "never"
     read = verdict if point.whole_at is None else f"{verdict} {format_clock(point.whole_at, now=now)}"
-    here, left_out = point.place == job.target.name, table.left_out(point)
-    lacks = f", without {left_out}" if left_out else ""
+    here = point.place == job.target.name
     return (
         job.name,
         point.name,
         format_clock(point.taken_at, now=now),
-        "" if point.entries is None else f"{point.entries}{lacks}",
+        "" if point.entries is None else f"{point.entries}{table.lacks(point)}",
         "" if point.bytes is None else show_size(point.bytes),
         ("yes" if point.verified_at else "no") + (", unseen" if table.is_unseen(point) else ""),
         "NO MANIFEST" if table.has_bad_manifest(point) else read,

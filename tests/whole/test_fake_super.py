@@ -161,16 +161,21 @@ def test_an_owners_attributes_give_her_no_right(kept: House, plain: Sshd) -> Non
     assert facts(kept.folder / "back") == facts(kept.source)
 
 
+def mirror_follows(house: House) -> None:
+    """Run a mirror, change its source, and bring all of it back as it is then."""
+    assert house.run().outcome == "done"
+    (house.source / "null").unlink()
+    os.chown(house.source / "fifo", 3, 4)
+    assert house.run().outcome == "done"
+    assert house.run().outcome == "nothing-to-do"
+    assert house.call("verify", "photos").code == 0
+    assert house.call("restore", "run", "photos", "--to", str(house.folder / "back")).code == 0
+    assert facts(house.folder / "back") == facts(house.source)
+
+
 def test_a_mirror(kept: House, plain: Sshd) -> None:
     declare(kept, plain, points=False, delete=True)
-    assert kept.run().outcome == "done"
-    (kept.source / "null").unlink()
-    os.chown(kept.source / "fifo", 3, 4)
-    assert kept.run().outcome == "done"
-    assert kept.run().outcome == "nothing-to-do"
-    assert kept.call("verify", "photos").code == 0
-    assert kept.call("restore", "run", "photos", "--to", str(kept.folder / "back")).code == 0
-    assert facts(kept.folder / "back") == facts(kept.source)
+    mirror_follows(kept)
 
 
 def test_a_cut_copy_goes_on(kept: House, plain: Sshd) -> None:
@@ -295,14 +300,7 @@ def test_an_owners_attributes_give_her_no_right_here_either(here: House) -> None
 
 def test_a_mirror_here_and_a_filesystem_without_attributes(here: House) -> None:
     here.job(rsync={"fake_super": True, "points": False, "delete": True})
-    assert here.run().outcome == "done"
-    (here.source / "null").unlink()
-    os.chown(here.source / "fifo", 3, 4)
-    assert here.run().outcome == "done"
-    assert here.run().outcome == "nothing-to-do"
-    assert here.call("verify", "photos").code == 0
-    assert here.call("restore", "run", "photos", "--to", str(here.folder / "back")).code == 0
-    assert facts(here.folder / "back") == facts(here.source)
+    mirror_follows(here)
     bare = here.folder / "bare"
     bare.mkdir()
     subprocess.run(["mount", "-t", "ramfs", "none", bare], check=True)  # it stores no attributes

@@ -45,7 +45,7 @@ class Root(CliGroup):
     hidden_options=False,
     invoke_without_command=True,
     epilog="Exit: 0 fine, 1 failed, 2 wrong usage or configuration, 3 refused (nothing was changed), "
-    "4 status: late, failing or incomplete, 5 done without files that could not be read, 75 waiting, 130 Ctrl-C.",
+    "4 status: late, failing or incomplete, 5 done with files left out or stored otherwise, 75 waiting, 130 Ctrl-C.",
 )
 @click.option("--version", is_flag=True, help="print the version")
 @click.pass_context

@@ -91,9 +91,7 @@ def test_more_odd_files_than_are_named_cost_no_other_file_either(odd: House) -> 
     assert facts(odd.point() / "theirs") == facts(odd.source / "theirs")
 
 
-def test_a_time_that_every_filesystem_holds_is_no_such_case(
-    odd: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_time_that_every_filesystem_holds_is_no_such_case(odd: House, tmp_path: Path) -> None:
     """A copy that does not keep usual times has failed, and no point is made."""
     odd.write("hers/usual", "content")
     tools = tmp_path / "tools"

@@ -28,7 +28,7 @@ from orchestrator.domain.errors import LookAgain, ManifestForged, OrchestratorEr
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import POINT_NAME, parse_point_name, show_name
 from orchestrator.domain.place import FOUND, Location
-from orchestrator.domain.plan import ManifestRecording, Pipeline
+from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview
 from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
@@ -70,6 +70,7 @@ _READER_HINT = (
     "try again; if it comes back, look at the disk: the copy itself may be sound, and other points may be whole"
 )
 MOST_AT_ONCE = 500  # names in one command line
+_MOST_ROUNDS = 50  # of copying again what is known by name
 _PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of its programs failed
 NEVER_COPIED = (b".~poolferry-partial~", b".poolferry-restoring.json")  # an older version copied them, at any path
 REMAINDERS = (b".~poolferry-partial~",)  # what rsync keeps of half-copied files: no part of any tree
@@ -96,15 +97,10 @@ def record_manifest(
         raise attributes_not_compared(work)
     attributes = compare_attributes(seen, work, journal, writer, notes, refused=refused) if seen else {}
     if seen and work.review and seen.differences:
-        if not work.review.mirror:
-            _separate(work, seen, journal, writer)
-        copy_again(seen, work.review, journal, writer)
-        built, again = build.draft()
-        if again is not None:
-            require_complete(again, work, journal)
-            attributes = compare_attributes(again, work, journal, writer, notes, refused=refused)
-            unstored = find_unstored(seen, again, work, work.review, refused=refused)
-            left_out += [unstored] if unstored.unstored else []
+        built, attributes, unstored = _copied_again(
+            build, seen, work, work.review, journal, writer, notes, refused=refused
+        )
+        left_out += [unstored] if unstored.unstored else []
     for found in built.findings:
         journal.warn(f"{show_name(found.path)}: {found.detail}; the older point keeps what it has")
     filled = _fill(work, local, built, journal, writer, notes)
@@ -114,6 +110,31 @@ def record_manifest(
     if key is not None:
         note_use(key.id, _made_at(work.point, journal.now), journal)
     return ManifestCounts(entries=totals.entries, files=totals.files, bytes=totals.bytes)
+
+
+def _copied_again(
+    build: "_ManifestBuilder", seen: SourceComparison, work: ManifestRecording, review: SourceReview, journal: RunRecorder, writer: Writer,
+    notes: str, *, refused: bool,
+) -> tuple[ManifestDraft, dict[bytes, str], SkippedEntries]:  # fmt: skip
+    """Copy what is not as at the source until nothing more becomes so; return the new draft, the copy's attributes, and what is left.
+
+    Why again and again: of many differences the first ones are known by name. Raises: OrchestratorError.
+    """
+    copied: dict[bytes, bytes] = {}
+    for number in range(1, _MOST_ROUNDS + 1):
+        if not review.mirror:
+            _separate(work, seen, journal, writer)
+        copied.update((each.path, each.told) for each in seen.differences)
+        copy_again(seen, review, journal, writer, number)
+        built, again = build.draft()
+        if again is None:
+            raise attributes_not_compared(work)
+        require_complete(again, work, journal)
+        attributes = compare_attributes(again, work, journal, writer, notes, refused=refused)
+        seen = again
+        if all(copied.get(each.path) == each.told for each in seen.differences):
+            break
+    return built, attributes, find_unstored(seen, work, review, refused=refused)
 
 
 def _separate(work: ManifestRecording, seen: SourceComparison, journal: RunRecorder, writer: Writer) -> None:

@@ -7,7 +7,7 @@ from itertools import chain
 
 from orchestrator.domain.answers import NOT_READ, unreadable
 from orchestrator.domain.errors import LookAgain, VerificationFailed
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import ListingRecorder, ManifestRecording, Pipeline, SourceReview
 from orchestrator.domain.units import show_count
@@ -27,7 +27,6 @@ from orchestrator.verify.source import (
     attributes_command,
     describe_difference,
     is_unstorable,
-    lasting_differences,
     parse_copy_attributes,
     source_command,
 )
@@ -214,8 +213,10 @@ def _compare_stored(
         raise unreadable("getfattr", command, None, error) from error
 
 
-def copy_again(comparison: SourceComparison, review: SourceReview, journal: RunRecorder, writer: Writer) -> None:
-    """Copy the entries that are not as the source's once more, each as a new file. Raises: OrchestratorError."""
+def copy_again(
+    comparison: SourceComparison, review: SourceReview, journal: RunRecorder, writer: Writer, number: int
+) -> None:
+    """Copy the entries that are not as the source's once more, each as a new file; the `number`-th time. Raises: OrchestratorError."""
     names = [each.path for each in comparison.differences]
     journal.say(f"copying {show_count(len(names), 'entry', 'entries')} again that are not yet as at the source")
     with open(review.names, "wb") as file:
@@ -224,11 +225,10 @@ def copy_again(comparison: SourceComparison, review: SourceReview, journal: RunR
         run_small(pipeline, journal, writer)
     said: list[bytes] = []
     tools = journal.tools
-    result = writer.stream(
-        review.again, stop=tools.stop, stall_after=journal.job.pipe.stall_after, on_errors=said.append
-    )
+    again = replace(review.again, keeps=f"{review.again.keeps}-{number}")  # each says what it moved
+    result = writer.stream(again, stop=tools.stop, stall_after=journal.job.pipe.stall_after, on_errors=said.append)
     if not result.well:
-        failed = pipeline_failure(review.again, result, writer.ssh_options)
+        failed = pipeline_failure(again, result, writer.ssh_options)
         left_out = (
             tools.engine.left_out(failed, b"".join(said).splitlines(), journal.job)
             if implements(tools.engine, PartialCopier)
@@ -241,19 +241,14 @@ def copy_again(comparison: SourceComparison, review: SourceReview, journal: RunR
 
 
 def find_unstored(
-    before: SourceComparison,
-    now: SourceComparison,
-    work: ManifestRecording,
-    review: SourceReview,
-    *,
-    refused: bool,
+    now: SourceComparison, work: ManifestRecording, review: SourceReview, *, refused: bool
 ) -> SkippedEntries:
-    """Return the entries whose time or attributes the target cannot hold, as a second copy did not end the differences.
+    """Return the entries whose time or attributes the target cannot hold, as copying them again did not end the differences.
 
     Why no failure: anybody may give a file of hers such a time, or too many attributes, and the copy of all others must not end by it.
     Content, kind, owner and mode must be right. `refused`: rsync said that attributes had no room. Raises: VerificationFailed.
     """
-    left = [each for each in lasting_differences(before.differences, now.differences) if each.what]
+    left = [each for each in now.differences if each.what]
     beyond = now.count - len(now.differences)  # more than are kept, and copied again
     others = now.count - now.odd_times - (now.attribute_differences if refused else 0)
     if not left:

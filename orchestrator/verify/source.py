@@ -252,12 +252,6 @@ class SourceComparison:
             self.differences.append(found)
 
 
-def lasting_differences(before: Iterable[Difference], now: Iterable[Difference]) -> tuple[Difference, ...]:
-    """Return the differences that a second copy of the same entries did not end, though the source stayed as it was."""
-    told = {each.path: each.told for each in before}
-    return tuple(each for each in now if told.get(each.path) == each.told)
-
-
 _USUAL_TIMES_NS = (
     315_532_800 * 10**9,
     2**31 * 10**9,

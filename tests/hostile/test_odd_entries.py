@@ -29,6 +29,17 @@ def odd(house: House, tmp_path: Path) -> Iterator[House]:
         yield house
 
 
+def after_rsync(house: House, script: str) -> None:
+    """Let a script run after each call of the real rsync: what a target does that does not keep what it is given."""
+    tools = house.folder / "tools"
+    tools.mkdir()
+    (tools / "rsync").write_text(
+        f'#!/bin/sh\n{shutil.which("rsync")} "$@"; code=$?\n{{ {script}; }} 2>/dev/null\nexit $code\n'
+    )
+    (tools / "rsync").chmod(0o755)
+    house.environment["PATH"] = f"{tools}:{house.environment['PATH']}"
+
+
 def too_deep(folder: Path) -> None:
     """Make a file below more than 4,096 bytes of path."""
     before = os.getcwd()
@@ -91,16 +102,23 @@ def test_more_odd_files_than_are_named_cost_no_other_file_either(odd: House) -> 
     assert facts(odd.point() / "theirs") == facts(odd.source / "theirs")
 
 
-def test_a_time_that_every_filesystem_holds_is_no_such_case(odd: House, tmp_path: Path) -> None:
+def test_what_a_copy_lost_of_many_files_comes_back_for_each(house: House) -> None:
+    """More than are copied again at once; before, a point was made of the rest as it was, and called verified."""
+    for number in range(2_300):
+        house.write(f"many/{number}", "x").chmod(0o644)
+    harm = f"find {house.target}/.poolferry/work -type f -exec chmod 600 {{}} +"
+    after_rsync(house, f"[ -e {house.folder}/harmed ] || {{ {harm} && touch {house.folder}/harmed; }}")
+    house.job()
+    ran = house.run()
+    assert ran.outcome == "done", ran
+    assert ran.errors.count("entries again that are not yet as at the source") == 3
+    assert facts(house.point()) == facts(house.source)
+
+
+def test_a_time_that_every_filesystem_holds_is_no_such_case(odd: House) -> None:
     """A copy that does not keep usual times has failed, and no point is made."""
     odd.write("hers/usual", "content")
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    (tools / "rsync").write_text(
-        f'#!/bin/sh\n{shutil.which("rsync")} "$@"; code=$?\ntouch -d 2001-01-01 {odd.target}/.poolferry/work/hers/usual 2>/dev/null\nexit $code\n'
-    )
-    (tools / "rsync").chmod(0o755)
-    odd.environment["PATH"] = f"{tools}:{odd.environment['PATH']}"
+    after_rsync(odd, f"touch -d 2001-01-01 {odd.target}/.poolferry/work/hers/usual")
     odd.job()
     ran = odd.run()
     assert ran.outcome == "failed", ran

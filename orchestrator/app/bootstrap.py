@@ -45,14 +45,13 @@ if TYPE_CHECKING:
 _HISTORY, _ARCHIVE, _FOLDER = "history.sqlite", "configuration.tar", "configuration/"
 _MOST_FILES, _LARGEST = 10_000, 512 << 20  # bytes; a history of 100,000 runs takes 200 MB
 _SILENCE = Seconds(600)
-_TRUST_DIGESTS = "digests"  # a name for --trust
 _SSH_FAILED = 255  # exit code of ssh itself, before anything ran on the host
 
 
 def find_kit(
     place: str, log: "Callable[[str], None]", ssh_options: Sequence[str] = (), *, again: str | None
 ) -> BootstrapKit:
-    """Return the newest kit at a place. Raises: OrchestratorError when there is none, or the place cannot be read.
+    """Return the newest kit at a place, a sound one before a damaged one. Raises: OrchestratorError when there is none, or the place cannot be read.
 
     `again`: the command that takes a kit whose files are not as their digests say; None: it is taken.
     """
@@ -69,7 +68,10 @@ def find_kit(
     if not found:
         hint = "name the folder in which .poolferry lies, the dataset poolferry-kit, or the device of a disk"
         raise OrchestratorError(f"there is no kit of poolferry at {place}", hint=hint)
-    return max(found, key=lambda kit: (kit.last.begun_at.timestamp() if kit.last else 0.0, len(kit.configuration)))
+    return max(
+        found,
+        key=lambda kit: (not kit.warnings, kit.last.begun_at.timestamp() if kit.last else 0.0, len(kit.configuration)),
+    )
 
 
 def _fetched(place: str, folder: str, log: "Callable[[str], None]", ssh_options: tuple[str, ...]) -> Files:
@@ -194,7 +196,7 @@ def _digest_warnings(files: Files, again: str | None) -> tuple[str, ...]:
             hint="name the kit of another target or disk; the copies beside this one can be restored without it: poolferry "
             f"restore run --from FOLDER --to FOLDER; where there is no other kit, take this one as it is: {again}",
         )
-    return (f"{verdict}; taken, as --trust {_TRUST_DIGESTS} says",)
+    return (f"{verdict}; taken, as --damaged says",)
 
 
 def _damaged_files(files: Files) -> tuple[str, ...]:
@@ -204,7 +206,7 @@ def _damaged_files(files: Files) -> tuple[str, ...]:
     except ValueError:  # those beside copies of files have a tag; a kit of datasets has plain lines
         digests = parse_digests(files[DIGESTS].decode("ascii"))
         found = {name: sha256(files[name]).hexdigest() for name in KIT_FILES if name in files}
-        return damaged_kit_files(digests, found, {})
+        return damaged_kit_files(digests, found)
     return tuple(name for name, digest in told.items() if name in files and sha256(files[name]).hexdigest() != digest)
 
 
@@ -359,24 +361,29 @@ class BootstrapEnd:
 
 
 def bootstrap(
-    settings: "Settings", place: str, *, plan: bool, aside: bool, trust: Sequence[str], ssh_options: Sequence[str]
+    settings: "Settings",
+    place: str,
+    *,
+    plan: bool,
+    aside: bool,
+    damaged: bool,
+    trust: Sequence[str],
+    ssh_options: Sequence[str],
 ) -> BootstrapEnd:
     """Find the kit at a place, and take it over. Raises: OrchestratorError.
 
-    `plan`: only look; `trust`: names of files that are taken over although they run commands, or "digests".
+    `plan`: only look; `damaged`: a kit is taken that is not as its digests say; `trust`: names of files that are taken over although
+    they run commands.
     """
     from orchestrator.config.kit_review import host_of, review_kit
 
     words = [*(["--plan"] if plan else []), *(["--aside"] if aside else [])]
-    words += [word for name in (*trust, _TRUST_DIGESTS) for word in ("--trust", name)]
+    words += ["--damaged", *(word for name in trust for word in ("--trust", name))]
     words += [f"--ssh-option={word}" for word in ssh_options]
     again = settings.repeat(f"restore bootstrap {shlex.join([place, *words])}")
-    kit = find_kit(place, settings.log, ssh_options, again=None if _TRUST_DIGESTS in trust else again)
-    where, trusted = settings.where, frozenset(trust)
-    # A job may have this name: who takes a damaged kit has not said that it may run.
-    if kit.warnings or _TRUST_DIGESTS not in kit.jobs:
-        trusted -= {_TRUST_DIGESTS}
-    review = review_kit(kit.configuration, trusted, host=host_of(place))
+    kit = find_kit(place, settings.log, ssh_options, again=None if damaged else again)
+    where = settings.where
+    review = review_kit(kit.configuration, frozenset(trust), host=host_of(place))
     refusal = None if aside else refuse_overwriting(where, _files_of(kit, review, where))
     if refusal is not None or plan:
         return BootstrapEnd(kit=kit, review=review, refusal=refusal)

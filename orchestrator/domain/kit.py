@@ -140,19 +140,13 @@ def is_sealed(digests: KitDigests, job: str, key: "AuthenticationKey") -> bool:
     return digests.key == key.id and right
 
 
-def damaged_kit_files(
-    digests: KitDigests, found: Mapping[str, str | None], known: Mapping[str, tuple[str, ...]]
-) -> tuple[str, ...]:
+def damaged_kit_files(digests: KitDigests, found: Mapping[str, str | None]) -> tuple[str, ...]:
     """Return the files that are not as they were written. `found`: the digest of each that was looked at; None: it is not there.
 
-    `known`: those that may lie there as far as this host remembers: what was true once is no true file for ever.
+    Why no memory judges, too: after a power cut, or with a history that was put back, an earlier set may lie there that is whole.
     """
     return tuple(
         name
         for name, true in digests.files.items()
-        if name in found
-        and (
-            found[name] not in (true, *digests.before.get(name, ()))
-            or (name in known and not {true, found[name]}.issubset(known[name]))
-        )
+        if name in found and found[name] not in (true, *digests.before.get(name, ()))
     )

@@ -52,7 +52,7 @@ def seal_files(journal: RunRecorder, writer: Writer, files: Mapping[str, str]) -
     Why before: a run that is cut leaves a file as it was, and that is no damage.
     """
     job, tools = journal.job, journal.tools
-    key, known = obtain_key(tools.state, journal.now), _known_digests(journal)
+    key, known = obtain_key(tools.state, journal.now), _known_digests(journal) | _told_there(journal, writer)
     first = not known or _is_of_earlier(journal, key.id)
     for name, digest in files.items():
         older = [each for each in known.get(name, ()) if each != digest]
@@ -70,6 +70,16 @@ def seal_files(journal: RunRecorder, writer: Writer, files: Mapping[str, str]) -
     store_file(file.name, _beside(journal, DIGESTS), journal, writer)
     if first:  # only now there are any there, or any of this key
         _remember(journal, key.id, known)
+
+
+def _told_there(journal: RunRecorder, writer: Writer) -> dict[str, tuple[str, ...]]:
+    """Return what the digests at a target of this machine say, by name; where this history was put back, they know more than it does.
+
+    A far one costs a login, and is not asked.
+    """
+    if journal.job.target.location.host is not None or (found := _read_digests(journal, writer, "")) is None:
+        return {}
+    return {name: (*found.before.get(name, ()), true) for name, true in found.files.items()}
 
 
 def note_stored(journal: RunRecorder, names: tuple[str, ...]) -> None:
@@ -99,14 +109,11 @@ def find_damaged(journal: RunRecorder, writer: Writer, notes: str, *, all_of_it:
         return ()  # nothing says that there are any
     if digests is None:
         return (DIGESTS,) if known else ()
-    key = read_key(journal.tools.state)
-    if key is None or digests.key != key.id or _is_of_earlier(journal, key.id):
-        known = {}
     if journal.job.target.location.host is not None:
-        return damaged_kit_files(digests, _digests_there(journal, writer, notes, digests), known)
+        return damaged_kit_files(digests, _digests_there(journal, writer, notes, digests))
     limits = dict.fromkeys(digests.files, _LARGEST_FILE) | {HISTORY: _history_limit(journal) if all_of_it else _SMALL}
     here = _digests_here(_beside(journal, "").path, digests, limits, all_of_it=all_of_it)
-    return damaged_kit_files(digests, here, known)
+    return damaged_kit_files(digests, here)
 
 
 def _history_limit(journal: RunRecorder) -> int:
@@ -120,7 +127,7 @@ def _known_digests(journal: RunRecorder) -> dict[str, tuple[str, ...]]:
         _, files = parse_json(
             journal.tools.history.recall(journal.job.name, _SEALED + journal.job.target.name) or "null"
         )
-        sets = {name: [each] if isinstance(each, str) else each for name, each in files.items() if name in KIT_FILES}
+        sets = {name: each for name, each in files.items() if name in KIT_FILES}
         return {str(name): tuple(str(digest) for digest in each) for name, each in sets.items() if each}
     except NOT_READ:
         return {}

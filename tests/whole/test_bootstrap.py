@@ -65,10 +65,10 @@ def test_a_kit_that_its_digests_do_not_fit_is_taken_only_when_told(house: House)
     told = bootstrap(new, house.target, "--plan")
     assert (told.code, "history.sqlite is not as it was written" in told["error"]) == (1, True), told
     program, *words = shlex.split(told["hint"].rpartition(": ")[2].partition(" --config ")[0])
-    assert (program, words[-3:]) == ("poolferry", ["--plan", "--trust", "digests"])
+    assert (program, words[-3:]) == ("poolferry", [str(house.target), "--plan", "--damaged"])
     told = new.call(*words)
     assert (told.code, told["jobs"]) == (0, ["photos"]), told
-    assert told["warnings"] == ["history.sqlite is not as it was written; taken, as --trust digests says"]
+    assert told["warnings"] == ["history.sqlite is not as it was written; taken, as --damaged says"]
     for content in (b"", b"rotten\n", b"\xff"):
         (beside / "SHA256SUMS").write_bytes(content)
         told = bootstrap(new, house.target, "--plan")

@@ -24,9 +24,9 @@ from orchestrator.cli.terminal.screen import Terminal
     "--trust",
     multiple=True,
     metavar="NAME",
-    help='take over as it is: a job that runs hooks or gives ssh options, "poolferry" for poolferry.toml; "digests": files of the kit that '
-    "are not as its SHA256SUMS says",
+    help='take over as it is: a job that runs hooks or gives ssh options, "poolferry" for poolferry.toml',
 )
+@click.option("--damaged", is_flag=True, help="take a kit that is not as its SHA256SUMS says")
 @click.option(
     "--ssh-option",
     "options",
@@ -36,7 +36,7 @@ from orchestrator.cli.terminal.screen import Terminal
 )
 @pass_terminal
 def command(
-    terminal: Terminal, place: str, plan: bool, aside: bool, trust: Sequence[str], options: Sequence[str]
+    terminal: Terminal, place: str, plan: bool, aside: bool, trust: Sequence[str], damaged: bool, options: Sequence[str]
 ) -> int:
     """Find our kit at PLACE and take it over: a device (/dev/disk/by-id/…), a dataset (vault/poolferry-kit), or a folder
     with copies of files; the latter two also on ssh://user@host/. PLACE is only read. What a job of the kit would run here
@@ -46,7 +46,7 @@ def command(
     from orchestrator.views.restore import kit_lines, kit_value, review_lines, review_value
     from orchestrator.views.run_report import reason_lines
 
-    end = bootstrap(terminal, place, plan=plan, aside=aside, trust=trust, ssh_options=options)
+    end = bootstrap(terminal, place, plan=plan, aside=aside, damaged=damaged, trust=trust, ssh_options=options)
     value = kit_value(end.kit, place) | review_value(end.review) | {
         "written": list(end.written), "aside": list(end.aside), "next": list(end.following),
     }  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from orchestrator.domain.answers import NOT_READ, check_count, parse_instant, parse_json
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.job import GuardLimits, Limit
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal
@@ -21,11 +21,13 @@ _MOST_SEEN, _MOST_SHARES = 60, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardMemory:
-    """Remembered facts of good runs. `files`: regular files at the last one; None: unknown.
+    """Remembered facts of good runs. `copies`: regular files of the newest copy of each target, by `copy_name`.
 
-    `seen`: (when, entries) of the last 30 days. `shares`: which share of the files had changed in the last runs that copied.
+    `files`: of the copy that this run is compared with; None: unknown. `seen`: (when, entries) of the last 30 days. `shares`: which
+    share of the files had changed in the last runs that copied.
     """
 
+    copies: Mapping[str, int] = field(default_factory=dict)
     files: int | None = None
     seen: tuple[tuple[datetime, int], ...] = ()
     shares: tuple[float, ...] = ()
@@ -45,19 +47,31 @@ class GuardMemory:
         return bool(self.shares) and share <= max(self.shares) * 1.1
 
 
-def parse_guard_memory(text: str | None) -> GuardMemory:
-    """Parse the remembered text; what cannot be read is forgotten."""
+def copy_name(target: str, point: str) -> str:
+    """Return the name by which the files of a copy are remembered. `point`: empty for a mirror.
+
+    Why: a disk that is new, or was away, and a place that is not mounted hold another copy than the one that was counted last.
+    """
+    return f"{target}/{point}"
+
+
+def parse_guard_memory(text: str | None, copy: str = "") -> GuardMemory:
+    """Parse the remembered text; what cannot be read is forgotten. `copy`: the one that this run is compared with; empty: none."""
     try:
         told = parse_json(text or "{}")
         seen = tuple((parse_instant(when), check_count(int(entries))) for when, entries in told.get("seen", ()))
-        files = None if told.get("files") is None else check_count(int(told["files"]))
-        return GuardMemory(files=files, seen=seen, shares=tuple(map(float, told.get("shares", ()))))
+        copies = {str(name): check_count(int(files)) for name, files in told.get("copies", {}).items()}
+        shares = tuple(map(float, told.get("shares", ())))
+        return GuardMemory(copies=copies, files=copies.get(copy), seen=seen, shares=shares)
     except NOT_READ:
         return GuardMemory()
 
 
-def next_guard_memory(before: GuardMemory, look: Changes, now: datetime, *, loss_allowed: bool) -> str:
-    """Return the text to remember after a good run. `loss_allowed`: a person let a loss pass, and counting begins anew."""
+def next_guard_memory(before: GuardMemory, look: Changes, now: datetime, *, copy: str, loss_allowed: bool) -> str:
+    """Return the text to remember after a good run. `copy`: the one that is as the source now.
+
+    `loss_allowed`: a person let a loss pass, and counting begins anew.
+    """
     seen = () if loss_allowed else tuple(each for each in before.seen if now - each[0] <= _WINDOW)
     entries = look.entries_now
     same = bool(seen) and seen[-1][1] == entries
@@ -68,7 +82,15 @@ def next_guard_memory(before: GuardMemory, look: Changes, now: datetime, *, loss
     changed = look.changed + before.replaced(look)
     if changed and look.files_before:
         shares = (*shares, round(changed / max(look.files_before, changed), 3))[-_MOST_SHARES:]
-    told = {"files": look.files_now, "seen": [(when.isoformat(), number) for when, number in seen], "shares": shares}
+    target = copy_name(copy.rpartition("/")[0], "")
+    copies = [(name, files) for name, files in before.copies.items() if not name.startswith(target)]
+    if look.files_now is not None:
+        copies.append((copy, look.files_now))
+    told = {
+        "copies": dict(copies[-_MOST_SEEN:]),
+        "seen": [(when.isoformat(), number) for when, number in seen],
+        "shares": shares,
+    }
     return json.dumps(told)
 
 

@@ -14,9 +14,16 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal
 from orchestrator.domain.point import Changes, RestorePoint
-from orchestrator.engines.contract.copies import ChangeReporter, MoveFinder, SizeEstimator
+from orchestrator.engines.contract.copies import ChangeReporter, Copier, MoveFinder, SizeEstimator
 from orchestrator.engines.contract.engine import Engine, RunRequest, implements
-from orchestrator.planners.guard import GUARD_MEMORY, OTHER_MACHINE, decide_guard, loses_much, parse_guard_memory
+from orchestrator.planners.guard import (
+    GUARD_MEMORY,
+    OTHER_MACHINE,
+    copy_name,
+    decide_guard,
+    loses_much,
+    parse_guard_memory,
+)
 from orchestrator.planners.retention import RetentionDecision, decide_retention
 from orchestrator.process.executor import Reader, pipeline_failure
 from orchestrator.runner.context import tree_engine
@@ -192,7 +199,7 @@ def _guard(
     if moved := tuple(folder for folder, (_, own) in ground.items() if known.get(show_name(folder)) and not own):
         named = tuple(filter(None, moved))
         changes = replace(changes, device_before=before, device_now=source_ground(ground), unmounted=named)
-    memory = parse_guard_memory(request.remembered.get(GUARD_MEMORY))
+    memory = parse_guard_memory(request.remembered.get(GUARD_MEMORY), compared_copy(job, engine, world))
 
     def decide(look: Changes) -> Refusal | None:
         return decide_guard(look, job.guard, job=job.name, allowed=request.allowed, memory=memory, now=request.now)
@@ -201,6 +208,14 @@ def _guard(
     if refusal is not None and refusal.guard in _LOSSES and (found := moves()):
         refusal = decide(with_moves(changes, found))
     return refusal
+
+
+def compared_copy(job: Job, engine: Engine, world: Any) -> str:
+    """Return the name of the copy that the survey compared the source with, as guards remember it; empty: there is none."""
+    if not (implements(engine, ChangeReporter) and implements(engine, Copier) and engine.holds_copies(job, world)):
+        return ""
+    newest = engine.newest(world)
+    return copy_name(job.target.name, newest.name if newest is not None else "")
 
 
 def with_moves(changes: Changes, found: Mapping[bytes, int]) -> Changes:

@@ -22,7 +22,7 @@ from orchestrator.engines.contract.copies import (
     SourceIdentifier,
 )
 from orchestrator.engines.contract.engine import RunRequest, implements
-from orchestrator.planners.guard import GUARD_MEMORY, OTHER_MACHINE, next_guard_memory, parse_guard_memory
+from orchestrator.planners.guard import GUARD_MEMORY, OTHER_MACHINE, copy_name, next_guard_memory, parse_guard_memory
 from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.runner.after_run import copy_history, finish_run, has_after_run
 from orchestrator.runner.context import RunContext
@@ -30,6 +30,7 @@ from orchestrator.runner.decide import (
     GROUND,
     USED,
     check_fit,
+    compared_copy,
     count_folders,
     decide_run,
     find_other_machine,
@@ -129,7 +130,7 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
         journal.decided(nothing)
         if request.remembered.get(UNSEEN + job.target.name):
             note_seen(job, journal.tools)
-        _remember(journal, world, request)
+        _remember(journal, world, request, nothing.current)
         history.remember(job.name, USED, str(job.target.location))
         if nothing.current:
             _book_point(journal, nothing.current, request.remembered)
@@ -188,7 +189,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
         raise LookAgain(f"{plan.summary}: done; another survey decides what comes next")
     if plan.current and not plan.refusals:
         _book_point(journal, plan.current, journal.tools.history.memory(journal.job.name))
-    _remember(journal, world, request)
+    _remember(journal, world, request, plan.current)
     note_seen(journal.job, journal.tools)
     touched = finish_run(journal, writer, executor, changed=True)
     journal.tools.history.remember(journal.job.name, USED, str(journal.job.target.location))
@@ -281,7 +282,8 @@ def _do(decision: Plan | NothingToDo, executor: StepExecutor, world: Any) -> Non
         raise TargetFull(f"{error.why}{told}", evidence=error.evidence, hint=error.hint) from error
 
 
-def _remember(journal: RunRecorder, world: Any, request: RunRequest) -> None:
+def _remember(journal: RunRecorder, world: Any, request: RunRequest, current: str | None) -> None:
+    """Remember what the next run is judged by. `current`: the point that is as the source, where the run made none."""
     job, tools = journal.job, journal.tools
     if request.judge is not None:
         from orchestrator.runner.arrivals import remember_look
@@ -290,10 +292,11 @@ def _remember(journal: RunRecorder, world: Any, request: RunRequest) -> None:
     if implements(tools.engine, ChangeReporter):
         tools.history.remember(job.name, GROUND, source_ground(tools.engine.ground(world)))
         if (look := tools.engine.changes(world)) is not None:
-            before = parse_guard_memory(request.remembered.get(GUARD_MEMORY))
+            before = parse_guard_memory(request.remembered.get(GUARD_MEMORY), compared_copy(job, tools.engine, world))
             fewer = given_up_folders(request.remembered.get(GROUND), tools.engine.ground(world))
             allowed = "max-deleted" in request.allowed or bool(fewer)
-            told = next_guard_memory(before, look, request.now, loss_allowed=allowed)
+            copy = copy_name(job.target.name, journal.points[-1] if journal.points else current or "")
+            told = next_guard_memory(before, look, request.now, copy=copy, loss_allowed=allowed)
             tools.history.remember(job.name, GUARD_MEMORY, told)
     if implements(tools.engine, SourceIdentifier):
         tools.history.remember(job.name, SOURCE_IDENTITY, tools.engine.identity(world))

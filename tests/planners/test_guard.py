@@ -14,6 +14,7 @@ from orchestrator.planners.guard import (
     EXAMPLES,
     GUARDS,
     GuardMemory,
+    copy_name,
     decide_guard,
     loses_much,
     next_guard_memory,
@@ -155,14 +156,16 @@ def test_not_knowing_the_number_before_never_lets_more_through(
 
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
+COPY = copy_name("red", "2026-03-04T000000Z")
 
 
 def remembered(*runs: tuple[float, Changes], allowed: bool = False) -> GuardMemory:
     """The memory after these good runs, so many days ago."""
     text = None
     for days, look in runs:
-        text = next_guard_memory(parse_guard_memory(text), look, NOW - timedelta(days=days), loss_allowed=allowed)
-    return parse_guard_memory(text)
+        before, when = parse_guard_memory(text, COPY), NOW - timedelta(days=days)
+        text = next_guard_memory(before, look, when, copy=COPY, loss_allowed=allowed)
+    return parse_guard_memory(text, COPY)
 
 
 def with_memory(look: Changes, memory: GuardMemory, guard: GuardLimits = GUARD) -> Refusal | None:
@@ -170,7 +173,16 @@ def with_memory(look: Changes, memory: GuardMemory, guard: GuardLimits = GUARD) 
 
 
 def test_a_memory_that_cannot_be_read_is_forgotten() -> None:
-    for text in (None, "", "{", "[]", '{"seen": [["never", 3]]}', '{"files": "x"}', '{"shares": ["a"]}'):
+    for text in (
+        None,
+        "",
+        "{",
+        "[]",
+        '{"seen": [["never", 3]]}',
+        '{"copies": {"x": "x"}}',
+        '{"copies": []}',
+        '{"shares": ["a"]}',
+    ):
         assert parse_guard_memory(text) == GuardMemory()
 
 
@@ -235,6 +247,23 @@ def test_files_that_became_something_else_count_as_changed() -> None:
     assert refusal is not None
     assert refusal.why == "70 of 80 files have changed, 70 of them into links or other entries; max-changed is 40"
     assert before.replaced(replace(look, files_now=None)) == GuardMemory().replaced(look) == 0
+
+
+def test_what_was_counted_at_one_copy_says_nothing_of_another() -> None:
+    """A disk that is new or was away, and a place that is not mounted: all files are new there, and none became a link."""
+    text = next_guard_memory(GuardMemory(), replace(QUIET, files_now=80), NOW, copy=COPY, loss_allowed=False)
+    first = replace(QUIET, files_before=0, files_now=80, files_new=80, created=80)
+    for other in (
+        "",
+        copy_name("red", ""),
+        copy_name("red", "2026-03-05T000000Z"),
+        copy_name("blue", "2026-03-04T000000Z"),
+    ):
+        assert with_memory(first, parse_guard_memory(text, other)) is None
+    two = next_guard_memory(parse_guard_memory(text), first, NOW, copy=copy_name("blue", "x"), loss_allowed=False)
+    after = next_guard_memory(parse_guard_memory(two), first, NOW, copy=copy_name("red", "y"), loss_allowed=False)
+    assert parse_guard_memory(after).copies == {"blue/x": 80, "red/y": 80}
+    assert (parse_guard_memory(after, COPY).files, parse_guard_memory(after, "red/y").files) == (None, 80)
 
 
 def test_each_of_several_folders_is_judged_by_itself_and_named() -> None:

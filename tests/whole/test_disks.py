@@ -35,6 +35,9 @@ def test_without_a_disk_a_job_waits_and_asks_for_one(drawer: LoopDisks) -> None:
 
 
 def test_two_disks_take_turns_each_with_its_own_points(drawer: LoopDisks) -> None:
+    drawer.job("photos", '[rsync]\nexcludes = [".cache/"]\n')
+    for number in range(25):  # more than guards let pass: all are new on the second disk, and none has changed
+        (drawer.source / f"{number}.txt").write_text("many\n")
     for name in ("red", "blue"):
         drawer.enrolled(name)
         drawer.pull(name)

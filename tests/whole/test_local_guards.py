@@ -187,9 +187,9 @@ def test_a_target_that_lost_its_mark_goes_on_from_its_points(house: House) -> No
 
 
 def test_a_target_that_forgot_its_copies(house: House) -> None:
-    """Its disk is not mounted: no first copy into the folder below."""
-    files(house, "a", 3)
-    house.run(house.job())
+    """Its disk is not mounted: no first copy into the folder below, and no word of files that have changed."""
+    files(house, "a", 25)
+    house.run(house.job(rsync={"excludes": [".cache/"]}))
     house.target.rename(house.folder / "away")
     house.target.mkdir()
     refused(house, "target-new")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet
     from orchestrator.domain.run import RunReport
     from orchestrator.planners.identify_disk import IdentifiedDevice, VisitResult
+    from orchestrator.runner.disk.visit import AttachedDisk
     from orchestrator.views.visits import SetStatus
 
 PLUGGED_IN = "a disk was plugged in"
@@ -70,62 +71,94 @@ def scan_disks(
         others = [each for each in arrivals.strangers() if not names or (each.disk and each.disk.name in names)]
         for each in others:
             settings.say(f"{each.says}; {each.hint}")
-        ended = [
-            each
-            for rotation in known.sets
-            for each in _visits(settings, session, arrivals, rotation, names, why, hears)
-        ]
-    return ScanEnd(visits=tuple(ended), others=tuple(others))
+        return ScanEnd(visits=_Scan(settings, session, arrivals, why, hears).visit_all(names), others=tuple(others))
 
 
-def _visits(
-    settings: Settings,
-    session: "Session",
-    arrivals: "PluggedInDisks",
-    rotation: "RotationSet",
-    names: Sequence[str],
-    why: str,
-    hears: Callable[[VisitEnd], None],
-) -> "list[VisitResult]":
-    """Visit all plugged-in disks of a set, one after the other."""
-    from orchestrator.app.disk_visits import call_safe_hooks
-    from orchestrator.app.run_jobs import RunObservers
-    from orchestrator.app.session import make_budget_reader
-    from orchestrator.domain.run import Outcome
-    from orchestrator.runner.disk.state import explain_not_due, jobs_of_set, order_jobs
-    from orchestrator.runner.disk.visit import AttachedDisk
-    from orchestrator.runner.run import run_job
+class _Scan:
+    """The visits of one scan, one after the other; a disk whose jobs wait for permits stays attached until the others were visited."""
 
-    around = RunObservers(settings.where, arrivals.known.jobs, settings.say)
+    def __init__(
+        self,
+        settings: Settings,
+        session: "Session",
+        arrivals: "PluggedInDisks",
+        why: str,
+        hears: Callable[[VisitEnd], None],
+    ) -> None:
+        from orchestrator.app.run_jobs import QueuePatience, RunObservers
 
-    def run(job: "Job") -> "RunReport":
-        begun = around.begins(job)
-        report = session.do(job, run_job, why=why)
-        settings.subscriber.ended(report)
-        around.ended(job, report, begun)
-        return report
+        self._settings, self._session, self._arrivals, self._why, self._hears = settings, session, arrivals, why, hears
+        self._around = RunObservers(settings.where, arrivals.known.jobs, settings.say)
+        self._patience = QueuePatience()
+        self._ended: list[VisitResult] = []
 
-    ended = []
-    for found in arrivals.usable(rotation):
-        if session.stopped or found.disk is None or (names and found.disk.name not in names):
-            continue
-        attached_disk = arrivals.begin(found, rotation)
-        if isinstance(attached_disk, AttachedDisk):
-            for job in order_jobs(jobs_of_set(rotation, arrivals.known.jobs)):
-                if told := explain_not_due(job, attached_disk.disk, session.history.views, compose.now()):
-                    settings.say(f"{job.name}: not now: {told}")
+    def visit_all(self, names: Sequence[str]) -> "tuple[VisitResult, ...]":
+        """Visit the disks that are plugged in, and return how each visit ended. `names`: these disks alone; none: all."""
+        from orchestrator.runner.disk.visit import AttachedDisk
+
+        held: list[tuple[RotationSet, AttachedDisk, list[Job]]] = []
+        for rotation in self._arrivals.known.sets:
+            for found in self._arrivals.usable(rotation):
+                if self._session.stopped or found.disk is None or (names and found.disk.name not in names):
                     continue
-                report = attached_disk.run(job, run)
-                if report is None or report.outcome is Outcome.INTERRUPTED:
+                begun = self._arrivals.begin(found, rotation)
+                if not isinstance(begun, AttachedDisk):
+                    self._end(rotation, begun)
+                elif waiting := self._run_at_once(rotation, begun):
+                    held.append((rotation, begun, waiting))
+                else:
+                    self._let_go(rotation, begun)
+        for rotation, attached_disk, waiting in held:
+            for job in waiting:
+                if self._session.stopped or not self._run(attached_disk, job):
                     break
-            if rotation.verify is not None and not session.stopped:
-                attached_disk.read_again(
-                    order_jobs(jobs_of_set(rotation, arrivals.known.jobs)),
-                    rotation.verify,
-                    make_budget_reader(settings, session),
-                )
-            attached_disk = attached_disk.end(power_off=rotation.power_off)
-        call_safe_hooks(settings.where, arrivals.known, attached_disk, session.history, settings.say)
-        ended.append(attached_disk)
-        hears(VisitEnd(visit=attached_disk, following=arrivals.standing(rotation)))
-    return ended
+            self._let_go(rotation, attached_disk)
+        return tuple(self._ended)
+
+    def _run_at_once(self, rotation: "RotationSet", attached_disk: "AttachedDisk") -> "list[Job]":
+        """Run the set's jobs on a disk; return those that must wait for a permit."""
+        from orchestrator.app.run_jobs import waits_for_permit
+        from orchestrator.runner.disk.state import explain_not_due, jobs_of_set, order_jobs
+
+        waiting: list[Job] = []
+        for job in order_jobs(jobs_of_set(rotation, self._arrivals.known.jobs)):
+            if told := explain_not_due(job, attached_disk.disk, self._session.history.views, compose.now()):
+                self._settings.say(f"{job.name}: not now: {told}")
+            elif waits_for_permit(job, waiting, self._session):
+                waiting.append(job)
+            elif not self._run(attached_disk, job):
+                return []
+        return waiting
+
+    def _run(self, attached_disk: "AttachedDisk", job: "Job") -> bool:
+        """Run a job on a disk; return False when no other job can run there."""
+        from orchestrator.domain.run import Outcome
+        from orchestrator.runner.run import run_job
+
+        def run(placed: "Job") -> "RunReport":
+            begun = self._around.begins(placed)
+            self._session.queue_patience_s = self._patience.of(placed)
+            report = self._session.do(placed, run_job, why=self._why)
+            self._settings.subscriber.ended(report)
+            self._around.ended(placed, report, begun)
+            return report
+
+        report = attached_disk.run(job, run)
+        return report is not None and report.outcome is not Outcome.INTERRUPTED
+
+    def _let_go(self, rotation: "RotationSet", attached_disk: "AttachedDisk") -> None:
+        """Read copies again as far as the set's budget goes, and end the visit."""
+        from orchestrator.app.session import make_budget_reader
+        from orchestrator.runner.disk.state import jobs_of_set, order_jobs
+
+        if rotation.verify is not None and not self._session.stopped:
+            jobs = order_jobs(jobs_of_set(rotation, self._arrivals.known.jobs))
+            attached_disk.read_again(jobs, rotation.verify, make_budget_reader(self._settings, self._session))
+        self._end(rotation, attached_disk.end(power_off=rotation.power_off))
+
+    def _end(self, rotation: "RotationSet", ended: "VisitResult") -> None:
+        from orchestrator.app.disk_visits import call_safe_hooks
+
+        call_safe_hooks(self._settings.where, self._arrivals.known, ended, self._session.history, self._settings.say)
+        self._ended.append(ended)
+        self._hears(VisitEnd(visit=ended, following=self._arrivals.standing(rotation)))

@@ -267,17 +267,23 @@ class DiskVisits:
         """Run the job on a disk of its set, if it has a set and a disk of it is plugged in."""
         if not job.target.rotates:
             return do(job, None)
-        rotation = self._known.rotation(job.target.name)
-        if self._arrivals is None:
-            self._arrivals = PluggedInDisks(self._known, self._make())
-        if rotation.name not in self._stays:
-            self._stays[rotation.name] = self._begun(self._arrivals, rotation)
-        attached_disk = self._stays[rotation.name]
+        attached_disk, arrivals = self._stay(job)
         if isinstance(attached_disk, VisitResult):
             kind = DiskInUse if attached_disk.seen in (DeviceState.VISITED, DeviceState.LEASED) else NotNow
             return do(job, kind(attached_disk.why, hint=attached_disk.hint))
         report = attached_disk and attached_disk.run(job, lambda placed: do(placed, None))
-        return report or do(job, self._arrivals.absent(rotation))
+        return report or do(job, arrivals.absent(self._known.rotation(job.target.name)))
+
+    def attach(self, job: Job) -> bool:
+        """Attach a disk of the job's set, if that was not tried yet; return True when one is attached, or the job needs none."""
+        return not job.target.rotates or isinstance(self._stay(job)[0], AttachedDisk | DiskInPlace)
+
+    def _stay(self, job: Job) -> "tuple[AttachedDisk | DiskInPlace | VisitResult | None, PluggedInDisks]":
+        rotation = self._known.rotation(job.target.name)
+        arrivals = self._arrivals = self._arrivals or PluggedInDisks(self._known, self._make())
+        if rotation.name not in self._stays:
+            self._stays[rotation.name] = self._begun(arrivals, rotation)
+        return self._stays[rotation.name], arrivals
 
     def attached(self, rotation: RotationSet) -> AttachedDisk | None:
         """Return the disk of the set that is being visited; None: there is none."""

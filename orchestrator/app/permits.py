@@ -34,7 +34,39 @@ class CentrePermits:
     def __init__(
         self, where: compose.Directories, *, patience_s: float | None = None, lease_s: int | None = None
     ) -> None:
-        self._where, self._patience_s, self._lease_s = where, patience_s, lease_s
+        self._where, self.patience_s, self._lease_s = where, patience_s, lease_s
+        self._early: _PermitLine | None = None
+
+    def lends_at_once(self, job: str, request: PermitRequest) -> bool:
+        """Ask once; return False when a run of the job would wait now: for its turn, or with patience for a centre that is away.
+
+        What was lent is kept for the `hold` that follows, or until `drop`. A place in the queue is kept, and holds nobody up.
+        """
+        away_file = f"{self._where.state}/{_AWAY}"
+        if request.patience is None and _away_for(away_file) is not None:
+            return True
+        try:
+            line = _PermitLine(job, request, *self._membership(), self._lease_s or _lease_s())
+        except OrchestratorError:
+            return True  # it goes on without, and says why
+        try:
+            answer = line.ask(taken=False, seconds=PROMPT_S if request.patience is None else PATIENT_S)
+        except OrchestratorError:
+            line.close()
+            if request.patience is None:
+                _remember_away(away_file)
+            return request.patience is None
+        if answer.granted:
+            self._early = line
+        else:
+            line.close()
+        return answer.granted or answer.busy
+
+    def drop(self) -> None:
+        """Give back what was lent for a run that did not begin."""
+        line, self._early = self._early, None
+        if line is not None:
+            line.release(1.0)
 
     @contextlib.contextmanager
     def hold(self, job: str, request: PermitRequest, voice: RunVoice, stop: StopRequest) -> Iterator[None]:
@@ -46,11 +78,9 @@ class CentrePermits:
             voice.warn(f"goes on without the permit {' and '.join(request.limits)}: {error.why}{hint}")
             yield
             return
-        from orchestrator.fleet.permits import LEASE_S
-
-        lease = self._lease_s or LEASE_S
-        line = _PermitLine(job, request, fleet, identity, lease)
-        asking = _Asking(line, voice, stop, f"{self._where.state}/{_AWAY}", self._patience_s)
+        lease = self._lease_s or _lease_s()
+        line, self._early = self._early or _PermitLine(job, request, fleet, identity, lease), None
+        asking = _Asking(line, voice, stop, f"{self._where.state}/{_AWAY}", self.patience_s)
         try:
             waited = asking.until_granted()
         except BaseException:
@@ -79,6 +109,12 @@ class CentrePermits:
         if not has_library():
             raise OrchestratorError("a fleet needs psycopg, which is not installed", hint=INSTALL)
         return fleet, identity
+
+
+def _lease_s() -> int:
+    from orchestrator.fleet.permits import LEASE_S
+
+    return LEASE_S
 
 
 class _PermitLine:
@@ -176,12 +212,11 @@ class _Asking:
                     return 0.0
                 if answer.busy:
                     raise NotNow("another run of this job holds its permit", hint="poolferry status")
-                self._show(describe_wait(answer), answer.limit + answer.opens)
+                waits = describe_wait(answer)
+                self._show(waits, answer.limit + answer.opens)
                 pause = min(5.0, max(0.5, 0.5 * answer.place))
                 if self._patience_s is not None and compose.monotonic() - begun > self._patience_s:
-                    raise NotNow(
-                        self._told, hint="it keeps its place in the queue for two hours; poolferry fleet permits"
-                    )
+                    raise NotNow(waits, hint="it keeps its place in the queue for two hours; poolferry fleet permits")
             if self._stop.wait(pause * (0.75 + 0.5 * compose.random_fraction())):
                 self._line.release(1.0)
                 raise Stopped(self._stop.reason or "the run was asked to stop")

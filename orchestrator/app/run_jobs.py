@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 
 QUEUE_PATIENCE_S = 20.0
+VISIT_PATIENCE_S = (
+    12 * 3600.0
+)  # of all jobs that wait for permits while a disk is attached, together: a limit that is closed by day opens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +75,11 @@ def run_jobs(
         open_visits(settings, session, known, read_again=True, cause=cause) as visits,
         _jobs_to_run(settings, session, known, declared, why=None if only_due else why) as requested,
     ):
-        if only_due:  # one after the other in this process: no job keeps the others waiting for its permit
-            session.queue_patience_s = QUEUE_PATIENCE_S
-        for one, reason in _with_their_visits(requested, known, visits, session, settings, cause):
+        patience = QueuePatience(each_s=QUEUE_PATIENCE_S if only_due else None)
+        alone = len(declared) == 1 and not (cause is VisitCause.AUTOMATIC and declared[0].target.rotates)
+        ordered = _with_their_visits(requested, known, visits, session, settings, cause)
+        for one, reason in ordered if alone else _permits_last(ordered, session, visits):
+            session.queue_patience_s = patience.of(one)
             begun = around.begins(one)
             ends.append(_run(session, visits, known, one, reason, allowed))
             for report in (ends[-1].report, *(drill.report for drill in ends[-1].drills)):
@@ -83,7 +88,8 @@ def run_jobs(
             around.ended(one, ends[-1].report, begun)
             if session.stopped:
                 break
-    not_begun = () if only_due else tuple(one.name for one in declared[len(ends) :])
+    known_ends = {end.report.job for end in ends}
+    not_begun = () if only_due else tuple(one.name for one in declared if one.name not in known_ends)
     return RunsEnd(runs=tuple(ends), not_begun=not_begun)
 
 
@@ -149,6 +155,49 @@ def _with_their_visits(
                 settings.say(f"{job.name}: not now: {told}")
             else:
                 yield job, f"disk {attached.disk.name} is visited"
+
+
+class QueuePatience:
+    """The time for which runs of one command may wait for their permits. `each_s`: of each run; None: as its job needs.
+
+    A run that holds a removable disk meanwhile has an end of its patience; one that holds nothing waits until it is its turn.
+    """
+
+    def __init__(self, *, each_s: float | None = None) -> None:
+        self._each_s = each_s
+        self._until: float | None = None
+
+    def of(self, job: "Job") -> float | None:
+        """Return the seconds that a run of the job may wait in the queue; None: no end."""
+        if self._each_s is not None or not job.permit or not (job.target.rotates or job.target.disk):
+            return self._each_s
+        now = compose.monotonic()
+        self._until = self._until or now + VISIT_PATIENCE_S
+        return max(0.0, self._until - now)
+
+
+def _permits_last(
+    requested: "Iterable[tuple[Job, str]]", session: "Session", visits: "DiskVisits | None"
+) -> "Iterator[tuple[Job, str]]":
+    """Yield the jobs that need not wait for a permit, then the others; each after those that it runs after."""
+    waiting: list[tuple[Job, str]] = []
+    for job, why in requested:
+        if waits_for_permit(job, [each for each, _ in waiting], session, visits):
+            waiting.append((job, why))
+        else:
+            yield job, why
+    yield from waiting
+
+
+def waits_for_permit(
+    job: "Job", waiting: "Sequence[Job]", session: "Session", visits: "DiskVisits | None" = None
+) -> bool:
+    """Return True when a job has to wait for its permit, or for one of those that wait. Its disk is attached before it asks."""
+    if any(each.name in job.after for each in waiting):
+        return True
+    if not job.permit or (visits is not None and not visits.attach(job)):
+        return False
+    return session.must_wait(job)
 
 
 def _is_held(absent: "NotNow") -> bool:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from orchestrator.app.disk_visits import DiskVisits
+    from orchestrator.app.permits import CentrePermits
     from orchestrator.app.settings import ProgressOutput
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
@@ -129,6 +130,7 @@ class Session:
         self._shown = shown
         self.stopped = False
         self.queue_patience_s: float | None = None  # of a run that waits for a permit; None: until it is its turn
+        self._early: tuple[str, CentrePermits] | None = None  # what was lent for a run that is about to begin
 
     def do(
         self, job: "Job", action: "Callable[Concatenate[Job, RunContext, P], T]", *arguments: P.args, **more: P.kwargs
@@ -157,11 +159,35 @@ class Session:
         self._settings.interrupted |= signal.SIGINT in heard
         return done
 
+    def must_wait(self, job: "Job") -> bool:
+        """Return True when a run of the job would wait for its permit now. What is lent meanwhile is for that run, if it comes next."""
+        self.drop_permit()
+        if not job.permit:
+            return False
+        from orchestrator.app.permits import CentrePermits
+
+        lender = CentrePermits(self._settings.where)
+        if not lender.lends_at_once(job.name, job.permit):
+            return True
+        self._early = (job.name, lender)
+        return False
+
+    def drop_permit(self) -> None:
+        """Give back what was lent for a run that did not begin: no other run of this host may wait for it."""
+        early, self._early = self._early, None
+        if early is not None:
+            early[1].drop()
+
     def _permits(self, job: str, request: "PermitRequest", stop: StopRequest) -> "Lend":
         """Return what holds the permit of a run. Only jobs that need one import any of it."""
         from orchestrator.app.permits import CentrePermits
 
-        lender = CentrePermits(self._settings.where, patience_s=self.queue_patience_s)
+        if self._early is not None and self._early[0] == job:
+            (_, lender), self._early = self._early, None
+        else:
+            self.drop_permit()
+            lender = CentrePermits(self._settings.where)
+        lender.patience_s = self.queue_patience_s
         return lambda voice: lender.hold(job, request, voice, stop)
 
 
@@ -173,9 +199,11 @@ class open_session:  # noqa: N801 - used as a function: `with open_session(setti
 
     def __enter__(self) -> Session:
         self._history = compose.open_history(self._settings.where)
-        return Session(self._settings, self._history, self._settings.subscriber.progress())
+        self._session = Session(self._settings, self._history, self._settings.subscriber.progress())
+        return self._session
 
     def __exit__(self, *_: object) -> None:
+        self._session.drop_permit()
         self._history.close()
 
 

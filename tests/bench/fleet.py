@@ -5,10 +5,13 @@ connection of its own. Beside it, in the same minutes: a bare COPY of the same r
 """
 
 import argparse
+import contextlib
 import io
 import json
 import multiprocessing
 import os
+import sqlite3
+import tempfile
 import time
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -16,17 +19,24 @@ from multiprocessing.queues import Queue
 
 import psycopg
 
+from orchestrator.app.fleet_watch import watch_once
+from orchestrator.app.settings import Settings
 from orchestrator.domain.fleet import FleetIdentity
 from orchestrator.domain.ledger import LedgerRow
 from orchestrator.domain.permit import DeclaredLimit, PermitRequest
-from orchestrator.fleet.connection import CentreSession, open_centre
+from orchestrator.fleet.connection import CentreSession, has_room_to_stay, open_centre
+from orchestrator.fleet.cross_checks import cross_check
 from orchestrator.fleet.ledger import store_batch
-from orchestrator.fleet.overview import find_hosts, find_runs, survey_fleet
+from orchestrator.fleet.orders import fetch_orders
+from orchestrator.fleet.overview import find_hosts, find_pools, find_runs, survey_fleet, survey_week
 from orchestrator.fleet.permits import SESSION_LIMITS, ask_permit, declare_limit, release_permit
+from orchestrator.views.fleet_metrics import fleet_metrics_text
 from tests.fleet.centres import Centre, make_centre
 from tests.fleet.postgres import PostgresServer
 
-NIGHT = datetime(2026, 3, 1, 2, tzinfo=UTC)
+NIGHT = datetime.now(UTC).replace(hour=2, minute=0, second=0, microsecond=0) - timedelta(
+    days=31
+)  # the last of them are of this week
 BATCH = 1000
 LIMITS = 100
 _TAKE = (
@@ -340,6 +350,95 @@ def look(session: CentreSession) -> None:
         print(f"  size: {row['bytes'] / 2**20:.0f} MiB, of it runs with their indexes {row['runs'] / 2**20:.0f} MiB")
 
 
+def fetch_logging_in(centre: Centre, hosts: list[int], until: float, said: "Queue[int]") -> None:
+    """Look for orders as hosts do whose sessions the centre has no room to keep: each look logs in."""
+    count = 0
+    while time.monotonic() < until:
+        host = hosts[count % len(hosts)]
+        identity = FleetIdentity(host=f"host-{host}", role=f"poolferry_bench_{host}")
+        with open_centre(centre.options, identity, purpose="orders") as session:
+            assert has_room_to_stay(session, 60) in (True, False)
+            fetch_orders(session, "m")
+        count += 1
+    said.put(count)
+
+
+def fetch_in_kept_sessions(centre: Centre, hosts: list[int], until: float, said: "Queue[int]") -> None:
+    """Look for orders in sessions that are kept."""
+    count = 0
+    with ExitStack() as stack:
+        sessions = [
+            stack.enter_context(
+                open_centre(
+                    centre.options,
+                    FleetIdentity(host=f"host-{n}", role=f"poolferry_bench_{n}"),
+                    purpose="orders",
+                )
+            )
+            for n in hosts
+        ]
+        while time.monotonic() < until:
+            session = sessions[count % len(sessions)]
+            assert has_room_to_stay(session, 60) in (True, False)
+            fetch_orders(session, "m")
+            count += 1
+    said.put(count)
+
+
+def orders(centre: Centre, hosts: int, *, seconds: float = 8) -> None:
+    """Measure how many looks for orders a centre answers, of all hosts in turn, with one open order for each hundredth."""
+    each = max(1, min(5, hosts // 8))
+    with centre.administrator() as session:
+        session.change(
+            "INSERT INTO poolferry.orders (host, verb, job, asked_by, deadline)"
+            " SELECT id, 'run', 'job-1', 'ann', now() + interval '1 day' FROM poolferry.hosts WHERE id % 100 = 1"
+        )
+        session.change("ANALYZE poolferry.orders")
+    kept = each_second(fetch_in_kept_sessions, centre, 8, each=each, seconds=seconds)
+    print(f"  looks for orders in sessions that are kept: {kept:,.0f}/s over {8 * each} sessions")
+    anew = each_second(fetch_logging_in, centre, 4, each=max(1, hosts // 4), seconds=seconds)
+    print(f"  looks for orders that log in each time: {anew:,.0f}/s by 4 processes, of all hosts in turn", flush=True)
+
+
+def look_at_all(centre: Centre) -> None:
+    """Time what looks at all hosts: the exporter, the watch, the weekly letter."""
+    now = datetime.now(UTC)
+    with centre.administrator() as session:
+        timed("metrics of all hosts, as text", lambda: fleet_metrics_text(find_hosts(session, limit=1_000_000), now))
+        timed("cross checks of the watch", cross_check, session)
+        timed("what ran in a week, for the letter", survey_week, session)
+        timed("fleet pools", find_pools, session, host=None)
+        size = len(fleet_metrics_text(find_hosts(session, limit=1_000_000), now))
+        print(f"  size of the metrics: {size / 2**20:.1f} MiB", flush=True)
+
+
+def look_on_the_worst_day(centre: Centre) -> None:
+    """Time the same when the centre hears of no host any more, and all jobs are late: what people see, and how long it is."""
+    with centre.administrator() as session:
+        session.change(
+            "UPDATE poolferry.beats SET seen_at = now() - interval '3 days', host_at = now() - interval '3 days'"
+        )
+        session.change("ALTER TABLE poolferry.jobs DISABLE TRIGGER USER")
+        session.change("UPDATE poolferry.jobs SET late_at = now() - interval '2 days'", seconds=600)
+        session.change("ALTER TABLE poolferry.jobs ENABLE TRIGGER USER")
+        session.change("ANALYZE poolferry.jobs, poolferry.beats")
+        print("  the worst day: all hosts silent, all jobs late")
+        look(session)
+    look_at_all(centre)
+    with tempfile.TemporaryDirectory(prefix="pf-") as folder:
+        settings = Settings(config=f"{folder}/etc", state=f"{folder}/state")
+        os.makedirs(settings.where.config, mode=0o700)
+        with open(f"{folder}/etc/poolferry.toml", "x", encoding="utf-8") as file:
+            file.write('[notice.admin]\nkind = "webhook"\nurl = "http://127.0.0.1:9/nobody-listens"\n')
+        for what in ("first", "second"):
+            began = time.perf_counter()
+            watch_once(settings, centre=centre.server.url(centre.database), keep=timedelta(days=730))
+            print(f"  fleet watch, the {what} look {1000 * (time.perf_counter() - began):6.0f} ms")
+        with contextlib.closing(sqlite3.connect(f"{folder}/state/history.sqlite")) as history:
+            for kind, subject, body in history.execute("SELECT kind, length(subject), length(body) FROM messages"):
+                print(f"  its notice: {kind}, a subject of {subject:,} characters, a body of {body:,}", flush=True)
+
+
 def main() -> None:
     """Measure, and print each figure with what it stands beside."""
     asked = argparse.ArgumentParser()
@@ -370,11 +469,15 @@ def main() -> None:
         with centre.administrator() as session:
             session.change(_BEATS.replace("JOBS", str(told.jobs)), seconds=600)
             session.change(f"CREATE TABLE public.bare ({', '.join(f'c{n} text' for n in range(21))})")
-        in_kept_sessions(centre, told)
-        grow(centre, told)
+        if told.nights:
+            in_kept_sessions(centre, told)
+            grow(centre, told)
         with centre.administrator() as session:
             look(session)
+        look_at_all(centre)
         permits(centre, told.hosts)
+        orders(centre, told.hosts)
+        look_on_the_worst_day(centre)
     finally:
         server.remove()
 

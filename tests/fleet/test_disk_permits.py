@@ -1,13 +1,23 @@
-"""Permits of jobs on a removable disk: each run asks for its own, and gives it back before the next one asks."""
+"""Permits of jobs on removable disks: who has to wait for one waits last, and no host waits for what it holds itself."""
 
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 
 import pytest
 
-from orchestrator.domain.permit import DeclaredLimit
+from orchestrator.app import run_jobs
+from orchestrator.app.disk_scan import scan_disks
+from orchestrator.app.settings import Settings
+from orchestrator.domain.permit import DeclaredLimit, PermitRequest
+from orchestrator.domain.run import Outcome
+from orchestrator.fleet.connection import open_centre
 from orchestrator.fleet.credentials import keep_identity
-from orchestrator.fleet.permits import declare_limit, list_permits
+from orchestrator.fleet.permits import SESSION_LIMITS, ask_permit, declare_limit, list_permits, release_permit
+from orchestrator.planners.identify_disk import VisitOutcome
+from tests.ferry import COMMAND
 from tests.fleet.centres import Centre
 from tests.whole.loop_disks import LoopDisks, missing
 
@@ -31,6 +41,12 @@ def drawer(tmp_path: Path, centre: Centre) -> Iterator[LoopDisks]:
         made.close()
 
 
+def ended_runs(drawer: LoopDisks) -> list[tuple[str, str]]:
+    """Return job and outcome of each run, the oldest first."""
+    runs = drawer.run("history", "--json").value["runs"]
+    return [(run["job"], run["outcome"]) for run in sorted(runs, key=lambda run: run["run"])]
+
+
 def test_a_host_never_waits_for_a_permit_that_it_holds_itself(drawer: LoopDisks, centre: Centre) -> None:
     """Seen: the visit of the disk held the permit of its job to the end of the whole command, and the next job waited for it."""
     targets = drawer.ferry.config / "targets.toml"
@@ -39,7 +55,64 @@ def test_a_host_never_waits_for_a_permit_that_it_holds_itself(drawer: LoopDisks,
     (drawer.ferry.config / "jobs" / "mail.toml").write_text(mail)
     ended = drawer.run("run", "photos", "mail")
     assert ended.code == 0, ended
-    runs = drawer.run("history", "--json").value["runs"]
-    assert {(run["job"], run["outcome"]) for run in runs} >= {("photos", "done"), ("mail", "done")}
+    assert set(ended_runs(drawer)) >= {("photos", "done"), ("mail", "done")}
     with centre.administrator() as session:
         assert list_permits(session) == ()
+
+
+@pytest.mark.parametrize(
+    "words", [("disks", "scan"), ("run", "photos", "follows", "plain"), ("run", "--scheduled", "photos")]
+)
+def test_who_must_wait_for_a_permit_waits_last_and_holds_up_no_other_job_or_disk(
+    drawer: LoopDisks, centre: Centre, words: tuple[str, ...]
+) -> None:
+    """Beside another host that holds the one slot: follows comes after photos, wherever that stands in the queue."""
+    disks = ["red", *(["blue"] if words[0] == "disks" else [])]
+    drawer.job("plain")
+    drawer.job("follows", 'after = ["photos"]\n')
+    for name in disks[1:]:
+        drawer.enrolled(name)
+    drawer.pull("red")  # it was said to be safe to remove
+    drawer.plug("red")
+    with (
+        open_centre(centre.options, centre.join("nas"), purpose="permit", limits=SESSION_LIMITS) as other,
+        subprocess.Popen(
+            [*COMMAND, *words], env=drawer.ferry.variables(), stdout=PIPE, stderr=STDOUT, text=True
+        ) as process,
+    ):
+        held = ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False)
+        assert held.granted
+        assert held.permit is not None
+        try:
+            until = time.monotonic() + 60
+            while "waits for the permit wan" not in drawer.run("status").out:
+                assert process.poll() is None, process.communicate()
+                assert time.monotonic() < until, ended_runs(drawer)
+            meanwhile = ended_runs(drawer)
+            release_permit(other, held.permit, within=30)
+            said, _ = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == 0, said
+    assert meanwhile == [*[("plain", "done")] * len(disks), ("photos", None)], said
+    last = [("photos", "done"), ("follows", "done")] * len(disks)
+    assert ended_runs(drawer) == [*[("plain", "done")] * len(disks), *last], said
+    with centre.administrator() as session:
+        assert list_permits(session) == ()
+
+
+def test_a_disk_is_let_go_when_the_patience_of_its_visit_is_over(
+    drawer: LoopDisks, centre: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_jobs, "VISIT_PATIENCE_S", 0.0)
+    settings = Settings(config=str(drawer.ferry.config), state=str(drawer.ferry.state))
+    with open_centre(centre.options, centre.join("nas"), purpose="permit", limits=SESSION_LIMITS) as other:
+        assert ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False).granted
+        (visit,) = scan_disks(settings).visits
+    assert (visit.safe, visit.ending, [each.outcome for each in visit.reports]) == (
+        True,
+        VisitOutcome.INCOMPLETE,
+        [Outcome.WAITING],
+    )
+    assert "photos: waits for the permit wan" in visit.why
+    assert not drawer.mounted("red")

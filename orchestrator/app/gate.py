@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from orchestrator.process.handover import Answer, PutOff
 
 USUAL_KEYS = "~/.ssh/authorized_keys"
+_ASKED_EACH_TIME = "survey.sh"  # the one question of a run with nothing to do; others name snapshots, which change
 # Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT; a key with options of its own would not get those of the gate.
 # Compiled only where a key is set up: it takes 4 ms, a tenth of what a request costs before its program starts.
 _KEY = r"((?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[a-z0-9@.-]+) ([A-Za-z0-9+/]{40,20000}={0,2})(?: ([ -~]{0,200}))?"
@@ -77,7 +78,29 @@ def answer_request(
         syslog.syslog(syslog.LOG_WARNING, f"{name}: refused to {show_name(asker)}: {printable_word(refusal.why)}")
         raise
     folders = {"reads": gate.reads, "adds": (gate.adds,)}
+    if request.name == _ASKED_EACH_TIME:
+        _record_question(settings, name, gate, line, str(request), answer)
     return _read(folders[right], answer) if right in folders else _ask_zfs(answer)
+
+
+def _record_question(settings: Settings, name: str, gate: Gate, line: str, shown: str, answer: Command) -> None:
+    """Record a question and what answers it, so that the same one again needs no Python. Where it cannot be, it needs it again."""
+    from orchestrator.config.gates import gate_file
+    from orchestrator.process.recorded_answers import GateQuestion, mark_file, questions_file, with_question
+    from orchestrator.trees.beneath import new_file_at
+
+    file, asked = gate_file(settings.where.config, name), questions_file(settings.where.state, name)
+    with suppress(OSError):
+        mark = mark_file(file, compose.now().timestamp())
+        # Read again: what the mark is of is what admitted the question.
+        if not mark or not file.startswith("/") or compose.read_gate(settings.where, name) != gate:
+            return
+        recorded = b""
+        with suppress(FileNotFoundError), open(asked, "rb") as held:
+            recorded = held.read()
+        question = GateQuestion(line=line, shown=shown, file=file, mark=mark, most=gate.connections)
+        with new_file_at(asked) as new:
+            new.write(with_question(recorded, question, answer))
 
 
 def _add(settings: Settings, name: str, gate: Gate, asked: "PointAddition") -> int:

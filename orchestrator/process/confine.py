@@ -10,7 +10,7 @@ import os
 import select
 import signal
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NoReturn
 
@@ -26,6 +26,7 @@ _IOCTL = 1 << 15
 _EXECUTE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 2, 1 << 3
 _READ = _READ_FILE | _READ_DIR
 _WRITE_FILE = 1 << 1
+_OF_FILES = _EXECUTE | _READ_FILE | _WRITE_FILE | _IOCTL
 _SINCE_MOVES = 2  # the first version that lets a confined process rename into another folder
 # Mounts of our own. Source: mount_setattr(2), open_tree(2), move_mount(2); the numbers are the same on every architecture.
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
@@ -43,6 +44,7 @@ _PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
 _SYSTEM = ("/etc/ld.so.cache", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/localtime", "/etc/alternatives")
 # What zfs, zpool and the scripts that ask them look at; of these, only the door to the kernel's part is more than read.
 _ZFS_DOOR = "/dev/zfs"
+DATASET_VARIABLES = {"PATH": ":".join(SYSTEM_PATH), "LC_ALL": "C.UTF-8"}
 _OF_DATASETS = ("/proc", "/sys", "/etc/zfs", "/etc/hostid", "/etc/mtab", "/dev/disk")
 
 
@@ -215,9 +217,8 @@ def become_shut_in(command: Command) -> NoReturn:
 
 def become_for_datasets(command: Command) -> NoReturn:
     """Shut this process into asking zfs, where the kernel can, and become the command. Raises: OSError."""
-    variables = {"PATH": ":".join(SYSTEM_PATH), "LC_ALL": "C.UTF-8"}
     confine_to_datasets()
-    os.execvpe(command.argv[0], command.argv, variables)  # noqa: S606 - no shell is wanted
+    os.execvpe(command.argv[0], command.argv, DATASET_VARIABLES)  # noqa: S606 - no shell is wanted
 
 
 def confine_to_datasets() -> None:
@@ -236,33 +237,59 @@ def confine(readable: Iterable[int], *, datasets: bool = False, writable: Iterab
     `datasets`: and into what zfs needs. `writable`: and into changing what is in these.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)
+    version = _version(libc)
     if version < 1:
         raise ConfinementUnavailable(ctypes.get_errno(), "the kernel has no Landlock, or it is switched off")
     if writable and version < _SINCE_MOVES:
         raise ConfinementUnavailable(errno.ENOSYS, "the kernel's Landlock is older than Linux 5.19")
     handled = _sum(_FILES, version)
-    ruleset = _Ruleset(handled, _sum(_NETWORK, version), _sum(_SCOPES, version))
-    size = 8 if version < 4 else 16 if version < 6 else 24
-    rules = _checked(libc.syscall(_CREATE_RULESET, ctypes.byref(ruleset), size, 0))
+    ruleset = _ruleset(version)
+    rules = _checked(libc.syscall(_CREATE_RULESET, ruleset, len(ruleset), 0))
     try:
         for folder in readable:
             _add(libc, rules, folder, _READ)
         for folder in writable:
             _add(libc, rules, folder, handled & ~(_EXECUTE | _IOCTL))
-        for path in _PROGRAMS:
-            _allow(libc, rules, path, _READ | _EXECUTE)
-        for path in _SYSTEM:
-            _allow(libc, rules, path, _READ)
-        _allow(libc, rules, "/dev/null", _READ_FILE | _WRITE_FILE)
-        if datasets:
-            for path in _OF_DATASETS:
-                _allow(libc, rules, path, _READ)
-            _allow(libc, rules, _ZFS_DOOR, _READ_FILE | _WRITE_FILE | (_IOCTL & handled))
+        for path, rights in _system_rules(handled, datasets=datasets):
+            _allow(libc, rules, path, rights)
         _checked(libc.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0))
         _checked(libc.syscall(_RESTRICT_SELF, rules, 0))
     finally:
         os.close(rules)
+
+
+def dataset_rules() -> tuple[int, bytes, tuple[tuple[str, int, int], ...]]:
+    """Return what `confine_to_datasets` does here, for another program to do the same: the version of Landlock, 0 where there is none; its
+    ruleset; and of each path what is allowed in it where it is a folder, and of it where it is a file.
+    """
+    version = max(0, _version(ctypes.CDLL(None, use_errno=True)))
+    if not version:
+        return 0, b"", ()
+    rules = _system_rules(_sum(_FILES, version), datasets=True)
+    return version, _ruleset(version), tuple((path, rights, rights & _OF_FILES) for path, rights in rules)
+
+
+def _version(libc: ctypes.CDLL) -> int:
+    return int(libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG))
+
+
+def _ruleset(version: int) -> bytes:
+    """Return what the kernel is told to forbid, as long as this version of its interface has it."""
+    whole = _Ruleset(_sum(_FILES, version), _sum(_NETWORK, version), _sum(_SCOPES, version))
+    return bytes(whole)[: 8 if version < 4 else 16 if version < 6 else 24]
+
+
+def _system_rules(handled: int, *, datasets: bool) -> Iterator[tuple[str, int]]:
+    """Yield the paths of the system that stay open, and what is allowed below them."""
+    for path in _PROGRAMS:
+        yield path, _READ | _EXECUTE
+    for path in _SYSTEM:
+        yield path, _READ
+    yield "/dev/null", _READ_FILE | _WRITE_FILE
+    if datasets:
+        for path in _OF_DATASETS:
+            yield path, _READ
+        yield _ZFS_DOOR, _READ_FILE | _WRITE_FILE | (_IOCTL & handled)
 
 
 def _sum(rights: dict[int, int], version: int) -> int:
@@ -275,7 +302,7 @@ def _allow(libc: ctypes.CDLL, rules: int, path: str, rights: int) -> None:
         at = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
             single = not stat.S_ISDIR(os.fstat(at).st_mode)
-            _add(libc, rules, at, rights & (_EXECUTE | _READ_FILE | _WRITE_FILE | _IOCTL) if single else rights)
+            _add(libc, rules, at, rights & _OF_FILES if single else rights)
         finally:
             os.close(at)
 

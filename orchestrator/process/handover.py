@@ -65,7 +65,7 @@ def hand_over(words: list[str]) -> int | None:
         if unpack("3i", server.getsockopt(SOL_SOCKET, SO_PEERCRED, 12))[1] != os.geteuid():
             return None
         line, asker = os.environ.get("SSH_ORIGINAL_COMMAND", ""), os.environ.get("SSH_CONNECTION", "")
-        request = os.fsencode("\0".join((_identity(), asker.partition(" ")[0], line)))
+        request = os.fsencode("\0".join((program_identity(), asker.partition(" ")[0], line)))
         server.sendmsg([request], [(SOL_SOCKET, SCM_RIGHTS, pack("3i", 0, 1, 2))])
         if server.recv(len(_TAKEN)) != _TAKEN:
             return None
@@ -96,7 +96,7 @@ def _name(gate: str) -> str:
     return f"gate-{gate}.session"
 
 
-def _identity() -> str:
+def program_identity() -> str:
     """Return what tells this very program from another version of it, and from one for other directories; as `hand-over.pl` has it."""
     seen = os.stat(__file__)
     return "\1".join((*sys.argv[1:], *map(str, (seen.st_ino, seen.st_size, int(seen.st_mtime), int(seen.st_ctime)))))
@@ -173,7 +173,7 @@ class _GateServer:
         self._listener.bind(path)
         os.umask(before)
         self._listener.listen(_MOST_WAITING)
-        self._path, self._identity = path, os.fsencode(_identity())
+        self._path, self._identity = path, os.fsencode(program_identity())
         self._children: dict[int, socket.socket | None] = {}  # None: it answers nobody
         self._later = _LaterLines()
         self._poll = select.poll()

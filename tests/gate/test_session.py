@@ -9,7 +9,6 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,74 +19,14 @@ from orchestrator.gate.admit import admit
 from orchestrator.gate.request import parse_request
 from orchestrator.history.arrivals import read_arrivals
 from orchestrator.process import handover
-from orchestrator.process.handover import HAND_OVER, PERL, parse_handover
+from orchestrator.process.handover import parse_handover
 from tests.gate.mutations import mutated, sent
+from tests.gate.one_gate import ROOT, WORDS, OneGate
 from tests.gate.streams import begin
 from tests.gate.zfs_requests import pushed, receive_commands
 from tests.whole.house import wait_until
 
-ROOT = "vault/in/laptop"
-CHECKOUT = Path(__file__).parents[2]
 VERSION = sent("zfs.sh", "version")
-
-
-class OneGate:
-    """A gate of a plain kind, with the requests of sshd's. `pid`: of the process that its first request left behind."""
-
-    def __init__(self, folder: Path) -> None:
-        (folder / "config/gates").mkdir(parents=True)
-        self.file, self.state = folder / "config/gates/laptop.toml", folder / "state"
-        self.state.mkdir()
-        self.file.write_text(f'receives = "{ROOT}"\nat-most = "1T"\n')
-        words = ("gate", "laptop", "--config", str(folder / "config"), "--state", str(self.state))
-        self.argv = (sys.executable, "-m", "orchestrator", *words)
-        self.words = words
-        program = folder / "poolferry"
-        program.write_text(f'#!/bin/sh\nexec {shlex.join(self.argv)[: -len(shlex.join(words))]} "$@"\n')
-        program.chmod(0o755)
-        self.by_perl = (PERL, HAND_OVER, str(program), *words)
-
-    def ask(
-        self, line: str, *, argv: tuple[str, ...] = (), stdin: bytes = b"", patience: float = 60
-    ) -> tuple[int, bytes, bytes]:
-        done = subprocess.run(
-            argv or self.argv, env=self.variables(line), input=stdin, capture_output=True, timeout=patience, check=False
-        )
-        return done.returncode, done.stdout, done.stderr
-
-    def variables(self, line: str) -> dict[str, str]:
-        given = {"SSH_ORIGINAL_COMMAND": line, "SSH_CONNECTION": "10.0.0.9 1 10.0.0.1 22"}
-        return {**os.environ, "PYTHONPATH": str(CHECKOUT), **given}
-
-    @property
-    def door(self) -> Path:
-        return self.state / "gate-laptop.session"
-
-    @property
-    def pid(self) -> int:
-        """The process that listens; 0: there is none."""
-        try:
-            with self.connected() as server:
-                return int(struct.unpack("3i", server.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
-        except (FileNotFoundError, ConnectionRefusedError):
-            return 0
-
-    def connected(self) -> socket.socket:
-        server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        folder = os.open(self.state, os.O_PATH)
-        try:
-            server.connect(f"/proc/self/fd/{folder}/{self.door.name}")
-        except BaseException:
-            server.close()
-            raise
-        finally:
-            os.close(folder)
-        return server
-
-    def end(self) -> None:
-        if pid := self.pid:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -133,7 +72,7 @@ def test_each_answer_is_that_of_a_process_of_its_own(left: OneGate) -> None:
 def test_another_version_answers_for_itself(left: OneGate) -> None:
     other = left.state / "other"
     other.write_text(
-        "import orchestrator.process.handover as one\none._identity = lambda: 'other'\nfrom orchestrator.__main__ import program\nprogram()\n"
+        "import orchestrator.process.handover as one\none.program_identity = lambda: 'other'\nfrom orchestrator.__main__ import program\nprogram()\n"
     )
     before = left.pid
     for argv in (left.argv, left.by_perl):
@@ -181,7 +120,7 @@ def test_what_is_no_request_of_this_program_is_told_nothing(left: OneGate) -> No
 
 def handed(gate: OneGate, line: str = "", *, said: bytes = b"", descriptors: int = 3) -> int | None:
     """Hand a request over, with nothing to read and nowhere to write; return its exit status, or None where nothing is told."""
-    whose = "\1".join((*gate.words, *handover._identity().split("\1")[-4:]))
+    whose = "\1".join((*gate.words, *handover.program_identity().split("\1")[-4:]))
     with gate.connected() as server, open(os.devnull, "r+b") as nothing:
         request = said or os.fsencode(f"{whose}\0fuzz\0{line}")
         fds = struct.pack(f"{descriptors}i", *[nothing.fileno()] * descriptors)
@@ -254,18 +193,12 @@ def test_when_several_snapshots_came_is_recorded_at_once_and_at_its_end_at_the_l
     assert calls.read_text().split() == ["receive", "receive", "receive", "get"]
 
 
-_PARTS = (
-    "-F", "destroy", "rollback", "rename", "set", "..", "vault", "tank/secret", f"{ROOT}/../x", "-o", "mountpoint=/etc", "-", "\n", "", "-A",
-    "receive", f"{ROOT}/photos", f"{ROOT}@a", "*", "%", "\udcff", "sudo",
-)  # fmt: skip
-
-
 def fuzz(gate: OneGate, count: int) -> None:
     """Require of requests made of those of a run, that each is refused or let through as by the gate's own judgement."""
     copy = f"{ROOT}/photos"
     lines = [parse_request(ssh_argv(each)[-1]) for each in (*pushed(copy), *receive_commands(copy))]
     passed = 0
-    for request in mutated(lines, _PARTS, seed=count, number=count):
+    for request in mutated(lines, WORDS, seed=count, number=count):
         line = shlex.join(("sh", "-c", "id", request.name, *request.values)).replace("\0", "")
         try:
             admit(parse_request(line), Gate(receives=ROOT))

@@ -1,16 +1,29 @@
 #!/usr/bin/perl
-# Hands one request of a gate over to the process that an earlier one left behind (process/handover.py), and ends as it ended. Where
-# there is none, it becomes the program. Only what Debian's perl-base has. Arguments: the program, `gate`, the gate's name, options.
+# Answers one request of a gate as quickly as can be, and ends as its answer ended. A question that the key asked before is answered
+# by what is recorded of it (process/recorded_answers.py). Any other request is handed over to the process that an earlier one left behind
+# (process/handover.py). Where neither is there, this becomes the program. Only what Debian's perl-base has. Arguments: the program,
+# `gate`, the gate's name, options.
 # Why not Python: its start costs five times what all this does. Why no module, no `use warnings`: loading them costs more still.
 # The line of a key reads it by `do`, and becomes the program where this file is not there any more, as after a downgrade.
 use strict;
 
-# The number of sendmsg by machine, as ELF names it, of those with 64 bits.
-my %OF_MACHINE = (62 => 46, 183 => 211, 243 => 211, 258 => 211, 21 => 341, 22 => 370);
-my ($PATH_ONLY, $UNIX, $PACKETS, $SOCKET, $PEER, $DESCRIPTORS) = (010000000, 1, 5, 1, 17, 1);
+# The numbers of sendmsg and prctl by machine, as ELF names it, of those with 64 bits; those of Landlock are the same everywhere.
+my %OF_MACHINE = (62 => [46, 157], 183 => [211, 167], 243 => [211, 167], 258 => [211, 167], 21 => [341, 171], 22 => [370, 172]);
+my ($CREATE_RULESET, $ADD_RULE, $RESTRICT_SELF, $NO_NEW_PRIVS) = (444, 445, 446, 38);
+my ($PATH_ONLY, $CLOSED_LATER, $UNIX, $PACKETS, $DATAGRAMS, $SOCKET, $PEER, $DESCRIPTORS) = (010000000, 02000000, 1, 5, 2, 1, 17, 1);
+my ($READ_WRITE, $CREATE, $SET_LOCK, $WRITE_LOCK, $AUTH_INFO, $NOT_THERE) = (2, 0100, 37, 1, 38, 2);
 my $LOST = 255;                                  # exit status, as ssh's own for a connection that is lost
 
-my $server = asked();
+my ($sendmsg, $prctl) = numbers();
+my $folder = state_folder();
+my ($line, $asker) = map { defined $_ ? $_ : "" } @ENV{"SSH_ORIGINAL_COMMAND", "SSH_CONNECTION"};
+$asker =~ s/ .*//s;
+my $server;
+if (defined $sendmsg && defined $folder && $ARGV[1] eq "gate" && $ARGV[2] =~ m{^[^/]+$}s) {
+    my $identity = join "\1", @ARGV[1 .. $#ARGV], (stat __FILE__ =~ s{scripts/[^/]*$}{handover.py}r)[1, 7, 9, 10];
+    answer_again($identity);
+    $server = asked($identity);
+}
 if (!defined $server) { exec { $ARGV[0] } @ARGV or do { print STDERR "$ARGV[0]: $!\n"; exit 127 } }
 # It is answered by now, whatever comes, and must not be once more.
 my $said = "";
@@ -24,18 +37,13 @@ exit(defined $said && $said =~ /^\d+$/ ? $said : $LOST);
 
 # Returns the connection over which the end of the request comes; nothing where nobody takes it.
 sub asked {
-    my ($self, $head, $state, $to);
-    open($self, "<", "/proc/self/exe") && read($self, $head, 20) == 20 && ord(substr $head, 4) == 2 or return;
-    my $sendmsg = $OF_MACHINE{ unpack "x18 S", $head } or return;
-    my $folder = state_folder();
-    return if !defined $folder || $ARGV[1] ne "gate" || $ARGV[2] !~ m{^[^/]+$}s;
+    my ($identity) = @_;
+    my ($state, $to);
     sysopen($state, $folder, $PATH_ONLY) && socket($to, $UNIX, $PACKETS, 0) or return;
     my $address = pack "S a*", $UNIX, "/proc/self/fd/" . fileno($state) . "/gate-$ARGV[2].session\0";
     return if length $address > 110 || !connect($to, $address);
     return if (unpack "l3", getsockopt($to, $SOCKET, $PEER) || "")[1] != $>;
-    my @about = (stat __FILE__ =~ s{scripts/[^/]*$}{handover.py}r)[1, 7, 9, 10] or return;
-    my ($line, $asker) = map { defined $_ ? $_ : "" } @ENV{"SSH_ORIGINAL_COMMAND", "SSH_CONNECTION"};
-    my $request = join "\0", join("\1", @ARGV[1 .. $#ARGV], @about), $asker =~ s/ .*//sr, $line;
+    my $request = join "\0", $identity, $asker, $line;
     my $piece = pack "P Q", $request, length $request;
     my $passed = pack "Q l l l3 x4", 28, $SOCKET, $DESCRIPTORS, 0, 1, 2;
     my $message = pack "Q L x4 P Q P Q l x4", 0, 0, $piece, 1, $passed, length $passed, 0;
@@ -43,6 +51,100 @@ sub asked {
     my $taken = "";
     recv($to, $taken, 5, 0);
     return $taken eq "taken" ? $to : undef;
+}
+
+# Becomes what answers a question that the key asked before. Returns where nothing is recorded of it, or anything is not as it was.
+sub answer_again {
+    my ($identity) = @_;
+    my ($file, $recorded);
+    my $path = "$folder/gate-$ARGV[2].asked";
+    return if $asker !~ /^[0-9A-Za-z.:%]{1,64}$/s || !is_ours($path) || !-f _ || -s _ > 1 << 20;
+    open($file, "<", $path) && read($file, $recorded, 1 << 20) or return;
+    for my $entry (eval { unpack "(N/a*)*", $recorded }) {
+        my ($whose, $asked, @rest) = eval { unpack "(N/a*)*", $entry };
+        answer_by(@rest) if defined $asked && $whose eq $identity && $asked eq $line && @rest == 10 && $rest[9] eq "end";
+    }
+}
+
+# Becomes an answer: as process/confine.py's `become_for_datasets` does, after what is checked for each request.
+sub answer_by {
+    my ($gate, $seen, $most, $version, $ruleset, $rules, $environment, $argv, $shown) = @_;
+    my $above = $gate;
+    while ($above =~ s{/[^/]*$}{}s) { return if !is_ours(length $above ? $above : "/") || !-d _ }
+    return if !is_ours($gate) || join(" ", (lstat $gate)[0 .. 5, 7, 9, 10]) ne $seen;
+    my $landlock = syscall($CREATE_RULESET, 0, 0, 1);
+    return if ($landlock < 1 ? 0 : $landlock) != $version;
+    my $shut = confinement($ruleset, $rules);
+    return if !defined $shut;
+    my $places = place($most);
+    return if !defined $places;
+    note($shown);
+    $SIG{CHLD} = "DEFAULT";
+    umask(umask() | 022);
+    chdir "/" or return;
+    if ($shut) {
+        return if syscall($prctl, $NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall($RESTRICT_SELF, $shut, 0) < 0;
+    }
+    my @words = unpack "(N/a*)*", $argv;
+    %ENV = unpack "(N/a*)*", $environment;
+    exec { $words[0] } @words or do { print STDERR "$words[0]: $!\n"; exit 127 };
+}
+
+# Returns whether nobody but us and root can change what is at a path, as far as this can be seen at once; others than the file below
+# are asked for in their folders.
+sub is_ours {
+    my ($mode, $owner) = (lstat $_[0])[2, 4];
+    return defined $mode && !-l _ && ($owner == 0 || $owner == $>) && (!($mode & 022) || (-d _ && -k _));
+}
+
+# Returns the number of the ruleset's descriptor; 0: this kernel has none, nothing: it cannot be made.
+sub confinement {
+    my ($ruleset, $rules) = @_;
+    return 0 if $ruleset eq "";
+    my $made = syscall($CREATE_RULESET, $ruleset, length $ruleset, 0);
+    return if $made < 0;
+    my @left = unpack "(N/a*)*", $rules;
+    while (my ($path, $in_folders, $of_files) = splice @left, 0, 3) {
+        my $at;
+        if (!sysopen($at, $path, $PATH_ONLY | $CLOSED_LATER)) {
+            next if $! == $NOT_THERE;
+            return;
+        }
+        my $rule = pack "a8 l", (-d $at ? $in_folders : $of_files), fileno $at;
+        return if syscall($ADD_RULE, $made, 1, $rule, 0) < 0;
+    }
+    return $made;
+}
+
+# Returns the open file in which one of the gate's places is taken until this process, and what it becomes, have ended; nothing: there
+# is none.
+sub place {
+    my ($most) = @_;
+    local $^F = 1 << 20;    # it stays open
+    sysopen(my $places, "$folder/gate-$ARGV[2].places", $READ_WRITE | $CREATE, 0600) or return;
+    for my $place (0 .. $most - 1) {
+        my $lock = pack "s s x4 q q l x4", $WRITE_LOCK, 0, $place, 1, 0;
+        return $places if fcntl($places, $SET_LOCK, $lock);
+    }
+    return;
+}
+
+# Notes a request in the system's journal, as syslog(3) does.
+sub note {
+    my ($shown) = @_;
+    my ($second, $minute, $hour, $day, $month) = localtime;
+    my $name = (qw(Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec))[$month];
+    my $when = sprintf "%s %2d %02d:%02d:%02d", $name, $day, $hour, $minute, $second;
+    socket(my $to, $UNIX, $DATAGRAMS, 0) or return;
+    connect($to, pack "S a*", $UNIX, "/dev/log\0") or return;
+    send $to, "<$AUTH_INFO>$when poolferry-gate[$$]: $ARGV[2]: $asker: $shown", 0;
+}
+
+# Returns the numbers of this machine's system calls; nothing where they are not known.
+sub numbers {
+    my ($self, $head);
+    open($self, "<", "/proc/self/exe") && read($self, $head, 20) == 20 && ord(substr $head, 4) == 2 or return;
+    return @{ $OF_MACHINE{ unpack "x18 S", $head } || [] };
 }
 
 # Returns the state directory that the words name, or the usual one; nothing where it takes more to find it.

@@ -1,0 +1,84 @@
+"""Questions that a key asked before, recorded with what answers them: the same question again needs no Python (`scripts/hand-over.pl`).
+
+Why: a run with nothing to do asks one question, the same each time, and to start Python for it costs ten times what perl takes. The
+answer depends on the question's line, the gate's file and the version of the program alone. So a record holds as long as all three are
+what they were. What is looked at for each request besides, is looked at there, too: who may write the gate's file and the folders above
+it, how many requests are answered at once. The answer is shut in as by `confine.become_for_datasets`, and is noted in the journal.
+"""
+
+import os
+import struct
+from collections.abc import Iterable, Iterator
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.plan import Command
+from orchestrator.process.confine import DATASET_VARIABLES, dataset_rules
+from orchestrator.process.handover import program_identity
+
+_MOST, _LONGEST = 8, 64 << 10  # questions of one gate, those that came last; bytes of a question's line
+_AGE = 2  # seconds since the gate's file was changed: what is changed again meanwhile would look the same
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateQuestion:
+    """A question that was admitted. `file`, `mark`: the gate's file, and what was seen of it before it was read; `most`: its connections."""
+
+    line: str
+    shown: str
+    file: str
+    mark: str
+    most: int
+
+
+def questions_file(state: str, gate: str) -> str:
+    """Return the path of a gate's file of questions."""
+    return f"{state}/gate-{gate}.asked"
+
+
+def mark_file(path: str, now: float) -> str:
+    """Return what is seen of a file, which changes with it; nothing for one that was changed just now. `now`: seconds. Raises: OSError."""
+    seen = os.lstat(path)
+    times = seen.st_mtime_ns // 10**9, seen.st_ctime_ns // 10**9
+    if max(times) + _AGE > now:
+        return ""
+    about = (seen.st_dev, seen.st_ino, seen.st_mode, seen.st_nlink, seen.st_uid, seen.st_gid, seen.st_size, *times)
+    return " ".join(map(str, about))
+
+
+def with_question(recorded: bytes, question: GateQuestion, command: Command) -> bytes:
+    """Return what is recorded of a gate with one more question, and the command that answers it."""
+    line, identity = os.fsencode(question.line), os.fsencode(program_identity())
+    if len(line) > _LONGEST:
+        return recorded
+    others = [entry for entry in _unpacked(recorded) if _is_other(entry, identity, line)]
+    version, ruleset, rules = dataset_rules()
+    allowed = (
+        field for path, *rights in rules for field in (path.encode(), *(struct.pack("=Q", each) for each in rights))
+    )
+    entry = _packed((
+        identity, line, question.file.encode(), question.mark.encode(), b"%d" % question.most, b"%d" % version, ruleset, _packed(allowed),
+        _packed(word.encode() for pair in DATASET_VARIABLES.items() for word in pair), _packed(map(os.fsencode, command.argv)),
+        question.shown.encode(), b"end",
+    ))  # fmt: skip
+    return _packed((*others, entry)[-_MOST:])
+
+
+def _is_other(entry: bytes, identity: bytes, line: bytes) -> bool:
+    """Return whether an entry is of this very program, and of another question."""
+    whose, asked, *_ = (*_unpacked(entry), b"", b"")
+    return whose == identity and asked != line
+
+
+def _packed(fields: Iterable[bytes]) -> bytes:
+    return b"".join(struct.pack(">I", len(field)) + field for field in fields)
+
+
+def _unpacked(data: bytes) -> Iterator[bytes]:
+    """Yield the fields of what we recorded ourselves; those that are whole."""
+    at = 0
+    while at + 4 <= len(data):
+        end = at + 4 + int(struct.unpack_from(">I", data, at)[0])
+        if end > len(data):
+            return
+        yield data[at + 4 : end]
+        at = end

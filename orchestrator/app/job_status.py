@@ -20,7 +20,7 @@ from orchestrator.domain.problem import (
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.source_identity import SOURCE_STATE
 from orchestrator.domain.source_state import parse_source_state
-from orchestrator.history.values import NO_POINTS, HealthFacts, RunRecord
+from orchestrator.history.values import NO_POINTS, HealthFacts, PointCounts, RunRecord
 from orchestrator.history.views import HistoryReader
 from orchestrator.planners.health import CLOCKS_DIFFER, CopyHealth, HealthInput, JobState, judge_health
 from orchestrator.views.drills import newest_drill
@@ -45,12 +45,23 @@ Pauses = Mapping[str, "JobPause"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobFacts:
+    """The facts by which a job is judged, as history has them. `problems`: at all places."""
+
+    health: HealthFacts
+    memory: Mapping[str, str]
+    points: PointCounts
+    drills: "tuple[DrillRecord, ...]"
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobHealth:
     """A job's health at its target, and the runs that decide it. `running`: the run in progress.
 
     `blamed`: the failure that no good run has followed, else the newest run that ended, which is `last`. `problems`: those of
     the copies, that no run ended; `hint`: what helps; `moved`: where the place was when it was last used, if it is elsewhere now;
-    `unseen`: the last look did not find the newest copy.
+    `unseen`: the last look did not find the newest copy; `points`: of the place where it is now.
     """
 
     health: CopyHealth
@@ -62,6 +73,7 @@ class JobHealth:
     drills: "tuple[DrillRecord, ...]"
     hint: str
     moved: str
+    points: PointCounts
     unseen: UnseenCopies | None = None
 
 
@@ -77,39 +89,61 @@ def lasting_run(run: RunRecord | None, job: Job, views: HistoryReader) -> RunRec
     return before if same else run
 
 
-def judge_job(
-    job: Job,
-    views: HistoryReader,
-    *,
-    now: datetime,
-    alive: Alive,
-    pauses: Pauses | None = None,
-    awake: datetime | None = None,
-) -> JobHealth:
-    """Return a job's health at `now`. `pauses`: by job, read when not given; `awake`: as in `HealthInput`."""
-    pause = (views.due_runs.pauses() if pauses is None else pauses).get(job.name)
-    # Any disk of a rotation set holds a copy that counts.
-    at = None if job.target.rotates else (job.target.name, str(job.target.location))
+def read_job_facts(jobs: Sequence[Job], views: HistoryReader, now: datetime) -> dict[str, JobFacts]:
+    """Return the facts by which jobs are judged, by job: each statement once for all of them."""
+    names = [job.name for job in jobs]
+    with views.glance():
+        health = views.health_facts_of_jobs(
+            {job.name: _place(job) for job in jobs}, limit=_LOOKED_AT[0], latest=now + CLOCKS_DIFFER
+        )
+        memory, points = views.memory_of_jobs(names), views.point_counts_of_jobs(names)
+        drills, problems = views.drills.of_jobs(names, limit=_DRILLS), views.problems.open_of_jobs(names)
+    return {
+        name: JobFacts(
+            health=health[name], memory=memory[name], points=points[name], drills=drills[name], problems=problems[name]
+        )
+        for name in names
+    }
+
+
+def _place(job: Job) -> tuple[str, str] | None:
+    """Return the place whose copies count; None: any disk of a rotation set holds a copy that counts."""
+    return None if job.target.rotates else (job.target.name, str(job.target.location))
+
+
+def _last_to_tell(facts: HealthFacts, views: HistoryReader) -> RunRecord | None:
+    """Return the newest run that ended, of those that copy or verify."""
+    last = facts.last
     for limit in _LOOKED_AT:
-        facts = views.health_facts(job.name, limit=limit, at=at, latest=now + CLOCKS_DIFFER)
-        last = next((run for run in facts.last if run.outcome and run.kind in (RunType.RUN, RunType.VERIFY)), None)
-        if last or len(facts.last) < limit:
+        last = last if limit == _LOOKED_AT[0] else views.runs(facts.job, limit)
+        found = next((run for run in last if run.outcome and run.kind in (RunType.RUN, RunType.VERIFY)), None)
+        if found or len(last) < limit:
             break
+    return found
+
+
+def judge_job(
+    job: Job, views: HistoryReader, *, now: datetime, alive: Alive, pauses: Pauses | None = None, awake: datetime | None = None,
+    known: JobFacts | None = None,
+) -> JobHealth:  # fmt: skip
+    """Return a job's health at `now`. `pauses`: by job; `known`: its facts; both are read when not given; `awake`: as in `HealthInput`."""
+    pause = (views.due_runs.pauses() if pauses is None else pauses).get(job.name)
+    at, found = _place(job), known or read_job_facts((job,), views, now)[job.name]
+    facts, memory, drills = found.health, found.memory, found.drills
+    last = _last_to_tell(facts, views)
     if last and last.outcome is Outcome.WAITING and _ended_well_since(last, facts.last_well):
         last = facts.last_well  # it waited for a run that has ended well since, such as one that held the lock
-    memory = views.memory(job.name)
     moved = "" if job.target.rotates else _moved_from(job, memory)
     if moved:
         facts = replace(facts, copies=())
     unseen = parse_unseen(memory.get(UNSEEN + facts.copies[0].place, "")) if facts.copies else None
     goes = facts.going_on
     running = goes if goes and alive(goes.pid, goes.process_started, goes.boot) else None
-    drills = views.drills.of(job.name, limit=_DRILLS)
     blamed = facts.last_failed or _failed_drill(drills, views, at) or last
-    problems = () if moved else views.problems.open_of(job.name, at[0] if at else None)
+    problems = () if moved else tuple(each for each in found.problems if at is None or each.place == at[0])
     gravest = next((each for each in problems if each.kind is not ProblemType.LEFT_OUT), None)
     left_out = next((each for each in reversed(problems) if each.kind is ProblemType.LEFT_OUT), None)
-    known = HealthInput(
+    judged = HealthInput(
         first_begun=facts.first_begun,
         last=blamed.outcome if blamed else None,
         last_why=(blamed.why or "") if blamed else "",
@@ -127,22 +161,24 @@ def judge_job(
         unseen=unseen_sentence(unseen, (blamed.why or "") if blamed else "") if unseen else "",
         looked=unseen is None or unseen.looked,
     )
-    health = judge_health(known, now=now, late_after=job.late_after)
+    health = judge_health(judged, now=now, late_after=job.late_after)
     if moved:
         why = f"{health.why}; {job.target.name} was {moved} at the last run, and its copies lie there"
         health = replace(health, why=why)
-    chosen = None if known.last in (Outcome.FAILED, Outcome.REFUSED) else gravest or left_out
-    hint = _hint(blamed, chosen, job, views) or _late_hint(job, health) if health.state in _WITH_HINT else ""
+    chosen = None if judged.last in (Outcome.FAILED, Outcome.REFUSED) else gravest or left_out
+    hint = (
+        _hint(blamed, chosen, job, found.points.newest) or _late_hint(job, health) if health.state in _WITH_HINT else ""
+    )
     return JobHealth(
         health=health, facts=facts, last=last, blamed=blamed, running=running, problems=problems, drills=drills, hint=hint,
-        moved=moved, unseen=unseen,
+        moved=moved, unseen=unseen, points=NO_POINTS if moved else found.points,
     )  # fmt: skip
 
 
-def _hint(blamed: RunRecord | None, problem: Problem | None, job: Job, views: HistoryReader) -> str:
+def _hint(blamed: RunRecord | None, problem: Problem | None, job: Job, newest: str | None) -> str:
     """Return what ends the problem; else the hint of the run to blame, with the command that it means: it is read elsewhere here."""
     if problem:
-        return problem_hint(problem, newest=views.point_counts(job.name).newest)
+        return problem_hint(problem, newest=newest)
     hint = (blamed.hint or "") if blamed else ""
     if blamed and blamed.kind in _COMMANDS and hint.endswith(SAME_COMMAND):
         hint += f": poolferry {_COMMANDS[blamed.kind]} {job.name}"
@@ -197,7 +233,8 @@ def job_statuses(jobs: Sequence[Job], views: HistoryReader, *, now: datetime, al
     with views.glance():
         pauses = views.due_runs.pauses()
         states = views.facts_of_jobs(SOURCE_STATE)
-        found = [_job_status(job, views, now=now, alive=alive, pauses=pauses) for job in jobs]
+        known = read_job_facts(jobs, views, now)
+        found = [_job_status(job, views, now=now, alive=alive, pauses=pauses, known=known[job.name]) for job in jobs]
     return [
         replace(each, source=parse_source_state(states[each.job.name])) if each.job.name in states else each
         for each in found
@@ -214,8 +251,10 @@ def _with_progress(found: JobStatus, views: HistoryReader, state: str) -> JobSta
     return replace(found, step=step.action if step else "", progress=read_progress(state, found.running.id))
 
 
-def _job_status(job: Job, views: HistoryReader, *, now: datetime, alive: Alive, pauses: Pauses) -> JobStatus:
-    found = judge_job(job, views, now=now, alive=alive, pauses=pauses)
+def _job_status(
+    job: Job, views: HistoryReader, *, now: datetime, alive: Alive, pauses: Pauses, known: JobFacts
+) -> JobStatus:
+    found = judge_job(job, views, now=now, alive=alive, pauses=pauses, known=known)
     return JobStatus(
         job=job,
         health=found.health,
@@ -223,7 +262,7 @@ def _job_status(job: Job, views: HistoryReader, *, now: datetime, alive: Alive, 
         last=found.last,
         blamed=found.blamed,
         running=found.running,
-        points=NO_POINTS if found.moved else views.point_counts(job.name),
+        points=found.points,
         problems=found.problems,
         hint=found.hint,
         drills=found.drills,

@@ -15,7 +15,7 @@ import re
 import sqlite3
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeVar
@@ -326,6 +326,23 @@ class Database:
             return None
         with self.understood(statement):
             return decode(found)
+
+    def by_job(
+        self,
+        statement: str,
+        decode: Callable[[Row], _Value],
+        jobs: Iterable[str] | Mapping[str, int],
+        /,
+        **values: object,
+    ) -> dict[str, list[_Value]]:
+        """Return the values of many jobs by one statement, by job; empty for one without any. `jobs`: names, or a number of each."""
+        asked = json.dumps(jobs if isinstance(jobs, Mapping) else list(jobs))
+        found: dict[str, list[_Value]] = {job: [] for job in jobs}
+        rows = self.rows(statement, jobs=asked, **values) if found else ()
+        with self.understood(statement):
+            for row in rows:
+                found[row["job"]].append(decode(row))
+        return found
 
     @contextmanager
     def understood(self, what: str) -> Iterator[None]:

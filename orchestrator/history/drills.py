@@ -1,5 +1,6 @@
 """Restore tests in the history: the evidence that data could be restored, or could not."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from orchestrator.domain.drill import DrillRecord, DrillResult, UserCheckResult
@@ -18,7 +19,12 @@ class DrillHistory:
 
     def of(self, job: str, *, limit: int = 50) -> tuple[DrillRecord, ...]:
         """Return a job's restore tests, the newest first."""
-        return self._database.values("drills_of_job", _record, job=job, limit=limit)
+        return self.of_jobs((job,), limit=limit)[job]
+
+    def of_jobs(self, jobs: Collection[str], *, limit: int) -> dict[str, tuple[DrillRecord, ...]]:
+        """Return the restore tests of many jobs by job, the newest first."""
+        found = self._database.by_job("newest_drills", _record, jobs, limit=limit)
+        return {job: tuple(sorted(drills, key=lambda each: -each.run)) for job, drills in found.items()}
 
     def of_run(self, run: int) -> DrillRecord | None:
         """Return the restore test of a run; None when the run was none, or was interrupted."""

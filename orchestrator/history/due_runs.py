@@ -37,18 +37,26 @@ class DueRunHistory:
         return self._database.value("last_beat", _heartbeat)
 
     def past(self, jobs: Iterable[str], due_runs: dict[str, DueRun]) -> dict[str, JobHistory]:
-        """Return the known runs of each job, at one moment."""
+        """Return the known runs of each job, at one moment, each statement once for all."""
+        names, ask = list(jobs), self._database.by_job
         with self._database.glance():
-            return {job: self._past(job, due_runs.get(job)) for job in jobs}
-
-    def _past(self, job: str, due_runs: DueRun | None) -> JobHistory:
-        last = self._database.value("last_run", _past, job=job)
-        if last is None:
-            return JobHistory()
-        ended = last if last.outcome else self._database.value("last_ended_run", _past, job=job)
-        well = ended if ended is None or ended.well else self._database.value("last_well", _past, job=job)
-        since = self._database.values("runs_since", _past, job=job, run=due_runs.after_run) if due_runs else ()
-        return JobHistory(last=last, last_ended=ended, last_well=well, since=since)
+            last = ask("last_run", _past, names)
+            ended = last | ask(
+                "last_ended_run", _past, [name for name in names if last[name] and not last[name][0].outcome]
+            )
+            well = ended | ask("last_well", _past, [name for name in names if ended[name] and not ended[name][0].well])
+            since = ask(
+                "runs_since",
+                _past,
+                {name: due_runs[name].after_run for name in names if last[name] and name in due_runs},
+            )
+        return {
+            name: JobHistory(
+                last=next(iter(last[name]), None), last_ended=next(iter(ended[name]), None), last_well=next(iter(well[name]), None),
+                since=tuple(sorted(since.get(name, ()), key=lambda run: run.id)),
+            )
+            for name in names
+        }  # fmt: skip
 
     def going_on(self, alive: Callable[[int, int, str], bool]) -> tuple[str, ...]:
         """Return the jobs with something running now, started by anyone."""

@@ -1,6 +1,6 @@
 """Problems of copies in the history: opened by whatever finds them, ended only by what shows that they are over."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from orchestrator.domain.problem import REMOVING, Problem, ProblemType
@@ -18,10 +18,16 @@ class ProblemHistory:
 
     def open_of(self, job: str, place: str | None = None) -> tuple[Problem, ...]:
         """Return a job's problems that are not over, the gravest first; at one place, or at all."""
-        found = self._database.values("open_problems", _problem, job=job)
+        return tuple(each for each in self.open_of_jobs((job,))[job] if place in (None, each.place))
+
+    def open_of_jobs(self, jobs: Collection[str]) -> dict[str, tuple[Problem, ...]]:
+        """Return the problems of many jobs that are not over by job, the gravest first."""
         order = list(ProblemType)
-        chosen = (each for each in found if place in (None, each.place))
-        return tuple(sorted(chosen, key=lambda each: (order.index(each.kind), each.since, each.point)))
+        found = self._database.by_job("open_problems", _problem, jobs)
+        return {
+            job: tuple(sorted(problems, key=lambda each: (order.index(each.kind), each.since, each.point)))
+            for job, problems in found.items()
+        }
 
     def of(self, job: str) -> tuple[Problem, ...]:
         """Return all problems of a job, those that are over too, oldest first."""

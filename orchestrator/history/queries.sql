@@ -158,7 +158,7 @@ INSERT INTO memory (job, key, value) VALUES (:job, :key, :value)
 ON CONFLICT (job, key) DO UPDATE SET value = excluded.value;
 
 -- name: memory
-SELECT key, value FROM memory WHERE job = :job;
+SELECT job, key, value FROM memory WHERE job IN (SELECT value FROM json_each(:jobs));
 
 -- name: facts_of_jobs
 SELECT job, value FROM memory WHERE key = :key AND value != '';
@@ -174,6 +174,11 @@ SELECT * FROM runs ORDER BY id DESC LIMIT :limit;
 -- name: runs_of_job
 SELECT * FROM runs WHERE job = :job ORDER BY id DESC LIMIT :limit;
 
+-- The newest of each, in no order. Of many jobs at once: a page of 300 jobs asks once, not 300 times; so below with :jobs.
+-- name: newest_of_jobs
+SELECT runs.* FROM json_each(:jobs) AS named CROSS JOIN runs ON runs.id IN (
+    SELECT id FROM runs AS own WHERE own.job = named.value ORDER BY id DESC LIMIT :limit);
+
 -- name: runs_before
 SELECT * FROM runs WHERE id < :before ORDER BY id DESC LIMIT :limit;
 
@@ -183,9 +188,10 @@ SELECT * FROM runs WHERE job = :job AND id < :before ORDER BY id DESC LIMIT :lim
 -- name: run
 SELECT * FROM runs WHERE id = :run;
 
--- Why the index is named: SQLite would else go through all runs of the job.
--- name: open_run_of_job
-SELECT * FROM runs INDEXED BY runs_open WHERE outcome IS NULL AND job = :job ORDER BY id DESC LIMIT 1;
+-- Few: those that go on now.
+-- name: open_runs_of_jobs
+SELECT * FROM runs INDEXED BY runs_open
+WHERE outcome IS NULL AND job IN (SELECT value FROM json_each(:jobs)) ORDER BY id;
 
 -- name: attempts_of_run
 SELECT * FROM attempts WHERE run = :run ORDER BY number;
@@ -219,19 +225,20 @@ WHERE gone_at IS NULL AND job = :job
 ORDER BY place, name;
 
 -- name: point_counts
-WITH RECURSIVE places (place) AS (
-    SELECT min(place) FROM points INDEXED BY points_there WHERE job = :job AND gone_at IS NULL
-    UNION ALL
-    SELECT (SELECT min(place) FROM points INDEXED BY points_there WHERE job = :job AND place > places.place AND gone_at IS NULL)
-    FROM places WHERE place IS NOT NULL
-)
-SELECT count(*) AS number,
-    (SELECT max((SELECT max(name) FROM points INDEXED BY points_there WHERE job = :job AND place = places.place AND gone_at IS NULL))
-        FROM places) AS newest,
-    (SELECT count(*) FROM points INDEXED BY points_unsound WHERE job = :job AND gone_at IS NULL AND sound = 0) AS unsound,
+SELECT value AS job,
+    (SELECT count(*) FROM points INDEXED BY points_there WHERE job = named.value AND gone_at IS NULL) AS number,
+    (WITH RECURSIVE places (place) AS (
+        SELECT min(place) FROM points INDEXED BY points_there WHERE job = named.value AND gone_at IS NULL
+        UNION ALL
+        SELECT (SELECT min(place) FROM points INDEXED BY points_there
+            WHERE job = named.value AND place > places.place AND gone_at IS NULL)
+        FROM places WHERE place IS NOT NULL
+    ) SELECT max((SELECT max(name) FROM points INDEXED BY points_there
+        WHERE job = named.value AND place = places.place AND gone_at IS NULL)) FROM places) AS newest,
+    (SELECT count(*) FROM points INDEXED BY points_unsound WHERE job = named.value AND gone_at IS NULL AND sound = 0) AS unsound,
     (SELECT max(whole_at) FROM points INDEXED BY points_whole
-        WHERE job = :job AND gone_at IS NULL AND whole_at IS NOT NULL) AS whole_at
-FROM points INDEXED BY points_there WHERE gone_at IS NULL AND job = :job;
+        WHERE job = named.value AND gone_at IS NULL AND whole_at IS NOT NULL) AS whole_at
+FROM json_each(:jobs) AS named;
 
 -- name: newest_whole_reading
 SELECT max(whole_at) AS whole_at FROM points INDEXED BY points_there WHERE gone_at IS NULL AND job = :job AND place = :place;
@@ -242,31 +249,32 @@ SELECT path, verdict, detail FROM findings WHERE reading = :reading ORDER BY num
 -- The newest instant at which a place held a verified copy; `name` is the point that gave it. An instant after :latest, which a
 -- wrong clock gave, counts only where there is no other. Why from place to place: GROUP BY would look at each point of years.
 -- name: newest_copies
-WITH RECURSIVE places (place) AS (
-    SELECT min(place) FROM points INDEXED BY points_newest
-    WHERE job = :job AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
+WITH RECURSIVE places (job, place) AS (
+    SELECT value, (SELECT min(place) FROM points INDEXED BY points_newest
+        WHERE points.job = value AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0)
+    FROM json_each(:jobs)
     UNION ALL
-    SELECT (
-        SELECT min(place) FROM points INDEXED BY points_newest
-        WHERE job = :job AND place > places.place AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
-    ) FROM places WHERE place IS NOT NULL
+    SELECT job, (SELECT min(place) FROM points INDEXED BY points_newest
+        WHERE points.job = places.job AND place > places.place AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0)
+    FROM places WHERE place IS NOT NULL
 )
-SELECT points.place, points.name, coalesce(confirmed_at, taken_at, made_at) AS current_at
+SELECT points.job, points.place, points.name, coalesce(confirmed_at, taken_at, made_at) AS current_at
 FROM places CROSS JOIN points ON points.id = coalesce(
     (SELECT id FROM points INDEXED BY points_newest
-        WHERE job = :job AND place = places.place AND coalesce(confirmed_at, taken_at, made_at) <= :latest
+        WHERE job = places.job AND place = places.place AND coalesce(confirmed_at, taken_at, made_at) <= :latest
         AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
         ORDER BY coalesce(confirmed_at, taken_at, made_at) DESC LIMIT 1),
     (SELECT id FROM points INDEXED BY points_newest
-        WHERE job = :job AND place = places.place AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
+        WHERE job = places.job AND place = places.place AND gone_at IS NULL AND proved_at IS NOT NULL AND sound IS NOT 0
         ORDER BY coalesce(confirmed_at, taken_at, made_at) DESC LIMIT 1));
 
 -- name: totals
 SELECT job, outcome, count(*) AS runs, coalesce(sum(moved_bytes), 0) AS moved_bytes, coalesce(sum(took_s), 0.0) AS took_s
 FROM runs WHERE outcome IS NOT NULL AND kind = 'run' GROUP BY job, outcome ORDER BY job, outcome;
 
--- name: broken_copy
-SELECT 1 AS found FROM points INDEXED BY points_unsound WHERE job = :job AND gone_at IS NULL AND sound = 0 LIMIT 1;
+-- name: broken_copies
+SELECT value AS job FROM json_each(:jobs) AS named WHERE EXISTS (
+    SELECT 1 FROM points INDEXED BY points_unsound WHERE points.job = named.value AND gone_at IS NULL AND sound = 0);
 
 -- name: first_begun
 SELECT begun_at FROM runs WHERE job = :job ORDER BY id LIMIT 1;
@@ -275,21 +283,27 @@ SELECT begun_at FROM runs WHERE job = :job ORDER BY id LIMIT 1;
 SELECT begun_at FROM runs WHERE job = :job AND target = :target ORDER BY id LIMIT 1;
 
 -- name: last_well
-SELECT * FROM runs WHERE job = :job AND outcome IN ('done', 'nothing-to-do', 'incomplete') AND kind = 'run' ORDER BY id DESC LIMIT 1;
+SELECT runs.* FROM json_each(:jobs) AS named CROSS JOIN runs ON runs.id = (
+    SELECT id FROM runs AS own WHERE own.job = named.value AND outcome IN ('done', 'nothing-to-do', 'incomplete') AND kind = 'run'
+    ORDER BY id DESC LIMIT 1);
 
+-- :jobs here and below: the number of the last good run of each job, by job.
 -- name: badly_since
-SELECT count(*) AS number FROM runs
-WHERE job = :job AND outcome IN ('failed', 'refused', 'interrupted') AND kind IN ('run', 'verify') AND id > :run;
+SELECT named.key AS job, (
+    SELECT count(*) FROM runs
+    WHERE job = named.key AND outcome IN ('failed', 'refused', 'interrupted') AND kind IN ('run', 'verify') AND id > named.value
+) AS number FROM json_each(:jobs) AS named;
 
 -- The newest failure that nothing has made good: a good run does so, and a good verification for one before it.
 -- Why 'interrupted' twice: by the first the index is found.
 -- name: last_failed
-SELECT * FROM runs
-WHERE job = :job AND outcome IN ('failed', 'refused', 'interrupted') AND kind IN ('run', 'verify') AND id > :run
-    AND outcome <> 'interrupted' AND NOT (kind = 'verify' AND EXISTS (
-        SELECT 1 FROM runs AS later WHERE later.job = :job AND later.id > runs.id
-        AND later.kind = 'verify' AND later.outcome IN ('done', 'nothing-to-do')))
-ORDER BY id DESC LIMIT 1;
+SELECT runs.* FROM json_each(:jobs) AS named CROSS JOIN runs ON runs.id = (
+    SELECT id FROM runs AS own
+    WHERE job = named.key AND outcome IN ('failed', 'refused', 'interrupted') AND kind IN ('run', 'verify') AND id > named.value
+        AND outcome <> 'interrupted' AND NOT (kind = 'verify' AND EXISTS (
+            SELECT 1 FROM runs AS later WHERE later.job = own.job AND later.id > own.id
+            AND later.kind = 'verify' AND later.outcome IN ('done', 'nothing-to-do')))
+    ORDER BY id DESC LIMIT 1);
 
 -- Notices ---------------------------------------------------------------------------------------------------------
 
@@ -396,16 +410,16 @@ ON CONFLICT (job) DO UPDATE SET until_at = excluded.until_at, why = excluded.why
 DELETE FROM pauses WHERE job = :job;
 
 -- name: last_run
-SELECT id, begun_at, begun_why, ended_at, outcome, why FROM runs
-WHERE job = :job AND kind = 'run' ORDER BY id DESC LIMIT 1;
+SELECT runs.job, runs.id, begun_at, begun_why, ended_at, outcome, why FROM json_each(:jobs) AS named CROSS JOIN runs ON runs.id = (
+    SELECT id FROM runs AS own WHERE own.job = named.value AND kind = 'run' ORDER BY id DESC LIMIT 1);
 
 -- name: last_ended_run
-SELECT id, begun_at, begun_why, ended_at, outcome, why FROM runs
-WHERE job = :job AND kind = 'run' AND outcome IS NOT NULL ORDER BY id DESC LIMIT 1;
+SELECT runs.job, runs.id, begun_at, begun_why, ended_at, outcome, why FROM json_each(:jobs) AS named CROSS JOIN runs ON runs.id = (
+    SELECT id FROM runs AS own WHERE own.job = named.value AND kind = 'run' AND outcome IS NOT NULL ORDER BY id DESC LIMIT 1);
 
+-- :jobs: the number of the last run before, by job.
 -- name: runs_since
-SELECT id, begun_at, begun_why, ended_at, outcome, why FROM runs
-WHERE job = :job AND kind = 'run' AND id > :run ORDER BY id;
+SELECT runs.job, runs.id, begun_at, begun_why, ended_at, outcome, why FROM json_each(:jobs) AS named CROSS JOIN runs ON runs.job = named.key AND runs.id > named.value AND kind = 'run';
 
 -- name: going_on
 SELECT job, pid, process_started, boot FROM runs WHERE outcome IS NULL ORDER BY id;
@@ -498,8 +512,10 @@ INSERT INTO drills (run, job, place, point, drilled_at, outcome, why, whole, pro
 VALUES (:run, :job, :place, :point, :now, :outcome, :why, :whole, :self_test, :seed, :files, :bytes, :of_files, :of_bytes,
     :restore_s, :differences, :check_argv, :check_exit, :check_output);
 
--- name: drills_of_job
-SELECT * FROM drills WHERE job = :job ORDER BY run DESC LIMIT :limit;
+-- The newest of each job, in no order.
+-- name: newest_drills
+SELECT drills.* FROM json_each(:jobs) AS named CROSS JOIN drills ON drills.run IN (
+    SELECT run FROM drills AS own WHERE own.job = named.value ORDER BY run DESC LIMIT :limit);
 
 -- name: drill_of_run
 SELECT * FROM drills WHERE run = :run;
@@ -521,7 +537,7 @@ SELECT id, begun_at, top_guid, lost, kits FROM rebuilds WHERE pool = :pool AND e
 -- Problems --------------------------------------------------------------------------------------------------------
 
 -- name: open_problems
-SELECT * FROM problems INDEXED BY problems_open WHERE job = :job AND ended_at IS NULL;
+SELECT * FROM problems INDEXED BY problems_open WHERE job IN (SELECT value FROM json_each(:jobs)) AND ended_at IS NULL;
 
 -- name: problems_of_job
 SELECT * FROM problems WHERE job = :job ORDER BY id;

@@ -517,7 +517,7 @@ class History:
 
     def memory(self, job: str) -> dict[str, str]:
         """Return all small facts of a job, without the imports of a history view."""
-        return {str(row["key"]): str(row["value"]) for row in self._database.rows("memory", job=job)}
+        return {str(row["key"]): str(row["value"]) for row in self._database.rows("memory", jobs=json.dumps([job]))}
 
     def recall(self, job: str, key: str) -> str | None:
         """Return the fact stored under this key; None when there is none."""

@@ -1,6 +1,6 @@
 """History views: for status, history, show, points, and for decisions on due runs."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -144,7 +144,11 @@ class HistoryReader:
 
     def point_counts(self, job: str) -> PointCounts:
         """Return the counts of a job's restore points, without reading each of them."""
-        return self._database.values("point_counts", lambda row: PointCounts(**row), job=job)[0]
+        return self.point_counts_of_jobs((job,))[job]
+
+    def point_counts_of_jobs(self, jobs: Collection[str]) -> dict[str, PointCounts]:
+        """Return the counts of the restore points of many jobs by job."""
+        return {job: found for job, (found,) in self._database.by_job("point_counts", _counts, jobs).items()}
 
     def findings(self, reading: int) -> tuple[Finding, ...]:
         """Return the stored findings of one reading."""
@@ -208,7 +212,12 @@ class HistoryReader:
 
     def memory(self, job: str) -> dict[str, str]:
         """Return the small facts that runs of a job stored for later runs."""
-        return {str(row["key"]): str(row["value"]) for row in self._database.rows("memory", job=job)}
+        return self.memory_of_jobs((job,))[job]
+
+    def memory_of_jobs(self, jobs: Collection[str]) -> dict[str, dict[str, str]]:
+        """Return the small facts of many jobs by job."""
+        found = self._database.by_job("memory", lambda row: (str(row["key"]), str(row["value"])), jobs)
+        return {job: dict(facts) for job, facts in found.items()}
 
     def fact(self, job: str, key: str, parse: Callable[[str], _Value]) -> _Value | None:
         """Return one small fact of a job as a value; None when there is none."""
@@ -233,34 +242,46 @@ class HistoryReader:
         It is searched only where there is no copy. `latest`: an instant of a copy after it, which a wrong clock gave, counts
         only where the place has no other.
         """
-        with self._database.glance():
-            well = self._database.value("last_well", _run, job=job)
-            going_on = self._database.value("open_run_of_job", _run, job=job)
-            copies = _newest_first(self._database.values("newest_copies", _copy, job=job, latest=latest))
-            there = tuple(copy for copy in copies if at is None or copy.place == at[0])
-            # Where a target was changed, all runs into the former one would be searched.
-            first = None if there else self._first_begun(job, at)
-            since = well.id if well else 0
-            badly = self._database.first("badly_since", job=job, run=since)
-            failed = (
-                self._database.value("last_failed", _run, job=job, run=since) if badly and badly["number"] else None
-            )
-            return HealthFacts(
-                job=job,
-                copies=there,
-                last=self.runs(job, limit),
-                last_well=well,
-                last_failed=failed,
-                failures=badly["number"] if badly else 0,
-                going_on=going_on,
-                first_begun=first["begun_at"] if first else None,
-                broken=self._database.first("broken_copy", job=job) is not None,
-            )
+        return self.health_facts_of_jobs({job: at}, limit=limit, latest=latest)[job]
 
-    def _first_begun(self, job: str, at: tuple[str, str] | None) -> Row | None:
-        if at is None:
-            return self._database.first("first_begun", job=job)
-        return self._database.first("first_begun_into", job=job, target=at[1])
+    def health_facts_of_jobs(
+        self, jobs: "Mapping[str, tuple[str, str] | None]", *, limit: int, latest: "datetime | None" = None
+    ) -> dict[str, HealthFacts]:
+        """Return the facts of the health of many jobs by job, each statement once for all. `jobs`: `at` of each job."""
+        ask, names = self._database.by_job, list(jobs)
+        with self._database.glance():
+            well = ask("last_well", _run, names)
+            going_on = ask("open_runs_of_jobs", _run, names)
+            copies = ask("newest_copies", _copy, names, latest=latest)
+            last = ask("newest_of_jobs", _run, names, limit=limit)
+            broken = ask("broken_copies", lambda row: row["job"], names)
+            badly = ask(
+                "badly_since", lambda row: row["number"], {job: runs[0].id if runs else 0 for job, runs in well.items()}
+            )
+            failing = {job: runs[0].id if (runs := well[job]) else 0 for job, counts in badly.items() if any(counts)}
+            failed = ask("last_failed", _run, failing)
+            return {
+                job: HealthFacts(
+                    job=job,
+                    copies=(
+                        there := tuple(copy for copy in _newest_first(copies[job]) if at is None or copy.place == at[0])
+                    ),
+                    last=tuple(sorted(last[job], key=lambda run: -run.id)),
+                    last_well=next(iter(well[job]), None),
+                    last_failed=next(iter(failed.get(job, ())), None),
+                    failures=sum(badly[job]),
+                    going_on=next(reversed(going_on[job]), None),
+                    # Where a target was changed, all runs into the former one would be searched.
+                    first_begun=None if there else self._first_begun(job, at),
+                    broken=bool(broken[job]),
+                )
+                for job, at in jobs.items()
+            }
+
+    def _first_begun(self, job: str, at: tuple[str, str] | None) -> "datetime | None":
+        into = {"target": at[1]} if at else {}
+        first = self._database.first("first_begun_into" if at else "first_begun", job=job, **into)
+        return first["begun_at"] if first else None
 
 
 def _totals(row: Row) -> RunTotals:
@@ -357,8 +378,14 @@ def decode_counts(text: str) -> tuple[tuple[Verdict, int], ...]:
     return found
 
 
+def _counts(row: Row) -> PointCounts:
+    return PointCounts(**{name: value for name, value in row.items() if name != "job"})
+
+
 def _copy(row: Row) -> ConfirmedCopy | None:
-    return None if row["current_at"] is None else ConfirmedCopy(**row)
+    if row["current_at"] is None:
+        return None
+    return ConfirmedCopy(place=row["place"], name=row["name"], current_at=row["current_at"])
 
 
 def _newest_first(found: Iterable[ConfirmedCopy | None]) -> tuple[ConfirmedCopy, ...]:

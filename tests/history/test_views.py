@@ -17,7 +17,7 @@ SOURCES = Path(__file__).resolve().parents[2] / "orchestrator" / "history"
 IN_ORDER = {
     "runs": "SCAN runs",
     "open_runs": "SCAN runs USING INDEX runs_open",
-    "open_run_of_job": "SCAN runs USING INDEX runs_open",
+    "open_runs_of_jobs": "SCAN runs USING INDEX runs_open",
     "points_there": "SCAN points USING INDEX points_there",
     "point_ages": "SCAN points USING INDEX points_there",
     "newest_acts": "SCAN acts",
@@ -41,7 +41,7 @@ IN_ORDER = {
     **dict.fromkeys(("disks", "last_visits", "last_healths", "disks_are_at"), "SCAN disks"),
     # Few rows, or all rows of a history that is told anew.
     **dict.fromkeys(("fleet", "fleet_sending", "fleet_stored"), "SCAN fleet"),
-    **dict.fromkeys(("newest_copies", "point_counts"), "SCAN places"),  # of one job
+    **dict.fromkeys(("newest_copies", "point_counts"), "SCAN places"),  # of the jobs that are named
     "outbox_count": "SCAN outbox USING INDEX sqlite_autoindex_outbox_1",
     "incarnations": "SCAN incarnations",
     "births_run": "SCAN runs",
@@ -70,7 +70,9 @@ def test_every_statement_is_used_and_answers_from_an_index(history: History) -> 
         values = dict.fromkeys(re.findall(r":(\w+)", text), 1)
         rows = history._database._connection.execute(f"EXPLAIN QUERY PLAN {text}", values).fetchall()
         plan = [detail for *_, detail in rows]
-        scans = [line.replace(" COVERING", "") for line in plan if line.startswith("SCAN")]
+        scans = [
+            line.replace(" COVERING", "") for line in plan if line.startswith("SCAN") and "VIRTUAL TABLE" not in line
+        ]
         assert (name, [line for line in scans if line != IN_ORDER.get(name)]) == (
             name,
             [],

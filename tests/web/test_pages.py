@@ -15,7 +15,8 @@ from orchestrator import compose
 from orchestrator.app.cached_settings import CachedSettings
 from orchestrator.app.control import DaemonControl
 from orchestrator.app.demo import write_demonstration
-from orchestrator.app.job_status import survey_jobs
+from orchestrator.app.job_status import job_statuses, survey_jobs
+from orchestrator.app.next_run import find_next_runs
 from orchestrator.domain.run import Outcome
 from orchestrator.history.store import open_history
 from orchestrator.views.status import overview_lines
@@ -268,6 +269,19 @@ def test_three_hundred_sources_are_answered_soon(tmp_path: Path) -> None:
             assert page.count('class="source"') == 300, case
     assert min(took["again"]) < 0.15, took
     assert min(took["anew"]) < 0.2, took
+
+
+def test_history_is_asked_no_more_often_for_three_hundred_jobs_than_for_two(tmp_path: Path) -> None:
+    """A page of all of them is made anew after each write."""
+    settings, asked = settings_of(three_hundred_sources(tmp_path)), list[list[str]]()
+    jobs, now = settings.configuration().jobs, compose.now()
+    for chosen in (jobs[:2], jobs):
+        asked.append([])
+        with settings.views() as views:
+            views._database._connection.set_trace_callback(asked[-1].append)
+            assert len(job_statuses(chosen, views, now=now, alive=lambda *_: False)) == len(chosen)
+            assert find_next_runs(chosen, views, now=now).jobs[chosen[-1].name].words
+    assert len(asked[0]) == len(asked[1]) > 10
 
 
 def test_three_hundred_sources_are_packed_and_each_that_needs_you_is_said(tmp_path: Path) -> None:

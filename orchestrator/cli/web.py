@@ -108,6 +108,10 @@ def _serve(
     key = EntryKey() if listen else None
     proxy_user = ProxyUser(header) if header is not None else None
     with _listen(terminal, path, listen) as (listening, where):
+        if (
+            where
+        ):  # a socket of our own, which nobody knows yet; whoever opened systemd's waits for one page, perhaps another
+            pages.warm_front()
         if key:
             terminal.say(f"open http://{where}/enter?key={key.link} (good once); Ctrl-C ends it")
         elif where:

@@ -1,7 +1,8 @@
 """The pages: each takes values from a use case and hands them to its template."""
 
+import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -93,8 +94,6 @@ class Pages:
     @cached_property
     def templates(self) -> Templates:
         """Return the templates, with what each page says of this machine."""
-        import os
-
         return Templates(
             host="a made-up machine" if self._demo else os.uname().nodename, demo=self._demo, fleet=self._fleet
         )
@@ -115,6 +114,26 @@ class Pages:
         if self._trouble is None or now - self._trouble[0] > _TROUBLE_KEPT_S:
             self._trouble = now, self._control.trouble()
         return self._trouble[1]
+
+    def warm_front(self) -> None:
+        """Make the front page before anybody asks: its imports and templates, the configuration and the state of all jobs are then at hand."""
+        self._made(self.promises)
+        self._trouble = None  # who asks for a page a moment later may find a daemon
+
+    def warm(self) -> None:
+        """Make the other pages that the front page leads to, for what they import and for their templates."""
+        for make in (lambda: self.runs(None, None), self.disks, self.pools, self.acts, self._first_job):
+            self._made(make)
+
+    def _first_job(self) -> str:
+        return self.job(self._settings.configuration().jobs[0].name, None)
+
+    def _made(self, make: Callable[[], object]) -> None:
+        """Make a page that nobody waits for: who asks for it is told what is wrong."""
+        from orchestrator.domain.errors import OrchestratorError
+
+        with contextlib.suppress(OrchestratorError, WrongRequest, NoSuchPage, OSError, IndexError):
+            make()
 
     def ask(self, body: bytes, user: str) -> str:
         """Ask for the act of a form; return the address that shows what becomes of it. Raises: BadForm · NotAccepted.

@@ -12,9 +12,12 @@ from collections.abc import Iterator
 import uvicorn
 
 from orchestrator.app.settings import WrongRequest
+from orchestrator.web.connections import BoundedConnection
+from orchestrator.web.guard import AsgiProgram
 from orchestrator.web.site import Site
 
 _BACKLOG = 512  # who looks at many pages again after a restart comes at once
+_IDLE_S = 1.0
 _FIRST_PASSED = 3  # source: sd_listen_fds(3)
 
 
@@ -101,13 +104,17 @@ class _Server(uvicorn.Server):
         """Do the same; older versions of the library call this."""
 
 
-def serve(site: Site, listening: socket.socket) -> None:
-    """Answer until SIGTERM or Ctrl-C."""
-    config = uvicorn.Config(
-        site.program, http="h11", ws="none", lifespan="off", log_config=None, log_level="critical", access_log=False, server_header=False,
+def server_config(program: AsgiProgram) -> uvicorn.Config:
+    """Return the settings by which a program is served."""
+    return uvicorn.Config(
+        program, http=BoundedConnection, ws="none", lifespan="off", log_config=None, log_level="critical", access_log=False, server_header=False,
         date_header=True, proxy_headers=False, timeout_keep_alive=30, backlog=_BACKLOG,
     )  # fmt: skip
-    asyncio.run(_answer(_Server(config), site, listening))
+
+
+def serve(site: Site, listening: socket.socket) -> None:
+    """Answer until SIGTERM or Ctrl-C."""
+    asyncio.run(_answer(_Server(server_config(site.program)), site, listening))
 
 
 async def _answer(server: _Server, site: Site, listening: socket.socket) -> None:
@@ -116,6 +123,8 @@ async def _answer(server: _Server, site: Site, listening: socket.socket) -> None
         server.should_exit = True
 
     loop = asyncio.get_running_loop()
+    # Not at once: who opened systemd's socket waits for a page.
+    loop.call_later(_IDLE_S, lambda: loop.run_in_executor(None, site.warm))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
     await server.serve(sockets=[listening])

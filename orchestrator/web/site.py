@@ -36,7 +36,8 @@ _KEPT = "public, max-age=31536000, immutable"
 
 
 class Site:
-    """The whole site as one ASGI program. `routes`: all addresses; `streams`: those that are open, to be ended with the server.
+    """The whole site as one ASGI program. `routes`: all addresses; `streams`: those that are open, to be ended with the server; `warm`:
+    makes pages once before they are asked for.
 
     `proxy_user`: given only where a unix socket is served; `fleet`: with the pages over all hosts.
     """
@@ -47,6 +48,7 @@ class Site:
     ) -> None:  # fmt: skip
         self._pages, self._key, self._proxy_user, self._fleet = pages, key, proxy_user, fleet
         self.streams = LiveStreams(pages.part)
+        self.warm = pages.warm
         self.routes = self._routes()
         inner = Starlette(routes=self.routes, exception_handlers=self._failures())
         inner.router.redirect_slashes = False  # //evil.example/ would lead there

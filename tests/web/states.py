@@ -30,6 +30,7 @@ from orchestrator.domain.source_identity import SOURCE_STATE
 from orchestrator.domain.source_state import SourceState, SourceStateRecord
 from orchestrator.history.store import History, open_history
 from orchestrator.web.pages import ActControl, Pages
+from orchestrator.web.server import server_config
 from orchestrator.web.site import Site
 from tests.ferry import Ferry
 from tests.history.records import begin, reading, report
@@ -71,8 +72,7 @@ def made_machine(name: str, folder: Path) -> tuple[CachedSettings, ActControl, b
 def served(site: Site) -> Iterator[str]:
     """Serve a site in a thread; its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        config = uvicorn.Config(site.program, ws="none", lifespan="off", log_config=None, log_level="critical")
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(server_config(site.program))
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), name="site")
         thread.start()
         try:

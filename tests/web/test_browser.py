@@ -12,12 +12,13 @@ from orchestrator.domain.run import Outcome
 from orchestrator.history.store import open_history
 from orchestrator.web.pages import Pages
 from orchestrator.web.site import Site
-from tests.ferry import ROOT
+from tests.ferry import ROOT, Ferry
 from tests.history.records import begin, report
 from tests.web.aria_text import grave_findings
 from tests.web.pictures import FOLDER, PICTURES, SCHEMES, make_pictures
 from tests.web.sites import settings_of
 from tests.web.states import long_names, served, three_hundred_sources
+from tests.whole.house import wait_until
 
 RUN = "the newest run of the mail"
 POINT = "the newest point of the photos"
@@ -269,3 +270,38 @@ def test_three_hundred_sources_are_painted_soon(browser: Browser, tmp_path: Path
             page.close()
     assert min(took) < 0.4, took
     assert min(nodes) < 12_000, "one page of 300 sources has 9,500; drawn twice it has twice as many"
+
+
+SEEN = """(seen) => {
+    Object.defineProperty(document, "hidden", { value: !seen, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_a_tab_that_nobody_sees_holds_no_stream_and_says_what_is_when_it_is_seen_again(
+    browser: Browser, ferry: Ferry
+) -> None:
+    """A browser opens six connections to one address: of more open tabs the next would get no page."""
+    ferry.job()
+    settings = settings_of(ferry)
+    site, context = Site(Pages(settings, DaemonControl(settings))), browser.new_context()
+    with served(site) as address:
+        tabs = [context.new_page() for _ in range(8)]
+        for page in tabs:
+            page.goto(address)
+            expect(page.locator("#live")).to_have_text("live")
+            if page is not tabs[-1]:
+                page.evaluate(SEEN, False)
+        wait_until(lambda: site.streams._open == 1)
+        now = datetime.now(UTC)
+        with open_history(str(ferry.state / "history.sqlite")) as history:
+            run = begin(history, now=now, target=str(ferry.target()))
+            history.ended(run, report(run, outcome=Outcome.FAILED, why="no room"), now)
+        expect(tabs[-1].get_by_role("article").filter(has_text="no room")).to_be_visible(timeout=20_000)
+        assert tabs[0].get_by_text("no room").count() == 0
+        tabs[0].evaluate(SEEN, True)
+        expect(tabs[0].get_by_role("article").filter(has_text="no room")).to_be_visible(timeout=20_000)
+        tabs[0].evaluate(SEEN, False)
+        tabs[0].evaluate(SEEN, True)
+        wait_until(lambda: site.streams._open == 2)
+    context.close()

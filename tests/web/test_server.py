@@ -5,6 +5,7 @@ import signal
 import socket
 import stat
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from orchestrator import compose
 from orchestrator.history.store import open_history
-from tests.ferry import Ferry
+from tests.ferry import COMMAND, Ferry
 from tests.history.records import begin, report
 from tests.web.sites import ask, link_in, read_until, serving, started_by_systemd
 from tests.whole.house import wait_until
@@ -96,6 +97,28 @@ def test_what_is_open_does_not_grow_with_those_who_look(ferry: Ferry, path: Path
             look()
         # A few threads more may be made; a file that one kind of page leaves open would be twelve.
         wait_until(lambda: opened() <= first + 8)
+
+
+def test_what_a_page_imports_is_there_before_it_is_asked_for(ferry: Ferry, path: Path) -> None:
+    """Of the front page before anybody knows the socket; of the others soon after, though nobody asks."""
+    child = subprocess.Popen(
+        [*COMMAND, "web", "--socket", str(path)], env={**ferry.variables(), "PYTHONPROFILEIMPORTTIME": "1"}, stderr=subprocess.PIPE, text=True
+    )  # fmt: skip
+    too_long, known = threading.Timer(60, child.kill), ""
+    too_long.start()
+    try:
+        assert child.stderr
+        for line in child.stderr:
+            known += line
+            if "orchestrator.views.run_charts" in line:
+                break
+    finally:
+        too_long.cancel()
+        child.kill()
+        child.communicate()
+    front, _, later = known.partition("serving ")
+    assert "orchestrator.app.uncovered" in front
+    assert "orchestrator.views.run_charts" in later
 
 
 def test_open_streams_do_not_hold_up_the_end(ferry: Ferry, path: Path) -> None:

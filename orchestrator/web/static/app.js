@@ -81,16 +81,33 @@ function tell(state, words) {
   sign.textContent = words;
 }
 
-if (host) {
+// Only while somebody sees it: a browser opens six connections to one address, and a seventh tab would get no page.
+function listen() {
   const source = new EventSource(host.dataset.live + "?shown=" + host.dataset.shown);
+  const leave = new AbortController();
+  function end() {
+    source.close();
+    leave.abort();
+  }
   source.addEventListener("open", () => tell("on", "live"));
-  source.addEventListener("show", (event) => show(host, JSON.parse(event.data)));
-  source.addEventListener("over", () => { source.close(); tell("over", "ended"); });
+  source.addEventListener("show", (event) => {
+    show(host, JSON.parse(event.data));
+    host.dataset.shown = event.lastEventId;
+  });
+  source.addEventListener("over", () => { end(); tell("over", "ended"); });
   source.addEventListener("error", () => {
     tell("off", source.readyState === EventSource.CLOSED ? "not live: reload this page" : "connecting …");
   });
-  addEventListener("pagehide", () => source.close());
+  addEventListener("pagehide", end, { signal: leave.signal });
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) return;
+    end();
+    document.addEventListener("visibilitychange", listen, { once: true });
+  }, { signal: leave.signal });
 }
+
+if (host && document.hidden) document.addEventListener("visibilitychange", listen, { once: true });
+else if (host) listen();
 // A page that comes back out of a browser's memory shows what was, with a button that still says "asking …".
 addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 dress(document);

@@ -216,6 +216,42 @@ class FileCloning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TargetTrial:
+    """Work that tries what a target on this machine can hold. `otherwise`: names what it cannot and the source has, where anything lacks.
+
+    `abilities`: by the words of that pipeline.
+    """
+
+    root: Location
+    abilities: tuple[str, ...]
+    otherwise: Pipeline
+
+    effect = Effect.WRITES
+
+    def __str__(self) -> str:
+        return f"(poolferry) try in {self.root}: {', '.join(self.abilities)}; where anything lacks:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetPreparation:
+    """Work that makes a target on this machine ours. `otherwise`: does it, waits or says why not, where anything is not plain.
+
+    `job`: the name in its marker; `folders`: those that are made in our own; `stored`: copies keep owners, modes and kinds in attributes.
+    """
+
+    root: Location
+    job: str
+    stored: bool
+    folders: tuple[str, ...]
+    otherwise: Pipeline
+
+    effect = Effect.WRITES
+
+    def __str__(self) -> str:
+        return f"(poolferry) mark {self.root} as of {self.job}, and make {', '.join(self.folders)}; where anything is in the way:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PointsRemoval:
     """Work that removes points that a gate added to a folder here: out of sight by one rename each, then entry by entry.
 
@@ -288,7 +324,17 @@ class Step:
     action: str
     why: str
     worker: str  # steps of one worker run in order, workers in parallel; they begin in the order of first mention
-    work: Pipeline | ManifestRecording | TreeLinking | FileCloning | PointsRemoval | FolderOpening | TreeVerification
+    work: (
+        Pipeline
+        | ManifestRecording
+        | TreeLinking
+        | FileCloning
+        | TargetTrial
+        | TargetPreparation
+        | PointsRemoval
+        | FolderOpening
+        | TreeVerification
+    )
     expected: Bytes | None  # None: could not be known; never 0 for unknown
     confirmation: Confirmation | None = None
     makes: str | None = None  # the restore point that exists once this step is confirmed

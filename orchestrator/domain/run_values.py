@@ -3,12 +3,22 @@ and a failure's evidence as lines.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from orchestrator.domain.command_line import brief_line, cut_line, pipeline_line
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.names import show_name
-from orchestrator.domain.plan import Decision, NothingToDo, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.plan import (
+    Decision,
+    NothingToDo,
+    Pipeline,
+    Plan,
+    Refusal,
+    Step,
+    TargetPreparation,
+    TargetTrial,
+)
 from orchestrator.domain.run import RunReport
 
 
@@ -61,14 +71,21 @@ def step_value(step: Step) -> dict[str, Any]:
 
 def step_commands(step: Step) -> tuple[str, ...]:
     """Return the command lines of a step as a person would paste them."""
-    work = step.work
-    return (pipeline_line(work) if isinstance(work, Pipeline) else show_name(str(work)),)
+    return _lines(step, pipeline_line, show_name)
 
 
 def brief_commands(step: Step) -> tuple[str, ...]:
     """Return the command lines of a step as a plan shows them: scripts by name, at most 200 characters each."""
-    work = step.work
-    return (brief_line(work) if isinstance(work, Pipeline) else cut_line(show_name(str(work))),)
+    return _lines(step, brief_line, lambda words: cut_line(show_name(words)))
+
+
+def _lines(step: Step, line: Callable[[Pipeline], str], own: Callable[[str], str]) -> tuple[str, ...]:
+    match step.work:
+        case Pipeline() as work:
+            return (line(work),)
+        case TargetTrial() | TargetPreparation() as work:
+            return (own(str(work)), line(work.otherwise))
+    return (own(str(step.work)),)
 
 
 def report_value(report: RunReport) -> dict[str, Any]:

@@ -37,6 +37,8 @@ from orchestrator.domain.plan import (
     Plan,
     PointsRemoval,
     Step,
+    TargetPreparation,
+    TargetTrial,
     TreeLinking,
     TreeVerification,
 )
@@ -338,6 +340,9 @@ class StepExecutor:
                         self._stream(step, step.work, progress, end, timeout=limit)
                 case Pipeline():
                     self._stream(step, step.work, progress, end)
+                case TargetTrial() | TargetPreparation():
+                    if not _is_done_here(step.work):
+                        self._stream(step, step.work.otherwise, progress, end)
                 case ManifestRecording():
                     from orchestrator.runner.manifests import record_manifest
 
@@ -436,6 +441,17 @@ class StepExecutor:
                 "poolferry check --system says what closes that"
             )
         self._open_sides |= result.links_lead
+
+
+def _is_done_here(work: TargetTrial | TargetPreparation) -> bool:
+    """Do work at a target by system calls; return False where its program must do it, or say why not."""
+    from orchestrator.trees.new_target import prepare_target, try_abilities
+
+    match work:
+        case TargetTrial():
+            return try_abilities(work.root.path, work.abilities)
+        case TargetPreparation():
+            return prepare_target(work.root.path, work.job, work.folders, stored=work.stored)
 
 
 def _is_held_still(journal: RunRecorder) -> bool:

@@ -44,9 +44,9 @@ class Folder:
         self._shown = os.fsdecode(path)
 
     @classmethod
-    def at_place(cls, path: str) -> "Folder":
+    def at_place(cls, path: str, *, make: bool = False) -> "Folder":
         """Open a folder that a person named, where others may own what lies above: of the links on the way only root's and our own
-        are followed, and these only where nobody else can exchange them between two looks.
+        are followed, and these only where nobody else can exchange them between two looks. `make`: folders that lack are made.
 
         Raises: Untrusted for a link of another user, else OSError.
         """
@@ -63,8 +63,17 @@ class Folder:
                     parts = [*target.split("/"), *parts]
                     folder = cls("/") if target.startswith("/") else cls._of(os.dup(folder.fd), folder._shown)
                 else:
-                    folder = folder.enter(part)
+                    folder = folder._enter_or_make(part) if make else folder.enter(part)
         return folder
+
+    def _enter_or_make(self, name: str) -> "Folder":
+        """Open a folder in this one, with the usual mode where it is made."""
+        try:
+            return self.enter(name)
+        except FileNotFoundError:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=self.fd)
+            return self.enter(name)
 
     def _own_link(self, name: str) -> str:
         """Return where a link of root's or ours in this folder leads; empty: it is no link. Raises: Untrusted for another's."""

@@ -76,7 +76,7 @@ def test_names_that_a_terminal_would_swallow_are_shown() -> None:
     steps = [step for stage in getattr(decision, "stages", ()) for step in stage]
     lines = [line for step in steps for line in step_commands(step)]
     assert all(line.isprintable() for line in lines)
-    assert "\\xff" in lines[2]
+    assert any("\\xff" in line for line in lines)
     assert all(json.dumps(step_value(step)).isascii() for step in steps)
 
 

@@ -304,10 +304,10 @@ def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
 
 
 @contextmanager
-def mounted(place: Path, options: str = "size=20m") -> Iterator[None]:
+def mounted(place: Path, options: str = "size=20m", kind: str = "tmpfs") -> Iterator[None]:
     """A filesystem of its own for as long as it is needed."""
     place.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(place)], check=True)
+    subprocess.run(["mount", "-t", kind, "-o", options, "none", str(place)], check=True)
     try:
         yield
     finally:

@@ -16,6 +16,8 @@ from orchestrator.domain.plan import (
     Plan,
     Refusal,
     Step,
+    TargetPreparation,
+    TargetTrial,
 )
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
@@ -60,16 +62,17 @@ def close_folders(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
 
 def prepare_target(job: Job, *folders: str) -> Stage:
     """Return the stage that makes the target ours, once old receivers have ended. `folders`: ours, below its root."""
-    patience = int(job.pipe.stall_after) + 30
+    root, stored, patience = job.target.location, options_of(job).fake_super, int(job.pipe.stall_after) + 30
     inside = tuple(folder.removeprefix(f"{OURS}/") for folder in folders)
-    command = script_commands.prepare_command(
-        job.target.location, job.identity, inside, patience=patience, stored=options_of(job).fake_super
+    command = script_commands.prepare_command(root, job.identity, inside, patience=patience, stored=stored)
+    why = "the marker says whose it is; no receiver of an earlier run may be alive"
+    step = _small("prepare the target", why, command)
+    if root.host is not None:
+        return (step,)
+    work = TargetPreparation(
+        root=root, job=job.identity, stored=stored, folders=inside, otherwise=Pipeline(stages=(command,))
     )
-    return (
-        _small(
-            "prepare the target", "the marker says whose it is; no receiver of an earlier run may be alive", command
-        ),
-    )
+    return (replace(step, work=work),)
 
 
 def try_target(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
@@ -84,7 +87,10 @@ def try_target(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     tried = script_commands.try_abilities_command(job.target.location, abilities)
     found = script_commands.find_unheld_command(job.tree, one_filesystem=options.one_file_system, points=options.points)
     step = _small("ask what the target can hold", "what it cannot is named before anything is copied", tried)
-    return ((replace(step, work=Pipeline(stages=(tried, found))),),)
+    asked = Pipeline(stages=(tried, found))
+    if job.target.location.host is not None:
+        return ((replace(step, work=asked),),)
+    return ((replace(step, work=TargetTrial(root=job.target.location, abilities=abilities, otherwise=asked)),),)
 
 
 def remove_litter(job: Job, litter: tuple[str, ...]) -> Stage:

@@ -17,6 +17,7 @@ from orchestrator.domain.plan import (
     Pipeline,
     Plan,
     Refusal,
+    TargetTrial,
 )
 from orchestrator.domain.point import Changes
 from orchestrator.domain.units import Bytes
@@ -184,13 +185,14 @@ def test_what_looks_equal_and_is_not_enough(seen: RsyncSurvey) -> None:
 
 def test_a_new_target_is_asked_what_the_source_needs() -> None:
     (step,) = planned(job(owners=False, acls=False, hard_links=False), world(EMPTY, FIRST)).stages[0]
-    tried, found = (stage.argv[3:] for stage in step.work.stages) if isinstance(step.work, Pipeline) else ((), ())
+    assert isinstance(step.work, TargetTrial)
+    tried, found = (stage.argv[3:] for stage in step.work.otherwise.stages)
     needed = ("modes", "hard-links", "symlinks", "fifos", "devices", "xattrs", "names", "times")
-    assert tried == ("try-abilities.sh", "/backup/photos", *needed)
+    assert (tried, step.work.abilities) == (("try-abilities.sh", "/backup/photos", *needed), needed)
     assert found == ("find-unheld.sh", "/srv/photos", "one-filesystem", "points")
     (step,) = planned(mirror(), world(EMPTY, FIRST)).stages[0]
-    assert isinstance(step.work, Pipeline)
-    assert step.work.stages[1].argv[-1] == ""
+    assert isinstance(step.work, TargetTrial)
+    assert step.work.otherwise.stages[1].argv[-1] == ""
     assert deeds(planned(job(excludes=("x",)), world(EMPTY, FIRST)))[0] == "prepare the target"
     (step,) = planned(
         job(target=THERE, fake_super=True, excludes=("x",)), world(EMPTY, FIRST, here=NEW, there=NEW)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.domain.plan import Effect, ManifestRecording, Pipeline, Step
+from orchestrator.domain.plan import Effect, ManifestRecording, Pipeline, Step, TargetPreparation
 from orchestrator.engines.rsync import manifest_steps, plan
 from orchestrator.engines.rsync.model import WORK, CountsEqual, PartialFile, PointVisible
 from tests.engines.rsync.builders import (
@@ -13,6 +13,7 @@ from tests.engines.rsync.builders import (
     NAME,
     OLD,
     ROOT,
+    THERE,
     USED,
     cut_world,
     half,
@@ -94,8 +95,17 @@ def test_publishing_is_proved_by_a_look() -> None:
 
 
 def test_preparing_outlasts_a_receiver_that_is_left_over() -> None:
+    (step,) = plan.prepare_target(job(target=THERE), WORK)
+    assert values(step)[1:] == ("photos", "330", "work")
     (step,) = plan.prepare_target(job(), WORK)
-    assert values(step) == (ROOT.path, "photos", "330", "work")  # the job's patience, and some more
+    assert isinstance(step.work, TargetPreparation)
+    assert (step.work.job, step.work.folders, step.work.stored) == ("photos", ("work",), False)
+    assert values(replace(step, work=step.work.otherwise)) == (
+        ROOT.path,
+        "photos",
+        "330",
+        "work",
+    )  # the job's patience, and some more
 
 
 def test_a_manifest_knows_what_it_may_believe() -> None:

@@ -76,6 +76,7 @@ TYPED = {
     "poolferry disks readopt NAME": "lab/test_disk_hints.py::test_a_pool_that_another_machine_did_not_let_go_is_taken_over_by_its_hint",
     "poolferry disks retire {}": "app/test_disk_status.py::test_two_disks_are_two_troubles_in_one_message",
     "poolferry restore run --from FOLDER --to FOLDER": "hostile/test_kits.py::test_a_byte_of_the_configuration_that_went_bad_is_found",
+    "poolferry restore run --from {} --to DIR": "whole/test_lost_pieces.py::test_copies_come_back_without_the_file_of_their_job",
     "poolferry restore run {} --path PATH --to FOLDER": "lab/test_zfs_hints.py::test_hints_around_a_restore_as_they_are_printed",
     "zfs allow -u USER snapshot,destroy,mount DATASET": "lab/test_zfs_hints.py::test_hints_for_an_ordinary_user_as_they_are_printed",
     "zfs allow {} receive:append {}": "lab/test_zfs_gate.py::test_two_servers_keep_the_secrets_of_each_other_at_once",

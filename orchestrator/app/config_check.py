@@ -1,5 +1,6 @@
 """Check of the configuration: all mistakes of all files, the meaning of each job, and missing needs on the machine."""
 
+import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -119,7 +120,42 @@ def _advice(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:
     from orchestrator.engines.registry import load_engine
 
     with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
-        return load_engine(job.engine).advise(job, reader)
+        advice = load_engine(job.engine).advise(job, reader)
+    lost = _lost_copies(settings, job) if job.copies else ()
+    return (*(each for each in advice if not (lost and each.good and each.subject == lost[0].subject)), *lost)
+
+
+def _lost_copies(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:
+    """Return a line for a place that held copies of the job and shows none: its disk may not be mounted.
+
+    Why no other failure: the engine's own lines have it.
+    """
+    from orchestrator.app.visible_points import find_visible_points
+    from orchestrator.domain.errors import TargetUnable
+
+    try:
+        find_visible_points(settings, job)
+    except TargetUnable:
+        text = f"held copies of {job.name}, and shows no sign of them now: is it mounted?"
+        return (SystemCheckResult(good=False, subject=f"target {job.target.location}", text=text),)
+    except OrchestratorError:
+        pass
+    return ()
+
+
+def _state_advice(settings: Settings) -> tuple[SystemCheckResult, ...]:
+    """Return a line for a state directory in which no run could be recorded; none before the first run."""
+    from orchestrator.app.spare_state import why_unusable
+
+    where = settings.where
+    if not os.path.exists(where.history):
+        return ()
+    why = why_unusable(settings)
+    return (
+        (SystemCheckResult(good=False, subject=f"state {where.state}", text=f"no run can be recorded: {why}"),)
+        if why
+        else ()
+    )
 
 
 def _machine_advice(settings: Settings, known: "Configuration") -> tuple[SystemCheckResult, ...]:
@@ -139,13 +175,14 @@ def _machine_advice(settings: Settings, known: "Configuration") -> tuple[SystemC
     units = survey_units(Reader(log=settings.log))
     texts = [text for unit in units.values() for text in (unit.text, *unit.more)]
     channels = check_channels(compose.read_machine_config(where).notice, make_sender_context(where), texts)
+    state = _state_advice(settings)
     if not units:
-        return channels
+        return (*state, *channels)
     here = Installation(
         shipped=compose.shipped_units(), program=program_here(), config=where.config, state=where.state,
         scheduled=any(job.schedule or job.after for job in known.jobs), disks=bool(known.sets),
     )  # fmt: skip
-    return (*channels, *check_units(units, here, read_installed_rule()))
+    return (*state, *channels, *check_units(units, here, read_installed_rule()))
 
 
 def read_schemas() -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.app.visible_points import find_visible_points
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
@@ -75,16 +76,9 @@ def open_points(settings: Settings, name: str, command: str) -> "Iterator[PointR
     with contextlib.ExitStack() as held:
         jobs = held.enter_context(jobs_on_attached_disks(settings, job, command))
         folder = held.enter_context(tempfile.TemporaryDirectory(prefix="poolferry-"))
-        points = tuple((each, point) for each in jobs for point in _survey(settings, each))
+        points = tuple((each, point) for each in jobs for point in find_visible_points(settings, each))
         ordered = tuple(sorted(points, key=lambda found: (found[1].taken, found[1].name)))
         yield PointReader(settings, job, ordered, folder)
-
-
-def _survey(settings: Settings, job: "Job") -> "tuple[RestorePoint, ...]":
-    from orchestrator.engines.registry import load_engine
-
-    with compose.make_reader(job, compose.make_stop_request(job), settings.log) as reader:
-        return load_engine(job.engine).points(job, reader)
 
 
 class PointReader:

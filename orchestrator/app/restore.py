@@ -11,8 +11,9 @@ from orchestrator import compose
 from orchestrator.app.session import open_session, open_visits
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.app.spare_state import with_usable_state
-from orchestrator.domain.errors import DeclarationError, NotNow, OrchestratorError
+from orchestrator.domain.errors import DeclarationError, HistoryError, NotNow, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.names import show_name
 from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX
 from orchestrator.domain.run import Outcome
 from orchestrator.runner.disk.lease import end_request, hold_disk, request_disk
@@ -218,8 +219,28 @@ def _job(settings: Settings, request: RestoreCommand) -> "Job":
     if (request.job is None) is (request.origin is None):
         raise WrongRequest("use either a job or --from")
     if request.job is not None:
-        return settings.configuration().job(request.job)
+        try:
+            return settings.configuration().job(request.job)
+        except DeclarationError:
+            _say_where(settings, request.job)
+            raise
     return compose.job_from_target(_place("--from", str(request.origin)), log=settings.log)
+
+
+def _say_where(settings: Settings, job: str) -> None:
+    """Say how the copies come back without the job's file, where history knows their place. Why no error: the mistakes follow."""
+    from orchestrator.runner.decide import USED
+
+    try:
+        with settings.views() as views:
+            used = views.memory(job).get(USED, "")
+    except HistoryError:
+        return
+    if used.startswith(("/", "ssh://")) and not used.startswith(MOUNT_ROOT):
+        settings.say(
+            f"the copies of {job} lie in {show_name(used)}, and come back without its file: "
+            f"poolferry restore run --from {shlex.quote(used)} --to DIR"
+        )
 
 
 def _place(option: str, text: str) -> "Location":

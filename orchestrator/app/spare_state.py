@@ -21,7 +21,7 @@ def with_usable_state(settings: Settings) -> Iterator[Settings]:
 
     Raises: OrchestratorError when nothing can be written anywhere.
     """
-    why = _why_unusable(settings)
+    why = why_unusable(settings)
     if not why:
         yield settings
         return
@@ -36,7 +36,7 @@ def with_usable_state(settings: Settings) -> Iterator[Settings]:
         yield Settings(config=settings.config, state=spare, subscriber=settings.subscriber)
 
 
-def _why_unusable(settings: Settings) -> str:
+def why_unusable(settings: Settings) -> str:
     """Return why nothing can be recorded; empty when it can."""
     try:
         with compose.open_history(settings.where) as history, history.together():

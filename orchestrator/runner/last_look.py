@@ -4,6 +4,7 @@ What history knows of a copy is what was seen last. Where a later look failed, f
 that is said of the copy says so too, until a look finds it again: it may be gone.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, RetryClass, Stopped, TargetUnable
@@ -37,9 +38,8 @@ class LookContext:
 def find_points(job: Job, tools: LookContext | RunContext, reader: Reader) -> tuple[RestorePoint, ...]:
     """Return the points at the job's place, oldest first. Raises: OrchestratorError, also where a place shows no sign of its copies."""
     try:
-        points = tools.engine.points(job, reader)
-        if not points:
-            _require_own_place(job, tools, reader)
+        held = partial(tools.history.point_names, job.name, job.target.name)
+        points = look_at_place(job, tools.engine, reader, held=held)
     except OrchestratorError as error:
         note_failed_look(job, tools, error)
         raise
@@ -47,12 +47,18 @@ def find_points(job: Job, tools: LookContext | RunContext, reader: Reader) -> tu
     return points
 
 
-def _require_own_place(job: Job, tools: LookContext | RunContext, reader: Reader) -> None:
-    """Check that a place without points is the one that held some: else its disk may not be mounted. Raises: TargetUnable."""
-    if tools.engine.stays or not tools.history.point_names(job.name, job.target.name):
-        return
-    if implements(tools.engine, PointLister) and tools.engine.is_own_place(job, reader):
-        return  # then its points vanished
+def look_at_place(
+    job: Job, engine: Engine, reader: Reader, *, held: "Callable[[], object]"
+) -> tuple[RestorePoint, ...]:
+    """Return the points at the job's place, oldest first, and record nothing. `held`: tells whether history knows points there.
+
+    Raises: OrchestratorError; TargetUnable where the place held points and is not known again: its disk may not be mounted.
+    """
+    points = engine.points(job, reader)
+    if points or engine.stays or not held():
+        return points
+    if implements(engine, PointLister) and engine.is_own_place(job, reader):
+        return points  # then they vanished
     raise TargetUnable(
         f"{show_name(str(job.target.location))} held copies of {job.name} and shows no sign of them now: is it mounted?",
         evidence=(),

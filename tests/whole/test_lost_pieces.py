@@ -1,0 +1,78 @@
+"""One piece is lost and a tired person asks: the target is not mounted, the state is full, the job's file is gone or broken."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.whole.house import House, facts
+
+
+@pytest.fixture
+def copied(house: House) -> House:
+    """A house with one point."""
+    house.write("file", "content")
+    assert house.run(house.job()).outcome == "done"
+    return house
+
+
+def advice(house: House) -> list[str]:
+    """Return the lines of `check --system` that hinder a run."""
+    found = house.call("check", "--system")
+    lines = [*found["jobs"][0]["advice"], *found["machine"]]
+    bad = [f"{each['subject']}: {each['text']}" for each in lines if each["hinders"]]
+    assert found.code == bool(bad), found
+    return bad
+
+
+@pytest.mark.parametrize("left", ["an empty folder", "nothing"])
+def test_a_target_that_is_not_mounted_is_named_by_each_command(copied: House, left: str) -> None:
+    assert advice(copied) == []
+    copied.target.rename(copied.folder / "away")
+    if left == "an empty folder":
+        copied.target.mkdir()
+    (bad,) = advice(copied)
+    assert bad == f"target {copied.target}: held copies of photos, and shows no sign of them now: is it mounted?"
+    told = copied.call("check", "--system").value
+    assert not [each for each in told["jobs"][0]["advice"] if each["good"] and each["subject"].startswith("target ")]
+    for words in (("ls", "photos"), ("find", "photos", "file"), ("diff", "photos")):
+        ended = copied.call(*words)
+        assert (ended.code, "is it mounted?" in ended["error"]) == (3, True), ended
+    shutil.rmtree(copied.target, ignore_errors=True)
+    (copied.folder / "away").rename(copied.target)
+    assert (advice(copied), copied.call("ls", "photos").code) == ([], 0)
+
+
+@pytest.mark.root
+def test_a_state_in_which_nothing_can_be_recorded_hinders(copied: House) -> None:
+    subprocess.run(["mount", "--bind", copied.state, copied.state], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", copied.state], check=True)
+        (bad,) = advice(copied)
+        assert bad.startswith(f"state {copied.state}: no run can be recorded: "), bad
+    finally:
+        subprocess.run(["umount", copied.state], check=True)
+    assert advice(copied) == []
+    (copied.state / "history.sqlite").write_bytes(b"no database at all" * 999)
+    (bad,) = advice(copied)
+    assert "is not an SQLite database" in bad
+
+
+@pytest.mark.parametrize("loss", ["gone", "renamed", "half edited"])
+def test_copies_come_back_without_the_file_of_their_job(copied: House, loss: str) -> None:
+    file = copied.config / "jobs" / "photos.toml"
+    if loss == "gone":
+        file.unlink()
+    elif loss == "renamed":
+        file.rename(file.with_name("pictures.toml"))
+    else:
+        os.truncate(file, file.stat().st_size - 2)
+    ended = copied.call("restore", "run", "photos", "--to", str(copied.folder / "back"))
+    assert ended.code == 2, ended
+    (hint,) = [line for line in ended.errors.splitlines() if "poolferry restore run --from " in line]
+    words = hint.partition(": poolferry ")[2].replace("DIR", str(copied.folder / "back")).split()
+    assert copied.call(*words).outcome == "done"
+    assert facts(Path(copied.folder / "back")) == facts(copied.source)
+    assert "--from" not in copied.call("restore", "run", "no-such-job", "--to", str(copied.folder / "b")).errors

@@ -26,7 +26,7 @@ HARMLESS = frozenset(
     "drill.every drill.files drill.size drill.whole-every drill.check-within hooks.timeout "
     "pipe.stall-after pipe.buffer pipe.rate-limit "
     "rsync.excludes rsync.in-place rsync.hard-links rsync.acls rsync.xattrs rsync.devices rsync.numeric-ids rsync.sparse "
-    "rsync.one-file-system rsync.owners rsync.modes rsync.compress rsync.checksum rsync.parallel rsync.fake-super rsync.whole-look "
+    "rsync.one-file-system rsync.owners rsync.modes rsync.compress rsync.checksum rsync.parallel rsync.fake-super rsync.whole-look rsync.most-holes "
     "snapshots.frequently snapshots.hourly snapshots.daily snapshots.weekly snapshots.monthly snapshots.yearly snapshots.recursive "
     "snapshots.autosnap snapshots.autoprune snapshots.needs-hook".split()
 )

@@ -340,6 +340,7 @@ class Step:
     makes: str | None = None  # the restore point that exists once this step is confirmed
     removes: str | None = None  # the restore point that is gone once this step has begun
     copies: bool = False  # its output reports progress and moved bytes
+    most: int | None = None  # of these: when more were moved, the source is another one than the plan was made of
     freezes: bool = (
         False  # it takes a snapshot of the source: the hooks snapshot-before and snapshot-after stand around it
     )
@@ -372,6 +373,7 @@ class Plan:
     taken: datetime | None = None  # when the source was in the state of that point, where the plan knows
     refusals: tuple["Refusal", ...] = ()  # parts that are left out: the rest is done, and then the run has failed
     compared: str = ""  # why everything was compared, where a quick look might have been enough
+    left_out: tuple[tuple[bytes, str], ...] = ()  # entries of the source that are not copied, each with the reason
 
     @property
     def steps(self) -> tuple[Step, ...]:

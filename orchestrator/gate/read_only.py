@@ -149,6 +149,7 @@ def _listings(tree: SourceTree) -> Iterator[Command]:
     for alone in (False, True):
         yield script_commands.list_names_command(tree, one_filesystem=alone)
         yield script_commands.list_sizes_command(tree, one_filesystem=alone)
+        yield script_commands.list_large_command(tree, one_filesystem=alone)
 
 
 def _whole_listings(tree: Location) -> Iterator[Command]:

@@ -179,6 +179,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
         journal.brought[plan.current] = plan.taken
     executor = StepExecutor(journal, writer, request.notes, parallel=plan.parallel)
     executor.count(plan)
+    executor.leave_out(plan)
     try:
         _do(plan, executor, world)
     except OrchestratorError:

@@ -43,7 +43,7 @@ from orchestrator.domain.plan import (
     TreeVerification,
 )
 from orchestrator.domain.run_values import brief_commands
-from orchestrator.domain.units import Bytes, Seconds
+from orchestrator.domain.units import Bytes, Seconds, show_size
 from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopier, SilentMeter
 from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries, StageResults, implements
 from orchestrator.process.executor import PipelineFailed, PipelineResult, StopReason, Writer, pipeline_failure
@@ -214,6 +214,11 @@ class StepExecutor:
         steps = [step for step in plan.steps if step.copies]
         if len(steps) > 1:
             self._progress = _StageProgress(self.journal, steps, whole=True)
+
+    def leave_out(self, plan: Plan) -> None:
+        """Record what the plan leaves out, as if a copy had had to."""
+        if plan.left_out:
+            self.left_out.append(SkippedEntries(unreadable=plan.left_out))
 
     def do(self, stage: Sequence[Step]) -> None:
         """Run the steps of one stage, then their checks, which one survey may answer together.
@@ -392,7 +397,10 @@ class StepExecutor:
         errors: list[bytes] = []
 
         def printed(chunk: bytes) -> None:
-            progress.feed(step, meter.feed(chunk), meter.expected)
+            done = meter.feed(chunk)
+            if step.most is not None and (done or 0) > step.most:
+                raise _grew(step, done)
+            progress.feed(step, done, meter.expected)
 
         def said(chunk: bytes) -> None:
             errors.append(chunk)
@@ -424,7 +432,10 @@ class StepExecutor:
             if step.copies and implements(engine, PartialCopier):
                 left_out = engine.left_out(failed, b"".join(errors).splitlines(), job)
             if left_out is None:
-                raise (self.explain or engine.explain)(failed)
+                error = (self.explain or engine.explain)(failed)
+                if isinstance(error, TargetFull) and step.most is not None and (end.moved or 0) > (step.expected or 0):
+                    raise _grew(step, end.moved) from error  # such as by a file of holes, which fills a target
+                raise error
             end.left_out = left_out
             self.left_out.append(left_out)
         if step.accounts:
@@ -452,6 +463,13 @@ def _is_done_here(work: TargetTrial | TargetPreparation) -> bool:
             return try_abilities(work.root.path, work.abilities)
         case TargetPreparation():
             return prepare_target(work.root.path, work.job, work.folders, stored=work.stored)
+
+
+def _grew(step: Step, done: int | None) -> LookAgain:
+    return LookAgain(
+        f"the source grew in the middle of the copy: {show_size(done)} were read, and {show_size(step.expected)} were seen before",
+        hint="the next run looks again; what arrived stays",
+    )
 
 
 def _is_held_still(journal: RunRecorder) -> bool:

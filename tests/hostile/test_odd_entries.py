@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hostile.wrapped_rsync import after_rsync
 from tests.whole.house import House, facts, loop_filesystem
 
 pytestmark = [pytest.mark.root, pytest.mark.namespace]
@@ -27,17 +28,6 @@ def odd(house: House, tmp_path: Path) -> Iterator[House]:
         for number in range(200):
             house.write(f"theirs/work-{number}", "content")
         yield house
-
-
-def after_rsync(house: House, script: str) -> None:
-    """Let a script run after each call of the real rsync: what a target does that does not keep what it is given."""
-    tools = house.folder / "tools"
-    tools.mkdir()
-    (tools / "rsync").write_text(
-        f'#!/bin/sh\n{shutil.which("rsync")} "$@"; code=$?\n{{ {script}; }} 2>/dev/null\nexit $code\n'
-    )
-    (tools / "rsync").chmod(0o755)
-    house.environment["PATH"] = f"{tools}:{house.environment['PATH']}"
 
 
 def too_deep(folder: Path) -> None:

@@ -112,9 +112,7 @@ def copy_command(
     argv += ["--existing"] if existing else ["--ignore-existing", "--omit-dir-times"] if linked else []
     # What the job has excluded since the cut, or since the point, is in the work tree, and else it would be published.
     argv += (
-        ["--delete-excluded", f"--filter=P_{PARTIAL}"]
-        if (existing or (linked and not names)) and options.excludes
-        else []
+        ["--delete-excluded", f"--filter=P_{PARTIAL}"] if (existing or (linked and not names)) and options.hides else []
     )
     # Without notes of what a cut copy wrote, nothing says whether its files are whole: their bytes are compared.
     argv += ["--checksum"] if existing and not world.noted and not options.checksum else []
@@ -261,6 +259,11 @@ def path_filter(paths: Iterable[bytes]) -> bytes:
             rules[b"/" + b"/".join(parts[:depth]) + b"/"] = None
         rules[b"/" + path] = None
     return b"".join(_rule(rule) + b"\0" for rule in rules)
+
+
+def path_rules(paths: Iterable[bytes]) -> bytes:
+    """Return rules for these paths alone, each ended by NUL."""
+    return b"".join(_rule(b"/" + path) + b"\0" for path in paths)
 
 
 def _rule(path: bytes) -> bytes:
@@ -449,6 +452,7 @@ def _what(options: RsyncOptions, *, filters: bool = True, hides: bool = True) ->
     flags += ["--one-file-system"] if options.one_file_system and filters else []
     flags += [f"--filter=-p_{name}" if hides else f"--filter=-rp_{name}" for name in RESERVED]
     flags += [] if hides else [f"--filter=-p_{name}/*" for name in RESERVED]
+    flags += ["--from0", f"--exclude-from={options.left_out}"] if options.left_out and filters else []
     flags += [f"--exclude={pattern}" for pattern in options.excludes] if filters else []
     return flags
 

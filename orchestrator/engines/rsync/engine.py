@@ -158,12 +158,12 @@ class RsyncEngine:
         self, job: Job, world: RsyncSurvey, plan: Plan, request: RunRequest, reader: "Reader"
     ) -> Plan | Refusal:
         """Return the plan, with a warning when the data may not fit."""
-        from orchestrator.engines.rsync.survey import warn_of_low_space
+        from orchestrator.engines.rsync.free_space import warn_of_low_space
 
         return warn_of_low_space(world, plan) if options_of(job).points else plan  # in a mirror deletions free space
 
     def space(self, world: RsyncSurvey) -> str:
-        from orchestrator.engines.rsync.survey import describe_space
+        from orchestrator.engines.rsync.free_space import describe_space
 
         return describe_space(world)
 

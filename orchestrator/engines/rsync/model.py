@@ -101,6 +101,7 @@ class TargetSurvey:
     foreign: tuple[str, ...]  # entries there that are not ours
     free_bytes: int | None
     free_inodes: int | None
+    whole_bytes: int | None = None  # of its filesystem
     latest: str | None
     mirrored: datetime | None = None  # when the mirror's manifest was written
     open: tuple[str, ...] = ()  # folders of ours that other users may enter
@@ -159,6 +160,16 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SparseFile:
+    """A file with holes, by all its names. Units: bytes."""
+
+    paths: tuple[bytes, ...]
+    size: int
+    hole: int
+    owner: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RsyncSurvey:
     """Everything that a plan needs."""
 
@@ -172,6 +183,7 @@ class RsyncSurvey:
     parallel_copies: "ParallelCopies | Refusal | None" = None  # None: the job requests none
     noted: bool = True  # our notes say what an interrupted copy wrote
     reserved: tuple[bytes, ...] = ()  # paths of the source with a name of ours, if a listing found some
+    sparse: tuple[SparseFile, ...] = ()  # files that are left out for their holes
     differing: DifferingPaths | None = None  # None: unknown, or too many to name
     clones: bool = False  # the target's filesystem may make clones, and enough differs for large files to be among it
     walled: bool = False  # no link in a tree leads our rsync elsewhere, so it may be told paths by name

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job, VerifyRules, config_key
 from orchestrator.domain.place import Location
+from orchestrator.domain.units import Bytes, parse_size
 
 COMPRESSIONS = ("auto", "none", "lz4", "zstd", "zlib")
 
@@ -44,6 +45,21 @@ class RsyncOptions:
         least=1,
     )
     parallel: int = config_key("rsyncs side by side", default=1, least=1)
+    most_holes: Bytes | None = config_key(
+        "so much may the holes of all files that a run copies be together; those beyond are left out and named; without it: as much as "
+        "the target's filesystem is large",
+        default=None,
+        parse=parse_size,
+        example="20T",
+    )
+    left_out: str = (
+        ""  # no key: a local file with the rules of what one run leaves out, each ended by NUL; empty: nothing
+    )
+
+    @property
+    def hides(self) -> bool:
+        """Return True when some of the source is left out: by the job's patterns, or by this run."""
+        return bool(self.excludes or self.left_out)
 
 
 def mistakes(

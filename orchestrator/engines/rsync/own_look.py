@@ -348,7 +348,7 @@ def _feed(
 
     Why the parents: rsync judges each name by itself, so below a new folder that a pattern leaves out nothing is selected either.
     """
-    selected, left_out = set[bytes](), 0
+    selected = set[bytes]()
     from tempfile import NamedTemporaryFile  # few looks find something
 
     with NamedTemporaryFile(dir=request.looks) as names:
@@ -359,16 +359,15 @@ def _feed(
             for line in lines:
                 created = _created(line)
                 if created is not None:
-                    above = created[0].rpartition(b"/")[0]
+                    above = created.rpartition(b"/")[0]
                     if above not in selected and held.kind(above) != b"d":
-                        left_out += created[1]
                         continue
-                    selected.add(created[0])
+                    selected.add(created)
                 look.feed(line)
     moving = look.moving()
     if moving is None:
         raise WholeLook("rsync did not end its comparison")
-    return moving - left_out
+    return moving
 
 
 def _deleted_line(path: bytes, *, folder: bool) -> bytes:
@@ -376,16 +375,12 @@ def _deleted_line(path: bytes, *, folder: bool) -> bytes:
     return b"pf:*deleting  |0|" + path.replace(b"\\", b"\\#134") + b"/" * folder
 
 
-def _created(line: bytes) -> tuple[bytes, int] | None:
-    """Parse a line of a dry run for a new entry: its path, and the bytes to copy; None for any other line."""
+def _created(line: bytes) -> bytes | None:
+    """Parse a line of a dry run for a new entry: its path; None for any other line."""
     if not line.startswith(b"pf:"):
         return None
-    item, size, name = line[3:].split(b"|", 2)
-    if item[2:3] != b"+" or name == b"./":
-        return None
-    return parse.parse_name(name.removesuffix(b"/")), int(size) if item[0:1] in (b">", b"<") and item[
-        1:2
-    ] == b"f" else 0
+    item, _, name = line[3:].split(b"|", 2)
+    return None if item[2:3] != b"+" or name == b"./" else parse.parse_name(name.removesuffix(b"/"))
 
 
 def record_look(

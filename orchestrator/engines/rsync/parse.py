@@ -42,7 +42,7 @@ _OCTAL = rb"\\#([0-3][0-7]{2})"  # a number above 377 is no byte and no escape o
 _PROGRESS = rb"[\r\n]\s*(\d{1,18})\s+\d+%\s"  # no disk has longer numbers
 _RECENT = 4096
 _HEADS = (b"d", b"a", b"n", b"ap", b"np")  # a folder; absent, or no folder; with a folder above it
-_COUNT = rb"(?m)^(Number of files|Total transferred file size|Literal data): (\d{1,18})(?!\d)"
+_COUNT = rb"(?m)^(Number of files|Total transferred file size|Literal data): (-?\d{1,20})(?!\d)"  # rsync's sums of sizes overflow
 _REGULAR = rb"(?m)^Number of files: \d{1,18} \((?:reg: (\d{1,18})(?!\d))?"
 _SUM_ESCAPE = re.compile(rb"\\[\\nr]")
 _SUM_MEANS = {b"\\\\": b"\\", b"\\n": b"\n", b"\\r": b"\r"}
@@ -151,7 +151,7 @@ class DryRunReader:
         self.folders: dict[bytes, list[int]] = {}
         self._tail: deque[bytes] = deque(maxlen=_CLOSING)
         self._others = 0
-        self._left_out = self._files_left_out = self._bytes_left_out = 0
+        self._left_out = self._files_left_out = self._moving = 0
 
     def feed(self, line: bytes) -> None:
         """Read one line of the survey's output."""
@@ -179,7 +179,7 @@ class DryRunReader:
             self._note_reserved(name.removesuffix(b"/"))
             self._left_out += 1
             self._files_left_out += item[1:2] == b"f"
-            self._bytes_left_out += int(size) if item[0:1] in (b">", b"<") and item[1:2] == b"f" else 0
+            return
         elif name == b"./":
             self.other += item[2:].strip(b".") not in (
                 b"t",
@@ -195,6 +195,7 @@ class DryRunReader:
             self.other += 1
             if item[1:2] in (b"f", b"S", b"D") and len(self.altered) < MOST_ALTERED:
                 self.altered.append(parse_name(name))
+        self._moving += int(size) if item[0:1] in (b">", b"<") and item[1:2] == b"f" else 0
 
     def _note_differing(self, item: bytes, name: bytes) -> None:
         if len(self._differing) <= self._most_differing:
@@ -243,13 +244,12 @@ class DryRunReader:
             self.counted(),
             entries_before=max(0, entries - self.created + self.deleted), entries_now=max(0, entries),
             files_before=max(0, files - self.files_new + self.files_gone), files_now=max(0, files),
-            moving=max(0, stats.transferred_size - self._bytes_left_out),
+            moving=self._moving,
         )  # fmt: skip
 
     def moving(self) -> int | None:
         """Return the bytes that rsync would copy; None when its final statistics are missing."""
-        stats = parse_stats(b"\n".join(self._tail))
-        return stats.transferred_size if stats else None
+        return self._moving if parse_stats(b"\n".join(self._tail)) else None
 
     def counted(self) -> Changes:
         """Return what the lines alone say."""
@@ -365,6 +365,7 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
         foreign=tuple(name for where, _, name in names if where == "r" and name not in ours),
         free_bytes=space[0],
         free_inodes=space[1],
+        whole_bytes=space[2],
         mirrored=instant_at(float(told["m"])) if "m" in told else None,
         latest=None if mirror else told.get("l", "").removeprefix("points/") or None,
         open=() if ("o", "f", CANNOT_CLOSE) in names else tuple(opened),
@@ -402,20 +403,21 @@ def _swapped(names: list[tuple[str, str, str]], ours: set[str]) -> tuple[str, ..
     )
 
 
-def _free_space(text: bytes) -> tuple[int | None, int | None]:
-    """Return free bytes and free inodes; None where unknown, or where the filesystem counts no inodes."""
-    words = [parse_count(word) for word in text.split()]
-    if len(words) != 4:
-        return None, None
-    blocks, size, inodes, free = words
-    return blocks * size, free if inodes else None
+def _free_space(text: bytes) -> tuple[int | None, int | None, int | None]:
+    """Return free bytes, free inodes and all bytes of a filesystem; None where unknown, or where it counts no inodes."""
+    if not 4 <= len(words := [parse_count(word) for word in text.split()]) <= 5:
+        return None, None, None
+    blocks, size, inodes, free, *whole = words  # a gate of before told no more than four
+    return blocks * size, free if inodes else None, whole[0] * size if whole else None
 
 
-def _absent(*, parent: bool, is_file: bool, space: tuple[int | None, int | None], led: bool) -> TargetSurvey:
+def _absent(
+    *, parent: bool, is_file: bool, space: tuple[int | None, int | None, int | None], led: bool
+) -> TargetSurvey:
     return TargetSurvey(
         exists=False, parent=parent, mounted=False, owner=None, coarse=False, points=(), damaged=(), work=False,
         half=(), litter=(), foreign=("a file",) if is_file else (), free_bytes=space[0], free_inodes=space[1], latest=None,
-        led=led,
+        led=led, whole_bytes=space[2],
     )  # fmt: skip
 
 

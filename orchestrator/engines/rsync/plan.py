@@ -24,6 +24,7 @@ from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, linked_copy, parse, script_commands
 from orchestrator.engines.rsync.abilities import required_abilities
+from orchestrator.engines.rsync.hole_limit import LARGEST, left_out, most_holes
 from orchestrator.engines.rsync.model import (
     MANIFEST,
     MIRROR,
@@ -58,6 +59,25 @@ def close_folders(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     command = script_commands.close_folders_command(root, world.target.open, keeps_work=keeps)
     why = "what others may enter or exchange could lead root elsewhere"
     return ((_small("close our folders to other users", why, command),),)
+
+
+def _left_out_file(request: RunRequest) -> str:
+    return f"{request.notes}/left-out"
+
+
+def _bounded(job: Job, stages: tuple[Stage, ...], world: RsyncSurvey, request: RunRequest) -> tuple[Stage, ...]:
+    """Return the stages that copy no more than was seen, and as much as holes may be: an owner may make more at any moment.
+
+    The first one writes the rules of what is left out.
+    """
+    if world.changes is not None and world.changes.moving is not None:
+        most = world.changes.moving + most_holes(job, world)
+        stages = tuple(tuple(replace(step, most=most) if step.copies else step for step in stage) for stage in stages)
+    if not world.sparse:
+        return stages
+    rules = commands.path_rules(path for each in world.sparse for path in each.paths)
+    first = stages[0][0]
+    return ((replace(first, needs=(*first.needs, (_left_out_file(request), rules))), *stages[0][1:]), *stages[1:])
 
 
 def prepare_target(job: Job, *folders: str) -> Stage:
@@ -349,7 +369,7 @@ def _parallel_copy(
         why=f"{show_count(len(parallel_copy.paths), 'part')}, {show_size(parallel_copy.size)}: all parallel copies have about the same size",
         worker=f"lane {number}",
         work=Pipeline(stages=(command,), reads=names, keeps=f"{request.notes}/moved-{number}"),
-        expected=Bytes(parallel_copy.size),
+        expected=Bytes(min(parallel_copy.size, LARGEST)),
         copies=True,
         accounts=True,
         needs=((names, parallel_copy.files_from),),
@@ -462,6 +482,8 @@ def plan(job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
         return refusal
     if _equal(job, world):
         return _nothing(job, world, request)
+    if world.sparse:
+        job = replace(job, options=replace(options_of(job), left_out=_left_out_file(request)))
     return _plan_point(job, world, request) if options_of(job).points else _plan_mirror(job, world, request)
 
 
@@ -523,8 +545,9 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         publish_point(job, name),
     )
     return Plan(
-        summary=describe_plan(world, name), stages=stages, resumes=describe_resumed(world), anew=not world.target.work,
-        warnings=warnings(job, world), compared=world.look.why if world.look else "",
+        summary=describe_plan(world, name), stages=_bounded(job, stages, world, request), resumes=describe_resumed(world),
+        anew=not world.target.work, warnings=warnings(job, world), compared=world.look.why if world.look else "",
+        left_out=left_out(world.sparse),
     )  # fmt: skip
 
 
@@ -551,7 +574,10 @@ def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         end_mirror(job),
     )
     what = f"make the mirror as {job.tree}"
-    return Plan(summary=what, stages=stages, resumes=describe_resumed(world), warnings=warnings(job, world))
+    return Plan(
+        summary=what, stages=_bounded(job, stages, world, request), resumes=describe_resumed(world), warnings=warnings(job, world),
+        left_out=left_out(world.sparse),
+    )  # fmt: skip
 
 
 def _new_name(world: RsyncSurvey, request: RunRequest) -> str:

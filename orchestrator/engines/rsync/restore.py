@@ -18,13 +18,13 @@ from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
 from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.abilities import explain_consent
+from orchestrator.engines.rsync.hole_limit import has_hole
 from orchestrator.engines.rsync.model import RESTORE_MARKER, PartialFile
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.parse import parse_sizes
 from orchestrator.engines.rsync.survey import (
     ask,
     command_runner,
-    has_hole,
     survey_half_copied,
     survey_partial_files,
     survey_tree,

@@ -121,12 +121,23 @@ def list_sizes_command(tree: SourceTree, *, one_filesystem: bool) -> Command:
     return Command(argv=argv, effect=Effect.READS, host=tree.root.host)
 
 
-def _find(tree: SourceTree, root: str, form: str, *, one_filesystem: bool) -> tuple[str, ...]:
+def list_large_command(tree: SourceTree, *, one_filesystem: bool) -> Command:
+    """Build the command that lists a tree's files of 1 MiB and more, NUL-terminated: path, size, blocks, owner, and device with inode."""
+    form = r"//%s\t%b\t%U\t%D:%i\0"
+    argv = _find(
+        tree, tree.root.path + "/", form, one_filesystem=one_filesystem, tests=("-type", "f", "-size", "+1023k")
+    )
+    return Command(argv=argv, effect=Effect.READS, host=tree.root.host)
+
+
+def _find(
+    tree: SourceTree, root: str, form: str, *, one_filesystem: bool, tests: tuple[str, ...] = ()
+) -> tuple[str, ...]:
     """Return the words of a find that lists a tree below its root. Several folders are listed with themselves, see `BELOW_ROOT`."""
     alone = ("-xdev",) * one_filesystem  # of each folder the filesystem that it lies on
     if tree.parts:
-        return ("find", *(f"/./{part}" for part in tree.parts), *alone, "-printf", f"%p{form}")
-    return ("find", root, *alone, "-mindepth", "1", "-printf", f"%P{form}")
+        return ("find", *(f"/./{part}" for part in tree.parts), *alone, *tests, "-printf", f"%p{form}")
+    return ("find", root, *alone, "-mindepth", "1", *tests, "-printf", f"%P{form}")
 
 
 def others_command(tree: Location, folders: tuple[str, ...]) -> Command:

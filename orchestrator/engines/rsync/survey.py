@@ -1,4 +1,4 @@
-"""The survey of source, target and their differences in a constant number of commands, with the space that a copy needs."""
+"""The survey of source, target and their differences in a constant number of commands."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from orchestrator import __version__
-from orchestrator.domain.answers import NOT_READ, check_count, understand, unreadable
+from orchestrator.domain.answers import NOT_READ, understand, unreadable
 from orchestrator.domain.errors import OrchestratorError, PermissionDenied, TargetUnable, mark_copies
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.gate import (
@@ -23,12 +23,13 @@ from orchestrator.domain.gate import (
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name, show_name
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Command, Effect, Pipeline, Plan
+from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.point import Changes, RestorePoint
 from orchestrator.domain.source_tree import SourceTree
-from orchestrator.domain.units import Seconds, show_count, show_size
+from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
+from orchestrator.engines.rsync.hole_limit import has_hole, limit_holes
 from orchestrator.engines.rsync.model import (
     LARGE_FILE,
     MANIFEST,
@@ -58,56 +59,12 @@ if TYPE_CHECKING:
     from orchestrator.engines.rsync.parallel import TreeSplitter
 
 
-def describe_space(world: RsyncSurvey) -> str:
-    """Report the size to copy, the free space before and the missing space; empty when none is known."""
-    changes, target = world.changes, world.target
-    if changes is None:
-        return ""
-    told = [_bytes(changes, target.free_bytes, again=target.work), _inodes(changes, target.free_inodes)]
-    return "; ".join(each for each in told if each)
-
-
-def warn_of_low_space(world: RsyncSurvey, plan: Plan) -> Plan:
-    """Return the plan, with a warning if the copy exceeds free space.
-
-    Why no refusal: nobody can predict the effect of holes and of the target's compression, nor, after an interrupted copy, how
-    much of the data is there already.
-    """
-    moving, free = world.changes.moving if world.changes else None, world.target.free_bytes
-    if moving is None or free is None or moving <= free or world.target.work:
-        return plan
-    warning = (
-        f"{show_size(moving)} are to be copied, and {show_size(free)} are free on the target: it fits only if that stores it "
-        "in less"
-    )
-    return replace(plan, warnings=(*plan.warnings, warning))
-
-
-def _bytes(changes: Changes, free: int | None, *, again: bool) -> str:
-    """Return the sentence on bytes. `again`: an interrupted copy already uses some space, which is not subtracted."""
-    if changes.moving is None or free is None:
-        return ""
-    missing = changes.moving - free
-    lack = f", so at least {show_size(missing)} are missing" if missing > 0 and not again else ""
-    part = "in all, a part of it copied before" if again else "to be copied"
-    return f"{show_size(changes.moving)} {part}, {show_size(free)} were free{lack}"
-
-
-def _inodes(changes: Changes, free: int | None) -> str:
-    """Return the sentence on inodes. A new point also needs an inode for each folder, so this is the minimum."""
-    if free is None or changes.created <= free:
-        return ""
-    return f"{show_count(changes.created, 'new entry', 'new entries')} and only {free} inodes were free"
-
-
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
 _ORPHAN = rb"(?s)(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}"
 _RESERVED = rb"(?:^|/)(?:%s)(?=/|$)" % b"|".join(re.escape(name.encode()) for name in RESERVED)
 _MOST_HALF_COPIED = 200
-_BLOCK = 512  # find's unit
 _WITH_CLONES = (b"btrfs", b"xfs")  # xfs of before 2018 has none, which shows when one is tried
-_HOLE = 64 << 10  # a smaller difference may be a filesystem that packs small files
 PROGRAM = "rsync's host"
 _PATIENCE = Seconds(
     3600
@@ -142,8 +99,8 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     newest = newest_copy(job, target, mirror=not options.points)
     reserved: tuple[bytes, ...] = ()
     changes, unread, differing = None, False, None
-    others: tuple[bytes, ...] = ()
-    emptied: tuple[str, ...] = ()
+    others, emptied = tuple[bytes, ...](), tuple[str, ...]()
+    selected: DifferingPaths | None = None
     how, own = _look_ourselves(job, request, target, reader)
     if source.directory and newest is not None:
         if own is not None:
@@ -159,7 +116,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     elif source.directory and options.excludes:  # only rsync itself knows which entries its patterns exclude
         nothing = Location(path=f"{request.notes}/empty")
         look, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
-        changes, reserved = look.changes(), tuple(look.reserved)
+        changes, reserved, selected = look.changes(), tuple(look.reserved), look.differing()
     if changes is not None and newest is None:
         changes = replace(changes, entries_before=None, files_before=None)
     seen = RsyncSurvey(
@@ -182,7 +139,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
             changes=replace(seen.changes, by_part=True, emptied=emptied),
             differing=differing and replace(differing, paths=(*differing.paths, *others)),
         )
-    return seen
+    return limit_holes(job, seen, differing or selected, reader)
 
 
 def _require_plain_store(job: Job, gate: GateHello | None) -> None:
@@ -491,11 +448,6 @@ def _names_of_joined(job: Job, joined: tuple[bytes, ...], reader: Reader) -> tup
     return tuple(path for each in names.values() if not wanted.isdisjoint(each) for path in each)
 
 
-def has_hole(size: int, blocks: int) -> bool:
-    """Return whether a file takes so much less than its size that it has a hole. `blocks`: as find counts them."""
-    return size - _BLOCK * blocks >= _HOLE
-
-
 def _survey_changes(
     job: Job, newest: Location, reader: Reader, *, there: RsyncProgram | None, coarse: bool
 ) -> tuple[parse.DryRunReader, bool]:
@@ -550,7 +502,6 @@ def survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[by
                 kind, size, links, inode, blocks = rest.split(b"\t")
                 listed.add(path, kind, int(size), int(inode), int(links) if options.hard_links else 1)
                 holes = holes or (kind == b"f" and has_hole(int(size), int(blocks)))
-        check_count(listed.totals()[1])
     except NOT_READ as error:
         raise unreadable("find", command, record, error) from error
     except PipelineFailed as failed:

@@ -142,11 +142,11 @@ def look(text: bytes) -> DryRunReader:
 def test_a_look_counts_what_is_gone_changed_and_new() -> None:
     seen = look(LOOK + ACCOUNT).changes()
     assert seen is not None
-    assert (look(LOOK + ACCOUNT).moving(), look(LOOK).moving()) == (19, None)
+    assert (look(LOOK + ACCOUNT).moving(), look(LOOK).moving()) == (21, None)
     assert (seen.deleted, seen.changed, seen.created, seen.other) == (3, 9, 7, 4)
     assert (seen.entries_now, seen.entries_before) == (24, 24 - 7 + 3)
     assert seen.files_before == 16 - 4 + 2  # created, h3, dir/2 and newdir/1 are new files; gonedir/1 and gone are gone
-    assert seen.moving == 19
+    assert seen.moving == 21  # summed here: rsync's own sum overflows
     assert seen.deleted_examples == (b"gonedir/1", b"gonedir/", b"gone")
     assert seen.changed_examples[:4] == (b"100% x", b"changed", b"lit\\#012", b"new\nline")
     assert seen.changed_examples[-2:] == (b"raw\xff", b"dir/sent")
@@ -207,7 +207,7 @@ def test_reserved_names_of_a_far_source_are_named_and_counted_nowhere() -> None:
     assert found is not None
     assert plain is not None
     assert (found.created, found.files_new, found.entries_now, found.files_now, found.moving) == (
-        plain.created, plain.files_new, (plain.entries_now or 0) - 3, (plain.files_now or 0) - 2, (plain.moving or 0) - 9,
+        plain.created, plain.files_new, (plain.entries_now or 0) - 3, (plain.files_now or 0) - 2, plain.moving,
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ if [ ! -d "$root" ]; then
     above
     # shellcheck disable=SC2086 # one word each
     find . $folders -maxdepth 0 -printf "b %m %U\0"
-    stat -f -c "%a %S %c %d" . 2>/dev/null
+    stat -f -c "%a %S %c %d %b" . 2>/dev/null
   else
     printf "a\0"
   fi
@@ -36,7 +36,7 @@ if [ ! -d "$root" ]; then
 fi
 enter_place "$root"
 printf "d\0"
-stat -f -c "%a %S %c %d" .
+stat -f -c "%a %S %c %d %b" .
 printf "\0"
 # A link is not followed: what lies behind it is not ours.
 ours=

@@ -1,0 +1,96 @@
+"""No file of holes holds up the copy of all others: holes beyond what the target could hold are left out, named, and read by nothing."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.wrapped_rsync import before_copies
+from tests.whole.house import House, facts, loop_filesystem
+
+pytestmark = [pytest.mark.root, pytest.mark.namespace]
+_LARGEST = (1 << 63) - 1
+_GIB = 1 << 30
+
+
+@pytest.fixture
+def holey(house: House, tmp_path: Path) -> Iterator[House]:
+    """A source on XFS, which takes files of any size; its copies lie on a small ext4."""
+    for name in ("from", "to"):
+        (tmp_path / name).mkdir()
+    with (
+        loop_filesystem(tmp_path / "from", "mkfs.xfs", "-q", size=400 << 20) as source,
+        loop_filesystem(tmp_path / "to", "mkfs.ext4", "-q") as target,
+    ):
+        house.source, house.target = source / "home", target / "copies"
+        for number in range(20):
+            house.write(f"theirs/work-{number}", "content")
+        yield house
+
+
+def sparse(house: House, name: str, size: int, owner: int = 1000) -> Path:
+    """Make a file that is one hole."""
+    path = house.write(name)
+    os.truncate(path, size)
+    os.chown(path, owner, owner)
+    return path
+
+
+def told(house: House, *arguments: str) -> dict[str, str]:
+    """Run the job; return what it left out."""
+    ran = house.run("photos", *arguments)
+    assert (ran.code, ran.outcome) == (5, "incomplete"), ran["why"]
+    assert facts(house.point() / "theirs") == facts(house.source / "theirs")
+    return dict(line.split(": ", 1) for line in ran["evidence"])
+
+
+def test_files_of_any_size_without_content_cost_no_other_file(holey: House) -> None:
+    """Two of 8 EiB less a byte, whose sum no program counts, and a hundred of 1 TiB."""
+    sparse(holey, "hers/with [*]\n", _LARGEST)
+    sparse(holey, "hers/second", _LARGEST)
+    os.link(holey.source / "hers/second", holey.source / "hers/name")
+    for number in range(100):
+        sparse(holey, f"hers/{number}", 1 << 40)
+    image = sparse(holey, "his/image", 40 << 20, owner=1001)
+    with image.open("r+b") as file:
+        file.write(b"boot")
+    holey.job()
+    for night in range(3):
+        left = told(holey)
+        assert len(left) == 50, "the first ones are shown"
+        assert holey.call("status").value["jobs"][0]["problems"][0]["count"] == 103
+        assert sorted(path.name for path in (holey.point() / "hers").iterdir()) == []
+        assert facts(holey.point() / "his") == facts(holey.source / "his")
+        assert (holey.point() / "his/image").stat().st_blocks < 100
+        assert holey.call("verify", "photos").code == 0
+        holey.write(f"theirs/{night}", "content")
+    for path in (holey.source / "hers").iterdir():
+        path.unlink()
+    assert holey.run().outcome == "done"
+    assert facts(holey.point()) == facts(holey.source)
+
+
+def test_a_file_of_holes_that_comes_after_the_look_ends_that_copy_alone(holey: House) -> None:
+    """Another look leaves it out. Before, a run had to read it to its end."""
+    holey.write("hers/plain", "content")
+    late = f"{holey.source}/hers/late"
+    before_copies(
+        holey, f"[ -e {holey.folder}/made ] || {{ truncate -s {_LARGEST} {late}; touch {holey.folder}/made; }}"
+    )
+    holey.job()
+    assert list(told(holey)) == ["hers/late"]
+    assert sorted(path.name for path in (holey.point() / "hers").iterdir()) == ["plain"]
+
+
+def test_the_limit_of_holes_is_each_owners_own_and_can_be_raised(holey: House) -> None:
+    """Whoever has the most loses first, and a disk image within the limit is copied with its holes."""
+    for number in range(3):
+        sparse(holey, f"hers/{number}", 60 << 20)
+    sparse(holey, "his/image", 20 << 20, owner=1001)
+    holey.job()
+    assert list(told(holey)) == ["hers/1", "hers/2"]
+    assert facts(holey.point() / "his") == facts(holey.source / "his")
+    holey.job(rsync={"most_holes": "1G"})
+    assert holey.run().outcome == "done"
+    assert facts(holey.point()) == facts(holey.source)

@@ -632,6 +632,9 @@ UPDATE points SET job = :now WHERE job = :before;
 -- name: rename_in_memory
 UPDATE memory SET job = :now WHERE job = :before;
 
+-- name: knows_place
+SELECT id FROM points WHERE job = :job AND place = :place LIMIT 1;
+
 -- name: place_of_point
 SELECT place FROM points WHERE job = :job AND place != :place AND gone_at IS NULL AND name = :name LIMIT 1;
 

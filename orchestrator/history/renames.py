@@ -23,6 +23,10 @@ class JobRenames:
         """Return True when something is recorded of a job of this name."""
         return self._database.first("knows_job", job=job) is not None
 
+    def knows_place(self, job: str, place: str) -> bool:
+        """Return True when the job has, or once had, a point at a place of this name."""
+        return self._database.first("knows_place", job=job, place=place) is not None
+
     def place_before(self, job: str, place: str, name: str) -> str | None:
         """Return the place of another name under which this point of the job is known; None: there is none."""
         row = self._database.first("place_of_point", job=job, place=place, name=name)

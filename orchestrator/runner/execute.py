@@ -40,10 +40,11 @@ from orchestrator.runner.decide import (
     source_ground,
     with_sizes,
 )
-from orchestrator.runner.last_look import find_points, follow_place, note_seen, note_unseen
+from orchestrator.runner.last_look import forget_other_copy, note_copy_identity, note_seen, note_unseen
 from orchestrator.runner.problems import (
     end_incomplete,
     end_left_out,
+    follow_renamed_place,
     missing_parts,
     note_incomplete_points,
     see_points,
@@ -73,8 +74,8 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
 
             note_use(other.key, other.since, journal)  # its points are now as those of a key that we lost
         see_points(journal, points, pruned_there=engine.pruned_there(world), reader=writer)
-    elif request.remembered.get(USED) not in (None, str(journal.job.target.location)) and not engine.stays:
-        _follow_place(journal, writer)
+    else:
+        follow_renamed_place(journal, writer)
     if request.judge is not None:
         from orchestrator.runner.arrivals import note_first_sight
 
@@ -90,14 +91,6 @@ def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: 
         case Plan():
             return _carry_out(journal, writer, decision, world, request)
     assert_never(decision)
-
-
-def _follow_place(journal: RunRecorder, writer: Writer) -> None:
-    """Follow a place of datasets that has another name and path, before anything is copied there. Why no error: the survey was good."""
-    with contextlib.suppress(OrchestratorError):
-        points = find_points(journal.job, journal.tools, writer)
-        if followed := follow_place(journal.job, journal.tools, {point.name for point in points}, writer):
-            journal.say(followed)
 
 
 def _note_incomplete(journal: RunRecorder, writer: Writer, world: Any, *, doubtful: bool = True) -> None:
@@ -126,6 +119,7 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
     job, history, changed = journal.job, journal.tools.history, journal.moved > 0
     end_left_out(journal)
     follows, touched = bool(nothing.stages) or has_after_run(journal, changed=changed), bool(nothing.stages)
+    _forget_other_copy(journal, world)
     with history.together():
         journal.decided(nothing)
         if request.remembered.get(UNSEEN + job.target.name):
@@ -148,6 +142,11 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
         _record_look(journal, writer, world, request, nothing.current, touched=touched)
     copy_history(journal, writer, changed=changed or touched)
     return report
+
+
+def _forget_other_copy(journal: RunRecorder, world: Any) -> None:
+    if told := forget_other_copy(journal.job, journal.tools, world):
+        journal.warn(told)
 
 
 def _book_point(journal: RunRecorder, name: str, memory: Mapping[str, str]) -> None:
@@ -185,6 +184,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     except OrchestratorError:
         _note_incomplete(journal, writer, world)
         raise
+    _forget_other_copy(journal, world)
     _note_incomplete(journal, writer, world, doubtful=bool(plan.refusals))
     if plan.again:
         raise LookAgain(f"{plan.summary}: done; another survey decides what comes next")
@@ -286,6 +286,7 @@ def _do(decision: Plan | NothingToDo, executor: StepExecutor, world: Any) -> Non
 def _remember(journal: RunRecorder, world: Any, request: RunRequest, current: str | None) -> None:
     """Remember what the next run is judged by. `current`: the point that is as the source, where the run made none."""
     job, tools = journal.job, journal.tools
+    note_copy_identity(job, tools, world)
     if request.judge is not None:
         from orchestrator.runner.arrivals import remember_look
 

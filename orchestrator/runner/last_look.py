@@ -5,7 +5,7 @@ that is said of the copy says so too, until a look finds it again: it may be gon
 """
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, RetryClass, Stopped, TargetUnable
 from orchestrator.domain.fast_dataclass import dataclass, replace
@@ -14,7 +14,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import parse_location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.problem import SAME_COMMAND, UNSEEN, UnseenCopies, parse_unseen
-from orchestrator.engines.contract.copies import PointLister
+from orchestrator.engines.contract.copies import PlaceIdentifier, PointLister
 from orchestrator.engines.contract.engine import Engine, implements
 from orchestrator.history.store import History
 from orchestrator.process.executor import Reader
@@ -24,6 +24,8 @@ from orchestrator.runner.decide import USED
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from datetime import datetime
+
+COPY_IDENTITY = "copy identity at "  # before a place's name, a small fact of a job: which copy of datasets it holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +61,16 @@ def look_at_place(
         return points
     if implements(engine, PointLister) and engine.is_own_place(job, reader):
         return points  # then they vanished
-    raise TargetUnable(
-        f"{show_name(str(job.target.location))} held copies of {job.name} and shows no sign of them now: is it mounted?",
-        evidence=(),
-        hint=f"mount it, or bring it back, and {SAME_COMMAND}",
+    before = f"{show_name(str(job.target.location))} held copies of {job.name} and"
+    if engine.needs_datasets:
+        why = f"{before} has none now: it was destroyed, or has another name"
+        hint = f"`zfs list -t snapshot` there shows where they are: name that place in targets.toml; or `poolferry run {job.name}` copies anew"
+        raise TargetUnable(why, evidence=(), hint=hint)
+    why, hint = (
+        f"{before} shows no sign of them now: is it mounted?",
+        f"mount it, or bring it back, and {SAME_COMMAND}",
     )
+    raise TargetUnable(why, evidence=(), hint=hint)
 
 
 def note_failed_look(job: Job, tools: LookContext | RunContext, error: OrchestratorError) -> None:
@@ -119,13 +126,49 @@ def follow_place(job: Job, tools: LookContext | RunContext, known: "Collection[s
     if not before or used is None:
         return ""
     moved = used != str(place.location)
-    if moved and (reader is None or not _is_left(job, tools, used, before, reader)):
+    if not _is_same_copy(job, tools, before, used if moved else None, reader):
         return ""
     history.renames.rename_place(job.name, before, place.name)
     if not moved:
         return f"the place {before} is called {place.name} now"
     history.remember(job.name, USED, str(place.location))
     return f"the place {before} ({show_name(used)}) is {place.name} ({show_name(str(place.location))}) now: it holds the same points"
+
+
+def _is_same_copy(
+    job: Job, tools: LookContext | RunContext, before: str, used: str | None, reader: Reader | None
+) -> bool:
+    """Return whether the copy at the job's place is the one that was known as `before`. `used`: where that lay, if elsewhere.
+
+    An identity decides where one is known: copies of datasets have points of the same names wherever they lie.
+    """
+    if implements(tools.engine, PlaceIdentifier):
+        if reader is None:
+            return False
+        if known := tools.history.recall(job.name, COPY_IDENTITY + before):
+            return tools.engine.find_place_identity(job, reader) == known
+    return used is None or (reader is not None and _is_left(job, tools, used, before, reader))
+
+
+def forget_other_copy(job: Job, tools: RunContext, world: Any) -> str:
+    """Forget what is known of points of a copy that is not there any more, as another has its place; return that, as text.
+
+    The new one may have points of the same names, and nobody has read them.
+    """
+    engine, history, key = tools.engine, tools.history, COPY_IDENTITY + job.target.name
+    if not implements(engine, PlaceIdentifier) or not (known := history.recall(job.name, key)):
+        return ""
+    if (found := engine.place_identity(world)) is None or found == known:
+        return ""
+    history.remember(job.name, key, "")
+    history.points_seen(job.name, job.target.name, {}, tools.clock())
+    return f"the copy at {show_name(str(job.target.location))} is another one than at the last run: nothing that was verified before counts"
+
+
+def note_copy_identity(job: Job, tools: RunContext, world: Any) -> None:
+    """Record which copy the place holds, where the survey shows it."""
+    if implements(tools.engine, PlaceIdentifier) and (found := tools.engine.place_identity(world)):
+        tools.history.remember(job.name, COPY_IDENTITY + job.target.name, found)
 
 
 def _is_left(job: Job, tools: LookContext | RunContext, used: str, before: str, reader: Reader) -> bool:

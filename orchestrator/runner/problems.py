@@ -2,11 +2,13 @@
 noted damage, and files that could not be read at the source.
 """
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.domain.answers import parse_json
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.names import show_short_name
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.problem import (
@@ -22,7 +24,7 @@ from orchestrator.engines.contract.copies import CompletenessReporter, PointList
 from orchestrator.engines.contract.engine import SkippedEntries, implements
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.decide import USED
-from orchestrator.runner.last_look import follow_place
+from orchestrator.runner.last_look import find_points, follow_place
 from orchestrator.runner.run_recorder import RunRecorder
 
 _PRUNED_THERE = "pruned there:"  # a small fact of a job, with the place: the machine that holds its points prunes them
@@ -59,6 +61,19 @@ def see_points(
     expected = bool(gone and history.recall(job.name, elsewhere)) and max(gone) < max(known, default="")
     history.points_seen(job.name, job.target.name, known, journal.now, lost=not moved and not expected)
     _see_state(journal, points)
+
+
+def follow_renamed_place(journal: RunRecorder, reader: Reader) -> None:
+    """Follow a place without listed points that has another name, before anything of it is recorded. Why no error: the run's own look counts."""
+    job, tools, history = journal.job, journal.tools, journal.tools.history
+    if tools.engine.stays or job.target.disk:
+        return
+    if history.recall(job.name, USED) is None or history.renames.knows_place(job.name, job.target.name):
+        return
+    with contextlib.suppress(OrchestratorError):
+        points = find_points(job, tools, reader)
+        if followed := follow_place(job, tools, {point.name for point in points}, reader):
+            journal.say(followed)
 
 
 def _moved_from(journal: RunRecorder) -> str:

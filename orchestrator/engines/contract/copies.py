@@ -98,6 +98,18 @@ class PointLister(Protocol):
         ...
 
 
+class PlaceIdentifier(Protocol):
+    """An engine that knows a copy again, so that another one with points of the same names is not taken for it."""
+
+    def place_identity(self, world: Any) -> str | None:
+        """Return the identity of the surveyed copy; empty: there is none at the place; None: the place could not be seen."""
+        ...
+
+    def find_place_identity(self, job: Job, reader: Reader) -> str | None:
+        """Look for the identity of the copy at the job's place. Raises: OrchestratorError."""
+        ...
+
+
 class SourceIdentifier(Protocol):
     """An engine that knows its source again, so that one that was made anew is not taken for the old one."""
 

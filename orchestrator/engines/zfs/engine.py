@@ -88,6 +88,16 @@ class ZfsEngine:
 
         return str(source_identity(world.source))
 
+    def place_identity(self, world: ZfsSurvey) -> str | None:
+        """Return the guid of the copy's root, which each receive of a whole dataset makes anew, and a rename keeps."""
+        root = world.target.datasets.get("")
+        return str(root.guid) if root else ("" if world.target.pool_guid else None)
+
+    def find_place_identity(self, job: Job, reader: Reader) -> str | None:
+        from orchestrator.engines.zfs.survey.survey import survey_copy
+
+        return self.place_identity(survey_copy(job, reader))
+
     def identity_of_kit(self, content: str) -> str:
         from orchestrator.engines.zfs.plan.divergence import identity_of_kit
 

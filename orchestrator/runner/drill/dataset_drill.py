@@ -15,8 +15,9 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.drill import datasets
 from orchestrator.runner.drill.evidence import DrillEvidence
 from orchestrator.runner.drill.user_check import run_user_check, user_check_text, user_command
+from orchestrator.runner.last_look import find_points, note_seen
 from orchestrator.runner.locks import lock_job
-from orchestrator.runner.problems import missing_parts
+from orchestrator.runner.problems import follow_renamed_place, missing_parts
 from orchestrator.runner.verify.compare_sides import ComparisonResult, repair_commands
 from orchestrator.runner.verify.read_files import PART, describe_counts, describe_first_findings
 
@@ -27,12 +28,16 @@ def drill_dataset_copies(evidence: DrillEvidence, notes: str) -> RunReport:
     with lock_job(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
         writer = tools.writer(inherit)
         engine, request = datasets.dataset_driller(evidence.journal), RunRequest(now=tools.clock(), notes=notes)
+        follow_renamed_place(evidence.journal, writer)
         seen = _look(evidence, writer, request)
         known = tools.history.kits.of(job.name)
         kit = known.kit.content if known else None
         drill_plan = engine.plan_drill(job, seen, request, whole=evidence.drill_request.whole, kit=kit)
         if isinstance(drill_plan, Refusal):
+            if drill_plan.outcome is not Outcome.FAILED:
+                find_points(job, tools, writer)  # which says so if the place lacks the copies that it held
             return _refused(evidence, drill_plan)
+        note_seen(job, tools)
         evidence.point = drill_plan.point
         began = tools.monotonic()
         with datasets.make_scratch_datasets(drill_plan, evidence.journal, writer, notes):

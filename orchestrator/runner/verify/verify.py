@@ -20,10 +20,10 @@ from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import is_verification_due
 from orchestrator.runner.context import RunContext
-from orchestrator.runner.last_look import find_points
+from orchestrator.runner.last_look import find_points, note_seen
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
-from orchestrator.runner.problems import see_points
+from orchestrator.runner.problems import follow_renamed_place, see_points
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, fetch_file
 from orchestrator.runner.verify.compare_sides import compare_copy, comparison_report
 from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, read_tree, verify_tree
@@ -81,6 +81,7 @@ def _compare(
 ) -> VerifyJobResult:
     """Verify a copy without a manifest. When [verify] every is due, its contents are compared too."""
     job, tools = journal.job, journal.tools
+    follow_renamed_place(journal, writer)
     chosen = choose_point(find_points(job, tools, writer), point=name, at=None) if name else None
     if not isinstance(chosen, Refusal):
         content = content or is_verification_due(journal)
@@ -90,9 +91,11 @@ def _compare(
                 point=chosen.name if chosen else None, content=content,
             )  # fmt: skip
         if not isinstance(compared, Refusal):
+            note_seen(job, tools)
             report = comparison_report(journal, compared, content=content)
             point = compared.comparison.point
             return VerifyJobResult(report=report, point=point, reading=compared.reading, source=compared.source)
+        find_points(job, tools, writer)  # which says so if the place lacks the copies that it held
         chosen = compared
     report = journal.ended(Outcome.REFUSED, chosen.why, hint=chosen.hint, evidence=chosen.evidence)
     return VerifyJobResult(report=report, point=name, reading=None)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from orchestrator.domain.answers import too_much
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import (
     Evidence,
     NotNow,
@@ -20,6 +21,9 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.failure_table import WHOLE_OUTPUT, find_failure, first_line, hint_of, whole_lines
 from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Refusal
+from orchestrator.domain.problem import SAME_COMMAND
 from orchestrator.engines.zfs.errors.messages import ERROR_RULES, GOES_ON
 from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason
 
@@ -55,6 +59,16 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
         evidence=evidence,
         hint=WHOLE_OUTPUT,
     )
+
+
+def absent_pool(target: Location) -> Refusal:
+    """Return the refusal of a place whose pool is not there: it is away, or has another name now."""
+    pool = target.path.partition("/")[0]
+    on = f" on {target.host.name}" if target.host else ""
+    hint = (
+        f"`zpool import {quoted(pool)}`{on}, or correct the dataset of its place in targets.toml; then {SAME_COMMAND}"
+    )
+    return Refusal(why=f"the pool {pool} of the target {target} is not imported", evidence=(), hint=hint)
 
 
 def without_tokens(evidence: Evidence) -> Evidence:

@@ -6,6 +6,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.zfs.errors.explain import absent_pool
 from orchestrator.engines.zfs.model import (
     FLAGS,
     ActionPlan,
@@ -116,8 +117,7 @@ def _refuse_sides(case: PlanContext) -> Refusal | None:
     if case.world.returning is None and (unfinished := _refuse_unfinished(case)):
         return unfinished
     if "" not in target.datasets and below and pool not in target.above:
-        hint = f"zpool import {quoted(pool)}; or correct the dataset of its place in targets.toml"
-        return Refusal(why=f"the pool {pool} of the target {target.root} is not imported", evidence=(), hint=hint)
+        return absent_pool(target.root)
     return transport.refuse_transport(case.job, source, target)
 
 

@@ -8,7 +8,16 @@ from typing import TypeVar
 
 from orchestrator.domain.answers import understand
 from orchestrator.domain.command_line import evidence_line, quoted
-from orchestrator.domain.errors import BaseGone, Evidence, OrchestratorError, OutsideError, Stopped, mark_copies
+from orchestrator.domain.errors import (
+    BaseGone,
+    Evidence,
+    NotNow,
+    OrchestratorError,
+    OutsideError,
+    Stopped,
+    TargetUnable,
+    mark_copies,
+)
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
@@ -16,7 +25,7 @@ from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
-from orchestrator.engines.zfs.errors.explain import explain
+from orchestrator.engines.zfs.errors.explain import absent_pool, explain
 from orchestrator.engines.zfs.model import ChangedEntry, Dataset, DatasetType, ReceiveProcess, SideSurvey, ZfsSurvey
 from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, replication_target_id
@@ -261,7 +270,11 @@ def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
     """Return the snapshots of the copy's root, oldest first; none without a copy. Raises: OrchestratorError."""
     root = job.target.location
     command = commands.points_command(root)
-    result = run_read_command(reader, command)
+    try:
+        result = run_read_command(reader, command)
+    except NotNow as error:
+        away = absent_pool(root)
+        raise TargetUnable(away.why, evidence=(), hint=away.hint) from error
     lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
     return tuple(
         RestorePoint(name=name, taken=taken, tree=Location(path=f"{root.path}@{name}", host=root.host), manifest=None)

@@ -6,6 +6,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.units import show_count, show_size
+from orchestrator.engines.zfs.errors.explain import absent_pool
 from orchestrator.engines.zfs.model import Dataset, Snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.increments import find_common_snapshot
@@ -46,6 +47,8 @@ def compare_guids(case: PlanContext, *, point: str | None) -> GuidComparison | R
             evidence=(),
             hint="`zpool import` its pool, or `zfs list` for its name",
         )
+    if not case.world.target.datasets:
+        return _refuse_absent_copy(case)
     judged = _judge_point(case, point) if point is not None else _judge_copy(case)
     if judged.newest or judged.findings:
         return judged
@@ -56,6 +59,15 @@ def compare_guids(case: PlanContext, *, point: str | None) -> GuidComparison | R
         hint=f"poolferry run {case.job.name}, then verify again"
         if point is None
         else "choose one that the source still holds, or none for the newest of both sides",
+    )
+
+
+def _refuse_absent_copy(case: PlanContext) -> Refusal:
+    target = case.world.target
+    if not target.pool_guid:
+        return absent_pool(target.root)
+    return Refusal(
+        why=f"there is no copy at {target.root}", evidence=(), hint=f"poolferry run {case.job.name}, then verify again"
     )
 
 

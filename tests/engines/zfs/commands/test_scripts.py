@@ -295,11 +295,17 @@ def test_each_dry_send_tells_its_size(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "fine"), [("dataset does not exist", True), ("pool I/O is currently suspended", False)]
+    ("said", "zpool", "fine"),
+    [
+        ("dataset does not exist", "exit 0", True),
+        ("dataset does not exist", "echo \"cannot open 'tank': no such pool\" >&2; exit 1", False),
+        ("pool I/O is currently suspended", "exit 0", False),
+    ],
 )
-def test_points_of_a_copy_that_is_not_there(said: str, fine: bool, tmp_path: Path) -> None:
+def test_points_of_a_copy_that_is_not_there(said: str, zpool: str, fine: bool, tmp_path: Path) -> None:
+    """A pool that is not imported is no copy without points."""
     zfs = f"echo \"cannot open 'v/x': {said}\" >&2; exit 1"
-    done = run(commands.points_command(SOURCE), tmp_path, {"zfs": zfs})
+    done = run(commands.points_command(SOURCE), tmp_path, {"zfs": zfs, "zpool": zpool})
     assert (done.returncode == 0, done.stdout) == (fine, "")
 
 

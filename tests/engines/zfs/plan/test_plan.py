@@ -239,7 +239,7 @@ def test_a_target_pool_that_is_not_there() -> None:
     seen = world.survey()
     refusal = refused(world, replace(seen, target=replace(seen.target, above=frozenset())))
     assert refusal.why == f"the pool vault of the target {COPY} is not imported"
-    assert refusal.hint.startswith("zpool import vault;")
+    assert refusal.hint.startswith("`zpool import vault`, or")
 
 
 def diverged(*names: str) -> Ferry:

@@ -158,11 +158,17 @@ def test_a_bookmark_is_enough_for_the_look() -> None:
 
 
 def test_nothing_in_common_is_refused() -> None:
-    for target in ((), (copy(),)):
-        refused = looked((dataset("", A),), target)
-        assert isinstance(refused, Refusal)
-        assert "holds no snapshot that tank/photos has" in refused.why
-        assert "poolferry run photos" in refused.hint
+    refused = looked((dataset("", A),), (copy(),))
+    assert isinstance(refused, Refusal)
+    assert "holds no snapshot that tank/photos has" in refused.why
+    assert "poolferry run photos" in refused.hint
+    absent = looked((dataset("", A),), ())
+    assert isinstance(absent, Refusal)
+    assert absent.why == f"there is no copy at {COPY}"
+    away = world(side(SOURCE, dataset("", A)), replace(side(COPY), pool_guid=0))
+    refused = compare_guids(PlanContext(job(), away, ASKED), point=None)
+    assert isinstance(refused, Refusal)
+    assert refused.why.endswith("is not imported")
     gone = looked((), (copy(A),))
     assert isinstance(gone, Refusal)
     assert gone.why == "the source tank/photos is not there"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from orchestrator.process.handover import Answer, PutOff
 
 USUAL_KEYS = "~/.ssh/authorized_keys"
+_LITTLE = 256 << 10  # bytes of a stream that are read, and looked at, before its receiver begins
 _ASKED_EACH_TIME = "survey.sh"  # the one question of a run with nothing to do; others name snapshots, which change
 # Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT; a key with options of its own would not get those of the gate.
 # Compiled only where a key is set up: it takes 4 ms, a tenth of what a request costs before its program starts.
@@ -210,29 +211,51 @@ def _receive(settings: Settings, name: str, gate: Gate, asked: "Reception", put_
     from orchestrator.gate.stream_head import missing_bytes, parse_head
     from orchestrator.gate.stream_records import RecordWatch
     from orchestrator.process.confine import confine_to_datasets
-    from orchestrator.process.relay import TooMuchInput, answer_of, feed, read_head
+    from orchestrator.process.relay import (
+        SilentInput,
+        TooMuchInput,
+        answer_of,
+        become_fed,
+        feed,
+        read_head,
+        read_on,
+    )
 
     if gate.at_most is not None:
         _require_room(gate.receives, gate.at_most, answer_of(used_command(gate.receives)))
     try:
-        head = read_head(missing_bytes)
-        command, newest = asked.command(parsed := parse_head(head)), newest_name(asked.dataset, parsed)
-        arrivals = _open_ledger(settings, name) if put_off is None else None
+        parsed = parse_head(head := read_head(missing_bytes))
+        asked.command(parsed, whole=True)  # refuses what it does before more is read
         several = parsed.of_several
         watch = None if several is None else RecordWatch(several, skip=parsed.skip)
+        data, whole = read_on(head, _LITTLE, watch, asked.patience)
+        if gate.at_most is not None and len(data) > gate.at_most:
+            raise TooMuchInput
+        command, newest = asked.command(parsed, whole=whole), newest_name(asked.dataset, parsed)
+        arrivals = _open_ledger(settings, name) if put_off is None else None
         confine_to_datasets()  # and from here on nothing can be imported or opened
-        status = feed(command, head, at_most=gate.at_most, watch=watch)
+        if whole and put_off is not None:
+            if newest is not None:
+                put_off(_came(newest), at_end=True)
+            become_fed(command, data)
+        status = feed(command, data, at_most=gate.at_most, watch=watch)
     except EOFError:
         raise GateRefusal("the stream ended before it began") from None
+    except SilentInput:
+        raise GateRefusal("nothing more of the stream came for too long") from None
     except TooMuchInput:
         raise GateRefusal(f"the stream is longer than at-most allows: {show_size(gate.at_most)}") from None
     if status == 0 and newest is not None:
-        came = f"{compose.now().isoformat()}\t{newest}"
         if put_off is not None:
-            put_off(came)
+            put_off(_came(newest))
         elif arrivals is not None:
-            _write_arrivals(arrivals, [came])
+            _write_arrivals(arrivals, [_came(newest)])
     return status
+
+
+def _came(snapshot: str) -> str:
+    """Return the line that says that a snapshot came now."""
+    return f"{compose.now().isoformat()}\t{snapshot}"
 
 
 def _note_arrivals(settings: Settings, name: str, came: list[str]) -> None:

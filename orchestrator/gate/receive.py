@@ -42,8 +42,13 @@ class Reception:
     origin: str | None
     buffer: Values
 
-    def command(self, head: StreamHead) -> Command:
-        """Return the command that receives this stream. Raises: GateRefusal."""
+    @property
+    def patience(self) -> float | None:
+        """Return how many seconds of silence end it; None: any."""
+        return float(self.buffer[1]) if self.buffer else None
+
+    def command(self, head: StreamHead, *, whole: bool) -> Command:
+        """Return the command that receives this stream, which needs no buffer where the `whole` of it is there. Raises: GateRefusal."""
         if head.clone and self.origin is None:
             raise GateRefusal("a clone without the snapshot that it starts from")
         volume = head.kind is DatasetType.VOLUME
@@ -58,8 +63,10 @@ class Reception:
         for name in aside:
             if name not in given and not (volume and name in _OF_FILESYSTEMS):
                 words += ["-x", name]
-        script = "receive.sh" if self.buffer else "zfs.sh"
-        return commands.script_command(script, *self.buffer, *words, self.dataset, effect=Effect.WRITES, where=HERE)
+        words.append(self.dataset)
+        if whole or not self.buffer:
+            return commands.zfs_command(*words, effect=Effect.WRITES, where=HERE)
+        return commands.script_command("receive.sh", *self.buffer, *words, effect=Effect.WRITES, where=HERE)
 
 
 def admit_receiving(request: GateRequest, root: str) -> Command | Reception:

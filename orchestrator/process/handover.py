@@ -15,7 +15,7 @@ from collections.abc import Callable
 TYPE_CHECKING = False  # as typing has it, whose import is a fifth of what a request takes that is handed over
 if TYPE_CHECKING:
     import socket
-    from typing import NoReturn
+    from typing import NoReturn, Protocol
 
 _SOON, _MANY = 2.0, 100  # seconds after which what was put off is seen to, or so many lines
 IDLE, LONGEST = 15.0, 600.0  # seconds; the first as long as a shared connection of ssh stays open
@@ -28,9 +28,18 @@ _PATIENCE = 2.0  # seconds in which who connects must say what it wants
 PERL = "/usr/bin/perl"
 HAND_OVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts", "hand-over.pl")
 """What hands a request over as `hand_over` does, and starts quicker than Python; not there where this is one file (zipapp)."""
-PutOff = Callable[[str], None]
-"""Leaves a line to the process that stays, which sees to several at once, and soon; it is lost where that is killed before."""
-Answer = Callable[[str, str, PutOff], int]
+if TYPE_CHECKING:
+
+    class PutOff(Protocol):
+        """Leaves a line to the process that stays, which sees to several at once, and soon; it is lost where that is killed before.
+
+        `at_end`: only once the process that leaves it, or what it becomes, has ended well.
+        """
+
+        def __call__(self, line: str, *, at_end: bool = False) -> None: ...
+
+
+Answer = Callable[[str, str, "PutOff"], int]
 """Answers a request in this process: its line, and who asks, as sshd tells both; returns the exit status."""
 _BY_PERL = "do shift; exec {$ARGV[0]} @ARGV"
 
@@ -220,6 +229,7 @@ class _GateServer:
             if not child:
                 return
             code = os.waitstatus_to_exitcode(status)
+            self._later.note_end(child, code)
             asker = self._children.pop(child)
             if asker is not None:
                 self._leave(asker)
@@ -320,7 +330,9 @@ class _LaterLines:
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._rest, self._lines, self._since = b"", list[str](), 0.0
+        self._rest, self._lines = b"", list[str]()
+        self._since: float | None = None  # when the first of them was seen
+        self._at_end: dict[int, str] = {}  # by the process for whose good end they wait
 
     @property
     def waiting(self) -> bool:
@@ -329,29 +341,43 @@ class _LaterLines:
 
     def due(self, now: float, *, soon: bool) -> list[str]:
         """Take what came; return all of it once it has waited long enough, or `soon`."""
+        self._take()
+        if not self._lines:
+            return []
+        self._since = now if self._since is None else self._since
+        if not (soon or now - self._since > _SOON or len(self._lines) >= _MANY):
+            return []
+        lines, self._lines, self._since = self._lines, [], None
+        return lines
+
+    def note_end(self, process: int, code: int) -> None:
+        """Take what waited for the end of a process, where it ended well."""
+        self._take()
+        line = self._at_end.pop(process, None)
+        self._lines += [line] if line is not None and code == 0 else []
+
+    def _take(self) -> None:
         import contextlib
 
         with contextlib.suppress(BlockingIOError):
             self._rest += os.read(self._read, 1 << 20)
         *whole, self._rest = self._rest.split(b"\n")
-        if whole and not self._lines:
-            self._since = now
-        self._lines += map(os.fsdecode, whole)
-        if not (soon or now - self._since > _SOON or len(self._lines) >= _MANY):
-            return []
-        lines, self._lines = self._lines, []
-        return lines
+        for process, _, line in (each.partition(b" ") for each in whole):
+            if process == b"0":
+                self._lines.append(os.fsdecode(line))
+            else:
+                self._at_end[int(process)] = os.fsdecode(line)
 
-    def keep_only_this(self, at: int) -> PutOff:
+    def keep_only_this(self, at: int) -> "PutOff":
         """Close all descriptors from `at` on, but for the way to put lines off; return that."""
         import contextlib
 
         os.dup2(self._write, at, inheritable=False)
         os.closerange(at + 1, os.sysconf("SC_OPEN_MAX"))
 
-        def put_off(line: str) -> None:
+        def put_off(line: str, *, at_end: bool = False) -> None:
             with contextlib.suppress(OSError):  # more than the pipe holds, or nobody is there any more
-                os.write(at, os.fsencode(line) + b"\n")
+                os.write(at, b"%d %s\n" % (os.getpid() if at_end else 0, os.fsencode(line)))
 
         return put_off
 

@@ -1,5 +1,6 @@
 """A relay: a program that is fed from our own input, of which the head was read and judged before, and no more than it may have."""
 
+import fcntl
 import os
 import select
 import subprocess
@@ -27,6 +28,10 @@ class InputWatch(Protocol):
         """Count bytes that passed unseen."""
 
 
+class SilentInput(Exception):
+    """An input of which nothing came for too long."""
+
+
 class TooMuchInput(Exception):
     """An input that is longer than it may be; the program has ended, and what it kept of it is its own matter."""
 
@@ -40,6 +45,26 @@ def read_head(missing: Callable[[bytes], int]) -> bytes:
             raise EOFError
         head += read
     return head
+
+
+def read_on(head: bytes, most: int, watch: InputWatch | None, patience: float | None) -> tuple[bytes, bool]:
+    """Return the head and what follows it, up to `most` bytes in all, and whether our input ended by then.
+
+    `watch`: sees all behind the head, and what it raises is raised; `patience`: the most seconds of silence. Raises: SilentInput.
+    """
+    poll, pieces, size = select.poll(), [head], len(head)
+    poll.register(_INPUT, select.POLLIN)
+    while size < most:
+        if patience is not None and not poll.poll(1000 * patience):
+            raise SilentInput
+        piece = os.read(_INPUT, most - size)
+        if not piece:
+            return b"".join(pieces), True
+        if watch is not None:
+            watch.follow(piece)
+        size += len(piece)
+        pieces.append(piece)
+    return b"".join(pieces), False
 
 
 def read_input(*, at_most: int) -> bytes:
@@ -85,6 +110,19 @@ def feed(command: Command, head: bytes, *, at_most: int | None, watch: InputWatc
         os.close(sink)
         status = process.wait()
     return status if status >= 0 else 128 - status
+
+
+def become_fed(command: Command, data: bytes) -> None:
+    """Become a command whose whole input is there; return where a pipe here cannot hold that. Raises: OSError."""
+    source, sink = wide_pipe()
+    if len(data) > fcntl.fcntl(sink, fcntl.F_GETPIPE_SZ):
+        os.close(source)
+        os.close(sink)
+        return
+    _write(sink, data)
+    os.close(sink)
+    os.dup2(source, _INPUT)
+    os.execvpe(command.argv[0], command.argv, _variables())  # noqa: S606 - no shell is wanted
 
 
 def _write(sink: int, data: bytes) -> None:

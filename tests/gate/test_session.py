@@ -22,7 +22,7 @@ from orchestrator.process import handover
 from orchestrator.process.handover import parse_handover
 from tests.gate.mutations import mutated, sent
 from tests.gate.one_gate import ROOT, WORDS, OneGate
-from tests.gate.streams import begin
+from tests.gate.streams import begin, compound, end
 from tests.gate.zfs_requests import pushed, receive_commands
 from tests.whole.house import wait_until
 
@@ -154,7 +154,7 @@ def test_a_bounded_receive_ends_in_its_middle_with_whoever_waits_for_it(gate: On
     asks = gate.by_perl if by == "perl" else argv
     with subprocess.Popen(asks, env=gate.variables(line), stdin=subprocess.PIPE) as waits:
         assert waits.stdin
-        waits.stdin.write(begin() + b"of more")
+        waits.stdin.write(begin() + bytes(300_000))
         waits.stdin.flush()
         wait_until(took.exists, 20)
         receiver = int(took.read_text())
@@ -191,6 +191,25 @@ def test_when_several_snapshots_came_is_recorded_at_once_and_at_its_end_at_the_l
     mark = f"{len(ROOT) + 5}.9"
     assert set(read_arrivals(str(gate.state))) == {(f"{ROOT}/{name}", mark) for name in "abc"}
     assert calls.read_text().split() == ["receive", "receive", "receive", "get"]
+
+
+def test_a_second_stream_behind_a_little_one_is_seen_before_anything_begins(gate: OneGate) -> None:
+    zfs, calls, program = (gate.state / name for name in ("zfs", "calls", "program"))
+    zfs.write_text(COUNTED_ZFS.format(calls=calls))
+    zfs.chmod(0o755)
+    program.write_text(WITH_IT.format(folder=str(gate.state)))
+    gate.file.write_text(f'receives = "{ROOT}"\n')
+    argv = (sys.executable, str(program), *gate.words)
+    gate.ask(VERSION, argv=argv)
+    wait_until(gate.door.exists, 20)
+    line = sent("receive.sh", "9999k", "60", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/a")
+    hidden = compound() + end() + begin(name="tank/other@a") + end()
+    refused = gate.ask(line, argv=argv, stdin=hidden)
+    assert (refused[0], b"a stream of several datasets" in refused[2], calls.exists()) == (REFUSED, True, False), (
+        refused
+    )
+    assert gate.ask(line, argv=argv, stdin=compound() + end() + end())[0] == 0
+    assert calls.read_text().split() == ["receive"]
 
 
 def fuzz(gate: OneGate, count: int) -> None:

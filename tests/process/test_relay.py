@@ -80,3 +80,60 @@ def test_a_program_that_is_killed_is_told_as_a_shell_tells_it() -> None:
 def test_an_input_that_ends_in_its_head_begins_nothing() -> None:
     ended = relayed("echo begun", b"012")
     assert (ended.returncode, ended.stdout) == (98, b"")
+
+
+_WHOLE = """
+import sys
+from orchestrator.domain.plan import Command, Effect
+from orchestrator.process.relay import SilentInput, become_fed, feed, read_head, read_on
+command = Command(argv=("sh", "-c", sys.argv[1]), effect=Effect.WRITES)
+class Watch:
+    unseen, wanted = 0, 1000
+    def follow(self, data):
+        if b"!" in data:
+            raise ValueError
+try:
+    head = read_head(lambda data: 10 - len(data))
+    data, whole = read_on(head, int(sys.argv[2]), Watch(), float(sys.argv[3]))
+except SilentInput:
+    sys.exit(96)
+except ValueError:
+    sys.exit(97)
+if whole:
+    become_fed(command, data)
+sys.exit(feed(command, data, at_most=None, watch=Watch()))
+"""
+
+
+def begun(script: str, most: int, *, patience: float = 60) -> "subprocess.Popen[bytes]":
+    """Begin a script that is fed with what is there by then, at most so many bytes, and then with the rest."""
+    words = [sys.executable, "-c", _WHOLE, script, str(most), str(patience)]
+    return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 500_000])
+def test_a_program_gets_all_whether_the_whole_of_it_was_there_or_not(more: int) -> None:
+    given = b"0123456789" * 20_000 + b"x" * 500_000
+    with begun("cat; echo $PPID >&2; exit 7", 200_000) as relay:
+        told, parent = relay.communicate(given[: 200_000 + more], timeout=60)
+        assert (relay.returncode, told) == (7, given[: 200_000 + more])
+        assert (int(parent) == relay.pid) == (more >= 0), "what is there as a whole needs nobody beside its program"
+
+
+@pytest.mark.parametrize("at", [10, 199_999, 200_001, 400_000])
+def test_a_program_begins_only_with_what_was_seen(at: int, tmp_path: Path) -> None:
+    began, given = tmp_path / "began", bytearray(b"0123456789" * 50_000)
+    given[at] = ord("!")
+    with begun(f"touch {began}; cat > /dev/null", 200_000) as relay:
+        assert relay.stdin
+        _, said = relay.communicate(bytes(given), timeout=60)
+    assert (began.exists(), b"ValueError" in said or relay.returncode == 97) == (at >= 200_000, True)
+
+
+def test_an_input_that_falls_silent_begins_nothing(tmp_path: Path) -> None:
+    with begun(f"touch {tmp_path}/began", 200_000, patience=0.2) as relay:
+        assert relay.stdin
+        relay.stdin.write(b"0123456789 and more")
+        relay.stdin.flush()
+        assert relay.wait(60) == 96
+    assert not list(tmp_path.iterdir())

@@ -147,7 +147,7 @@ def answer_and_show(terminal: Terminal, name: str) -> int:
     """Answer a request that came through a gate; return the exit code of a refusal or of a receive, else never."""
     asker = os.environ.get("SSH_CONNECTION", "").partition(" ")[0]
 
-    def later(line: str, who: str, put_off: Callable[[str], None]) -> int:
+    def later(line: str, who: str, put_off: Callable[..., None]) -> int:
         from orchestrator.cli.terminal.errors import report_errors
         from orchestrator.cli.terminal.screen import flush_output
 
@@ -166,7 +166,7 @@ def _answer(
     asker: str,
     *,
     later: Callable[..., int] | None = None,
-    put_off: Callable[[str], None] | None = None,
+    put_off: Callable[..., None] | None = None,
 ) -> int:
     from orchestrator.app.gate import answer_request
     from orchestrator.domain.gate import REFUSED, GateRefusal

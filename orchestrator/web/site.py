@@ -180,6 +180,8 @@ class Site:
         return StreamingResponse(self.streams.stream(topic, shown), media_type="text/event-stream", headers=unheld)
 
     def _enter(self, request: Request) -> Response:
+        if request.method == "HEAD":  # who only looks where a link leads, such as a mail program, does not use it up
+            return Response()
         try:
             cookie = self._key.enter(request.query_params.get("key", ""), request.scope) if self._key else None
         except UserUnknown:

@@ -21,7 +21,7 @@ from orchestrator.web.site import Site
 from tests.ferry import Ferry
 from tests.fleet.centres import Centre
 from tests.fleet.hosts import HOUR, FleetHost, beat, told
-from tests.web.aria_text import grave_findings
+from tests.web.aria_text import axe_findings
 from tests.web.sites import HOST, ODD, client, settings_of
 from tests.web.states import served
 
@@ -109,7 +109,7 @@ def test_the_pages_are_accessible_fit_and_answer_to_keys(
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
                 page.goto(address + path)
-                assert grave_findings(page) == [], path
+                assert axe_findings(page) == [], path
                 for width in (360, 1280, 2560):
                     page.set_viewport_size({"width": width, "height": 900})
                     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)

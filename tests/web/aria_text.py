@@ -28,14 +28,13 @@ PAGES = {
 }  # fmt: skip
 _ROWS = 3
 _SHORTER = f"""for (const body of document.querySelectorAll("tbody")) for (const row of [...body.rows].slice({_ROWS})) row.remove();"""
-_GRAVE = ("critical", "serious")
 HEADINGS = """[...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].map((each) => Number(each.tagName[1]))"""
 
 
-def grave_findings(page: Page) -> list[tuple[str, list[str]]]:
-    """Return what axe-core finds grave in a page, and in which elements; its context must bypass the policy."""
+def axe_findings(page: Page) -> list[tuple[str, list[str]]]:
+    """Return what axe-core finds in a page, and in which elements; its context must bypass the policy."""
     found = Axe().run(page).response["violations"]
-    return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found if each["impact"] in _GRAVE]
+    return [(each["id"], [node["html"] for node in each["nodes"]]) for each in found]
 
 
 def come_to(page: Page, address: str, name: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.web.aria_text import FOLDER, FRAME, HEADINGS, as_text, grave_findings, told_pages
+from tests.web.aria_text import FOLDER, FRAME, HEADINGS, as_text, axe_findings, told_pages
 from tests.web.states import STATES, standing_clock
 
 LOOKED_AT = ("/", "/disks", "/report")  # with axe; the ordinary ones are, all of them, in test_browser.py
@@ -22,7 +22,7 @@ def test_a_screen_reader_is_told_what_is_kept(browser: Browser, tmp_path: Path, 
             assert levels.count(1) == 1, (name, levels)
             assert all(below <= above + 1 for above, below in itertools.pairwise(levels)), (name, levels)
             if name in LOOKED_AT and state != "ordinary":
-                assert grave_findings(page) == [], name
+                assert axe_findings(page) == [], name
     assert parts[0][0] == FRAME
     kept = (FOLDER / f"{state}.txt").read_text()
     assert as_text(parts) == kept, "python -m tests.web.aria_text writes it anew; read the difference"

@@ -1,4 +1,4 @@
-"""The pages in a real Chromium: they open, a keyboard reaches all, axe-core finds nothing grave, and a real run is seen live."""
+"""The pages in a real Chromium: they open, a keyboard reaches all, axe-core finds nothing, and a real run is seen live."""
 
 import re
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from orchestrator.web.pages import Pages
 from orchestrator.web.site import Site
 from tests.ferry import ROOT, Ferry
 from tests.history.records import begin, report
-from tests.web.aria_text import grave_findings
+from tests.web.aria_text import axe_findings
 from tests.web.pictures import FOLDER, PICTURES, SCHEMES, make_pictures
 from tests.web.sites import settings_of
 from tests.web.states import long_names, served, three_hundred_sources
@@ -93,7 +93,7 @@ def test_each_page_opens_is_accessible_and_fits(demo: tuple[str, BrowserContext]
     for path in PAGES if scheme == "light" else ("/", "/jobs/music", RUN, POINT):
         page = open_page(context, address + path)
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        assert grave_findings(page) == [], path
+        assert axe_findings(page) == [], path
         for width in (360, 1280, 2560):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)

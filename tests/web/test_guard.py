@@ -71,6 +71,15 @@ def test_what_another_page_sends_is_refused(site: TestClient, method: str) -> No
             assert site.request(method, page, headers=sent).status_code == 403, (page, sent)
 
 
+def test_an_origin_that_comes_twice_is_none(ferry: Ferry) -> None:
+    ferry.job()
+    program = Site(Pages(settings_of(ferry), DaemonControl(settings_of(ferry)))).program
+    told = TestClient(program, base_url=HOST).post(
+        "/acts", headers=[("Origin", HOST), ("Origin", "https://evil.example"), ("Sec-Fetch-Site", "same-origin")]
+    )
+    assert told.status_code == 403
+
+
 def test_what_our_own_page_sends_changes_nothing_yet(site: TestClient) -> None:
     assert site.post("/runs", headers={"Origin": HOST}).status_code == 405
 
@@ -126,6 +135,11 @@ class TestEntry:
     def test_a_guess_enters_nowhere_and_uses_nothing_up(self, closed: TestClient, key: EntryKey) -> None:
         for guess in ("", "x", "%ff", key.link[:-1], key.link + "x"):
             assert closed.get(f"/enter?key={guess}").status_code == 403
+        assert closed.get(f"/enter?key={key.link}").status_code == 303
+
+    def test_who_only_looks_where_the_link_leads_does_not_use_it_up(self, closed: TestClient, key: EntryKey) -> None:
+        told = closed.head(f"/enter?key={key.link}")
+        assert (told.status_code, "set-cookie" in told.headers) == (200, False)
         assert closed.get(f"/enter?key={key.link}").status_code == 303
 
     def test_the_cookie_is_not_known_before_the_entry(self, key: EntryKey) -> None:

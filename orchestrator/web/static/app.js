@@ -5,13 +5,24 @@ function dress(root) {
   if (!navigator.clipboard) return;
   for (const command of root.querySelectorAll(".command:not(.dressed)")) {
     command.classList.add("dressed");
+    const code = command.querySelector("code");
+    code.replaceChildren(...code.textContent.split(/(\s+)/).map(whole));
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
     button.textContent = "Copy";
-    button.setAttribute("aria-label", "Copy: " + command.querySelector("code").textContent);
+    button.setAttribute("aria-label", "Copy: " + code.textContent);
     command.append(button);
   }
+}
+
+// An option is not broken behind its hyphens.
+function whole(word) {
+  if (!/^--?\w[\w-]{1,24}$/.test(word)) return word;
+  const span = document.createElement("span");
+  span.className = "nowrap";
+  span.textContent = word;
+  return span;
 }
 
 document.addEventListener("click", async (event) => {

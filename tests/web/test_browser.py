@@ -252,6 +252,23 @@ def test_one_line_of_three_hundred_is_sent_when_one_changed_and_the_focus_stays(
     page.close()
 
 
+HEIGHT = "document.documentElement.scrollHeight"
+
+
+def test_a_page_of_three_hundred_sources_is_as_long_as_it_turns_out_to_be(browser: Browser, tmp_path: Path) -> None:
+    """Lines far below are laid out when they come near: a page that grows by that jumps under who scrolls."""
+    settings, page = settings_of(three_hundred_sources(tmp_path)), browser.new_page(bypass_csp=True)
+    with served(Site(Pages(settings, DaemonControl(settings)))) as address:
+        for width in (360, 1280):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.goto(address)
+            expect(page.locator("#live")).to_have_text("live")
+            told = page.evaluate(HEIGHT)
+            page.add_style_tag(content=".many > .source { content-visibility: visible !important; }")
+            assert page.evaluate(HEIGHT) == pytest.approx(told, rel=0.1), width
+    page.close()
+
+
 def test_three_hundred_sources_are_painted_soon(browser: Browser, tmp_path: Path) -> None:
     """In the processor's time of the page's own thread, as other work on the machine is none of ours; the better of two."""
     settings, took, nodes = settings_of(three_hundred_sources(tmp_path)), list[float](), list[float]()

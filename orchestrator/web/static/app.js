@@ -16,9 +16,9 @@ function dress(root) {
   }
 }
 
-// An option is not broken behind its hyphens.
+// A short word, such as an option or the name of a point, is not broken behind its hyphens.
 function whole(word) {
-  if (!/^--?\w[\w-]{1,24}$/.test(word)) return word;
+  if (word.length > 20 || !word.includes("-")) return word;
   const span = document.createElement("span");
   span.className = "nowrap";
   span.textContent = word;

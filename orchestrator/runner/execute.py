@@ -48,8 +48,6 @@ from orchestrator.runner.problems import (
     missing_parts,
     note_incomplete_points,
     see_points,
-    unreadable_entries,
-    unstored_entries,
 )
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, close_notes, forget_notes
 from orchestrator.runner.steps import StepExecutor
@@ -200,10 +198,9 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     shutil.rmtree(request.notes, ignore_errors=True)
     if plan.refusals:
         raise partial_refusal(plan.refusals)
-    unreadable, unstored = unreadable_entries(executor.left_out), unstored_entries(executor.left_out)
-    if (unreadable or unstored) and journal.points:
-        made, more = _done(journal, plan.summary), sum(each.more_unstored for each in executor.left_out)
-        report = end_incomplete(journal, unreadable, unstored, more=more, point=journal.points[-1], made=made)
+    if journal.points and any(each.missing or each.unstored for each in executor.left_out):
+        made = _done(journal, plan.summary)
+        report = end_incomplete(journal, executor.left_out, point=journal.points[-1], made=made)
     else:
         end_left_out(journal)
         report = journal.ended(Outcome.DONE, _done(journal, plan.summary))

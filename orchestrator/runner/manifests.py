@@ -103,6 +103,9 @@ def record_manifest(
         left_out += [unstored] if unstored.unstored else []
     for found in built.findings:
         journal.warn(f"{show_name(found.path)}: {found.detail}; the older point keeps what it has")
+    left_out[:] = [
+        replace(each, unlinked=tuple(told for told in each.unlinked if told[0] not in build.there)) for each in left_out
+    ]
     filled = _fill(work, local, built, journal, writer, notes)
     totals = finish_manifest(local, built, filled, attributes=attributes, key=key)
     if work.manifest.host is not None:
@@ -156,6 +159,7 @@ class _ManifestBuilder:
     ) -> None:  # fmt: skip
         self._work, self._local, self._key, self._left_out, self._began = work, local, key, left_out, began
         self._journal, self._writer, self._notes = journal, writer, notes
+        self.there = set[bytes]()  # of the names that could not be linked, those that the copy has all the same
 
     def carried(self) -> tuple[ManifestDraft, SourceComparison] | None:
         """Make the draft of the older manifest's lines, and of what changed; None where that is not enough. Raises: OrchestratorError."""
@@ -233,7 +237,10 @@ class _ManifestBuilder:
         work = self._work
         seen = source.comparison if source else None
         header = self._header(attributes=seen is not None and seen.attributes)
-        unread = sorted({name for each in self._left_out for name, _ in each.unreadable}, key=lambda name: name + b"//")
+        self.there.clear()
+        if unlinked := {name for each in self._left_out for name, _ in each.unlinked}:
+            listing = self._noted(listing, unlinked)
+        unread = sorted({name for each in self._left_out for name in each.missing}, key=lambda name: name + b"//")
         built = build_manifest(
             self._local, header, listing=listing, moved=moved, unread=unread, key=self._key,
             joined=source.comparison.join(listing, source.entries, source.attributes) if source else None,
@@ -241,6 +248,13 @@ class _ManifestBuilder:
             itself=work.linked is not None and work.linked.manifest == work.manifest,
         )  # fmt: skip
         return built, seen
+
+    def _noted(self, listing: Iterator[bytes], names: set[bytes]) -> Iterator[bytes]:
+        for record in listing:
+            path = record.partition(b"//")[0]
+            if path in names:
+                self.there.add(path)
+            yield record
 
     def _header(self, *, attributes: bool) -> ManifestHeader:
         work, journal = self._work, self._journal

@@ -186,16 +186,21 @@ def unreadable_entries(left_out: Sequence[SkippedEntries]) -> dict[bytes, str]:
     return {name: why for each in left_out for name, why in each.unreadable}
 
 
+def unmade_entries(left_out: Sequence[SkippedEntries]) -> dict[bytes, str]:
+    """Return the entries that the target does not take, or that are too large to be carried, each with the reason."""
+    return {name: why for each in left_out for name, why in (*each.unmade, *each.unlinked)}
+
+
 def unstored_entries(left_out: Sequence[SkippedEntries]) -> dict[bytes, str]:
     """Return the entries that the target does not hold as they are at the source, each with what is not so."""
     return {name: what for each in left_out for name, what in each.unstored}
 
 
-def end_incomplete(
-    journal: RunRecorder, unreadable: dict[bytes, str], unstored: dict[bytes, str], *, more: int, point: str, made: str
-) -> RunReport:
-    """Record which files the new point lacks, or has otherwise, and `more` that are not named; end the run as incomplete."""
+def end_incomplete(journal: RunRecorder, left_out: Sequence[SkippedEntries], *, point: str, made: str) -> RunReport:
+    """Record which files the new point lacks, or has otherwise; end the run as incomplete."""
     job, history = journal.job, journal.tools.history
+    unreadable, unmade, unstored = unreadable_entries(left_out), unmade_entries(left_out), unstored_entries(left_out)
+    more = sum(each.more_unstored for each in left_out)
     with history.together():
         known = [
             each for each in history.problems.open_of(job.name, job.target.name) if each.kind is ProblemType.LEFT_OUT
@@ -209,8 +214,9 @@ def end_incomplete(
             by="a newer point has its own list",
             now=journal.now,
         )
-        told = {**unstored, **unreadable}
-        why = UNREAD_WORDS if not unstored else UNREAD_OR_UNSTORED_WORDS if unreadable else UNSTORED_WORDS
+        told = {**unstored, **unmade, **unreadable}
+        kinds = bool(unreadable), bool(unstored)
+        why = UNREAD_OR_UNSTORED_WORDS if unmade or all(kinds) else UNSTORED_WORDS if unstored else UNREAD_WORDS
         paths = sorted(name.decode("utf-8", "surrogateescape") for name in told)
         history.problems.open(
             job.name, job.target.name, ProblemType.LEFT_OUT, point, why=why, paths=paths, count=len(paths) + more,

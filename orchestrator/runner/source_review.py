@@ -89,10 +89,11 @@ def begin_comparison(
     review: SourceReview, left_out: list[SkippedEntries], elapsed: Callable[[], float], journal: RunRecorder, notes: str
 ) -> SourceComparison:
     """Return the comparison of a copy with its source. `elapsed`: the seconds since the copy began."""
-    skipped = frozenset(name for each in left_out for name in (*(path for path, _ in each.unreadable), *each.vanished))
+    unlinked = frozenset(name for each in left_out for name, _ in each.unlinked)
+    skipped = frozenset(name for each in left_out for name in (*each.missing, *each.vanished))
     tolerance = Tolerance(owner=not review.owners, mode=not review.modes, grain_ns=review.grain_ns)
     return SourceComparison(
-        tolerance, elapsed=elapsed, skipped=skipped, mirror=review.mirror, links=review.links, parts=review.parts,
+        tolerance, elapsed=elapsed, skipped=skipped - unlinked, mirror=review.mirror, links=review.links, parts=review.parts,
         folder=notes, names=_name_comparison(review, skipped, journal, notes), stored=review.stored,
     )  # fmt: skip
 
@@ -234,7 +235,7 @@ def copy_again(
             if implements(tools.engine, PartialCopier)
             else None
         )
-        if left_out is None or left_out.unreadable:
+        if left_out is None or left_out.missing:
             raise tools.engine.explain(failed)
     for pipeline in review.after:
         run_small(pipeline, journal, writer)

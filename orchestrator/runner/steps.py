@@ -99,8 +99,12 @@ def warnings_of(left_out: SkippedEntries | None) -> tuple[str, ...]:
         f"could not be read, so it is missing in this point: {show_short_name(name)} ({why})"
         for name, why in left_out.unreadable
     ]
+    unmade = [
+        f"is missing in this point: {show_short_name(name)} ({why})" for name, why in left_out.unmade
+    ]  # of links a listing tells later
     vanished = [f"vanished while it was copied: {show_short_name(name)}" for name in left_out.vanished]
-    return (*_first(unreadable, "entries could not be read"), *_first(vanished, "entries vanished"))
+    more = _first(unmade, "entries are missing in this point")
+    return (*_first(unreadable, "entries could not be read"), *more, *_first(vanished, "entries vanished"))
 
 
 def _first(lines: list[str], what: str) -> tuple[str, ...]:
@@ -218,7 +222,7 @@ class StepExecutor:
     def leave_out(self, plan: Plan) -> None:
         """Record what the plan leaves out, as if a copy had had to."""
         if plan.left_out:
-            self.left_out.append(SkippedEntries(unreadable=plan.left_out))
+            self.left_out.append(SkippedEntries(unmade=plan.left_out))
 
     def do(self, stage: Sequence[Step]) -> None:
         """Run the steps of one stage, then their checks, which one survey may answer together.

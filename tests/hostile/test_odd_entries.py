@@ -92,6 +92,30 @@ def test_more_odd_files_than_are_named_cost_no_other_file_either(odd: House) -> 
     assert facts(odd.point() / "theirs") == facts(odd.source / "theirs")
 
 
+def test_more_names_of_one_file_than_ext4_takes_cost_no_other_file(odd: House) -> None:
+    """Those beyond 65,000 are missing in the first point; the next one, which can link none of them to it, has a file of its own for them."""
+    first = odd.write("hers/first", "x")
+    for number in range(65_002):
+        os.link(first, f"{odd.source}/hers/{number}")
+    odd.job()
+    ran = odd.run()
+    assert (ran.code, ran.outcome) == (5, "incomplete"), ran
+    told = dict(line.split(": ", 1) for line in ran["evidence"])
+    assert set(told.values()) == {"its file has more names than the target's filesystem takes (ext4: 65,000)"}
+    assert not any(os.path.lexists(odd.point() / name) for name in told)
+    assert len(os.listdir(odd.point() / "hers")) == 65_000
+    assert facts(odd.point() / "theirs") == facts(odd.source / "theirs")
+    odd.write("theirs/new", "content")
+    os.unlink(first)
+    ran = odd.run()
+    names = sorted(os.listdir(odd.source / "hers"))
+    held = sorted(os.listdir(odd.point() / "hers"))
+    lacking = {line.split(": ", 1)[0] for line in ran["evidence"]} if ran.outcome == "incomplete" else set()
+    assert {*held, *(name.removeprefix("hers/") for name in lacking)} == {*names}, ran
+    assert facts(odd.point() / "theirs") == facts(odd.source / "theirs")
+    assert odd.call("verify", "photos").code == 0
+
+
 def test_what_a_copy_lost_of_many_files_comes_back_for_each(house: House) -> None:
     """More than are copied again at once; before, a point was made of the rest as it was, and called verified."""
     for number in range(2_300):

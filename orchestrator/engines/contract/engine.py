@@ -92,15 +92,24 @@ class ProgressMeter(Protocol):
 class SkippedEntries:
     """The entries that a copy left out: `unreadable` (name, reason), and names that vanished during the copy.
 
+    `unmade`: those that are not carried, as they are too large (name, reason). `unlinked`: names that the target's filesystem did not give
+    to a file (name, reason); the copy may have made a file of its own of them, which only a listing of it shows.
     `unstored`: what the target does not hold as it is at the source (name, what), as only the comparison after the copy can name it;
     and `more_unstored` others. `refused`: so many errors told before that some are of that kind.
     """
 
     unreadable: tuple[tuple[bytes, str], ...] = ()
+    unmade: tuple[tuple[bytes, str], ...] = ()
+    unlinked: tuple[tuple[bytes, str], ...] = ()
     vanished: tuple[bytes, ...] = ()
     unstored: tuple[tuple[bytes, str], ...] = ()
     more_unstored: int = 0
     refused: int = 0
+
+    @property
+    def missing(self) -> tuple[bytes, ...]:
+        """Return the names that the source has and the copy lacks, so that the manifest lists them as missing."""
+        return tuple(name for name, _ in (*self.unreadable, *self.unmade, *self.unlinked))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from orchestrator.engines.contract.engine import (
     StageResults,
     SystemCheckResult,
 )
-from orchestrator.engines.rsync.model import MIRROR, MIRROR_DAMAGED, CountsEqual, PointVisible, RsyncSurvey
+from orchestrator.engines.rsync.model import MIRROR, MIRROR_DAMAGED, WORK, CountsEqual, PointVisible, RsyncSurvey
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
 
 Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]
@@ -147,7 +147,7 @@ class RsyncEngine:
     def left_out(self, broken: "PipelineFailed", errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
         from orchestrator.engines.rsync import errors as failures
 
-        return failures.find_skipped_entries(broken, errors, job.tree)
+        return failures.find_skipped_entries(broken, errors, job.tree, _copied_into(job))
 
     def explain(self, broken: "PipelineFailed") -> OrchestratorError:
         from orchestrator.engines.rsync import errors as failures
@@ -231,6 +231,12 @@ class RsyncEngine:
         from orchestrator.engines.rsync import script_commands
 
         return Pipeline(stages=(script_commands.show_file_command(file),), keeps=local)
+
+
+def _copied_into(job: Job) -> str:
+    """Return the root of the tree that a copy writes."""
+    root = job.target.location
+    return (root / WORK if options_of(job).points else root).path
 
 
 def _confirm_visible(confirmation: PointVisible, reader: "Reader") -> None:

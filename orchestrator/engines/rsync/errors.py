@@ -296,6 +296,9 @@ _NOT_STORED = re.compile(
     rb"rsync: \[(?:receiver|generator)\] (?:(?:rsync_xal_set|set_xattr_acl|copy_xattrs): [fl]?setxattr|set_acl: (?:sys_acl_set_file|xacl_set))"
     rb"\(.*\)(?: failed)?: .* \((?:7|28|34|122)\)"
 )
+# One more name of a file than the target's filesystem takes: ext4 takes 65,000. Anybody may make as many elsewhere.
+_NOT_LINKED = re.compile(rb'rsync: (?:\[generator\] )?link "(?P<name>.*)" => .* failed: Too many links \(31\)')
+_TOO_MANY_NAMES = "its file has more names than the target's filesystem takes (ext4: 65,000)"
 _TORN = re.compile(rb"ERROR: (?P<name>.*) failed verification -- update .*")
 _HARMLESS = re.compile(
     rb"|rsync error: some files.*|rsync warning: some files vanished.*|IO error encountered -- skipping file deletion"
@@ -303,8 +306,12 @@ _HARMLESS = re.compile(
 )
 
 
-def find_skipped_entries(broken: PipelineFailed, errors: Iterable[bytes], tree: SourceTree) -> SkippedEntries | None:
+def find_skipped_entries(
+    broken: PipelineFailed, errors: Iterable[bytes], tree: SourceTree, into: str
+) -> SkippedEntries | None:
     """Return the entries that a copy had to leave out; None when anything else failed too: then the copy has failed.
+
+    `into`: the root of the tree that it wrote.
 
     A file that shrank while it was read is copied again by rsync itself; only one that changes again during that is a failure.
     """
@@ -313,6 +320,7 @@ def find_skipped_entries(broken: PipelineFailed, errors: Iterable[bytes], tree: 
     source, tops = tree.root.path, {b"", *tree.tops}
     vanished: list[bytes] = []
     unreadable: dict[bytes, str] = {}
+    unlinked: dict[bytes, str] = {}
     shrank: list[bytes] = []
     torn: set[bytes] = set()
     refused = 0
@@ -323,6 +331,8 @@ def find_skipped_entries(broken: PipelineFailed, errors: Iterable[bytes], tree: 
             shrank.append(found["name"])
         elif found := _UNREADABLE.fullmatch(line):
             unreadable[_below(found["name"], source)] = found["why"].decode(errors="replace")
+        elif (found := _NOT_LINKED.fullmatch(line)) and (name := _below(found["name"], into)):
+            unlinked[name] = _TOO_MANY_NAMES
         elif found := _TORN.fullmatch(line):
             torn.add(parse_name(found["name"]))
         elif passed := _passed_over(line):
@@ -331,10 +341,15 @@ def find_skipped_entries(broken: PipelineFailed, errors: Iterable[bytes], tree: 
             refused += 1
         elif not _HARMLESS.fullmatch(line):
             return None
-    explained = vanished or unreadable or shrank or refused
+    explained = vanished or unreadable or unlinked or shrank or refused
     if not explained or tops & {*unreadable, *vanished} or not torn <= unreadable.keys():
         return None
-    return SkippedEntries(unreadable=tuple(unreadable.items()), vanished=tuple(vanished), refused=refused)
+    return SkippedEntries(
+        unreadable=tuple(unreadable.items()),
+        unlinked=tuple(unlinked.items()),
+        vanished=tuple(vanished),
+        refused=refused,
+    )
 
 
 def _passed_over(line: bytes) -> tuple[bytes, str] | None:

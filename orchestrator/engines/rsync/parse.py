@@ -592,7 +592,7 @@ def confirm_counts(
         )
     files = sum(account.regular for account in accounts if account)
     vanished = sum(len(each.vanished) for each in left_out)
-    unreadable = sum(len(each.unreadable) for each in left_out)
+    unreadable = sum(len(each.missing) for each in left_out)
     if not files - vanished <= recorded.files <= files + unreadable:
         raise VerificationFailed(
             f"{confirmation.tree} holds {recorded.files} files, and the source's list named {files}",

@@ -172,7 +172,9 @@ def test_what_we_ended_ourselves_is_not_read(stopped: StopReason, error: type, r
     found = explain(broken)
     assert (type(found), found.retry) == (error, retry)
     assert not is_partial(failed(PARTLY, 23, stopped=stopped))
-    assert find_skipped_entries(failed(PARTLY, 23, stopped=stopped), [b'file has vanished: "/s/a"'], SOURCE) is None
+    assert (
+        find_skipped_entries(failed(PARTLY, 23, stopped=stopped), [b'file has vanished: "/s/a"'], SOURCE, "/t") is None
+    )
 
 
 @pytest.mark.parametrize(("code", "told"), [(23, 23), (-9, 137), (0, None), (None, None)])
@@ -222,17 +224,17 @@ LEFT: list[tuple[int, list[bytes], SkippedEntries | None]] = [
 
 @pytest.mark.parametrize(("code", "errors", "expected"), LEFT)
 def test_what_a_copy_had_to_leave_out(code: int, errors: list[bytes], expected: SkippedEntries | None) -> None:
-    assert find_skipped_entries(failed("", code), errors, SOURCE) == expected
+    assert find_skipped_entries(failed("", code), errors, SOURCE, "/t") == expected
 
 
 def test_names_are_told_below_any_root() -> None:
-    assert find_skipped_entries(failed("", 24), [b'file has vanished: "/etc/x"'], tree_at("/")) == SkippedEntries(
+    assert find_skipped_entries(failed("", 24), [b'file has vanished: "/etc/x"'], tree_at("/"), "/t") == SkippedEntries(
         vanished=(b"etc/x",)
     )
     raw = os.fsdecode(b"/r\xff")
-    assert find_skipped_entries(failed("", 24), [b'file has vanished: "/r\\#377/x"'], tree_at(raw)) == SkippedEntries(
-        vanished=(b"x",)
-    )
+    assert find_skipped_entries(
+        failed("", 24), [b'file has vanished: "/r\\#377/x"'], tree_at(raw), "/t"
+    ) == SkippedEntries(vanished=(b"x",))
 
 
 # The same with the rsync of this machine.
@@ -350,7 +352,7 @@ def test_what_may_not_be_read_is_left_out(open_tree: Path) -> None:
     (source / "f").chmod(0)
     (source / "e").mkdir(0)
     code, words = rsync(f"{source}/", "t/", cwd=open_tree, before=NOBODY)
-    found = find_skipped_entries(failed(words, code), words.encode().splitlines(), tree_at(str(source)))
+    found = find_skipped_entries(failed(words, code), words.encode().splitlines(), tree_at(str(source)), "/t")
     assert found is not None
     assert dict(found.unreadable) == dict.fromkeys((b"f", b"e", b'ba\nd "q" \\#012 \xff'), "Permission denied")
     assert found.vanished == ()
@@ -360,7 +362,9 @@ def test_what_may_not_be_read_is_left_out(open_tree: Path) -> None:
 def test_what_may_not_be_written_is_a_failure(open_tree: Path) -> None:
     os.chown(open_tree / "t", 0, 0)
     code, words = rsync("s/", "t/", cwd=open_tree, before=NOBODY)
-    assert find_skipped_entries(failed(words, code), words.encode().splitlines(), tree_at(f"{open_tree}/s")) is None
+    assert (
+        find_skipped_entries(failed(words, code), words.encode().splitlines(), tree_at(f"{open_tree}/s"), "/t") is None
+    )
     assert meaning((code, words))[0] is PermissionDenied
 
 
@@ -368,5 +372,7 @@ def test_what_may_not_be_written_is_a_failure(open_tree: Path) -> None:
 def test_a_source_that_may_not_be_listed_is_a_failure(open_tree: Path) -> None:
     (open_tree / "s").chmod(0o711)
     code, words = rsync("s/", "t/", cwd=open_tree, before=NOBODY)
-    assert find_skipped_entries(failed(words, code), words.encode().splitlines(), tree_at(f"{open_tree}/s")) is None
+    assert (
+        find_skipped_entries(failed(words, code), words.encode().splitlines(), tree_at(f"{open_tree}/s"), "/t") is None
+    )
     assert meaning((code, words))[0] is PermissionDenied

@@ -137,7 +137,7 @@ def test_what_is_no_part_is_found_and_removed_without_following_links(tmp_path: 
 def test_a_folder_that_vanishes_while_it_is_copied_is_a_failure() -> None:
     words = "rsync warning: some files vanished before they could be transferred (code 24) at main.c(1) [sender=3.5.0]"
     for name, skipped in (("/srv/www/x", True), ("/srv/www", False), ("/srv", False)):
-        found = find_skipped_entries(failed(words, 24), [f'file has vanished: "{name}"'.encode()], TREE)
+        found = find_skipped_entries(failed(words, 24), [f'file has vanished: "{name}"'.encode()], TREE, "/t")
         assert (found is not None) is skipped, name
 
 

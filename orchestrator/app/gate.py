@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from orchestrator.gate.receive import Reception
     from orchestrator.history.arrivals import ArrivalLedger
     from orchestrator.process.handover import Answer, PutOff
+    from orchestrator.process.input_limit import InputLimit
 
 USUAL_KEYS = "~/.ssh/authorized_keys"
 _LITTLE = 256 << 10  # bytes of a stream that are read, and looked at, before its receiver begins
@@ -62,7 +63,7 @@ def answer_request(
     try:
         request = parse_request(line)
         right, answer = ("", None) if request.name == HELLO else admit(request, gate)
-        _take_place(settings, name, gate.connections)
+        place = _take_place(settings, name, gate.connections)
         if later is not None:
             prepare, see_to = partial(_import_answers, gate), partial(_note_arrivals, settings, name)
             leave_behind(settings.where.state, name, gate.connections, later, prepare=prepare, see_to=see_to)
@@ -73,7 +74,7 @@ def answer_request(
             return (
                 _add(settings, name, gate, cast("PointAddition", answer))
                 if right == "adds"
-                else _receive(settings, name, gate, cast("Reception", answer), put_off)
+                else _receive(settings, name, gate, cast("Reception", answer), place, put_off)
             )
     except GateRefusal as refusal:
         syslog.syslog(syslog.LOG_WARNING, f"{name}: refused to {show_name(asker)}: {printable_word(refusal.why)}")
@@ -149,7 +150,7 @@ _ANSWERS = {
     "reads": ("gate.read_only",),
     "adds": ("app.gate_folder", "gate.add_points", "history.arrivals", "trees.linked_tree"),
     "sends": ("engines.zfs.recovery.kit", "gate.send"),
-    "receives": ("gate.receive", "gate.stream_head", "gate.stream_records", "history.arrivals"),
+    "receives": ("gate.receive", "gate.stream_head", "gate.stream_records", "history.arrivals", "process.input_limit"),
 }
 
 
@@ -187,8 +188,11 @@ def _read(paths: tuple[str, ...], command: Command) -> NoReturn:
         raise GateRefusal(f"{show_name(path)} {error.strerror}") from error
 
 
-def _take_place(settings: Settings, name: str, most: int) -> None:
-    """Take one of the gate's places until this process and all that it becomes have ended. Raises: GateRefusal."""
+def _take_place(settings: Settings, name: str, most: int) -> tuple[int, int]:
+    """Take one of the gate's places until this process and all that it becomes have ended; return their open file, and its number.
+
+    Raises: GateRefusal.
+    """
     file = f"{settings.where.state}/gate-{name}.places"
     try:
         os.makedirs(settings.where.state, mode=0o700, exist_ok=True)
@@ -201,35 +205,28 @@ def _take_place(settings: Settings, name: str, most: int) -> None:
             fcntl.fcntl(places, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0))
         except BlockingIOError:
             continue
-        return
+        return places, place
     raise GateRefusal(f"{BUSY}{show_count(most, 'request')} of this key may be answered at once")
 
 
-def _receive(settings: Settings, name: str, gate: Gate, asked: "Reception", put_off: "PutOff | None") -> int:
+def _receive(
+    settings: Settings, name: str, gate: Gate, asked: "Reception", place: tuple[int, int], put_off: "PutOff | None"
+) -> int:
     """Receive a stream as the gate lets it, and record when it came; return the receiver's exit status. Raises: GateRefusal."""
-    from orchestrator.gate.receive import newest_name, used_command
+    from orchestrator.gate.receive import newest_name
     from orchestrator.gate.stream_head import missing_bytes, parse_head
     from orchestrator.gate.stream_records import RecordWatch
     from orchestrator.process.confine import confine_to_datasets
-    from orchestrator.process.relay import (
-        SilentInput,
-        TooMuchInput,
-        answer_of,
-        become_fed,
-        feed,
-        read_head,
-        read_on,
-    )
+    from orchestrator.process.relay import SilentInput, TooMuchInput, become_fed, feed, read_head, read_on
 
-    if gate.at_most is not None:
-        _require_room(gate.receives, gate.at_most, answer_of(used_command(gate.receives)))
+    limit = None if gate.at_most is None else _limit(settings, name, gate.receives, gate.at_most, place)
     try:
         parsed = parse_head(head := read_head(missing_bytes))
         asked.command(parsed, whole=True)  # refuses what it does before more is read
         several = parsed.of_several
         watch = None if several is None else RecordWatch(several, skip=parsed.skip)
         data, whole = read_on(head, _LITTLE, watch, asked.patience)
-        if gate.at_most is not None and len(data) > gate.at_most:
+        if limit is not None and limit.take(len(data)) < len(data):
             raise TooMuchInput
         command, newest = asked.command(parsed, whole=whole), newest_name(asked.dataset, parsed)
         arrivals = _open_ledger(settings, name) if put_off is None else None
@@ -238,13 +235,15 @@ def _receive(settings: Settings, name: str, gate: Gate, asked: "Reception", put_
             if newest is not None:
                 put_off(_came(newest), at_end=True)
             become_fed(command, data)
-        status = feed(command, data, at_most=gate.at_most, watch=watch)
+        status = feed(command, data, limit=limit, watch=watch)
     except EOFError:
         raise GateRefusal("the stream ended before it began") from None
     except SilentInput:
         raise GateRefusal("nothing more of the stream came for too long") from None
     except TooMuchInput:
-        raise GateRefusal(f"the stream is longer than at-most allows: {show_size(gate.at_most)}") from None
+        raise GateRefusal(
+            f"with what is used in {gate.receives}, and what streams bring now, this one is more than at-most allows: {show_size(gate.at_most)}"
+        ) from None
     if status == 0 and newest is not None:
         if put_off is not None:
             put_off(_came(newest))
@@ -291,12 +290,25 @@ def _open_ledger(settings: Settings, name: str) -> "ArrivalLedger | None":
         return None
 
 
-def _require_room(dataset: str, most: int, used: str | None) -> None:
-    """Raises: GateRefusal where as much is used already as may be."""
+def _limit(settings: Settings, name: str, dataset: str, most: int, place: tuple[int, int]) -> "InputLimit":
+    """Return the limit of a stream into the dataset. Raises: GateRefusal where as much is used already as may be."""
+    from orchestrator.gate.receive import used_command
+    from orchestrator.process.input_limit import InputLimit, open_counters
+    from orchestrator.process.relay import answer_of
+
+    try:
+        limit = InputLimit(open_counters(settings.where.state, name), *place, at_most=most)
+    except OSError as error:
+        raise GateRefusal(
+            f"it cannot count what comes in {show_name(settings.where.state)}: {error.strerror}"
+        ) from error
+    used = answer_of(used_command(dataset))
     if used is None or not used.strip().isdigit():
         raise GateRefusal(f"it cannot be seen how much is used in {dataset}")
-    if int(used) >= most:
-        raise GateRefusal(f"{dataset} uses {show_size(int(used))}, and at-most allows {show_size(most)}")
+    limit.used = int(used)
+    if limit.used >= most:
+        raise GateRefusal(f"{dataset} uses {show_size(limit.used)}, and at-most allows {show_size(most)}")
+    return limit
 
 
 def _by_real_path(command: Command) -> Command:

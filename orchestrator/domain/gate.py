@@ -67,7 +67,7 @@ class Gate:
         default="", parse=parse_gate_folder, example='"/backup/laptop"',
     )  # fmt: skip
     at_most: Bytes | None = config_key(
-        "how much may lie below `receives`: where more is used nothing is received, and no stream brings more",
+        "how much may lie below `receives`: where more is used nothing is received, and what streams bring, all together, ends there",
         default=None, parse=parse_size, example='"2T"',
     )  # fmt: skip
     keep_free: Bytes | None = config_key(

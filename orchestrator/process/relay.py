@@ -28,6 +28,16 @@ class InputWatch(Protocol):
         """Count bytes that passed unseen."""
 
 
+class CountedInput(Protocol):
+    """The limit of an input."""
+
+    def take(self, most: int) -> int:
+        """Return how many of so many bytes may come; they count as come."""
+
+    def give_back(self, count: int) -> None:
+        """Count bytes no more that were taken and did not come."""
+
+
 class SilentInput(Exception):
     """An input of which nothing came for too long."""
 
@@ -91,9 +101,10 @@ def answer_of(command: Command, *, partly: bool = False) -> str | None:
     return None if ended.returncode and not partly else ended.stdout.decode("utf-8", "replace")
 
 
-def feed(command: Command, head: bytes, *, at_most: int | None, watch: InputWatch | None = None) -> int:
+def feed(command: Command, head: bytes, *, limit: CountedInput | None, watch: InputWatch | None = None) -> int:
     """Run a command with a head and then our own input; return its exit status, as a shell tells it. Raises: TooMuchInput.
 
+    `limit`: of what comes behind the head.
     `watch`: sees the input before it is passed on; what it raises ends the command's input, and is raised once that has ended.
     """
     source, sink = wide_pipe()
@@ -103,7 +114,7 @@ def feed(command: Command, head: bytes, *, at_most: int | None, watch: InputWatc
         os.close(source)
     try:
         _write(sink, head)
-        _pump(sink, process.pid, None if at_most is None else at_most - len(head), watch)
+        _pump(sink, process.pid, limit, watch)
     except BrokenPipeError:
         pass  # it has ended, and says why itself
     finally:
@@ -131,27 +142,30 @@ def _write(sink: int, data: bytes) -> None:
         view = view[os.write(sink, view) :]
 
 
-def _pump(sink: int, program: int, left: int | None, watch: InputWatch | None) -> None:
+def _pump(sink: int, program: int, limit: CountedInput | None, watch: InputWatch | None) -> None:
     """Pass our input on until it ends, or the program does. Raises: TooMuchInput."""
     poll, child = select.poll(), os.pidfd_open(program)
     poll.register(_INPUT, select.POLLIN)
     poll.register(sink, 0)
     poll.register(child, select.POLLIN)
+    taken = WIDE if limit is None else 0
     try:
         while True:
             ready = {descriptor for descriptor, _ in poll.poll()}
             if sink in ready or child in ready:
                 return
-            if left is not None and left <= 0:
+            taken = taken or (limit.take(WIDE) if limit is not None else WIDE)
+            if not taken:
                 if os.read(_INPUT, 1):
                     raise TooMuchInput
                 return
-            most = WIDE if left is None else min(WIDE, left)
-            moved = _splice(sink, most) if watch is None else _watched(sink, most, watch)
+            moved = _splice(sink, taken) if watch is None else _watched(sink, taken, watch)
             if not moved:
                 return
-            left = None if left is None else left - moved
+            taken -= moved
     finally:
+        if limit is not None:
+            limit.give_back(taken)
         os.close(child)
 
 

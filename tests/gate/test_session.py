@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,47 @@ def test_a_second_stream_behind_a_little_one_is_seen_before_anything_begins(gate
     )
     assert gate.ask(line, argv=argv, stdin=compound() + end() + end())[0] == 0
     assert calls.read_text().split() == ["receive"]
+
+
+USED_ZFS = """#!/bin/sh
+case $1 in receive) wc -c >> {calls}; exec cat {holds} ;; get) echo 1000 ;; esac
+"""
+
+
+def test_streams_at_once_bring_together_no_more_than_at_most(gate: OneGate) -> None:
+    """Little ones and long ones; once they have ended, what is used counts."""
+    zfs, calls, program, holds = (gate.state / name for name in ("zfs", "calls", "program", "holds"))
+    os.mkfifo(holds)
+    zfs.write_text(USED_ZFS.format(calls=calls, holds=holds))
+    zfs.chmod(0o755)
+    program.write_text(WITH_IT.format(folder=str(gate.state)))
+    gate.file.write_text(f'receives = "{ROOT}"\nat-most = "1M"\n')
+    argv = (sys.executable, str(program), *gate.words)
+    gate.ask(VERSION, argv=argv)
+    wait_until(lambda: gate.pid, 20)
+    line = sent("zfs.sh", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/a")
+    under_way = [
+        gate.begin(line, begin() + bytes(size), argv=argv)
+        for size in (200_000, 200_000, 200_000, 200_000, 300_000, 900_000)
+    ]
+    calls.touch()
+    # Each has ended, as refused, or has all that it gets, and waits.
+    wait_until(lambda: len(calls.read_text().split()) + sum(one.poll() is not None for one in under_way) == 6, 60)
+    late = gate.ask(line, argv=argv, stdin=begin() + bytes(950_000))
+    assert (late[0], b"more than at-most allows: 1.0 MiB" in late[2]) == (REFUSED, True), late
+    with ExitStack() as opened:
+        opened.callback(holds.unlink)
+        let_end = os.open(holds, os.O_RDWR | os.O_NONBLOCK)
+        opened.callback(os.close, let_end)
+        came = calls.read_text().split()
+        assert sum(map(int, came)) <= 1 << 20, came
+    for one in under_way:
+        one.wait(60)
+    assert {one.returncode for one in under_way} == {0, REFUSED}
+    calls.write_text("")
+    holds.touch()
+    assert gate.ask(line, argv=argv, stdin=begin() + bytes(950_000))[0] == 0
+    assert calls.read_text().split() == ["950312"]
 
 
 def fuzz(gate: OneGate, count: int) -> None:

@@ -20,9 +20,18 @@ class Watch:
         self.unseen = 40_000
     def pass_over(self, count):
         self.unseen -= count
+class Limit:
+    def __init__(self, left):
+        self.left = left
+    def take(self, most):
+        count = min(most, self.left)
+        self.left -= count
+        return count
+    def give_back(self, count):
+        self.left += count
 try:
     head = read_head(lambda data: int(long) - len(data))
-    sys.exit(feed(command, head, at_most=int(most) if most.isdigit() else None, watch=Watch() if most == "watched" else None))
+    sys.exit(feed(command, head, limit=Limit(int(most) - len(head)) if most.isdigit() else None, watch=Watch() if most == "watched" else None))
 except ValueError:
     sys.exit(97)
 except TooMuchInput:
@@ -101,7 +110,7 @@ except ValueError:
     sys.exit(97)
 if whole:
     become_fed(command, data)
-sys.exit(feed(command, data, at_most=None, watch=Watch()))
+sys.exit(feed(command, data, limit=None, watch=Watch()))
 """
 
 

@@ -214,6 +214,10 @@ def test_the_report_of_a_month_is_a_page_or_two_of_paper(demo: tuple[str, Browse
     page.emulate_media(media="print")
     expect(page.get_by_text("Seen on")).to_be_visible()
     expect(page.get_by_role("navigation").first).not_to_be_visible()
+    on_paper = [page.locator(".soft").first.evaluate("(each) => getComputedStyle(each).color")]
+    page.emulate_media(media="print", color_scheme="dark")
+    on_paper.append(page.locator(".soft").first.evaluate("(each) => getComputedStyle(each).color"))
+    assert on_paper[0] == on_paper[1], "paper is white for who likes it dark, too"
     page.close()
 
 

@@ -16,8 +16,7 @@ from typing import NoReturn
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Command
-from orchestrator.process.link_wall import FAR_ROOT
-from orchestrator.process.pipeline import SYSTEM_PATH, is_missing
+from orchestrator.process.program_path import SYSTEM_PATH, is_missing
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 _VERSION_FLAG, _BENEATH = 1, 1
@@ -93,6 +92,8 @@ def _wall_off(command: Command) -> Command:
 
     Why not by that: a confined process may mount nothing.
     """
+    from orchestrator.process.link_wall import FAR_ROOT
+
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         _checked(libc.unshare(_NEW_MOUNTS))

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from orchestrator.domain.plan import Command
-from orchestrator.process.pipeline import SYSTEM_PATH, WIDE, wide_pipe
+from orchestrator.process.pipeline import WIDE, wide_pipe
+from orchestrator.process.program_path import SYSTEM_PATH
 
 _INPUT = 0
 _WORTH_IT = 16 << 10  # bytes that are quicker passed on unread

@@ -13,7 +13,8 @@ from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.domain.run import RunReport
 from orchestrator.domain.run_values import report_value, with_former_keys
 from orchestrator.process.executor import PipelineResult, StopReason, Writer
-from orchestrator.process.pipeline import child_environment, is_missing
+from orchestrator.process.pipeline import child_environment
+from orchestrator.process.program_path import is_missing
 from orchestrator.process.stop import StopRequest
 from orchestrator.runner.run_recorder import RunRecorder
 

@@ -134,8 +134,8 @@ def handed(gate: OneGate, line: str = "", *, said: bytes = b"", descriptors: int
 SLOW_ZFS = """#!/bin/sh
 case $1 in receive) echo $$ > {took}.new && mv {took}.new {took} && exec cat > /dev/null ;; *) echo 0 ;; esac
 """
-WITH_IT = """import orchestrator.process.confine as confine, orchestrator.process.pipeline as pipeline
-pipeline.SYSTEM_PATH, confine.confine_to_datasets = ({folder!r}, *pipeline.SYSTEM_PATH), lambda: None
+WITH_IT = """import orchestrator.process.confine as confine, orchestrator.process.program_path as programs
+programs.SYSTEM_PATH, confine.confine_to_datasets = ({folder!r}, *programs.SYSTEM_PATH), lambda: None
 from orchestrator.__main__ import program
 program()
 """

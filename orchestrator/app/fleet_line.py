@@ -19,7 +19,7 @@ PROBE_S = 5.0  # a session that was idle answers within that, or another one is 
 
 
 class CentreLine:
-    """A line to the centre for one thread. `purpose`: before the host's name in what `pg_stat_activity` shows."""
+    """A line to the centre for one thread. `purpose`: what `pg_stat_activity` shows to all, so it names no host."""
 
     def __init__(self, purpose: str) -> None:
         self._purpose = purpose
@@ -59,5 +59,5 @@ class CentreLine:
                 pass
         self.close()
         fleet, identity = self._made_for = wanted
-        session = self._session = open_centre(fleet, identity, purpose=f"{self._purpose} of {identity.host}")
+        session = self._session = open_centre(fleet, identity, purpose=self._purpose)
         return session, has_room_to_stay(session, PROBE_S)

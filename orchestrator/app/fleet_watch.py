@@ -34,7 +34,12 @@ _ALL = 1_000_000  # hosts
 
 def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> FleetWatch:
     """Look at the fleet once, send what is due, and remove old rows. Raises: CentreUnreachable, CentreRefused, HistoryError."""
-    from orchestrator.fleet.cross_checks import cross_check, end_long_transactions, remove_old_rows
+    from orchestrator.fleet.cross_checks import (
+        cross_check,
+        end_long_transactions,
+        find_held_permits,
+        remove_old_rows,
+    )
     from orchestrator.fleet.overview import find_hosts
 
     now = compose.now()
@@ -45,12 +50,12 @@ def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> Fl
             if each.state in (HostState.HEARD, HostState.SILENT)
             for finding in (_finding(each, now), *_quota(each))
         ]
-        findings = (*hosts, *cross_check(session), *end_long_transactions(session))
-        found = FleetWatch(findings=findings, removed=remove_old_rows(session, keep))
+        long = end_long_transactions(session)  # first: what they hold, all else could wait for
+        findings = (*hosts, *cross_check(session), *find_held_permits(session), *long)
         machine = compose.read_machine_config(settings.where)
         if machine.notice:
             _notify(settings, machine, session, findings, now)
-    return found
+        return FleetWatch(findings=findings, removed=remove_old_rows(session, keep))
 
 
 def watch_again_and_again(settings: Settings, *, centre: str | None, keep: timedelta, every_s: float) -> None:

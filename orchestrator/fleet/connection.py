@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
+from orchestrator.domain.answers import parse_json
 from orchestrator.domain.errors import CentreFull, CentreRefused, CentreUnreachable, OrchestratorError
 from orchestrator.domain.fleet import FleetIdentity, is_local
 from orchestrator.domain.machine import FleetOptions
@@ -210,13 +211,23 @@ def open_centre(
     try:
         import psycopg
         from psycopg.rows import dict_row
+        from psycopg.types.json import set_json_loads
     except ImportError as error:
         raise OrchestratorError("a fleet needs psycopg", hint=INSTALL) from error
     centre = str(fleet.centre)
     with plain_errors(centre):
         told: dict[str, Any] = connection_settings(fleet, identity, purpose=purpose, limits=limits)
         connection = psycopg.connect(**told, autocommit=True, row_factory=dict_row)
+    set_json_loads(_json_of_a_host, connection)
     return CentreSession(connection, centre)
+
+
+def _json_of_a_host(text: bytes | str) -> object:
+    """Return JSON that a host told; None where it is none that can be read, so that it ends no look at the others."""
+    try:
+        return parse_json(text)
+    except ValueError:
+        return None
 
 
 def has_room_to_stay(centre: CentreSession, seconds: float) -> bool:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fleet_watch import FleetFinding
-from orchestrator.domain.units import show_duration
+from orchestrator.domain.units import show_count, show_duration
 from orchestrator.fleet.connection import CentreSession
 
 _BATCH = 20_000
@@ -37,6 +37,16 @@ FROM pg_stat_activity a JOIN poolferry.hosts h ON h.role = a.usename
 WHERE a.datname = current_database() AND a.xact_start < clock_timestamp() - %(longest)s::interval
     AND (pg_has_role(a.usename, 'USAGE') OR pg_has_role('pg_signal_backend', 'USAGE'))
 GROUP BY h.name ORDER BY h.name
+"""
+
+
+_LONG_PERMITS = """
+SELECT h.name AS host, p.job, extract(epoch FROM clock_timestamp() - p.granted_at)::float8 AS long,
+    array_agg(DISTINCT l.name ORDER BY l.name) AS limits, min(l.slots) AS slots, count(DISTINCT w.id) AS waiting
+FROM poolferry.permits p JOIN poolferry.hosts h ON h.id = p.host JOIN poolferry.permit_parts d ON d.permit = p.id
+    JOIN poolferry.limits l ON l.id = d.in_limit JOIN poolferry.permit_parts o ON o.in_limit = l.id
+    JOIN poolferry.permits w ON w.id = o.permit AND w.granted_at IS NULL AND w.host <> p.host AND w.seen_at > clock_timestamp() - interval '2 hours'
+WHERE p.granted_at < clock_timestamp() - %(longest)s::interval GROUP BY h.name, p.job, p.id, p.granted_at ORDER BY h.name, p.job LIMIT 100
 """
 
 
@@ -77,16 +87,37 @@ def end_long_transactions(
     )  # fmt: skip
 
 
+def find_held_permits(centre: CentreSession) -> tuple[FleetFinding, ...]:
+    """Return the hosts that held the locks of permits and were cut, and permits that are held for a day while others wait."""
+    cut = tuple(
+        FleetFinding(
+            about=f"locks of {row['host']}", kind="locks", bad=True,
+            why="it held the locks of permits, so that others could have none, and its session was ended: no poolferry does that",
+            hint=f"see what runs on that host; if it was taken over: `poolferry fleet invite {quoted(row['host'])} --again` ends its password",
+        )
+        for row in centre.rows("SELECT name AS host FROM poolferry.hosts WHERE held_up_at > now() - interval '1 day' ORDER BY name")
+    )  # fmt: skip
+    held = tuple(
+        FleetFinding(
+            about=f"permit of {row['host']} {row['job']}", kind="permit", bad=True,
+            why=f"it holds {' and '.join(row['limits'])} for {show_duration(row['long'])}, and {show_count(row['waiting'], 'run')} of others wait for that",
+            hint=f"on that host: `poolferry status {quoted(row['job'])}`; or `poolferry fleet limit {row['limits'][0]} --slots {row['slots'] + 1}`",
+        )
+        for row in centre.rows(_LONG_PERMITS, {"longest": timedelta(days=1)})
+    )  # fmt: skip
+    return (*cut, *held)
+
+
 def remove_old_rows(centre: CentreSession, keep: timedelta) -> int:
     """Remove runs with their steps and visits, and orders, that are older than `keep`, a bounded number; return how many.
 
-    Points, verdicts, restore tests, problems and disks stay: they say what there is.
+    Points, verdicts, restore tests, problems and disks stay: they say what there is. Rows that a host holds locked are left for the next time.
     """
     values = {"keep": keep, "most": _BATCH}
     return sum(centre.change(statement, values, seconds=_LONG_S) for statement in _OLD)
 
 
-_SOME = "DELETE FROM poolferry.{table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM poolferry.{table} WHERE {which} LIMIT %(most)s))"
+_SOME = "DELETE FROM poolferry.{table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM poolferry.{table} WHERE {which} LIMIT %(most)s FOR UPDATE SKIP LOCKED))"
 _OLD = tuple(
     _SOME.format(table=table, which=which)
     for table, which in (

@@ -4,6 +4,7 @@ A role can do nothing but join until it has joined. The host then takes a passwo
 that neither the centre nor who saw the token knows it.
 """
 
+import contextlib
 import re
 import secrets
 from collections.abc import Sequence
@@ -47,6 +48,7 @@ def invite_host(centre: CentreSession, name: str) -> Invitation:
         raise OrchestratorError(f"{name!r} is not {HOST_NAME_RULE}", hint="poolferry fleet invite web-1")
     role = f"poolferry_{re.sub('[^a-z0-9]', '_', name)[:40]}_{secrets.token_hex(4)}"
     password, gone = secrets.token_urlsafe(24), 0
+    _end_transactions(centre, name)
     with centre.transaction():
         known = centre.first(
             "SELECT id, role, joined_at, left_at FROM poolferry.hosts WHERE name = %s FOR UPDATE", (name,)
@@ -72,6 +74,7 @@ def invite_host(centre: CentreSession, name: str) -> Invitation:
 
 def let_join_again(centre: CentreSession, name: str) -> None:
     """End the present role of a host, so that it can be invited again: what it sent stays. Raises: CentreRefused."""
+    _end_transactions(centre, name)
     with centre.transaction():
         centre.change("UPDATE poolferry.hosts SET left_at = now() WHERE id = %s", (_known(centre, name),))
 
@@ -79,6 +82,7 @@ def let_join_again(centre: CentreSession, name: str) -> None:
 def forget_host(centre: CentreSession, name: str) -> str:
     """Remove a host with its role and all that it sent; return what of it did not end. Raises: CentreRefused when there is none of that name."""
     gone = 0
+    _end_transactions(centre, name)
     with centre.transaction(600):
         host = _known(centre, name)
         row = centre.first("SELECT role FROM poolferry.hosts WHERE id = %s", (host,))
@@ -91,8 +95,21 @@ def forget_host(centre: CentreSession, name: str) -> str:
 
 def change_quota(centre: CentreSession, name: str, most: Bytes) -> None:
     """Say how many bytes of rows a host may tell. Raises: CentreRefused when there is none of that name."""
+    _end_transactions(centre, name)
     with centre.transaction():
         centre.change("UPDATE poolferry.quotas SET most = %s WHERE host = %s", (most, _known(centre, name)))
+
+
+def _end_transactions(centre: CentreSession, name: str) -> None:
+    """End what a host has held for some seconds, as it could hold up what is done about it. Who may not, waits for its locks."""
+    with contextlib.suppress(CentreRefused):
+        centre.rows(_OF_A_HOST, (name,))
+
+
+_OF_A_HOST = (
+    "SELECT pg_terminate_backend(a.pid, 1000) FROM pg_catalog.pg_stat_activity a JOIN poolferry.hosts h ON h.role = a.usename"
+    " WHERE h.name = %s AND a.xact_start < clock_timestamp() - interval '2 seconds'"
+)
 
 
 def _known(centre: CentreSession, name: str) -> int:

@@ -104,7 +104,7 @@ WHERE subject = %(subject)s AND (%(host)s::text IS NULL OR hosts.name = %(host)s
 """
 _WEEK = """
 SELECT hosts.name AS host, count(*) FILTER (WHERE outcome IN ('done', 'nothing-to-do', 'incomplete')) AS well,
-    count(*) FILTER (WHERE outcome IN ('failed', 'refused', 'interrupted')) AS badly, coalesce(sum(moved_bytes), 0)::bigint AS moved
+    count(*) FILTER (WHERE outcome IN ('failed', 'refused', 'interrupted')) AS badly, least(coalesce(sum(moved_bytes), 0), 9e18)::bigint AS moved
 FROM poolferry.runs JOIN poolferry.hosts ON hosts.id = runs.host
 WHERE NOT removed AND begun_at > now() - interval '7 days' AND begun_at <= now() + interval '1 day' GROUP BY hosts.name ORDER BY badly DESC, host
 """

@@ -82,16 +82,20 @@ def _make_roles(centre: CentreSession) -> None:
 
 
 def bound_role(centre: CentreSession, role: str) -> None:
-    """Bound what a host's statements write on the centre's disk while they compute; only a superuser can."""
+    """Bound what a host's statements write on the centre's disk, as files while they compute and as errors in the log; only a superuser can."""
     from psycopg import sql
 
     if centre.first("SELECT 1 AS one FROM pg_catalog.pg_roles WHERE rolname = current_user AND rolsuper"):
         with centre.within():
-            centre.connection.execute(
-                sql.SQL("ALTER ROLE {} SET temp_file_limit = '64MB'").format(sql.Identifier(role))
-            )
+            for name, value in _BOUNDS.items():
+                centre.connection.execute(
+                    sql.SQL("ALTER ROLE {} SET {} = {}").format(
+                        sql.Identifier(role), sql.Identifier(name), sql.Literal(value)
+                    )
+                )
 
 
+_BOUNDS = {"temp_file_limit": "64MB", "log_min_messages": "fatal", "log_min_error_statement": "fatal"}
 # What every role may do in a fresh database is taken from them: no table for a while, no large object that fills the disk, no
 # locks that use up the memory for those of all sessions, no messages into the log that is kept, no programs.
 _LEAST_RIGHTS = f"""
@@ -103,6 +107,7 @@ END $$;
 _SUPERUSERS_PART = f"""
 DO $$ DECLARE each regprocedure; BEGIN
     REVOKE ALL ON SCHEMA public FROM PUBLIC;
+    GRANT pg_signal_backend, pg_read_all_stats TO {OWNER};
     FOR each IN SELECT oid FROM pg_catalog.pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
         AND proname ~ '^(lo_|lowrite$|loread$|pg_(try_)?advisory_|pg_notify$|pg_logical_emit_message$)' LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', each);

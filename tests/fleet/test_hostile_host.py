@@ -1,19 +1,25 @@
 """A host that was taken over: with its own role it tries everything on everything, and can lie about itself and nothing more."""
 
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from datetime import timedelta
 
 import psycopg
 import pytest
 
+from orchestrator.app.fleet_line import CentreLine
 from orchestrator.domain.errors import CentreUnreachable
+from orchestrator.domain.permit import DeclaredLimit, PermitRequest
 from orchestrator.domain.units import Bytes
+from orchestrator.fleet import schema
 from orchestrator.fleet.connection import CentreSession
-from orchestrator.fleet.cross_checks import end_long_transactions
-from orchestrator.fleet.enrolment import change_quota, forget_host
-from orchestrator.fleet.overview import find_hosts
+from orchestrator.fleet.cross_checks import cross_check, end_long_transactions, find_held_permits, remove_old_rows
+from orchestrator.fleet.enrolment import change_quota, forget_host, let_join_again
+from orchestrator.fleet.overview import find_hosts, find_pools, find_records, find_runs, survey_fleet, survey_week
+from orchestrator.fleet.permits import ask_permit, declare_limit
 from tests.fleet.centres import Centre
+from tests.fleet.postgres import PostgresServer
 
 # What a host may do, by table: all else must be denied.
 ITS_OWN = {
@@ -32,6 +38,7 @@ FUNCTIONS = {
     "release_permit",
     "fetch_orders",
     "report_order",
+    "is_of_this_world",
 }
 OF_NO_HOST = ("centre", "migrations", "limits_now", "permits_now")
 RUN = (
@@ -69,7 +76,12 @@ FORBIDDEN = (
     "UPDATE poolferry.quotas SET most = 9e18", "INSERT INTO poolferry.quotas VALUES (1, 0, 1)",
     "CREATE EVENT TRIGGER x ON ddl_command_start EXECUTE FUNCTION poolferry.count_told()", "LOAD 'auto_explain'",
     "CREATE TRIGGER x BEFORE INSERT ON poolferry.runs EXECUTE FUNCTION poolferry.count_told()", "CREATE VIEW poolferry.x AS SELECT 1",
-    "SELECT poolferry.count_told()", "SELECT poolferry.count_jobs(ARRAY[1])", "ALTER FUNCTION poolferry.this_host() SECURITY INVOKER",
+    "SELECT poolferry.count_told()", "SELECT poolferry.count_jobs(ARRAY[1])", "SELECT poolferry.end_holders()",
+    "SELECT poolferry.lend_permit('x', '{}', 1, 30, false)", "SET log_min_messages = debug5", "SET log_min_error_statement = debug5",
+    "ALTER ROLE CURRENT_USER RESET log_min_messages", "SELECT pg_log_backend_memory_contexts(1)", "UPDATE poolferry.hosts SET held_up_at = NULL",
+    "SELECT setval('poolferry.hosts_id_seq', 1)", "SELECT nextval('poolferry.permits_id_seq')",
+    "ALTER LARGE OBJECT 1 OWNER TO CURRENT_USER", "SELECT pg_stat_get_backend_activity(1), pg_read_binary_file('/etc/passwd')",
+    "ALTER FUNCTION poolferry.this_host() SECURITY INVOKER",
     "SELECT pg_stat_reset()", "SELECT * FROM pg_ls_dir('/')", "CHECKPOINT",
     "DECLARE x CURSOR WITH HOLD FOR SELECT pg_ls_logdir()", "SELECT * FROM pg_stat_ssl, pg_hba_file_rules",
 )  # fmt: skip
@@ -190,6 +202,153 @@ def test_its_statements_write_little_beside_the_tables(sessions: tuple[CentreSes
     assert mine.first("SELECT current_setting('temp_file_limit') AS it") == {"it": "64MB"}
     mine.change("SET work_mem = '64kB'")
     assert denied(mine, "SELECT count(*) FROM (SELECT repeat(n::text, 40) AS x FROM generate_series(1, 600000) AS n ORDER BY x) AS y") == "53400"  # fmt: skip
+
+
+_RUN = (
+    "INSERT INTO poolferry.runs (host, incarnation, id, seq, born, job, engine, source, target, type, begun_at, begun_why, ended_at, outcome,"
+    " moved_bytes, warnings) VALUES (%s, 1, 9, 9, 9, 'watch', 'pool', 's', 't', 'run', {begun}, '', {ended}, 'done', {moved}, {json})"
+)
+_JOB = (
+    "INSERT INTO poolferry.jobs (host, job, engine, source, target, state, why, hint, late_after_s, copied_at)"
+    " VALUES (%s, 'watch', 'pool', 's', 't', 'up', '', '', {limit}, {copied})"
+)
+_BEAT = "INSERT INTO poolferry.beats (host, host_at, every_s, version) VALUES (%s, {at}, {every}, '1')"
+_RECORD = "INSERT INTO poolferry.records (host, subject, incarnation, key, seq, born, body) VALUES (%s, 'point', 1, 'x', 1, 1, {json})"
+ITS_ROWS = {
+    "run": (_RUN, {"begun": "now()", "ended": "now()", "moved": "1", "json": "'[]'"}),
+    "beat": (_BEAT, {"at": "now()", "every": "300"}),
+    "job": (_JOB, {"limit": "3600", "copied": "now()"}),
+    "record": (_RECORD, {"json": "'[]'"}),
+}
+TIMES = ("'infinity'", "'-infinity'", "'294000-01-01'", "'4000-01-01 BC'")
+NUMBERS = ("'Infinity'", "'NaN'", "1e300", "1e15", "-1")
+JSONS = (
+    "('[' || repeat('9', 5000) || ']')::jsonb", "(repeat('[', 3000) || repeat(']', 3000))::jsonb", "'5'",
+    "'{\"name\": [1], \"identity\": {}, \"state\": \"active\", \"x\": 1e400}'",
+)  # fmt: skip
+VALUES = [
+    *((row, name, value) for row, name in (("run", "begun"), ("run", "ended"), ("job", "copied"), ("beat", "at")) for value in TIMES),
+    *((row, name, value) for row, name in (("job", "limit"), ("beat", "every")) for value in NUMBERS),
+    *((row, "json", value) for row in ("run", "record") for value in JSONS), ("run", "moved", "9223372036854775807"),
+]  # fmt: skip
+
+
+def test_nothing_that_it_tells_ends_the_looks_of_people_at_all_hosts(
+    centre: Centre, sessions: tuple[CentreSession, CentreSession, int, int]
+) -> None:
+    """Seen: one sign of life that promises the next one after 1e300 seconds, and no page, letter or notice of the fleet came any more."""
+    mine, _, me, _ = sessions
+    with centre.administrator() as session:
+        for row, name, value in VALUES:
+            for needed, (statement, usual) in ITS_ROWS.items():  # what is not taken does no harm
+                denied(mine, statement.format(**(usual | ({name: value} if needed == row else {}))), me)
+            survey_fleet(session)
+            survey_week(session)
+            cross_check(session)
+            find_pools(session, host=None)
+            find_runs(session, host=None, job=None, outcome=None)
+            find_records(session, subject="point", host=None)
+            assert {each.name for each in find_hosts(session)} == {"evil", "good"}, (name, value)
+            for table in ("beats", "jobs", "records", "runs"):
+                session.change(f"DELETE FROM poolferry.{table}")  # noqa: S608
+
+
+def test_what_it_told_before_the_centre_looked_at_values_is_made_readable(
+    postgres: PostgresServer, empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    centre = Centre(postgres, empty_database)
+    before = {number: each for number, each in schema.migrations().items() if number < 50}
+    with centre.administrator() as session:
+        with monkeypatch.context() as patch:
+            patch.setattr(schema, "migrations", lambda: before)
+            schema.upgrade_schema(session)
+        with centre.session(centre.join("evil")) as mine:
+            row = mine.first("SELECT poolferry.this_host() AS host")
+            assert row is not None
+            for statement, usual in ITS_ROWS.values():
+                bad = {
+                    "begun": "'infinity'",
+                    "moved": "9223372036854775807",
+                    "every": "1e11",
+                    "copied": "'4000-01-01 BC'",
+                }
+                told = usual | {name: value for name, value in bad.items() if name in usual}
+                assert denied(mine, statement.format(**told), row["host"]) == ""
+        schema.upgrade_schema(session)
+        assert [each.name for each in find_hosts(session)] == ["evil"]
+        assert find_runs(session, host=None, job=None, outcome=None) == ()
+        assert survey_week(session).well == 0
+
+
+def test_locks_that_it_holds_hold_up_nobody(
+    centre: Centre, sessions: tuple[CentreSession, CentreSession, int, int]
+) -> None:
+    """Seen: in a transaction that it never ended it had the locks of a limit, and nobody was lent a permit of that any more."""
+    mine, other, me, _ = sessions
+    with centre.administrator() as session:
+        declare_limit(session, DeclaredLimit(name="wan", slots=9))
+        session.change("ALTER TABLE poolferry.runs DISABLE TRIGGER USER")
+        session.change(
+            "UPDATE poolferry.runs SET begun_at = now() - interval '3 years', arrived_at = now() - interval '3 years'"
+        )
+        session.change("ALTER TABLE poolferry.runs ENABLE TRIGGER USER")
+        mine.change("SET idle_in_transaction_session_timeout = 0")
+        mine.change("BEGIN")
+        mine.change("UPDATE poolferry.runs SET seq = 2 WHERE host = %s", (me,))
+        mine.rows("SELECT poolferry.ask_permit('photos', '{wan}', 1, 30, false)")
+        assert remove_old_rows(session, timedelta(days=730)) == 1, (
+            "the run of the other host: its own waits for the next time"
+        )
+        until, granted = time.monotonic() + 60, False
+        while not granted and time.monotonic() < until:
+            with suppress(CentreUnreachable):
+                granted = ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False).granted
+        assert granted
+        assert denied(mine, "SELECT 1") == "57P01"
+        assert [each.about for each in find_held_permits(session)] == ["locks of evil"]
+
+
+def test_a_host_does_not_hold_up_that_it_is_cut_off(centre: Centre) -> None:
+    with centre.session(centre.join("evil")) as mine, centre.administrator() as session:
+        mine.change("SET idle_in_transaction_session_timeout = 0")
+        mine.change("BEGIN")
+        mine.rows("SELECT poolferry.leave()")
+        time.sleep(2.1)
+        let_join_again(session, "evil")
+        assert denied(mine, "SELECT 1") == "57P01"
+
+
+def test_a_permit_that_is_held_for_days_while_others_wait_is_named(
+    centre: Centre, sessions: tuple[CentreSession, CentreSession, int, int]
+) -> None:
+    mine, other, _, _ = sessions
+    with centre.administrator() as session:
+        declare_limit(session, DeclaredLimit(name="wan", slots=1))
+        assert ask_permit(mine, "photos", PermitRequest(limits=("wan",)), taken=False).granted
+        session.change("UPDATE poolferry.permits SET granted_at = granted_at - interval '3 days'")
+        assert find_held_permits(session) == ()
+        assert not ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False).granted
+        (found,) = find_held_permits(session)
+        assert (found.about, found.why) == (
+            "permit of evil photos",
+            "it holds wan for 3 d, and 1 run of others wait for that",
+        )
+
+
+def test_no_host_learns_the_names_of_others(centre: Centre) -> None:
+    """What all sessions show to all is their purpose."""
+    identity = centre.join("secret-project")
+    with (
+        closing(CentreLine("sender")) as line,
+        line.visit(centre.options, identity),
+        centre.session(centre.join("evil")) as mine,
+    ):
+        seen = mine.rows(
+            "SELECT application_name, query, client_addr FROM pg_stat_activity WHERE usename = %s", (identity.role,)
+        )
+        assert [(each["application_name"], each["query"]) for each in seen] == [
+            ("poolferry sender", "<insufficient privilege>")
+        ]
 
 
 RECORDS = (

@@ -1,0 +1,65 @@
+-- What a host tells can be read by all who look: no time that no calendar has, no number that no sum holds. One such value of one host
+-- would end each look at the whole fleet.
+CREATE FUNCTION poolferry.is_of_this_world(moment timestamptz) RETURNS boolean LANGUAGE sql IMMUTABLE
+    RETURN moment BETWEEN '1900-01-01 00:00+00' AND '9000-01-01 00:00+00';
+
+-- What was told before is made readable: a run is shown no more, a host and its jobs tell anew within minutes.
+UPDATE poolferry.runs SET removed = true,
+    begun_at = CASE WHEN poolferry.is_of_this_world(begun_at) THEN begun_at ELSE arrived_at END,
+    ended_at = CASE WHEN poolferry.is_of_this_world(ended_at) THEN ended_at END,
+    moved_bytes = CASE WHEN moved_bytes BETWEEN 0 AND 1152921504606846976 THEN moved_bytes END,
+    took_s = CASE WHEN took_s BETWEEN 0 AND 1e10 THEN took_s END
+    WHERE NOT (poolferry.is_of_this_world(begun_at) AND coalesce(poolferry.is_of_this_world(ended_at), true)
+        AND coalesce(moved_bytes BETWEEN 0 AND 1152921504606846976, true) AND coalesce(took_s BETWEEN 0 AND 1e10, true));
+DELETE FROM poolferry.beats WHERE NOT (poolferry.is_of_this_world(host_at) AND every_s BETWEEN 0 AND 4e7);
+DELETE FROM poolferry.jobs WHERE NOT (coalesce(late_after_s BETWEEN 0 AND 4e9, true) AND coalesce(poolferry.is_of_this_world(copied_at), true)
+    AND coalesce(poolferry.is_of_this_world(due_at), true) AND coalesce(poolferry.is_of_this_world(next_at), true)
+    AND coalesce(poolferry.is_of_this_world(running_at), true) AND coalesce(poolferry.is_of_this_world(last_ended_at), true));
+
+ALTER TABLE poolferry.runs
+    ADD CHECK (poolferry.is_of_this_world(begun_at)), ADD CHECK (poolferry.is_of_this_world(ended_at)),
+    ADD CHECK (moved_bytes BETWEEN 0 AND 1152921504606846976), ADD CHECK (took_s BETWEEN 0 AND 1e10);
+ALTER TABLE poolferry.beats ADD CHECK (poolferry.is_of_this_world(host_at)), ADD CHECK (every_s BETWEEN 0 AND 4e7);
+ALTER TABLE poolferry.jobs
+    ADD CHECK (late_after_s BETWEEN 0 AND 4e9), ADD CHECK (poolferry.is_of_this_world(copied_at)),
+    ADD CHECK (poolferry.is_of_this_world(due_at)), ADD CHECK (poolferry.is_of_this_world(next_at)),
+    ADD CHECK (poolferry.is_of_this_world(running_at)), ADD CHECK (poolferry.is_of_this_world(last_ended_at));
+
+-- No host holds up the permits of others: a request locks its limits for milliseconds. A session of a host that holds such locks for
+-- five seconds, and itself waits for none, is ended by the next one that asks; when, and for the watch to name it, stands here.
+ALTER TABLE poolferry.hosts ADD COLUMN held_up_at timestamptz;
+CREATE FUNCTION poolferry.end_holders() RETURNS void
+    LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    holder record;
+BEGIN
+    FOR holder IN SELECT DISTINCT a.pid, h.id FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid JOIN poolferry.hosts h ON h.role = a.usename
+        WHERE l.granted AND l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND l.relation IN ('poolferry.limits'::regclass, 'poolferry.permits'::regclass) AND l.pid <> pg_backend_pid()
+        AND a.xact_start < clock_timestamp() - interval '5 seconds' AND a.wait_event_type IS DISTINCT FROM 'Lock'
+    LOOP
+        PERFORM pg_terminate_backend(holder.pid, 1000);
+        UPDATE poolferry.hosts SET held_up_at = clock_timestamp() WHERE id = holder.id;
+    END LOOP;
+EXCEPTION WHEN insufficient_privilege THEN
+    NULL;  -- of a centre that no superuser made
+END $$;
+REVOKE ALL ON FUNCTION poolferry.is_of_this_world(timestamptz), poolferry.end_holders() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION poolferry.is_of_this_world(timestamptz) TO poolferry_host;
+
+ALTER FUNCTION poolferry.ask_permit(text, text[], integer, integer, boolean) RENAME TO lend_permit;
+REVOKE ALL ON FUNCTION poolferry.lend_permit(text, text[], integer, integer, boolean) FROM PUBLIC, poolferry_host;
+CREATE FUNCTION poolferry.ask_permit(its_job text, its_limits text[], its_weight integer, its_lease integer, is_taken boolean)
+    RETURNS TABLE (permit integer, granted boolean, busy boolean, place integer, in_limit text, used integer, slots integer,
+        opens text, unknown text[], clamped text[])
+    LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM set_config('lock_timeout', '500ms', true);
+    RETURN QUERY SELECT * FROM poolferry.lend_permit(its_job, its_limits, its_weight, its_lease, is_taken);
+EXCEPTION WHEN lock_not_available THEN
+    PERFORM poolferry.end_holders();
+    PERFORM set_config('lock_timeout', '5s', true);
+    RETURN QUERY SELECT * FROM poolferry.lend_permit(its_job, its_limits, its_weight, its_lease, is_taken);
+END $$;
+REVOKE ALL ON FUNCTION poolferry.ask_permit(text, text[], integer, integer, boolean) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION poolferry.ask_permit(text, text[], integer, integer, boolean) TO poolferry_host;

@@ -116,6 +116,7 @@ def _queue_notices(
     from orchestrator.views.fleet_watch import watch_message
 
     seen = [_status(each) for each in findings]
+    silent = FleetWatch(findings=findings, removed=0).silent_sentence
     with history.together():
         for channel in machine.notice:
             if isinstance(channel, PingChannel):
@@ -127,7 +128,8 @@ def _queue_notices(
                 write(history.notifications)
             for kind in (NoticeType.TROUBLE, NoticeType.REMINDER, NoticeType.RECOVERY):
                 if told := [notice for notice in notices if notice.kind is kind]:
-                    history.notifications.queue(channel.name, watch_message(kind, told, host=host_name(), now=now))
+                    message = watch_message(kind, told, silent=silent, host=host_name(), now=now)
+                    history.notifications.queue(channel.name, message)
 
 
 def _queue_letters(

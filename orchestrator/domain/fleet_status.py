@@ -21,6 +21,16 @@ class HostState(StrEnum):
     LEFT = "left"
 
 
+def silent_at_once(silent: int, heard: int) -> str:
+    """Return what it means when so many hosts are silent beside so many that are heard; empty: nothing beyond each of them."""
+    if silent < 3 or silent <= heard:
+        return ""
+    return (
+        f"{silent} of {silent + heard} hosts are silent at once: look first at the centre, at the way to it and at its certificate; "
+        "their runs go on meanwhile, and are told later"
+    )
+
+
 def twice_as_much(most: Bytes) -> str:
     """Return a quota of twice that size, as an option of a command; at least a mebibyte."""
     return f"{max(1, most * 2 >> 20)}M"
@@ -135,6 +145,16 @@ class FleetStatus:
     odd: tuple[FleetHost, ...]
     bad: tuple[FleetJob, ...]
     bad_count: int
+
+    @property
+    def silent_count(self) -> int:
+        """Return how many hosts are silent, of which `silent` are the worst."""
+        return dict(self.hosts).get(HostState.SILENT.value, 0)
+
+    @property
+    def silent_sentence(self) -> str:
+        """Return what it means when most hosts are silent; empty: most are heard."""
+        return silent_at_once(self.silent_count, dict(self.hosts).get(HostState.HEARD.value, 0))
 
     @property
     def well(self) -> bool:

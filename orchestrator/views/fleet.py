@@ -190,8 +190,13 @@ def fleet_lines(found: FleetStatus, now: datetime, paint: Paint) -> list[str]:
         f"{show_count(hosts, 'host')}: {_counts(found.hosts)}",
         f"{show_count(jobs, 'job')}: {_counts(found.jobs) or 'none'}",
     ]
+    lines += indent([found.silent_sentence], 0) if found.silent_sentence else []
     for each in found.silent:
         lines += indent([f"{paint('silent', 'red')}  {each.name}: last seen {format_ago(each.seen, now=now)}"], 0)
+    if found.silent_count > len(found.silent):
+        lines.append(
+            f"and {found.silent_count - len(found.silent)} more silent hosts: poolferry fleet hosts --only silent"
+        )
     for each in found.odd:
         lines += indent([f"{paint('odd', 'yellow')}     {each.name}: {odd_sentence(each)}"], 0)
     for job in found.bad:

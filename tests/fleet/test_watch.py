@@ -61,6 +61,30 @@ def test_a_silent_host_is_named_once_and_its_return_too(
     assert "host web-1: well again" in told[0] or "host web-1: well again" in told[1]
 
 
+def test_on_the_worst_day_people_read_what_it_means_and_not_ten_thousand_names(centre: Centre, ferry: Ferry) -> None:
+    with centre.administrator() as session:
+        session.change(
+            "INSERT INTO poolferry.hosts (name, role, machine, joined_at) SELECT 'web-' || n, 'poolferry_w' || n, 'm', now() - interval '9 days'"
+            " FROM generate_series(1, 3000) AS n"
+        )
+        session.change(
+            "INSERT INTO poolferry.beats (host, seen_at, host_at, every_s, version)"
+            " SELECT id, now() - interval '3 days', now() - interval '3 days', 300, '1' FROM poolferry.hosts"
+        )
+    words = ("--centre", centre.server.url(centre.database))
+    (ferry.config / "poolferry.toml").write_text(_NOTICES)
+    seen, status = ferry.run("fleet", "watch", *words), ferry.run("fleet", "status", *words)
+    for said in (seen.out, status.out):
+        assert "3000 of 3000 hosts are silent at once: look first at the centre" in said
+        assert "and 2950 more" in said
+        assert said.count("\n") < 120
+    with contextlib.closing(sqlite3.connect(ferry.state / "history.sqlite")) as history:
+        ((subject, body, facts),) = history.execute("SELECT subject, body, facts FROM messages").fetchall()
+    assert subject.endswith(" and 2995 more: needs a person")
+    assert "3000 of 3000 hosts are silent at once" in body
+    assert (len(subject) < 200, len(body) < 20_000, len(facts) < 40_000) == (True, True, True)
+
+
 def test_two_owners_of_one_target_and_a_disk_at_two_hosts_are_named(
     tmp_path: Path, centre: Centre, monkeypatch: pytest.MonkeyPatch, ferry: Ferry
 ) -> None:

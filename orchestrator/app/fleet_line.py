@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from orchestrator.domain.machine import FleetOptions
     from orchestrator.fleet.connection import CentreSession
 
+LOGINS_S = (
+    50  # hosts that look for orders by logging in, each second: a centre of two busy cores takes three times as many
+)
 PROBE_S = 5.0  # a session that was idle answers within that, or another one is opened
 
 
@@ -24,6 +27,9 @@ class CentreLine:
     def __init__(self, purpose: str) -> None:
         self._purpose = purpose
         self._session: CentreSession | None = None
+        self.least_pause_s = (
+            0.0  # until the next visit, so that all hosts whose visits log in are not too much for the centre
+        )
         self._made_for: tuple[FleetOptions, FleetIdentity] | None = None
 
     @contextlib.contextmanager
@@ -45,13 +51,21 @@ class CentreLine:
             with contextlib.suppress(Exception):
                 session.close()
 
+    def _keeps(self, session: "CentreSession") -> bool:
+        """Return True when the centre has room for this session between two visits."""
+        from orchestrator.fleet.connection import read_room
+
+        room = read_room(session, PROBE_S)
+        self.least_pause_s = 0.0 if room.stay else room.hosts / LOGINS_S
+        return room.stay
+
     def _answering(self, wanted: "tuple[FleetOptions, FleetIdentity]") -> "tuple[CentreSession, bool]":
         """Return a session that answers, and whether the centre has room to keep it. A kept one that went half open is replaced."""
-        from orchestrator.fleet.connection import has_room_to_stay, open_centre
+        from orchestrator.fleet.connection import open_centre
 
         if self._session is not None and self._made_for == wanted:
             try:
-                return self._session, has_room_to_stay(self._session, PROBE_S)
+                return self._session, self._keeps(self._session)
             except (
                 CentreUnreachable,
                 CentreRefused,
@@ -60,4 +74,4 @@ class CentreLine:
         self.close()
         fleet, identity = self._made_for = wanted
         session = self._session = open_centre(fleet, identity, purpose=self._purpose)
-        return session, has_room_to_stay(session, PROBE_S)
+        return session, self._keeps(session)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from orchestrator.fleet.connection import CentreSession
 
 EVERY_S = 20.0
+_RAREST_S = 600.0  # of the largest fleet
 LONGEST_S = 120.0  # between two looks, while the centre is away
 
 
@@ -65,7 +66,7 @@ def begin_fetching(settings: Settings, *, every_s: float) -> None:
         while True:
             try:
                 fetch_once(settings, line)
-                pause = every_s
+                pause = max(every_s, min(line.least_pause_s, _RAREST_S))
             except OrchestratorError:  # whoever tells the centre says that it is away
                 pause = min(2 * pause, LONGEST_S)
             except Exception as error:  # noqa: BLE001 - a thread that dies silently would leave all orders open

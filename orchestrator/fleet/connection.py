@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from orchestrator.domain.answers import parse_json
 from orchestrator.domain.errors import CentreFull, CentreRefused, CentreUnreachable, OrchestratorError
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.fleet import FleetIdentity, is_local
 from orchestrator.domain.machine import FleetOptions
 
@@ -230,10 +231,22 @@ def _json_of_a_host(text: bytes | str) -> object:
         return None
 
 
-def has_room_to_stay(centre: CentreSession, seconds: float) -> bool:
-    """Return True when less than half of the centre's connections are in use. Raises: CentreUnreachable when it is silent for so long."""
-    row = centre.first(
-        "SELECT 2 * sum(numbackends) < current_setting('max_connections')::integer AS room FROM pg_catalog.pg_stat_database",
-        seconds=seconds,
-    )
-    return bool(row and row["room"])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CentreRoom:
+    """The room at a centre. `stay`: less than half of its connections are in use; `hosts`: how many there are, as PostgreSQL estimates."""
+
+    stay: bool
+    hosts: int
+
+
+def read_room(centre: CentreSession, seconds: float) -> CentreRoom:
+    """Return how much room there is. Raises: CentreUnreachable when the centre is silent for so long."""
+    row = centre.first(_ROOM, seconds=seconds)
+    return CentreRoom(stay=bool(row and row["room"]), hosts=int(row["hosts"] or 0) if row else 0)
+
+
+_ROOM = """
+SELECT 2 * sum(numbackends) < current_setting('max_connections')::integer AS room,
+    (SELECT greatest(reltuples, 0)::bigint FROM pg_catalog.pg_class WHERE oid = to_regclass('poolferry.hosts')) AS hosts
+FROM pg_catalog.pg_stat_database
+"""

@@ -28,7 +28,9 @@ _BAD = "('late', 'failing', 'incomplete')"
 _NOW = "coalesce(%(now)s::timestamptz, now())"
 _STATE = f"""CASE WHEN hosts.left_at IS NOT NULL THEN 'left' WHEN hosts.joined_at IS NULL THEN 'invited'
     WHEN beats.seen_at IS NULL THEN CASE WHEN hosts.joined_at < {_NOW} - interval '1 hour' THEN 'silent' ELSE 'new' END
-    WHEN beats.seen_at < {_NOW} - make_interval(secs => 3 * every_s + 60) THEN 'silent' ELSE 'heard' END"""
+    WHEN beats.seen_at < {_NOW} - make_interval(secs => 3 * every_s + 60) OR beats.seen_at > {_NOW} + interval '1 hour' THEN 'silent'
+    ELSE 'heard' END"""
+# The last: the centre's clock was set back; who lives is heard within minutes, and who does not would be called well for all that time.
 _OURS = "hosts.joined_at IS NOT NULL AND hosts.left_at IS NULL"
 _HOST_COUNTS = f"""
 SELECT {_STATE} AS state, count(*) AS number FROM poolferry.hosts LEFT JOIN poolferry.beats ON beats.host = hosts.id

@@ -60,7 +60,8 @@ def upgrade_schema(centre: CentreSession) -> tuple[str, ...]:
             centre.change(text, seconds=_LONG_S)
             centre.change("INSERT INTO poolferry.migrations (number, name) VALUES (%s, %s)", (number, name))
         centre.change("RESET ROLE")
-        for row in centre.rows("SELECT role FROM poolferry.hosts"):
+        for row in centre.rows("SELECT role FROM poolferry.hosts JOIN pg_catalog.pg_roles ON rolname = role"):
+            _make_member(centre, row["role"])
             bound_role(centre, row["role"])
     return tuple(migrations()[number][0] for number in missing)
 
@@ -79,6 +80,18 @@ def _make_roles(centre: CentreSession) -> None:
     centre.change(_LEAST_RIGHTS)
     if me and me["super"]:
         centre.change(_SUPERUSERS_PART)
+
+
+def _make_member(centre: CentreSession, role: str) -> None:
+    """Give a host's role the rights of hosts again, where a copy of the centre was put back without them.
+
+    Why: PostgreSQL 16 and later take no membership from a copy of an earlier one that a superuser other than the first had given.
+    """
+    from psycopg import sql
+
+    if centre.first("SELECT 1 AS one WHERE NOT pg_catalog.pg_has_role(%s, %s, 'MEMBER')", (role, HOSTS)):
+        with centre.within():
+            centre.connection.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(HOSTS), sql.Identifier(role)))
 
 
 def bound_role(centre: CentreSession, role: str) -> None:

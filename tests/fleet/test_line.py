@@ -28,6 +28,12 @@ def web(centre: Centre) -> FleetIdentity:
     return centre.join("web-1")
 
 
+_MANY = """
+INSERT INTO poolferry.hosts (name, role, machine, joined_at) SELECT 'h' || n, 'h' || n, 'm', now() FROM generate_series(1, 5000) AS n;
+ANALYZE poolferry.hosts
+"""
+
+
 def backend(line: CentreLine, fleet: FleetOptions, web: FleetIdentity) -> int:
     """Visit the centre, and return the process there that answers."""
     with line.visit(fleet, web) as session:
@@ -66,8 +72,12 @@ def test_none_is_kept_where_half_of_the_centres_connections_are_in_use(
         for _ in range(50):
             others.enter_context(centre.administrator())
         assert backend(kept, centre.options, web) != backend(kept, centre.options, web)
+        others.enter_context(centre.administrator()).change(_MANY)
+        backend(kept, centre.options, web)
+        assert kept.least_pause_s == pytest.approx(5001 / 50), "ten thousand hosts do not all log in each 20 seconds"
     first = backend(kept, centre.options, web)
     assert backend(kept, centre.options, web) == first
+    assert kept.least_pause_s == 0
 
 
 def test_a_role_that_is_revoked_while_it_is_connected_can_do_nothing_more(

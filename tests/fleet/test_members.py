@@ -5,12 +5,17 @@ import secrets
 import shlex
 import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from orchestrator.domain.errors import CentreRefused, CentreUnreachable
+from orchestrator.domain.fleet import FleetIdentity
 from orchestrator.fleet.credentials import read_identity
-from orchestrator.fleet.schema import HOSTS, OWNER
+from orchestrator.fleet.enrolment import invite_host, join_centre
+from orchestrator.fleet.ledger import read_progress
+from orchestrator.fleet.schema import HOSTS, OWNER, upgrade_schema
 from tests.ferry import Ended, Ferry
 from tests.fleet.centres import Centre
 from tests.fleet.postgres import PostgresServer
@@ -100,6 +105,38 @@ def test_an_administrator_who_may_not_end_sessions_is_told_and_still_gets_the_in
     with centre.session(identity):
         gone = ferry.run("fleet", "forget", "web-1", *words, **keeper)
     assert (gone.code, "GRANT pg_signal_backend TO" in gone.err) == (0, True), gone.err
+
+
+def test_an_invitation_that_is_used_twice_at_once_lets_one_in(centre: Centre) -> None:
+    with centre.administrator() as session:
+        token = invite_host(session, "web-1").token
+
+    def join(machine: str) -> FleetIdentity | str:
+        try:
+            return join_centre(centre.options, token, machine=machine)
+        except CentreRefused as error:
+            return error.why
+
+    with ThreadPoolExecutor(6) as pool:
+        ended = list(pool.map(join, "abcdef"))
+    (joined,) = [each for each in ended if isinstance(each, FleetIdentity)]
+    assert all("was used" in each or "does not know this host" in each for each in ended if isinstance(each, str)), (
+        ended
+    )
+    with centre.session(joined) as host:
+        assert read_progress(host).machine == "abcdef"[ended.index(joined)]
+
+
+def test_a_centre_that_was_put_back_without_memberships_lets_its_hosts_in_again(centre: Centre) -> None:
+    """PostgreSQL 16 and later give none of them that a copy of 15 holds and root had granted: as from Debian 12 to 13."""
+    identity = centre.join("web-1")
+    with centre.administrator() as session:
+        session.change(f"REVOKE {HOSTS} FROM {identity.role}")
+        with pytest.raises(CentreUnreachable), centre.session(identity):
+            pass
+        upgrade_schema(session)
+    with centre.session(identity) as host:
+        assert host.first("SELECT name FROM poolferry.hosts") == {"name": "web-1"}
 
 
 def test_a_token_lives_for_a_day(ferry: Ferry, centre: Centre) -> None:

@@ -32,6 +32,25 @@ def test_silent_and_late_are_the_centres_own_words(centre: Centre) -> None:
     assert not later.well
 
 
+def test_a_centre_whose_clock_goes_back_a_year_calls_no_dead_host_heard_and_lends_what_dead_runs_held(
+    centre: Centre,
+) -> None:
+    beat(centre, "dead")
+    beat(centre, "lives")
+    past = datetime.now(UTC) - timedelta(days=365)
+    with centre.administrator() as session:
+        assert {each.name for each in find_hosts(session, state=HostState.SILENT, now=past)} == {"dead", "lives"}
+        session.change("ALTER TABLE poolferry.beats DISABLE TRIGGER USER")
+        session.change(
+            "UPDATE poolferry.beats SET seen_at = seen_at + interval '1 year' WHERE host = (SELECT id FROM poolferry.hosts WHERE name = 'dead')"
+        )
+        assert [each.name for each in find_hosts(session, state=HostState.SILENT)] == ["dead"]
+        session.change("INSERT INTO poolferry.permits (host, job, weight, granted_at, seen_at, lease)"
+                       " SELECT id, 'x', 1, now(), now() + interval '1 year', '30 s' FROM poolferry.hosts WHERE name = 'dead'")  # fmt: skip
+        session.change("UPDATE poolferry.permits SET lease = '1 ms'")  # the server itself began longer ago
+        assert session.first("SELECT poolferry.is_held(p, '{}') AS held FROM poolferry.permits p") == {"held": False}
+
+
 def test_jobs_are_counted_as_they_stand_whatever_became_of_them(centre: Centre) -> None:
     """The counts of the front page are kept beside the jobs: each change of a state, a declaration or a membership is in them."""
     now, hosts = datetime.now(UTC), [centre.join(name) for name in ("web-1", "web-2", "web-3")]

@@ -63,3 +63,10 @@ EXCEPTION WHEN lock_not_available THEN
 END $$;
 REVOKE ALL ON FUNCTION poolferry.ask_permit(text, text[], integer, integer, boolean) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION poolferry.ask_permit(text, text[], integer, integer, boolean) TO poolferry_host;
+
+-- As before, also when the centre's clock was set back: what was seen in a time to come holds no slot.
+CREATE OR REPLACE FUNCTION poolferry.is_held(of_permit poolferry.permits, living integer[]) RETURNS boolean
+    LANGUAGE sql VOLATILE
+    RETURN of_permit.granted_at IS NOT NULL AND (of_permit.id = ANY (living)
+        OR clock_timestamp() BETWEEN of_permit.seen_at - interval '1 minute' AND of_permit.seen_at + of_permit.lease
+        OR clock_timestamp() BETWEEN pg_postmaster_start_time() - interval '1 minute' AND pg_postmaster_start_time() + of_permit.lease);

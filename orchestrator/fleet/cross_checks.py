@@ -101,7 +101,7 @@ def find_held_permits(centre: CentreSession) -> tuple[FleetFinding, ...]:
         FleetFinding(
             about=f"permit of {row['host']} {row['job']}", kind="permit", bad=True,
             why=f"it holds {' and '.join(row['limits'])} for {show_duration(row['long'])}, and {show_count(row['waiting'], 'run')} of others wait for that",
-            hint=f"on that host: `poolferry status {quoted(row['job'])}`; or `poolferry fleet limit {row['limits'][0]} --slots {row['slots'] + 1}`",
+            hint=f"on that host: `poolferry status {quoted(row['job'])}`; or `poolferry fleet limit {quoted(row['limits'][0])} --slots {row['slots'] + 1}`",
         )
         for row in centre.rows(_LONG_PERMITS, {"longest": timedelta(days=1)})
     )  # fmt: skip

@@ -336,7 +336,7 @@ def test_a_permit_that_is_held_for_days_while_others_wait_is_named(
 
 
 def test_no_host_learns_the_names_of_others(centre: Centre) -> None:
-    """What all sessions show to all is their purpose."""
+    """All sessions show to all their purpose, and no name."""
     identity = centre.join("secret-project")
     with (
         closing(CentreLine("sender")) as line,

@@ -6,7 +6,7 @@ from datetime import timedelta
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fleet_watch import FleetFinding
 from orchestrator.domain.units import show_count, show_duration
-from orchestrator.fleet.connection import CentreSession
+from orchestrator.fleet.connection import CentreSession, Row
 
 _BATCH = 20_000
 _LONG_S = 600.0
@@ -97,15 +97,17 @@ def find_held_permits(centre: CentreSession) -> tuple[FleetFinding, ...]:
         )
         for row in centre.rows("SELECT name AS host FROM poolferry.hosts WHERE held_up_at > now() - interval '1 day' ORDER BY name")
     )  # fmt: skip
-    held = tuple(
-        FleetFinding(
-            about=f"permit of {row['host']} {row['job']}", kind="permit", bad=True,
-            why=f"it holds {' and '.join(row['limits'])} for {show_duration(row['long'])}, and {show_count(row['waiting'], 'run')} of others wait for that",
-            hint=f"on that host: `poolferry status {quoted(row['job'])}`; or `poolferry fleet limit {quoted(row['limits'][0])} --slots {row['slots'] + 1}`",
-        )
-        for row in centre.rows(_LONG_PERMITS, {"longest": timedelta(days=1)})
+    return (*cut, *map(_long_permit, centre.rows(_LONG_PERMITS, {"longest": timedelta(days=1)})))
+
+
+def _long_permit(row: Row) -> FleetFinding:
+    job, limit, more = row["job"], row["limits"][0], str(row["slots"] + 1)
+    waiting = show_count(row["waiting"], "run of another host waits", "runs of other hosts wait")
+    return FleetFinding(
+        about=f"permit of {row['host']} {row['job']}", kind="permit", bad=True,
+        why=f"it holds {' and '.join(row['limits'])} for {show_duration(row['long'])}, and {waiting} for that",
+        hint=f"on that host: `poolferry status {quoted(job)}`; or a slot more: `poolferry fleet limit {quoted(limit)} --slots {quoted(more)}`",
     )  # fmt: skip
-    return (*cut, *held)
 
 
 def remove_old_rows(centre: CentreSession, keep: timedelta) -> int:

@@ -331,7 +331,7 @@ def test_a_permit_that_is_held_for_days_while_others_wait_is_named(
         (found,) = find_held_permits(session)
         assert (found.about, found.why) == (
             "permit of evil photos",
-            "it holds wan for 3 d, and 1 run of others wait for that",
+            "it holds wan for 3 d, and 1 run of another host waits for that",
         )
 
 

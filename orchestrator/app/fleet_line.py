@@ -53,9 +53,9 @@ class CentreLine:
 
     def _keeps(self, session: "CentreSession") -> bool:
         """Return True when the centre has room for this session between two visits."""
-        from orchestrator.fleet.connection import read_room
+        from orchestrator.fleet.connection import read_capacity
 
-        room = read_room(session, PROBE_S)
+        room = read_capacity(session, PROBE_S)
         self.least_pause_s = 0.0 if room.stay else room.hosts / LOGINS_S
         return room.stay
 

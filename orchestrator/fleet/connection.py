@@ -232,20 +232,20 @@ def _json_of_a_host(text: bytes | str) -> object:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CentreRoom:
+class CentreCapacity:
     """The room at a centre. `stay`: less than half of its connections are in use; `hosts`: how many there are, as PostgreSQL estimates."""
 
     stay: bool
     hosts: int
 
 
-def read_room(centre: CentreSession, seconds: float) -> CentreRoom:
+def read_capacity(centre: CentreSession, seconds: float) -> CentreCapacity:
     """Return how much room there is. Raises: CentreUnreachable when the centre is silent for so long."""
-    row = centre.first(_ROOM, seconds=seconds)
-    return CentreRoom(stay=bool(row and row["room"]), hosts=int(row["hosts"] or 0) if row else 0)
+    row = centre.first(_CAPACITY, seconds=seconds)
+    return CentreCapacity(stay=bool(row and row["room"]), hosts=int(row["hosts"] or 0) if row else 0)
 
 
-_ROOM = """
+_CAPACITY = """
 SELECT 2 * sum(numbackends) < current_setting('max_connections')::integer AS room,
     (SELECT greatest(reltuples, 0)::bigint FROM pg_catalog.pg_class WHERE oid = to_regclass('poolferry.hosts')) AS hosts
 FROM pg_catalog.pg_stat_database

@@ -24,7 +24,7 @@ from orchestrator.app.settings import Settings
 from orchestrator.domain.fleet import FleetIdentity
 from orchestrator.domain.ledger import LedgerRow
 from orchestrator.domain.permit import DeclaredLimit, PermitRequest
-from orchestrator.fleet.connection import CentreSession, open_centre, read_room
+from orchestrator.fleet.connection import CentreSession, open_centre, read_capacity
 from orchestrator.fleet.cross_checks import cross_check
 from orchestrator.fleet.ledger import store_batch
 from orchestrator.fleet.orders import fetch_orders
@@ -357,7 +357,7 @@ def fetch_logging_in(centre: Centre, hosts: list[int], until: float, said: "Queu
         host = hosts[count % len(hosts)]
         identity = FleetIdentity(host=f"host-{host}", role=f"poolferry_bench_{host}")
         with open_centre(centre.options, identity, purpose="orders") as session:
-            assert read_room(session, 60).hosts
+            assert read_capacity(session, 60).hosts
             fetch_orders(session, "m")
         count += 1
     said.put(count)
@@ -379,7 +379,7 @@ def fetch_in_kept_sessions(centre: Centre, hosts: list[int], until: float, said:
         ]
         while time.monotonic() < until:
             session = sessions[count % len(sessions)]
-            assert read_room(session, 60).hosts
+            assert read_capacity(session, 60).hosts
             fetch_orders(session, "m")
             count += 1
     said.put(count)

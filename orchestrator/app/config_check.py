@@ -121,11 +121,14 @@ def _advice(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:
 
     with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
         advice = load_engine(job.engine).advise(job, reader)
-    lost = _lost_copies(settings, job) if job.copies else ()
-    return (*(each for each in advice if not (lost and each.good and each.subject == lost[0].subject)), *lost)
+    subject = f"target {job.target.location}"
+    if not job.copies or any(each.subject == subject and not each.good and each.hinders for each in advice):
+        return advice
+    lost = _lost_copies(settings, job, subject)
+    return (*(each for each in advice if not (lost and each.good and each.subject == subject)), *lost)
 
 
-def _lost_copies(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:
+def _lost_copies(settings: Settings, job: "Job", subject: str) -> tuple[SystemCheckResult, ...]:
     """Return a line for a place that held copies of the job and shows none: its disk may not be mounted.
 
     Why no other failure: the engine's own lines have it.
@@ -137,7 +140,7 @@ def _lost_copies(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...
         find_visible_points(settings, job)
     except TargetUnable:
         text = f"held copies of {job.name}, and shows no sign of them now: is it mounted?"
-        return (SystemCheckResult(good=False, subject=f"target {job.target.location}", text=text),)
+        return (SystemCheckResult(good=False, subject=subject, text=text),)
     except OrchestratorError:
         pass
     return ()

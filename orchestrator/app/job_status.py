@@ -163,7 +163,8 @@ def judge_job(
     )
     health = judge_health(judged, now=now, late_after=job.late_after)
     if moved:
-        why = f"{health.why}; {job.target.name} was {moved} at the last run, and its copies lie there"
+        why = "no copy is there yet" if health.state is JobState.NEW else health.why
+        why = f"{why}; {job.target.name} was {moved} at the last run, and its copies lie there"
         health = replace(health, why=why)
     chosen = None if judged.last in (Outcome.FAILED, Outcome.REFUSED) else gravest or left_out
     hint = (

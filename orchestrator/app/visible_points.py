@@ -24,9 +24,16 @@ def find_visible_points(settings: Settings, job: "Job") -> "tuple[RestorePoint, 
 
 
 def _held_points(settings: Settings, job: "Job") -> bool:
-    """Return whether history knows points there. Why no error: copies can be read where nothing is remembered, too."""
+    """Return whether history knows points there; not of a place that lies elsewhere now.
+
+    Why no error: copies can be read where nothing is remembered, too.
+    """
+    from orchestrator.runner.decide import USED
+
     try:
         with settings.views() as views:
-            return any(each.place == job.target.name for each in views.points(job.name))
+            used = views.memory(job.name).get(USED)
+            moved = not job.target.disk and used not in (None, str(job.target.location))
+            return not moved and any(each.place == job.target.name for each in views.points(job.name))
     except HistoryError:
         return False

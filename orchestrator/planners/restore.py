@@ -21,7 +21,9 @@ def choose_point(points: Sequence[RestorePoint], *, point: str | None, at: datet
     ordered = sorted(points, key=lambda each: (each.taken, each.name))
     if point is not None and at is not None:
         return Refusal(
-            why="a point and an instant were told", evidence=(f"--point {point}", f"--at {at}"), hint="tell one"
+            why="both a point and a time were given",
+            evidence=(f"--point {point}", f"--at {at}"),
+            hint="give one of them",
         )
     if not ordered:
         return Refusal(why="there is no restore point", evidence=(), hint="run the job first")

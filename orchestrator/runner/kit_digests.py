@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 OWN_FOLDER = ".poolferry"
 _SEALED = "kit digests at "  # before a place's name, a small fact of a job: the key, and the digests by name
+_AT = "at"  # beside those names: where the place was, as another path may be another disk
 _LARGEST_SUMS = 64 << 10  # bytes
 _MOST_OLDER = 100  # digests of a file, while no store of it goes well
 _SMALL = 4 << 20  # bytes; of a larger history a run compares nothing, which would take longer than the run
@@ -90,7 +91,8 @@ def note_stored(journal: RunRecorder, names: tuple[str, ...]) -> None:
 
 
 def _remember(journal: RunRecorder, key: str, known: Mapping[str, tuple[str, ...]]) -> None:
-    journal.tools.history.remember(journal.job.name, _SEALED + journal.job.target.name, json.dumps([key, dict(known)]))
+    text = json.dumps([key, dict(known) | {_AT: str(journal.job.target.location)}])
+    journal.tools.history.remember(journal.job.name, _SEALED + journal.job.target.name, text)
 
 
 def find_damaged(journal: RunRecorder, writer: Writer, notes: str, *, all_of_it: bool) -> tuple[str, ...]:
@@ -127,6 +129,8 @@ def _known_digests(journal: RunRecorder) -> dict[str, tuple[str, ...]]:
         _, files = parse_json(
             journal.tools.history.recall(journal.job.name, _SEALED + journal.job.target.name) or "null"
         )
+        if files.get(_AT) not in (None, str(journal.job.target.location)):
+            return {}
         sets = {name: each for name, each in files.items() if name in KIT_FILES}
         return {str(name): tuple(str(digest) for digest in each) for name, each in sets.items() if each}
     except NOT_READ:

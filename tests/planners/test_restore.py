@@ -105,7 +105,7 @@ def test_an_instant_before_all_points_lists_the_oldest() -> None:
 
 def test_no_points_and_two_wishes_are_refused() -> None:
     assert refused(choose_point([], point=None, at=None)).hint == "run the job first"
-    assert refused(choose_point(POINTS, point="latest", at=NOW)).hint == "tell one"
+    assert refused(choose_point(POINTS, point="latest", at=NOW)).hint == "give one of them"
 
 
 @given(st.lists(st.integers(0, 9999), unique=True, max_size=9), st.integers(0, 9999))

@@ -76,3 +76,25 @@ def test_copies_come_back_without_the_file_of_their_job(copied: House, loss: str
     assert copied.call(*words).outcome == "done"
     assert facts(Path(copied.folder / "back")) == facts(copied.source)
     assert "--from" not in copied.call("restore", "run", "no-such-job", "--to", str(copied.folder / "b")).errors
+
+
+def test_a_job_whose_file_was_renamed_by_hand_is_said_how_to_go_on_by_each_command(copied: House) -> None:
+    file = copied.config / "jobs" / "pictures.toml"
+    file.with_name("photos.toml").rename(file)
+    wants = f'write known-as = "photos" before the first section of {file}'
+    (bad,) = advice(copied)
+    assert wants in bad
+    for words in (("run",), ("verify",), ("ls",), ("drill",)):
+        assert wants in str(copied.call(*words, "pictures").value), words
+    file.write_text(f'known-as = "photos"\n{file.read_text()}')
+    assert (advice(copied), copied.run("pictures").outcome) == ([], "nothing-to-do")
+
+
+def test_a_place_that_gets_another_path_was_never_there(copied: House) -> None:
+    """A larger disk, say: nothing is missed on it, and no file beside the copies was changed there by somebody."""
+    copied.target = copied.folder / "larger"
+    copied.job()
+    assert advice(copied) == []
+    assert "mounted" not in copied.call("ls", "photos")["error"]
+    ran = copied.run()
+    assert (ran.code, [line for line in ran.errors.splitlines() if "as this host wrote" in line]) == (0, []), ran

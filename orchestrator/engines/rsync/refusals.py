@@ -96,12 +96,12 @@ def _refuse_target(job: Job, world: RsyncSurvey) -> Refusal | None:
         return Refusal(
             why=f"the target {place.location} belongs to the job {show_name(target.owner)}",
             evidence=(f"{MARKER} says so",),
-            hint=f"give each job a place of its own in targets.toml{_by_hand(job, target.owner)}",
+            hint=f"give each job a place of its own in targets.toml{renamed_hint(job, target.owner)}",
         )
     return None
 
 
-def _by_hand(job: Job, owner: str) -> str:
+def renamed_hint(job: Job, owner: str) -> str:
     """Return what helps when a job's file was renamed without `poolferry rename`."""
     if not JOB_NAME.fullmatch(owner):
         return ""

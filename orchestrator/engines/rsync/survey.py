@@ -352,11 +352,13 @@ def is_own_place(job: Job, reader: Reader) -> bool:
 
 def _require_own_copies(job: Job, target: TargetSurvey) -> None:
     """Check that another job's copies are not taken for those of this one. Raises: TargetUnable."""
-    if target.owner not in (None, job.identity):
+    if target.owner is not None and target.owner != job.identity:
+        from orchestrator.engines.rsync.refusals import renamed_hint
+
         raise TargetUnable(
-            f"the target {show_name(str(job.target.location))} belongs to the job {show_name(target.owner or '')}",
+            f"the target {show_name(str(job.target.location))} belongs to the job {show_name(target.owner)}",
             evidence=(f"{MARKER} says so",),
-            hint="correct its path in targets.toml, or mount the right disk there",
+            hint=f"correct its path in targets.toml, or mount the right disk there{renamed_hint(job, target.owner)}",
         )
 
 

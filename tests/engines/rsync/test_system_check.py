@@ -18,6 +18,9 @@ from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.engines.rsync.builders import HOST, OLD, ROOT, THERE, job
 
 VERSION = '{"version": "%s", "protocol": "32.0", "checksum_list": ["xxh128"], "compress_list": ["zstd"]}'
+RENAMED = (
+    '; or, if the file of that job was renamed by hand: write known-as = "mail" before the first section of photos.toml'
+)
 MARKED = b'd\x001024 4096 9 8\n\x00{"job": "photos"}\x00u d 2\x00h d 1\x00p d %b\x00' % OLD.encode()
 
 
@@ -165,7 +168,11 @@ def test_the_source(text: bytes, good: bool, says: str) -> None:
     [
         (b"ap\0", True, "will be made by the first run"),
         (b"a\0", False, "is not there, and neither is the folder above it"),
-        (MARKED.replace(b"photos", b"mail"), False, "belongs to the job mail"),
+        (
+            MARKED.replace(b"photos", b"mail"),
+            False,
+            f"belongs to the job mail: give each a place of its own{RENAMED}",
+        ),
         (MARKED.replace(b"u d 2", b"u d 1"), True, "holds 1 point, 4.0 MiB free, not a filesystem of its own"),
     ],
 )

@@ -66,6 +66,7 @@ TYPED = {
     "poolferry run {} --allow {}": "whole/test_other_machine.py",
     "zfs set snapdev=visible": "lab/test_zfs_verify.py::test_what_nobody_can_read_is_unproved",
     "usermod -u": "lab/test_pool_rebuild.py::test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached",
+    "zfs inherit poolferry:flags {}": "lab/test_zfs_owner.py::test_an_owner_holds_up_no_other_dataset_and_takes_no_point",
     "zfs inherit {} {}": "lab/test_pool_watch.py::test_what_is_set_unwisely_is_mended_by_the_commands_that_are_printed",
     "zpool import -d /dev/disk/by-id {}": "lab/test_pool_watch.py::test_what_is_set_unwisely_is_mended_by_the_commands_that_are_printed",
     "chmod g-w": "whole/test_file_hints.py::test_configuration_that_the_members_of_its_group_may_change",

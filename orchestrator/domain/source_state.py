@@ -1,10 +1,12 @@
 """The state of a source that is lost, made anew, being restored or restored, as history remembers it."""
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.source_identity import SOURCE_STATE
 
 
 class SourceState(StrEnum):
@@ -40,6 +42,12 @@ def parse_source_state(text: str) -> SourceStateRecord | None:
         return SourceStateRecord(state=SourceState(state), since=begun, why=str(why), hint=str(hint))
     except (ValueError, TypeError, RecursionError):
         return None
+
+
+def is_restore_known(remembered: Mapping[str, str]) -> bool:
+    """Return whether history knows of a source that it is lost, or that a restore of it is not finished."""
+    known = parse_source_state(remembered.get(SOURCE_STATE, ""))
+    return known is not None and known.state in (SourceState.GONE, SourceState.ANEW, SourceState.RESTORING)
 
 
 def next_source_state(known: str, now: SourceStateRecord) -> SourceStateRecord:

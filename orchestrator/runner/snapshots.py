@@ -8,6 +8,7 @@ from orchestrator.domain.errors import OrchestratorError, SourceMissing
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Plan, Step
 from orchestrator.domain.source_identity import SOURCE_IDENTITY
+from orchestrator.domain.source_state import is_restore_known
 from orchestrator.engines.contract.engine import Engine
 from orchestrator.engines.contract.snapshots import Snapshotter
 from orchestrator.process.executor import Reader, Writer
@@ -31,10 +32,11 @@ def take_snapshots(journal: RunRecorder, writer: Writer, allowed: frozenset[str]
     world = _survey(journal.job, journal.tools.engine, snapshotter, writer)
     if world is None:
         return
-    if _is_made_anew(snapshotter, world, remembered_facts(journal.job, journal.tools), allowed):
+    remembered = remembered_facts(journal.job, journal.tools)
+    if _is_made_anew(snapshotter, world, remembered, allowed):
         journal.warn(ANEW)
         return
-    if snapshotter.is_being_restored(world):
+    if snapshotter.is_being_restored(world, known=is_restore_known(remembered)):
         journal.warn(RESTORING)
         return
     _do(snapshotter, snapshotter.take(journal.job, world, _folder(journal)), journal, writer)
@@ -56,7 +58,9 @@ def plan_snapshots(
     if job.snapshots is None or not job.snapshots.autosnap:
         return None
     world = _survey(job, engine, snapshotter, reader)
-    if world is None or _is_made_anew(snapshotter, world, remembered, allowed) or snapshotter.is_being_restored(world):
+    if world is None or _is_made_anew(snapshotter, world, remembered, allowed):
+        return None
+    if snapshotter.is_being_restored(world, known=is_restore_known(remembered)):
         return None
     steps = snapshotter.take(job, world, _folder_of(job, state))
     summary = "take what snapshots are due; what is sent then is decided by a look after them"

@@ -41,8 +41,11 @@ class Snapshotter(Protocol):
         """Return whether the surveyed source is not the one whose identity history remembers; False if it remembers none."""
         ...
 
-    def is_being_restored(self, world: Any) -> bool:
-        """Return whether a restore of the surveyed source began and is not finished: a snapshot would stand in its way."""
+    def is_being_restored(self, world: Any, *, known: bool) -> bool:
+        """Return whether a restore of the surveyed source began and is not finished: a snapshot would stand in its way.
+
+        `known`: history knows that; else what a dataset below the root says of itself does not count.
+        """
         ...
 
     def take(self, job: Job, world: Any, folder: str) -> tuple[Step, ...]:

@@ -61,8 +61,8 @@ class SanoidEngine:
     def is_made_anew(self, world: SanoidSurvey, remembered: str) -> bool:
         return is_made_anew(remembered, str(world.root), world.guid)
 
-    def is_being_restored(self, world: SanoidSurvey) -> bool:
-        return world.restoring
+    def is_being_restored(self, world: SanoidSurvey, *, known: bool) -> bool:
+        return world.restoring or (known and world.restoring_below)
 
     def take(self, job: Job, world: SanoidSurvey, folder: str) -> tuple[Step, ...]:
         from orchestrator.engines.sanoid.plan import refuse_misdated, take_steps

@@ -60,7 +60,8 @@ class SanoidSnapshot:
 class SanoidSurvey:
     """The survey of the source. `guid`: of its root dataset; `datasets`: full names, the root first; `snapshots`: sanoid's own of the root, by time.
 
-    `restoring`: a restore into it is not finished. `at`: the time of that machine's clock, by which sanoid there decides.
+    `restoring`: a restore into its root is not finished; `restoring_below`: a dataset below says so of itself. `at`: the time of
+    that machine's clock, by which sanoid there decides.
     """
 
     root: Location
@@ -69,6 +70,7 @@ class SanoidSurvey:
     datasets: tuple[str, ...]
     snapshots: tuple[SanoidSnapshot, ...]
     restoring: bool = False
+    restoring_below: bool = False
 
     def of(self, kind: str) -> tuple[SanoidSnapshot, ...]:
         """Return the snapshots of one kind, the oldest first."""

@@ -37,7 +37,8 @@ def parse_survey(text: bytes, root: Location) -> SanoidSurvey:
         guid=datasets.get(root.path, 0),
         datasets=tuple(datasets),
         snapshots=tuple(found),
-        restoring=any("b" in flags for _, _, flags in told),
+        restoring=any("b" in flags for name, _, flags in told if name == root.path),
+        restoring_below=any("b" in flags for name, _, flags in told if name != root.path),
     )
 
 

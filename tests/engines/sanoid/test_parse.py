@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from orchestrator.engines.sanoid import ENGINE
 from orchestrator.engines.sanoid.model import SanoidReport, SanoidSnapshot
 from orchestrator.engines.sanoid.parse import parse_output, parse_survey, parse_version
 from tests.engines.sanoid.builders import ROOT
@@ -33,6 +34,9 @@ def test_a_look() -> None:
 def test_what_is_being_restored_is_marked() -> None:
     assert parse_survey(b"1\ntank/photos\t41\tLceb\n\n", ROOT).restoring
     assert not parse_survey(b"1\ntank/photos\t41\tLce\n\n", ROOT).restoring
+    below = parse_survey(b"1\ntank/photos\t41\t-\ntank/photos/x\t42\tLceb\n\n", ROOT)
+    asked = [ENGINE.is_being_restored(below, known=known) for known in (False, True)]
+    assert asked == [False, True], "whoever may set a property below stops no snapshot of others"
 
 
 def test_a_dataset_without_snapshots_is_no_broken_look() -> None:

@@ -1,9 +1,11 @@
 """The decision on one dataset: nothing, its actions in order, or a refusal."""
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.zfs.model import (
+    FLAGS,
     AbortReceive,
     Action,
     Dataset,
@@ -52,6 +54,16 @@ def find_clone_origin(
     return None
 
 
+def refuse_unfinished(case: PlanContext, name: str, *, sure: bool) -> Refusal:
+    """Return the refusal of a dataset whose property says that it is being restored. `sure`: more than the property says so."""
+    there = case.source_name(name)
+    hint = f"finish that: poolferry restore run {case.job.name} --to {quoted(str(case.world.source.root))}"
+    if not sure:
+        hint += f"; where nobody restores it, its owner has set that: zfs inherit poolferry:flags {quoted(there)}"
+    why = f"{there} is being brought back from a copy, and is not whole yet"
+    return Refusal(why=why, evidence=(f"its property {FLAGS} says so",), hint=hint)
+
+
 def decide_dataset(case: PlanContext, name: str, done: DatasetPlans, origin: str | None) -> DatasetPlan:
     """Decide the plan of one dataset. `done`: plans of its parent, its origin and others; `origin`: a clone's start."""
     above = done[parent_dataset(name)] if name else None
@@ -59,6 +71,11 @@ def decide_dataset(case: PlanContext, name: str, done: DatasetPlans, origin: str
     if dataset_plan.there or dataset_plan.comes:
         return dataset_plan
     return replace(dataset_plan, blocks=(above.blocks if above else None) or dataset_plan.refusal)
+
+
+def _is_unfinished(case: PlanContext, name: str) -> bool:
+    flags = case.world.source.datasets[name].flags
+    return case.world.returning is None and flags is not None and flags.backup
 
 
 def _decide(
@@ -72,10 +89,14 @@ def _decide(
         return DatasetPlan(name=name, refusal=refuse_renamed(case, name, old))
     if target is None:
         here = DatasetPlan(name=name, moved=moved, inheritance=inheritance_below(_encryption_above(case, name, done)))
+        if _is_unfinished(case, name):
+            return replace(here, refusal=refuse_unfinished(case, name, sure=False))
         return _begin(case, here, done, origin, onto=None)
     here = DatasetPlan(name=name, there=True, inheritance=_encryption_of(case, target))
     if name in case.world.receiving:
         return replace(here, there=bool(target.snapshots), refusal=_refuse_busy(case, name))
+    if _is_unfinished(case, name):
+        return replace(here, there=bool(target.snapshots), refusal=refuse_unfinished(case, name, sure=False))
     return _go_on(case, here, target, done, origin) if target.snapshots else _fill(case, here, target, done, origin)
 
 

@@ -4,11 +4,11 @@ from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal
+from orchestrator.domain.source_state import SourceState, is_restore_known
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.errors.explain import absent_pool
 from orchestrator.engines.zfs.model import (
-    FLAGS,
     ActionPlan,
     CreatePlaceholder,
     EndReceive,
@@ -22,7 +22,7 @@ from orchestrator.engines.zfs.options import options_of
 from orchestrator.engines.zfs.plan import summary as telling
 from orchestrator.engines.zfs.plan import transport
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
-from orchestrator.engines.zfs.plan.dataset import decide_dataset
+from orchestrator.engines.zfs.plan.dataset import decide_dataset, refuse_unfinished
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan, EncryptionInheritance
 from orchestrator.engines.zfs.plan.divergence import refuse_remade, refuse_renamed, restore_first
 from orchestrator.engines.zfs.plan.renames import find_renamed, follow_renames, refuse_parent_first
@@ -109,8 +109,6 @@ def _refuse_sides(case: PlanContext) -> Refusal | None:
         hint = "correct `source` in the job file, or import its pool"
         if case.world.returning is None and case.world.target.datasets:
             hint = f"import its pool; or, if it is lost, {restore_first(case)}; or correct `source` in the job file"
-        from orchestrator.domain.source_state import SourceState
-
         gone = SourceState.GONE if case.world.returning is None and case.world.target.datasets else None
         return Refusal(why=f"the source {source.root} is not there", evidence=(), hint=hint, source=gone)
     pool, below, _ = target.root.path.partition("/")
@@ -122,18 +120,14 @@ def _refuse_sides(case: PlanContext) -> Refusal | None:
 
 
 def _refuse_unfinished(case: PlanContext) -> Refusal | None:
-    """Return a refusal while the source is being restored. Why: the target would seem newer and be rolled back."""
-    names = [name for name, one in case.world.source.datasets.items() if one.flags and one.flags.backup]
-    if not names:
-        return None
-    from orchestrator.domain.source_state import SourceState
+    """Return a refusal while the source is being restored. Why: the target would seem newer and be rolled back.
 
-    return Refusal(
-        why=f"{case.source_name(min(names))} is being brought back from a copy, and is not whole yet",
-        evidence=(f"its property {FLAGS} says so",),
-        hint=f"finish that: poolferry restore run {case.job.name} --to {quoted(str(case.world.source.root))}",
-        source=SourceState.RESTORING,
-    )
+    The property alone, on a dataset below the root, holds up only that dataset: its owner may have set it.
+    """
+    names = [name for name, one in case.world.source.datasets.items() if one.flags and one.flags.backup]
+    if not names or ("" not in names and not is_restore_known(case.requested.remembered)):
+        return None
+    return replace(refuse_unfinished(case, min(names), sure=True), source=SourceState.RESTORING)
 
 
 def _end_receives(case: PlanContext) -> tuple[EndReceive, ...]:

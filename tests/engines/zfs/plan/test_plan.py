@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal
+from orchestrator.domain.source_identity import SOURCE_STATE
+from orchestrator.domain.source_state import SourceState, SourceStateRecord
 from orchestrator.engines.zfs.model import (
     ActionPlan,
     Bookmark,
@@ -15,11 +17,12 @@ from orchestrator.engines.zfs.model import (
     IncrementalSend,
     ReleaseBases,
     RenameAside,
+    SendFlags,
     ZfsSurvey,
 )
 from orchestrator.engines.zfs.plan.hold_names import ReplicationTargetId, cursor_bookmark_name
 from orchestrator.engines.zfs.plan.plan import decide_actions, plan
-from tests.engines.zfs.model_run import Ferry, ferry, requested
+from tests.engines.zfs.model_run import NOW, Ferry, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 
@@ -240,6 +243,27 @@ def test_a_target_pool_that_is_not_there() -> None:
     refusal = refused(world, replace(seen, target=replace(seen.target, above=frozenset())))
     assert refusal.why == f"the pool vault of the target {COPY} is not imported"
     assert refusal.hint.startswith("`zpool import vault`, or")
+
+
+def test_a_dataset_that_says_of_itself_that_it_is_being_restored_holds_up_no_other() -> None:
+    """Its owner can set that property; history knows of a restore that is under way, or the root says it."""
+    world = tree("x", "y")
+    world.run()
+    node = world.source.nodes[f"{ROOT}/x"]
+    world.source.nodes[f"{ROOT}/x"] = replace(node, flags=SendFlags(backup=True))
+    for name in ("", "/x", "/y"):
+        world.source.snapshot(f"{ROOT}{name}", "b")
+    found = decided(world)
+    assert [refusal.why for refusal in found.refusals] == [
+        f"{ROOT}/x is being brought back from a copy, and is not whole yet"
+    ]
+    assert f"zfs inherit poolferry:flags {ROOT}/x" in found.refusals[0].hint
+    assert kinds(found)[1] == [IncrementalSend, IncrementalSend]
+    under_way = SourceStateRecord(state=SourceState.RESTORING, since=NOW, why="", hint="")
+    known = replace(requested(), remembered={SOURCE_STATE: str(under_way)})
+    whole = plan(world.job, world.survey(), known)
+    assert isinstance(whole, Refusal)
+    assert whole.source is SourceState.RESTORING
 
 
 def diverged(*names: str) -> Ferry:

@@ -93,16 +93,13 @@ def copy_command(
 
     `names`: a local file with the paths that alone are copied, NUL-terminated, and nothing below them. `least`: of files only those of
     so many bytes, and of those only the blocks that differ from what lies in their partial folders, which are written in place there.
+
     `parallel_copy`: only the paths on its input, with everything below. `tidy`: also removes entries from the tree that the
     source no longer has. `existing`: does so, and copies only what the tree has already. `linked`: does so, unless it is told `names`,
     and passes over what the tree has already, but for folders: it is linked to a point, of which nothing may be changed. Why without the folders' times: at
     its end rsync gives them even to what it passed over, such as a file of the point that has just become a folder at the source.
     """
     options = options_of(job)
-    if (
-        world.bare is not None
-    ):  # a tenth of rsync's time; the review finds what comes meanwhile, and copies it again with all
-        options = replace(options, acls=False, xattrs=False)
     argv = ["rsync", *([] if options.points else _mirrored(options)), *_what(options)]
     if parallel_copy:
         argv += ["--from0", "--files-from=-", "--recursive"]  # newline-separated lists lose names with newlines
@@ -134,15 +131,6 @@ def copy_command(
     effect = Effect.DESTROYS if tidy and not options.points else Effect.WRITES
     tree = SourceTree(root=job.source) if parallel_copy or names else job.tree  # its list names paths below the root
     return _copy_into(job, argv, tree, into, here=world.here, there=world.there, led=world.target.led, effect=effect)
-
-
-def _carried(job: Job, world: RsyncSurvey) -> RsyncOptions:
-    """Return the options of a copy: where no entry has access lists or attributes without those, which take a tenth of rsync's time.
-
-    What comes meanwhile its review finds, and copies again with all.
-    """
-    options = options_of(job)
-    return options if world.bare is None else replace(options, acls=False, xattrs=False)
 
 
 def folder_times_command(job: Job, into: Location, world: RsyncSurvey, *, names: str = "") -> Command:

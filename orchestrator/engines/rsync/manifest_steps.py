@@ -88,7 +88,6 @@ def _review(
         keys=DIFFERENCE_KEYS,
         elsewhere=ELSEWHERE,
         stored=options.fake_super,
-        bare=world.bare,
     )
 
 

@@ -55,7 +55,7 @@ def note_scrub(history: "History", pool: Location, copies: "Iterable[Job]", read
         sighting = see_scrub(scrub, history.fact(job.name, _SEEN + place, parse_sighting), now)
         history.remember(job.name, _SEEN + place, sighting.text())
         if scrub.clean:
-            until = covered_until(scrub, sighting, now)
+            until = covered_until(sighting)
             history.remember(job.name, SCRUBBED + place, until.isoformat())
             read += history.place_read(job.name, place, began=until, counted=True)
     return read

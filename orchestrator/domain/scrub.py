@@ -24,35 +24,45 @@ class PoolScrub:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrubSighting:
-    """The first look at which a scrub was seen, by our clock. `began`: as its pool says it, which names the scrub."""
+    """The first look at which a scrub was seen, by our clock. `began`: as its pool says it, which names the scrub.
+
+    `ahead`: by how much the pool's machine was ahead of ours then; None: remembered by an earlier version.
+    """
 
     began: datetime
     seen: datetime
+    ahead: timedelta | None = None
 
     def text(self) -> str:
         """Return the sighting as text to remember."""
-        return json.dumps([self.began.isoformat(), self.seen.isoformat()])
+        ahead = [] if self.ahead is None else [self.ahead.total_seconds()]
+        return json.dumps([self.began.isoformat(), self.seen.isoformat(), *ahead])
 
 
 def parse_sighting(text: str) -> ScrubSighting:
     """Parse what `text` made. Raises: an error of NOT_READ."""
-    began, seen = parse_json(text)
-    return ScrubSighting(began=parse_instant(began), seen=parse_instant(seen))
+    began, seen, *more = parse_json(text)
+    ahead = timedelta(seconds=float(more[0])) if more else None
+    return ScrubSighting(began=parse_instant(began), seen=parse_instant(seen), ahead=ahead)
 
 
 def see_scrub(scrub: PoolScrub, before: ScrubSighting | None, now: datetime) -> ScrubSighting:
     """Return the sighting of a scrub that is looked at `now`. `before`: that of the last look."""
-    return before if before is not None and before.began == scrub.began else ScrubSighting(began=scrub.began, seen=now)
+    known = before is not None and before.began == scrub.began
+    if before is not None and known and before.ahead is not None:
+        return before
+    ahead = max(scrub.at - now, timedelta())
+    return ScrubSighting(began=scrub.began, seen=before.seen if before is not None and known else now, ahead=ahead)
 
 
-def covered_until(scrub: PoolScrub, sighting: ScrubSighting, now: datetime) -> datetime:
+def covered_until(sighting: ScrubSighting) -> datetime:
     """Return the instant, by our clock, up to which what had come to the pool was there when the scrub began.
 
     Why not the scrub's own word: it may have begun on a machine whose clock was ahead, and would cover what came after it. It
-    did begin before it was first seen, and a machine that is ahead of us now was ahead then.
+    did begin before it was first seen, and a machine that was ahead of us at the first look was ahead then. Why not a later look's:
+    each would say it a little otherwise, and one scrub would count as several readings.
     """
-    ahead = max(scrub.at - now, timedelta())
-    return min(scrub.began - ahead, sighting.seen)
+    return min(sighting.began - (sighting.ahead or timedelta()), sighting.seen)
 
 
 def is_look_due(looked: str | None, now: datetime) -> bool:

@@ -115,6 +115,8 @@ def test_help_shows_every_command_by_section(ferry: Ferry) -> None:
         (("hisory",), "did you mean history?"),
         (("restore", "runn"), "did you mean run?"),
         (("xyzzy",), "No such command 'xyzzy'."),
+        (("disks", "forget", "blue"), "No such command 'forget'."),
+        (("disks", "lots", "blue"), "did you mean lost?"),
     ],
 )
 def test_a_word_that_is_no_command_names_the_nearest(ferry: Ferry, words: tuple[str, ...], near: str) -> None:

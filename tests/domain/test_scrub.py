@@ -25,7 +25,16 @@ def days(count: float) -> datetime:
 )
 def test_it_covers_what_was_there(began: float, at: float, first: float, until: float) -> None:
     scrub = PoolScrub(began=days(began), at=days(at), clean=True)
-    assert covered_until(scrub, ScrubSighting(began=days(began), seen=days(first)), NOW) == days(until)
+    earlier = ScrubSighting(began=days(began), seen=days(first))  # as an earlier version remembers it
+    assert covered_until(see_scrub(scrub, earlier, NOW)) == days(until)
+
+
+def test_a_later_look_that_took_longer_changes_nothing() -> None:
+    """Else one scrub would count as two readings of each copy."""
+    first = see_scrub(PoolScrub(began=days(-2), at=days(0.1), clean=True), None, NOW)
+    assert parse_sighting(first.text()) == first
+    later = see_scrub(PoolScrub(began=days(-2), at=days(1.2), clean=True), first, days(1))
+    assert covered_until(later) == covered_until(first) == days(-2.1)
 
 
 def test_it_keeps_its_first_sighting_until_another_one_begins() -> None:

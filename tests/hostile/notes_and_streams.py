@@ -281,7 +281,11 @@ MORE: tuple[Target, ...] = (
     Target("cut rename", renamed, (seal_text(RENAME).encode(),)),
     Target("unknown disk", text_of(unknown_disk._parse), (UNKNOWN,)),
     Target("remembered folders", fact_of(uncovered._parse), (UNCOVERED,)),
-    Target("remembered scrub", fact_of(parse_sighting), (b'["2026-03-04T05:06:07+00:00", "2026-03-04T05:06:08+00:00"]',)),
+    Target(
+        "remembered scrub",
+        fact_of(parse_sighting),
+        (b'["2026-03-04T05:06:07+00:00", "2026-03-04T05:06:08+00:00"]', b'["2026-03-04T05:06:07+00:00", "2026-03-04T05:06:08+00:00", 0.25]'),
+    ),
     Target("remembered freeze", fact_of(source_freeze._parse_owed), (b'{"run": 7, "since": "2026"}',)),
     Target("remembered unseen copies", text_of(parse_unseen), (b'["2026-03-04T05:06:07+00:00", "why"]',)),
     Target("remembered ground", fact_of(parse_ground), (b"/srv: on ext4, mounted\n: no",)),

@@ -145,9 +145,15 @@ class DefaultCommandGroup(CliGroup):
         words = [word for word, before in zip(args, ["", *args], strict=False) if before not in ("--config", "--state")]
         named = next((word for word in words if not word.startswith("-")), None)
         completing = ctx.resilient_parsing and named is None
-        if named not in self._modules and not {"-h", "--help"} & set(args) and not completing:
+        if named not in self._modules and not {"-h", "--help"} & set(args) and not completing and self._fits(ctx, args):
             args = [self.usual, *args]
         return super().parse_args(ctx, args)
+
+    def _fits(self, ctx: click.Context, args: list[str]) -> bool:
+        """Return False for more plain words than the default command takes: the first is then a command that there is not."""
+        usual = self.get_command(ctx, self.usual)
+        takes = [each.nargs for each in usual.params if isinstance(each, click.Argument)] if usual else []
+        return -1 in takes or len(args) <= sum(takes) or any(word.startswith("-") for word in args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Return the commands' names, and the completions of the default command."""

@@ -28,15 +28,15 @@ class Ferry:
         ours = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
         self.environment = {**ours, "PYTHONPATH": str(CHECKOUT)}
 
-    def job(self, source: Path, name: str = "bench", *, parallel: int = 1, whole_look: int = 10) -> str:
-        """Declares a job that copies the source to the target."""
+    def job(self, source: Path, name: str = "bench", *, parallel: int | None = 1, whole_look: int = 10) -> str:
+        """Declares a job that copies the source to the target. `parallel` None: as many as poolferry chooses."""
         place = f'[place.{name}]\npath = "{self.target if name == "bench" else self.folder / name}"\n'
         places = self.config / "targets.toml"
         known = places.read_text(encoding="utf-8") if places.exists() else ""
         if place not in known:
             places.write_text(known + place, encoding="utf-8")
-        text = f'engine = "rsync"\nsource = "{source}"\ntarget = "{name}"\n[rsync]\nparallel = {parallel}\n'
-        text += f"whole-look = {whole_look}\n"
+        text = f'engine = "rsync"\nsource = "{source}"\ntarget = "{name}"\n[rsync]\nwhole-look = {whole_look}\n'
+        text += f"parallel = {parallel}\n" if parallel else ""
         (self.config / "jobs" / f"{name}.toml").write_text(text, encoding="utf-8")
         return name
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from orchestrator import __version__
 
-_PROGRAMS = ("rsync", "rsnapshot", "restic")
+_PROGRAMS = {"rsync": "--version", "rsnapshot": "version", "restic": "version", "borg": "--version", "fpsync": "-h"}
+"""How each tells its version."""
 
 
 def machine(folder: Path) -> dict[str, str]:
@@ -59,9 +60,8 @@ def _system() -> str:
 
 def _programs() -> list[str]:
     lines = []
-    for name in _PROGRAMS:
+    for name, requested in _PROGRAMS.items():
         if shutil.which(name):
-            requested = "version" if name == "restic" else "--version" if name == "rsync" else "version"
             said = subprocess.run([name, requested], capture_output=True, text=True)
             version = re.search(r"\d+(\.\d+)+", said.stdout + said.stderr)
             lines.append(f"{name} {version[0]}" if version else name)

@@ -1,6 +1,7 @@
-"""(f) Next to rsnapshot and restic on the same tree."""
+"""(f) Next to others' programs on the same tree: backup programs, and those that only copy."""
 
 import os
+import resource
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,8 +11,10 @@ from tests.bench.rows import Row, call, left_out, ratios, timed
 from tests.bench.trees import Trees, change, warm
 
 STAGES = ("first copy", "nothing changed", "1 % changed")
-PEERS = ("rsnapshot", "restic")
 _NOTE = "source warm; each with its own settings as shipped"
+_Stage = Callable[[str], object]
+_Took = dict[tuple[str, str], list[tuple[float, float]]]
+"""Of a tool and a stage: seconds by the clock, and of the processor."""
 
 
 def others(trees: Trees, rounds: int) -> Iterator[Row]:
@@ -22,35 +25,46 @@ def others(trees: Trees, rounds: int) -> Iterator[Row]:
         took = _stages(trees, here, min(rounds, 3))
         for name in here:
             for stage in STAGES:
-                pair = (took["poolferry", stage], took[name, stage])
-                yield ratios("f", f"{stage}, {trees.files:,} small files, to {name}", pair, most=None, note=_NOTE)
+                ours, theirs = took["poolferry", stage], took[name, stage]
+                what = f"{stage}, {trees.files:,} small files, to {name}"
+                for column, unit in enumerate(("", ": processor time")):
+                    pair = [each[column] for each in ours], [each[column] for each in theirs]
+                    yield ratios("f", what + unit, pair, most=None, note=_NOTE)
     for name in PEERS:
         if name not in here:
             yield left_out("f", f"next to {name}", f"{name} is not installed")
 
 
-def _stages(trees: Trees, peers: list[str], rounds: int) -> dict[tuple[str, str], list[float]]:
+def _stages(trees: Trees, peers: list[str], rounds: int) -> _Took:
     source = trees.small()
-    took: dict[tuple[str, str], list[float]] = {(tool, stage): [] for tool in ("poolferry", *peers) for stage in STAGES}
+    took: _Took = {(tool, stage): [] for tool in ("poolferry", *peers) for stage in STAGES}
     for turn in range(rounds):
         with ferry(trees.folder) as house:
-            house.job(source)
+            house.job(source, parallel=None)
             outcome = dict(zip(STAGES, ("done", "nothing-to-do", "done"), strict=True))
-            actions: dict[str, Callable[[str], object]] = {"poolferry": lambda stage: house.run(outcome[stage])}  # noqa: B023
+            actions: dict[str, _Stage] = {"poolferry": lambda stage: house.run(outcome[stage])}  # noqa: B023
             for name in peers:
-                actions[name] = {"rsnapshot": _rsnapshot, "restic": _restic}[name](source, house.folder / name)
+                (house.folder / name).mkdir()
+                actions[name] = PEERS[name](source, house.folder / name)
             for stage in STAGES:
                 if stage == STAGES[2]:
                     change(source, turn)
                 warm(source)
                 for tool in sorted(actions, reverse=turn % 2 == 1):
                     os.sync()
-                    took[tool, stage].append(timed(lambda: actions[tool](stage)))  # noqa: B023
+                    before = _worked()
+                    seconds = timed(lambda: actions[tool](stage))  # noqa: B023
+                    took[tool, stage].append((seconds, _worked() - before))
     return took
 
 
-def _rsnapshot(source: Path, folder: Path) -> Callable[[str], object]:
-    folder.mkdir()
+def _worked() -> float:
+    """Return the processor time of all programs that ended, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _rsnapshot(source: Path, folder: Path) -> _Stage:
     programs = {"cmd_cp": "cp", "cmd_rm": "rm", "cmd_rsync": "rsync"}
     keys = [
         ("config_version", "1.2"), ("snapshot_root", f"{folder}/points/"), *((key, shutil.which(name) or name) for key, name in programs.items()),
@@ -61,18 +75,41 @@ def _rsnapshot(source: Path, folder: Path) -> Callable[[str], object]:
     return lambda _: call(("rsnapshot", "-c", f"{folder}/conf", "alpha"))
 
 
-def _restic(source: Path, folder: Path) -> Callable[[str], object]:
-    folder.mkdir()
+def _restic(source: Path, folder: Path) -> _Stage:
     (folder / "password").write_text("bench\n")
-    front = (
-        "restic",
-        "--quiet",
-        "--repo",
-        f"{folder}/repository",
-        "--password-file",
-        f"{folder}/password",
-        "--cache-dir",
-        f"{folder}/cache",
-    )
+    where = ("--repo", f"{folder}/repository", "--cache-dir", f"{folder}/cache")
+    front = ("restic", "--quiet", *where, "--password-file", f"{folder}/password")
     call((*front, "init"))
     return lambda _: call((*front, "backup", str(source)))
+
+
+def _borg(source: Path, folder: Path) -> _Stage:
+    own = {**os.environ, "BORG_BASE_DIR": str(folder), "BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK": "yes"}
+    call(("borg", "init", "--encryption", "none", f"{folder}/repository"), env=own)
+    return lambda stage: call(("borg", "create", f"{folder}/repository::{stage.split()[0]}", str(source)), env=own)
+
+
+def _fpsync(source: Path, folder: Path) -> _Stage:
+    """A mirror, by two rsyncs; it removes nothing there."""
+    return lambda _: call(("fpsync", "-t", f"{folder}/own", "-o", "-lptgoDHAX", f"{source}/", f"{folder}/copy/"))
+
+
+def _rsync(source: Path, folder: Path) -> _Stage:
+    """A mirror."""
+    return lambda _: call(("rsync", "-aHAX", "--delete", f"{source}/", f"{folder}/copy/"))
+
+
+def _tar(source: Path, folder: Path) -> _Stage:
+    """An archive of all, then archives of what is newer than the list."""
+    front = ("tar", "--create", "--acls", "--xattrs", f"--listed-incremental={folder}/list", f"--directory={source}")
+    return lambda stage: call((*front, f"--file={folder}/{stage.split()[0]}.tar", "."))
+
+
+def _cp(source: Path, folder: Path) -> _Stage:
+    """A mirror; it removes nothing there."""
+    return lambda _: call(("cp", "--archive", "--update", "--no-target-directory", str(source), f"{folder}/copy"))
+
+
+PEERS: dict[str, Callable[[Path, Path], _Stage]] = {
+    "rsnapshot": _rsnapshot, "restic": _restic, "borg": _borg, "fpsync": _fpsync, "rsync": _rsync, "tar": _tar, "cp": _cp,
+}  # fmt: skip

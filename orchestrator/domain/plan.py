@@ -113,6 +113,8 @@ class SourceReview:
     before: tuple[Pipeline, ...] = ()  # run around `again`
     after: tuple[Pipeline, ...] = ()
     copied: CopiedEntries | None = None
+    # Of a copy without access lists and attributes, as no entry had any: a digest for each so many entries, as they were listed then.
+    bare: tuple[bytes, ...] | None = None
 
 
 class ListingRecorder(Protocol):

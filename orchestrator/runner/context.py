@@ -9,7 +9,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.events import RunEvent
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import RestorePoint
-from orchestrator.engines.contract.engine import Engine, implements
+from orchestrator.engines.contract.engine import BareScan, Engine, implements
 from orchestrator.history.store import History
 from orchestrator.process.executor import Writer
 from orchestrator.process.stop import StopRequest
@@ -79,3 +79,10 @@ def tree_engine(engine: Engine) -> "TreeEngine":
     if not implements(engine, TreeEngine):
         raise TypeError(f"the engine {engine.name} makes no trees")
     return engine
+
+
+def begin_bare_look(root: str, young_ns: int) -> BareScan:
+    """Begin a look whether any entry of a folder has access lists or attributes. Why the import here: only a first copy asks for it."""
+    from orchestrator.verify.tree_attributes import BareTree
+
+    return BareTree(root, young_ns)

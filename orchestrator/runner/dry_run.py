@@ -16,6 +16,7 @@ from orchestrator.planners.guard import OTHER_MACHINE
 from orchestrator.planners.retention import RetentionDecision
 from orchestrator.process.executor import Reader
 from orchestrator.runner.arrivals import arrival_judge, removals
+from orchestrator.runner.context import begin_bare_look
 from orchestrator.runner.decide import (
     check_fit,
     count_folders,
@@ -77,6 +78,7 @@ def plan_job(
         now=now,
         notes=f"{state}/notes/{job.name}",
         looks=f"{state}/notes/look-{job.name}",
+        bare=begin_bare_look,
         allowed=allowed,
         remembered=known.facts,
         retain=retention_filter(job, now),

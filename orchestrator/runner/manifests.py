@@ -223,6 +223,7 @@ class _ManifestBuilder:
             return None
         return list_source(
             self._work.review,
+            self._work.tree,
             self._left_out,
             self._elapsed,
             self._journal,

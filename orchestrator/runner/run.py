@@ -25,7 +25,7 @@ from orchestrator.domain.source_identity import OWED, SOURCE_IDENTITY
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Writer
-from orchestrator.runner.context import RunContext
+from orchestrator.runner.context import RunContext, begin_bare_look
 from orchestrator.runner.locks import lock_job
 from orchestrator.runner.run_recorder import RunRecorder, begin_run
 
@@ -186,7 +186,9 @@ def _run_request(job: Job, tools: RunContext, allowed: frozenset[str]) -> RunReq
 
         remembered = remembered_facts(job, tools)
     looks = f"{tools.state}/notes/look-{job.name}"
-    request = RunRequest(now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered, looks=looks)
+    request = RunRequest(
+        now=tools.clock(), notes=notes, allowed=allowed, remembered=remembered, looks=looks, bare=begin_bare_look
+    )
     if tools.engine.stays:
         from orchestrator.runner.arrivals import arrival_judge
 

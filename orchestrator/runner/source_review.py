@@ -9,6 +9,7 @@ from orchestrator.domain.answers import NOT_READ, unreadable
 from orchestrator.domain.errors import LookAgain, VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.names import show_name
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import ListingRecorder, ManifestRecording, Pipeline, SourceReview
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.copies import PartialCopier
@@ -46,6 +47,7 @@ class SourceListing:
 
 def list_source(
     review: SourceReview,
+    tree: Location,
     left_out: list[SkippedEntries],
     elapsed: Callable[[], float],
     journal: RunRecorder,
@@ -53,8 +55,9 @@ def list_source(
     notes: str,
     recorder: ListingRecorder | None = None,
 ) -> SourceListing:
-    """List the source. Raises: OrchestratorError."""
+    """List the source of the copy in `tree`. Raises: OrchestratorError."""
     comparison = begin_comparison(review, left_out, elapsed, journal, notes)
+    comparison.asks_all = review.bare is not None and not _inherits_nothing(tree)
     here = review.source.root.host is None and bool(review.parts)
     command = source_command(
         review.source, one_filesystem=review.one_filesystem, attributes=bool(review.parts) and not here
@@ -69,6 +72,7 @@ def list_source(
                     nameless_file(notes),
                     without_own=review.stored,
                     since_ns=comparison.began_ns,
+                    bare=review.bare or (),
                 )
                 entries = _held(sorted_records(noted.read(listed), folder=notes))
                 attributes = _held(sorted_records(comparison.take_attributes(noted), folder=notes))
@@ -83,6 +87,14 @@ def list_source(
     except (*NOT_READ, StopIteration) as error:
         raise unreadable("find", command, None, error) from error
     return SourceListing(comparison=comparison, entries=entries, attributes=attributes)
+
+
+def _inherits_nothing(tree: Location) -> bool:
+    """Return whether no default access list, and nothing else, gave the entries of a copy what the source has not: its root has none."""
+    try:
+        return not os.listxattr(tree.path)
+    except OSError:
+        return False
 
 
 def begin_comparison(

@@ -62,8 +62,8 @@ class SourceComparison:
 
     `elapsed`: the seconds since the copy began. What the source changed meanwhile is no difference: the next run copies it.
     `stored`: the copy has no attribute by a name of rsync's own; `own_names`: so many entries of the source have some.
-    `asked`: where the names are noted whose attributes the copy must be asked for, see `asked_names`. `names`: is told which names
-    both have, and which one side alone.
+    `asked`: where the names are noted whose attributes the copy must be asked for, see `asked_names`; `asks_all`: those of all. `names`: is told
+    which names both have, and which one side alone.
     """
 
     def __init__(
@@ -80,6 +80,7 @@ class SourceComparison:
         weakref.finalize(self, self._asked.close)
         self._folder = folder
         self.asked = 0
+        self.asks_all = False
         self.differences: list[Difference] = []
         self.count = 0
         self.attributes = False
@@ -156,7 +157,8 @@ class SourceComparison:
             if text.startswith(key):
                 told = keep_parts(text[end:].decode("ascii"), self._parts)
             if self.attributes and (
-                told != none
+                self.asks_all
+                or told != none
                 or not there
                 or shared
                 or not other[other.rindex(b"\t") + 1 :] < began

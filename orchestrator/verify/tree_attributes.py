@@ -1,10 +1,12 @@
 """Access lists and attributes of a tree on this machine, read as its listing comes: one call for each entry that has none."""
 
+import hashlib
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
-from typing import IO
+from contextlib import ExitStack
+from itertools import islice
+from typing import IO, Self
 
 from orchestrator.verify.attributes import NO_ATTRIBUTES, OWN_NAMES, attribute_text
 from orchestrator.verify.digest import OpenTree
@@ -12,17 +14,22 @@ from orchestrator.verify.entry import split_records
 
 _PIECE = 1 << 18
 _OWN_FOLDER = 0x200  # CLONE_FS, for unshare(2)
+_BATCH = 1024  # records that a bare listing has one digest of
 
 
 class TreeAttributes:
     """The attributes of a tree's entries: `read` notes those of the records that pass through it, in a file.
 
     `without_own`: attributes by rsync's own names are left out; `own_names` then counts the entries that have some. `changed`: entries
-    without any that changed since `since_ns`, whatever the listing says: it was made a little before.
+    without any that changed since `since_ns`, whatever the listing says: it was made a little before. `bare`: what a `BareTree` found in
+    the same listing earlier: what is still listed so has none, and is not read again.
     """
 
-    def __init__(self, root: str, file: IO[bytes], *, without_own: bool, since_ns: int) -> None:
+    def __init__(
+        self, root: str, file: IO[bytes], *, without_own: bool, since_ns: int, bare: Iterable[bytes] = ()
+    ) -> None:
         self._root, self._file, self._without_own, self._since_ns = root, file, without_own, since_ns
+        self._bare = iter(bare)
         self.own_names = 0
         self.changed: set[bytes] = set()
 
@@ -30,37 +37,32 @@ class TreeAttributes:
         """Yield the records of a listing, each once its entry's attributes are noted: path, `//` and text. Raises: OSError.
 
         What cannot be read, or has just gone, has none: the copy itself has told of it.
-        Why a current folder: no call reads attributes below a descriptor, and a path by /proc takes three times as long.
         """
         listing = iter(records)
-        first = tuple(islice(listing, 1))  # a source that is not there is the listing's to tell
-        if not first:
+        batch = list(islice(listing, _BATCH))
+        if not batch:  # a source that is not there is the listing's to tell
             return
-        enters = _leave_shared_folder()
-        above = None
-        front = b""
-        listed, look, since = os.listxattr, os.lstat, self._since_ns
-        with OpenTree(os.fsencode(self._root)) as tree:
-            for record in chain(first, listing):
-                path = record[: record.index(b"//")]
-                folder, _, name = path.rpartition(b"/")
-                try:
-                    if folder != above or not path:
-                        name, fd = tree.place(path)
-                        above = folder if path else None
-                        if enters:
-                            os.fchdir(fd)
-                        else:
-                            front = b"/proc/self/fd/%d/" % fd
-                    names = listed(front + name, follow_symlinks=False)
-                    if names:
-                        self._note(path, front + name, names)
-                    elif look(front + name).st_ctime_ns >= since:
-                        self.changed.add(path)
-                except OSError:
-                    above = None
+        with _EntryFolders(self._root) as folders:
+            while batch:
+                if next(self._bare, b"") != _digest(batch):
+                    self._take(batch, folders)
+                yield from batch
+                batch = list(islice(listing, _BATCH))
+
+    def _take(self, batch: list[bytes], folders: "_EntryFolders") -> None:
+        listed, look, since, place = os.listxattr, os.lstat, self._since_ns, folders.place
+        for record in batch:
+            path = record[: record.index(b"//")]
+            try:
+                entry = place(path)
+                names = listed(entry, follow_symlinks=False)
+                if names:
+                    self._note(path, entry, names)
+                elif look(entry).st_ctime_ns >= since:
                     self.changed.add(path)
-                yield record
+            except OSError:
+                folders.forget()
+                self.changed.add(path)
 
     def records(self) -> Iterator[bytes]:
         """Yield what was noted, in the order of the listing."""
@@ -77,6 +79,94 @@ class TreeAttributes:
         text = attribute_text({name: os.getxattr(entry, name, follow_symlinks=False) for name in wanted})
         if text != NO_ATTRIBUTES:
             self._file.write(b"%b//%b\0" % (path, text.encode()))
+
+
+class BareTree:
+    """The look, beside a listing of a tree, whether any of its entries has access lists or attributes. Use it in a `with`.
+
+    `young_ns`: what changed since then may change once more without another time of change. `batch`: so many records it takes at once.
+    """
+
+    batch = _BATCH
+
+    def __init__(self, root: str, young_ns: int) -> None:
+        self._young = b"%d." % (young_ns // 10**9)
+        self._folders = _EntryFolders(root)
+        self._digests: list[bytes] | None = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folders.close()
+
+    def take(self, records: list[bytes]) -> None:
+        """Look at the next entries, as a copy's review lists them: the time of change last."""
+        if self._digests is None:
+            return
+        place = self._folders.place
+        try:
+            for record in records:
+                if os.listxattr(place(record[: record.index(b"//")]), follow_symlinks=False):
+                    self._digests = None
+                    return
+        except OSError:
+            self._digests = None
+            return
+        young = max(record[record.rindex(b"\t") + 1 :] for record in records) >= self._young
+        self._digests.append(b"" if young else _digest(records))
+
+    @property
+    def digests(self) -> tuple[bytes, ...] | None:
+        """Return a digest for each batch that was taken, empty for one with a young entry; None: some entry has attributes."""
+        return None if self._digests is None else tuple(self._digests)
+
+
+def _digest(records: list[bytes]) -> bytes:
+    return hashlib.blake2b(b"\0".join(records), digest_size=32).digest()
+
+
+class _EntryFolders:
+    """The folders of a tree, each entered without following a link. Use it in a `with`, in one thread.
+
+    Why a current folder: no call reads attributes below a descriptor, and a path by /proc takes three times as long.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._stack = ExitStack()
+        self._tree: OpenTree | None = None
+        self._root = root
+        self._enters = False
+        self._above: bytes | None = None
+        self._front = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def place(self, path: bytes) -> bytes:
+        """Return the name by which an entry is reached now. Raises: OSError."""
+        folder, _, name = path.rpartition(b"/")
+        if folder != self._above or not path:
+            if self._tree is None:
+                self._enters = _leave_shared_folder()
+                self._tree = self._stack.enter_context(OpenTree(os.fsencode(self._root)))
+            name, fd = self._tree.place(path)
+            self._above = folder if path else None
+            if self._enters:
+                os.fchdir(fd)
+            else:
+                self._front = b"/proc/self/fd/%d/" % fd
+        return self._front + name
+
+    def forget(self) -> None:
+        """Enter the next entry's folder anew."""
+        self._above = None
 
 
 def _leave_shared_folder() -> bool:

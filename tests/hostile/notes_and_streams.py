@@ -31,7 +31,7 @@ from orchestrator.engines.rsync.look_record import (
     RecordUnusable,
     RecordWriter,
 )
-from orchestrator.engines.rsync.survey import survey_tree
+from orchestrator.engines.rsync.source_summary import survey_tree
 from orchestrator.engines.zfs.commands.progress import ZfsMeter
 from orchestrator.engines.zfs.holds.survey import parse_holds
 from orchestrator.engines.zfs.model import parse_flags

@@ -15,7 +15,7 @@ from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.pool.errors import explain as explain_pool
 from orchestrator.engines.rsync.errors import explain as explain_rsync
-from orchestrator.engines.rsync.survey import survey_tree
+from orchestrator.engines.rsync.source_summary import survey_tree
 from orchestrator.engines.sanoid.errors import explain as explain_sanoid
 from orchestrator.engines.zfs.errors.explain import explain as explain_zfs
 from orchestrator.process import executor

@@ -117,3 +117,67 @@ def test_a_file_with_holes_keeps_them_when_only_its_metadata_changes(
     assert facts(house.point()) == facts(house.source)
     for name in ("folder/disk image.img", *names, *later):
         assert (house.point() / name).stat().st_blocks * 512 < 100_000, name
+
+
+LATE = """
+import subprocess, sys
+from orchestrator.verify import tree_attributes
+source = sys.argv.pop(1)
+
+class LateChange(tree_attributes.BareTree):
+    @property
+    def digests(self):
+        found = super().digests
+        subprocess.run(["setfacl", "-R", "-m", "u:1001:r", source], check=True)
+        return found
+
+tree_attributes.BareTree = LateChange
+from orchestrator.cli import main
+sys.exit(main())
+"""
+
+
+def copying(house: House) -> str:
+    return str(house.call("plan", "photos").value)
+
+
+def test_a_first_copy_of_what_has_none_is_made_without(house: House) -> None:
+    """An entry that has some, however deep, changes that; the next copy is made with them in any case."""
+    plain = house.write("in/deep/plain", "content")
+    house.job()
+    assert "--xattrs" not in copying(house)
+    mark(plain)
+    assert "--acls --xattrs" in copying(house)
+    os.removexattr(plain, "user.foreign")
+    assert house.run().outcome == "done"
+    assert facts(house.point()) == facts(house.source)
+    entitle(plain)
+    assert "--acls --xattrs" in copying(house)
+    assert house.run().outcome == "done"
+    assert facts(house.point()) == facts(house.source)
+
+
+def test_lists_that_come_between_look_and_copy_are_copied(house: House) -> None:
+    house.write("in/deep/plain", "content")
+    house.write("other", "content")
+    house.job()
+    argv = [*house.argv("run", "photos")]
+    late = [argv[0], "-c", LATE, str(house.source), *argv[3:]]
+    subprocess.run(late, env=house.environment, check=True, capture_output=True)
+    assert house.call("verify", "photos").code == 0, "the manifest says what the point has"
+    house.run()
+    assert facts(house.point()) == facts(house.source)
+    assert b"posix_acl" in str(facts(house.source)).encode()
+
+
+def test_a_default_list_at_the_target_gives_the_copy_none(house: House) -> None:
+    house.write("in/deep/plain", "content")
+    house.target.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["setfacl", "-d", "-m", "u:1001:rwx", house.target.parent], check=True)
+    house.job()
+    assert "--xattrs" not in copying(house)
+    assert house.run().outcome == "done"
+    assert house.call("verify", "photos").code == 0, "the manifest says what the point has"
+    house.write("more", "content")
+    assert house.run().outcome == "done"
+    assert facts(house.point()) == facts(house.source)

@@ -5,7 +5,7 @@ Why not isinstance with runtime_checkable: it imports `inspect` on Python 3.12 a
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, field
@@ -22,6 +22,23 @@ if TYPE_CHECKING:
     from orchestrator.process.pipeline import PipelineFailed
 
 
+class BareScan(Protocol):
+    """A look, beside a listing, whether any entry has access lists or attributes. `batch`: so many records it takes at once."""
+
+    batch: int
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def take(self, records: list[bytes]) -> None:
+        """Look at the next entries of the listing."""
+
+    @property
+    def digests(self) -> tuple[bytes, ...] | None:
+        """Return what a review of the copy knows the same entries by; None: some have attributes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     """The request of a run: its nominal time, the guards that may pass once, and a local folder for its notes.
@@ -30,7 +47,8 @@ class RunRequest:
     keep. `again`: an attempt of this run has failed, so a survey passes nothing over. `judge`: decides which points that others
     sent here go, or why none may; None: the engine prunes none. `missed`: returns the names of points that were at the place
     and that we never removed: whatever remains of one stays, as the point may come back. `looks`: a local folder in which the
-    engine may remember what it saw; empty: it remembers nothing.
+    engine may remember what it saw; empty: it remembers nothing. `bare`: begins a look whether any entry of a folder here has attributes;
+    its second argument is the time of change, in nanoseconds, from which one may change once more without a sign.
     """
 
     now: datetime
@@ -41,6 +59,7 @@ class RunRequest:
     again: bool = False
     missed: Callable[[], frozenset[str]] = frozenset
     looks: str = ""
+    bare: "Callable[[str, int], BareScan] | None" = None
     judge: "Callable[[tuple[ReceivedPoint, ...]], tuple[PointRemoval, ...] | Refusal] | None" = None
 
 

@@ -99,7 +99,7 @@ def copy_command(
     and passes over what the tree has already, but for folders: it is linked to a point, of which nothing may be changed. Why without the folders' times: at
     its end rsync gives them even to what it passed over, such as a file of the point that has just become a folder at the source.
     """
-    options = options_of(job)
+    options = _carried(job, world)
     argv = ["rsync", *([] if options.points else _mirrored(options)), *_what(options)]
     if parallel_copy:
         argv += ["--from0", "--files-from=-", "--recursive"]  # newline-separated lists lose names with newlines
@@ -131,6 +131,16 @@ def copy_command(
     effect = Effect.DESTROYS if tidy and not options.points else Effect.WRITES
     tree = SourceTree(root=job.source) if parallel_copy or names else job.tree  # its list names paths below the root
     return _copy_into(job, argv, tree, into, here=world.here, there=world.there, led=world.target.led, effect=effect)
+
+
+def _carried(job: Job, world: RsyncSurvey) -> RsyncOptions:
+    """Return the options of a copy: where no entry has access lists or attributes, it goes without those, which take some of rsync's time.
+
+    What comes meanwhile its review finds, and copies again with all. Why with access lists: rsync from 3.5 on follows a link of root's in
+    the middle of a path by itself, past the wall, and only its look at their path then fails.
+    """
+    options = options_of(job)
+    return options if world.bare is None else replace(options, xattrs=False)
 
 
 def folder_times_command(job: Job, into: Location, world: RsyncSurvey, *, names: str = "") -> Command:

@@ -88,6 +88,7 @@ def _review(
         keys=DIFFERENCE_KEYS,
         elsewhere=ELSEWHERE,
         stored=options.fake_super,
+        bare=world.bare,
     )
 
 

@@ -191,6 +191,8 @@ class RsyncSurvey:
     others: tuple[bytes, ...] = ()  # of such a source, what the newest copy holds besides: it was taken from the list
     gate: GateHello | None = None  # the gate that our key goes through there
     look: Look | None = None  # how source and newest point were compared; None: there was none
+    # Of a first copy: no entry of the source has access lists or attributes; what its review knows them by. None: some have, or may have.
+    bare: tuple[bytes, ...] | None = None
 
     @property
     def made_with_the_same_patterns(self) -> bool:

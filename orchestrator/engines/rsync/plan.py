@@ -301,7 +301,7 @@ def _whole(
     return (
         Step(
             action=f"copy {job.tree}",
-            why=f"unchanged files are linked to point {base.name}" if base else "the first copy",
+            why=f"unchanged files are linked to point {base.name}" if base else _first(world),
             worker="main",
             work=Pipeline(stages=(command,), keeps=f"{request.notes}/moved-0"),
             expected=_expected(world),
@@ -309,6 +309,11 @@ def _whole(
             accounts=True,
         ),
     )
+
+
+def _first(world: RsyncSurvey) -> str:
+    bare = world.bare is not None
+    return "the first copy; no entry has attributes, so rsync looks for none" if bare else "the first copy"
 
 
 def _settle(job: Job, world: RsyncSurvey, work: Location, altered: tuple[bytes, ...], request: RunRequest) -> Stage:

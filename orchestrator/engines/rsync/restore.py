@@ -22,12 +22,12 @@ from orchestrator.engines.rsync.hole_limit import has_hole
 from orchestrator.engines.rsync.model import RESTORE_MARKER, PartialFile
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.parse import parse_sizes
+from orchestrator.engines.rsync.source_summary import survey_tree
 from orchestrator.engines.rsync.survey import (
     ask,
     command_runner,
     survey_half_copied,
     survey_partial_files,
-    survey_tree,
 )
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import PipelineFailed, Reader

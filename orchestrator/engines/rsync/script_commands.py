@@ -9,6 +9,7 @@ import functools
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.source_tree import SourceTree
+from orchestrator.engines.rsync.look_record import LISTED
 from orchestrator.engines.rsync.model import LINK_UNCHANGED, PARTIAL
 from orchestrator.process.link_wall import wall_functions
 from orchestrator.process.scripts import script, script_command
@@ -128,6 +129,12 @@ def list_large_command(tree: SourceTree, *, one_filesystem: bool) -> Command:
         tree, tree.root.path + "/", form, one_filesystem=one_filesystem, tests=("-type", "f", "-size", "+1023k")
     )
     return Command(argv=argv, effect=Effect.READS, host=tree.root.host)
+
+
+def list_bare_command(root: Location) -> Command:
+    """Build the command that lists a tree of one filesystem as the review of its copy does, itself first, with the blocks behind."""
+    form = LISTED.removesuffix(r"\0") + r"\t%b\0"
+    return Command(argv=("find", root.path + "/", "-xdev", "-printf", form), effect=Effect.READS)
 
 
 def _find(

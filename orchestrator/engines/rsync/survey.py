@@ -24,12 +24,12 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name, show_name
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline
-from orchestrator.domain.point import Changes, RestorePoint
+from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
-from orchestrator.engines.rsync.hole_limit import has_hole, limit_holes
+from orchestrator.engines.rsync.hole_limit import limit_holes
 from orchestrator.engines.rsync.model import (
     LARGE_FILE,
     MANIFEST,
@@ -40,7 +40,6 @@ from orchestrator.engines.rsync.model import (
     MOST_NAMED,
     OURS,
     PARTIAL,
-    RESERVED,
     WORK,
     DifferingPaths,
     Look,
@@ -51,27 +50,25 @@ from orchestrator.engines.rsync.model import (
     TargetSurvey,
 )
 from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.source_summary import begin_bare_scan, first_copy, survey_tree
+from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed, pipeline_failure
 
 if TYPE_CHECKING:
     from orchestrator.engines.rsync.own_look import OwnLook
-    from orchestrator.engines.rsync.parallel import TreeSplitter
 
 
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
 _ORPHAN = rb"(?s)(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}"
-_RESERVED = rb"(?:^|/)(?:%s)(?=/|$)" % b"|".join(re.escape(name.encode()) for name in RESERVED)
 _MOST_HALF_COPIED = 200
 _WITH_CLONES = (b"btrfs", b"xfs")  # xfs of before 2018 has none, which shows when one is tried
 PROGRAM = "rsync's host"
 _PATIENCE = Seconds(
     3600
 )  # a survey of a large tree on a busy disk; a host that does not answer must not block the run for ever
-_LONGEST_PATH = 4 << 10  # bytes; Linux's and rsync's own limit
 _LITTLE = 256 << 20  # bytes that one rsync copies as quickly as several
-_MOST_RESERVED = 10_000  # names of ours that are remembered
 
 
 def survey(job: Job, request: RunRequest, reader: Reader) -> RsyncSurvey:
@@ -128,11 +125,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     seen = replace(seen, clones=_may_clone(job, seen, run))
     splits = options.parallel > 1 and changes is not None and not changes.none and not _is_little_by_name(job, seen)
     if source.directory and (changes is None or splits):
-        listed, holes, listed_names = survey_tree(job, reader)
-        parallel_copies = listed.parallel_copies(options.parallel) if options.parallel > 1 else None
-        changes = changes or _first_copy(listed)
-        reserved = listed_names or reserved
-        seen = replace(seen, changes=changes, holes=holes, parallel_copies=parallel_copies, reserved=reserved)
+        seen = _with_listing(job, seen, request, reader)
     if seen.changes is not None and job.parts:
         seen = replace(
             seen,
@@ -140,6 +133,20 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
             differing=differing and replace(differing, paths=(*differing.paths, *others)),
         )
     return limit_holes(job, seen, differing or selected, reader)
+
+
+def _with_listing(job: Job, seen: RsyncSurvey, request: RunRequest, reader: Reader) -> RsyncSurvey:
+    """Return the survey with what a listing of the source says."""
+    lanes = options_of(job).parallel
+    with begin_bare_scan(job, seen, request) as scan:
+        # In a thread: its current folder may then be another one than the program's.
+        listing = BackgroundCall(partial(survey_tree, job, reader, scan)) if scan else None
+        listed, holes, reserved = listing.result() if listing else survey_tree(job, reader)
+        bare = scan.digests if scan else None
+    return replace(
+        seen, changes=seen.changes or first_copy(listed), holes=holes, reserved=reserved or seen.reserved, bare=bare,
+        parallel_copies=listed.parallel_copies(lanes) if lanes > 1 else None,
+    )  # fmt: skip
 
 
 def _require_plain_store(job: Job, gate: GateHello | None) -> None:
@@ -475,60 +482,6 @@ def _survey_changes(
             raise explain(failed) from failed
         return look, exit_code(failed) == EXIT_PARTIAL
     return look, False
-
-
-def survey_tree(job: Job, reader: Reader) -> "tuple[TreeSplitter, bool, tuple[bytes, ...]]":
-    """Return a summary of the source's listing, which is read as a stream.
-
-    It holds entries and bytes to move, the split, whether files have holes, and names of ours in it.
-    """
-    from orchestrator.engines.rsync.errors import explain
-    from orchestrator.engines.rsync.parallel import TreeSplitter
-
-    listed, holes = TreeSplitter(most=_half_the_memory(), shared=job.tree.above), False
-    reserved: dict[bytes, None] = {}
-    options = options_of(job)
-    command = script_commands.list_sizes_command(job.tree, one_filesystem=options.one_file_system)
-    find_reserved = re.compile(_RESERVED).search
-    try:
-        with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
-            for record in records:
-                path, _, rest = record.partition(b"//")
-                path = path.removeprefix(script_commands.BELOW_ROOT)
-                if len(path) > _LONGEST_PATH:
-                    continue  # rsync names it and leaves it out; in the split each folder above it would take as much
-                if found := find_reserved(path):
-                    if len(reserved) < _MOST_RESERVED:
-                        reserved[path[: found.end()]] = None
-                    continue
-                kind, size, links, inode, blocks = rest.split(b"\t")
-                listed.add(path, kind, int(size), int(inode), int(links) if options.hard_links else 1)
-                holes = holes or (kind == b"f" and has_hole(int(size), int(blocks)))
-    except NOT_READ as error:
-        raise unreadable("find", command, record, error) from error
-    except PipelineFailed as failed:
-        if failed.result.exits != (1,):  # 1: a folder could not be read, or has vanished; the copy will name it
-            raise explain(failed) from failed
-    return listed, holes, tuple(reserved)
-
-
-def _half_the_memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-
-
-def _first_copy(listed: "TreeSplitter") -> Changes:
-    """Return the changes of a first copy: it copies everything."""
-    entries, size = listed.totals()
-    return Changes(
-        entries_before=None,
-        files_before=None,
-        entries_now=entries,
-        deleted=0,
-        changed=0,
-        created=entries,
-        moving=size,
-        files_now=listed.files,
-    )
 
 
 def ask(run: Callable[[Command], bytes], command: Command, parser: Callable[[bytes], _One]) -> _One:

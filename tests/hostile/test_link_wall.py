@@ -25,7 +25,7 @@ SECRET = "for root alone\n"
 # Stands before rsync in the PATH: as rsync starts with a list of names, the owner has just exchanged her folder for a link.
 _EXCHANGED = """#!/bin/sh
 case "$*" in
-  *{when}*) [ -L {hers} ] || {{ mv {hers} {hers}.away; ln -s {secret} {hers}; touch {folder}/exchanged; }} ;;
+  *{when}*) [ -L {hers} ] || {{ mv {hers} {hers}.away; ln -s {secret} {hers}; chown -h {owner} {hers}; touch {folder}/exchanged; }} ;;
 esac
 exec {rsync} "$@"
 """
@@ -42,12 +42,13 @@ def secret(house: House) -> Path:
     return folder
 
 
-def exchange(house: House, secret: Path, when: str) -> None:
-    """From now on an rsync with that word finds her folder exchanged for a link."""
+def exchange(house: House, secret: Path, when: str, *, owner: int = 0) -> None:
+    """From now on an rsync with that word finds her folder exchanged for a link of that user."""
     programs = house.folder / "programs"
     programs.mkdir()
     rsync = shutil.which("rsync")
-    text = _EXCHANGED.format(when=when, hers=house.source / "w/hers", secret=secret, folder=house.folder, rsync=rsync)
+    hers = house.source / "w/hers"
+    text = _EXCHANGED.format(when=when, hers=hers, secret=secret, folder=house.folder, rsync=rsync, owner=owner)
     (programs / "rsync").write_text(text)
     (programs / "rsync").chmod(0o755)
     house.environment["PATH"] = f"{programs}:{os.environ['PATH']}"
@@ -82,6 +83,20 @@ def test_a_parallel_copy_follows_no_link_in_the_middle_of_a_path(
     exchange(house, secret, "--files-from=-")
     url = {"here": {}, "push": {"target": sshd.url(house.target)}}.get(where, {"source": sshd.url(house.source)})
     house.job(rsync={"parallel": 2}, pipe=sshd.pipe if url else {}, **url)
+    ran = house.run()
+    assert (house.folder / "exchanged").exists(), ran
+    assert leaked(house) == [], ran
+
+
+@pytest.mark.parametrize("where", ["here", "pull"])
+def test_a_link_of_her_own_leads_no_rsync_on_without_access_lists(
+    house: House, secret: Path, sshd: Sshd, where: str
+) -> None:
+    """As rsync 3.5 follows root's links by itself, it looks at the owner of each."""
+    fill(house)
+    exchange(house, secret, "--files-from=-", owner=STRANGER)
+    far = {"source": sshd.url(house.source), "pipe": sshd.pipe} if where == "pull" else {}
+    house.job(rsync={"parallel": 2, "acls": False, "xattrs": False}, **far)
     ran = house.run()
     assert (house.folder / "exchanged").exists(), ran
     assert leaked(house) == [], ran

@@ -104,7 +104,12 @@ def record_manifest(
     for found in built.findings:
         journal.warn(f"{show_name(found.path)}: {found.detail}; the older point keeps what it has")
     left_out[:] = [
-        replace(each, unlinked=tuple(told for told in each.unlinked if told[0] not in build.there)) for each in left_out
+        replace(
+            each,
+            unlinked=tuple(told for told in each.unlinked if told[0] not in build.there),
+            unmade=tuple(told for told in each.unmade if told[0] not in build.there),
+        )
+        for each in left_out
     ]
     filled = _fill(work, local, built, journal, writer, notes)
     totals = finish_manifest(local, built, filled, attributes=attributes, key=key)
@@ -159,7 +164,7 @@ class _ManifestBuilder:
     ) -> None:  # fmt: skip
         self._work, self._local, self._key, self._left_out, self._began = work, local, key, left_out, began
         self._journal, self._writer, self._notes = journal, writer, notes
-        self.there = set[bytes]()  # of the names that could not be linked, those that the copy has all the same
+        self.there = set[bytes]()  # of the names that were left out, those that the copy has all the same
 
     def carried(self) -> tuple[ManifestDraft, SourceComparison] | None:
         """Make the draft of the older manifest's lines, and of what changed; None where that is not enough. Raises: OrchestratorError."""
@@ -239,8 +244,11 @@ class _ManifestBuilder:
         seen = source.comparison if source else None
         header = self._header(attributes=seen is not None and seen.attributes)
         self.there.clear()
-        if unlinked := {name for each in self._left_out for name, _ in each.unlinked}:
-            listing = self._noted(listing, unlinked)
+        perhaps = {name for each in self._left_out for name, _ in each.unlinked}
+        if not (work.review and work.review.mirror):  # which keeps an older state of what is left out
+            perhaps |= {name for each in self._left_out for name, _ in each.unmade}
+        if perhaps:
+            listing = self._noted(listing, perhaps)
         unread = sorted({name for each in self._left_out for name in each.missing}, key=lambda name: name + b"//")
         built = build_manifest(
             self._local, header, listing=listing, moved=moved, unread=unread, key=self._key,

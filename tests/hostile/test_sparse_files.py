@@ -84,13 +84,44 @@ def test_a_file_of_holes_that_comes_after_the_look_ends_that_copy_alone(holey: H
 
 
 def test_the_limit_of_holes_is_each_owners_own_and_can_be_raised(holey: House) -> None:
-    """Whoever has the most loses first, and a disk image within the limit is copied with its holes."""
+    """Nobody's holes keep out what is somebody else's; a disk image within the limit is copied with its holes."""
     for number in range(3):
         sparse(holey, f"hers/{number}", 60 << 20)
-    sparse(holey, "his/image", 20 << 20, owner=1001)
+    sparse(holey, "his/image", 70 << 20, owner=1001)  # more than hers that are left
     holey.job()
     assert list(told(holey)) == ["hers/1", "hers/2"]
     assert facts(holey.point() / "his") == facts(holey.source / "his")
     holey.job(rsync={"most_holes": "1G"})
     assert holey.run().outcome == "done"
     assert facts(holey.point()) == facts(holey.source)
+
+
+def test_what_the_newest_point_has_stays_however_much_differs(holey: House) -> None:
+    """With more names of one file than are told by name nothing else of the source counted as copied, or was left out, by mistake."""
+    sparse(holey, "his/image", 90 << 20, owner=1001)
+    sparse(holey, "his/cache/scratch", 1 << 40, owner=1001)
+    holey.job(rsync={"most_holes": "100M", "excludes": ["/his/cache/"]})
+    assert holey.run().outcome == "done"
+    first = holey.write("hers/name-0", "content")
+    for number in range(1, 10_002):
+        os.link(first, f"{holey.source}/hers/name-{number}")
+    for name in ("hers/0", "hers/1"):
+        sparse(holey, name, 60 << 20)
+    sparse(holey, "his/new", 60 << 20, owner=1001)
+    assert list(told(holey)) == ["hers/1"]
+    assert {path.name for path in (holey.point() / "his").iterdir()} == {"image", "new"}
+    assert holey.run().outcome == "done", "alone it is within the limit"
+    assert facts(holey.point() / "hers") == facts(holey.source / "hers")
+
+
+def test_a_name_that_is_all_wildcards_is_left_out_as_well(holey: House) -> None:
+    """With a backslash before each its rule was longer than rsync takes, which then read the file all the same."""
+    deep = "hers/" + "/".join(["*" * 250] * 9)
+    sparse(holey, f"{deep}/image", 2 << 40)
+    beside = holey.write(f"{deep}/other", "content")
+    holey.job(rsync={"parallel": 2})
+    ran = holey.run("photos")
+    assert (ran.code, ran.outcome) == (5, "incomplete"), ran["why"]
+    assert holey.call("status").value["jobs"][0]["problems"][0]["count"] == 1
+    folder = holey.point() / beside.parent.relative_to(holey.source)
+    assert os.listdir(folder) == ["other"]

@@ -34,7 +34,7 @@ from orchestrator.engines.rsync.script_commands import (
 _PLAIN = r"[A-Za-z0-9/_.,+@%=:-]*"
 _AT_GATE = r"[^\n]*"  # it takes no words from its input, and knows all that rsync escapes since 3.2.4
 _WILD = r"([\\*?\[\]])"
-_WILD_BYTES = rb"([\\*?\[\]])"
+WILD_BYTES = rb"([\\*?\[\]])"
 
 
 def rsync_version_command(host: Host | None) -> Command:
@@ -268,17 +268,12 @@ def path_filter(paths: Iterable[bytes]) -> bytes:
         for depth in range(1, len(parts)):
             rules[b"/" + b"/".join(parts[:depth]) + b"/"] = None
         rules[b"/" + path] = None
-    return b"".join(_rule(rule) + b"\0" for rule in rules)
+    return b"".join(rule_of(rule) + b"\0" for rule in rules)
 
 
-def path_rules(paths: Iterable[bytes]) -> bytes:
-    """Return rules for these paths alone, each ended by NUL."""
-    return b"".join(_rule(b"/" + path) + b"\0" for path in paths)
-
-
-def _rule(path: bytes) -> bytes:
+def rule_of(path: bytes) -> bytes:
     """Return a path as a rule. Source: rsync(1): a backslash escapes only in a rule that holds a wildcard."""
-    return re.sub(_WILD_BYTES, rb"\\\1", path) if set(path) & set(b"*?[") else path
+    return re.sub(WILD_BYTES, rb"\\\1", path) if set(path) & set(b"*?[") else path
 
 
 def resumes_from_afar(receiver: RsyncProgram | None) -> bool:
@@ -392,7 +387,7 @@ def clear_top_command(tree: Location, to: Location, job: Job, left_out: tuple[by
 
 def _kept(job: Job, left_out: tuple[bytes, ...]) -> list[str]:
     """Return the rules for what is neither restored nor removed, and for partial folders, which may be removed."""
-    only = [f"--filter=R_{PARTIAL}", *(f"--exclude={path_argument(_rule(b'/' + path))}" for path in left_out)]
+    only = [f"--filter=R_{PARTIAL}", *(f"--exclude={path_argument(rule_of(b'/' + path))}" for path in left_out)]
     return only + ([] if options_of(job).points else [f"--exclude=/{OURS}"])
 
 

@@ -4,20 +4,27 @@ Why: rsync reads a hole as zeros, some 200 MB a second, and anybody may make a f
 """
 
 import heapq
+import re
 from collections.abc import Iterable
 
 from orchestrator.domain.answers import NOT_READ, parse_count, unreadable
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Pipeline
+from orchestrator.domain.point import Changes
 from orchestrator.domain.units import show_size
-from orchestrator.engines.rsync.model import DifferingPaths, RsyncSurvey, SparseFile
+from orchestrator.engines.rsync.commands import WILD_BYTES, rule_of
+from orchestrator.engines.rsync.large_files import LargeFiles
+from orchestrator.engines.rsync.model import RsyncSurvey, SparseFile
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.script_commands import BELOW_ROOT, list_large_command
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
 LARGEST = (1 << 63) - 1  # bytes; what a database can hold
+MOST_LEFT_OUT = 10_000  # files, those with the largest holes: rsync compares each name with each rule
+LONGEST_PATH = 4095  # bytes; rsync carries no longer one, and names it
+_LONGEST_RULE = 4095  # bytes
 _BLOCK = 512  # find's unit
 _HOLE = 64 << 10  # a smaller difference may be a filesystem that packs small files
 _UNKNOWN = 1 << 50  # bytes; where nobody tells how large the target's filesystem is
@@ -30,87 +37,119 @@ def has_hole(size: int, blocks: int) -> bool:
 
 
 def most_holes(job: Job, seen: RsyncSurvey) -> int:
-    """Return how many bytes of holes a run reads."""
+    """Return how many bytes of holes a run reads of one owner's files."""
     return options_of(job).most_holes or seen.target.whole_bytes or _UNKNOWN
 
 
-def limit_holes(job: Job, seen: RsyncSurvey, selected: DifferingPaths | None, reader: Reader) -> RsyncSurvey:
+def most_growth(job: Job, seen: RsyncSurvey) -> int:
+    """Return how many bytes a run reads beyond what it saw before: an honest file that grows in the meantime fits into the target."""
+    return max(most_holes(job, seen), seen.target.whole_bytes or _UNKNOWN)
+
+
+def limit_holes(job: Job, seen: RsyncSurvey, large: LargeFiles | None, reader: Reader) -> RsyncSurvey:
     """Return the survey with the files that are left out; the source is listed only where more is to be copied than the target could hold.
 
-    `selected`: what is copied; None: unknown. Raises: OrchestratorError.
+    `large`: the large files that are copied; None: all of the source's. What is not copied counts for nothing, and is never left out:
+    it is as in the newest copy, or a pattern leaves it out. Raises: OrchestratorError.
     """
-    changes, differing, most = seen.changes, seen.differing, most_holes(job, seen)
+    changes, most = seen.changes, most_holes(job, seen)
     if changes is None or changes.moving is None or changes.moving <= most:
         return seen
-    found = _list_sparse(job, frozenset(selected.present) if selected else None, reader)
-    left = choose_left_out(found, most)
+    left = choose_left_out(_list_sparse(job, large, reader), most)
     names = frozenset(path for each in left for path in each.paths)
-    moving = max(0, min(changes.moving - sum(each.size for each in left), LARGEST))
-    target = replace(
-        seen.target,
-        half=tuple(replace(half, wanted=None) if half.path in names else half for half in seen.target.half),
-    )
+    return replace(_without(seen, changes, names, names if large is None else names & large.new, left), sparse=left)
+
+
+def _without(
+    seen: RsyncSurvey, changes: Changes, names: frozenset[bytes], new: frozenset[bytes], left: tuple[SparseFile, ...]
+) -> RsyncSurvey:
+    """Return the survey as if these names were not at the source. `new`: those of them that the newest copy lacks."""
+    half = tuple(replace(half, wanted=None) if half.path in names else half for half in seen.target.half)
+    differing = seen.differing
     if differing is not None:
         present, joined = (
             tuple(path for path in paths if path not in names) for paths in (differing.present, differing.joined)
         )
         differing = replace(differing, present=present, joined=joined)
+    moved = (changes.moving or 0) - sum(each.size * each.reads for each in left)
     changes = replace(
         changes,
-        moving=moving,
-        entries_now=None if changes.entries_now is None else changes.entries_now - len(names),
-        files_now=None if changes.files_now is None else changes.files_now - len(names),
-        files_new=max(0, changes.files_new - len(names)),
+        moving=max(0, min(moved, LARGEST)),
+        created=max(0, changes.created - len(new)),
+        entries_now=None if changes.entries_now is None else max(0, changes.entries_now - len(names)),
+        files_now=None if changes.files_now is None else max(0, changes.files_now - len(names)),
+        files_new=max(0, changes.files_new - len(new)),
     )
-    return replace(seen, changes=changes, target=target, differing=differing, sparse=left)
+    return replace(seen, changes=changes, target=replace(seen.target, half=half), differing=differing)
 
 
 def choose_left_out(files: Iterable[SparseFile], most: int) -> tuple[SparseFile, ...]:
-    """Return the files to leave out, so that the holes of the others are `most` bytes together at the most.
+    """Return the files to leave out, so that the holes of each owner's other files are `most` bytes together at the most.
 
-    Why always the largest file of the owner with the most: nobody's files then keep out those of somebody who has less.
+    Why each owner for herself: so nobody's holes keep out what is somebody else's. Her largest files go: those are the fewest.
     """
     owners: dict[int, list[SparseFile]] = {}
     for each in files:
         owners.setdefault(each.owner, []).append(each)
-    sums = {owner: sum(each.hole for each in theirs) for owner, theirs in owners.items()}
-    for theirs in owners.values():
-        theirs.sort(key=lambda each: (each.hole, each.paths))
-    first = [(-held, owner) for owner, held in sums.items()]
-    heapq.heapify(first)
-    left, total = list[SparseFile](), sum(sums.values())
-    while total > most:
-        held, owner = heapq.heappop(first)
-        out = owners[owner].pop()
-        left.append(out)
-        total -= out.hole
-        if owners[owner]:
-            heapq.heappush(first, (held + out.hole, owner))
+    left = list[SparseFile]()
+    for _, theirs in sorted(owners.items()):
+        held = sum(each.hole * each.reads for each in theirs)
+        theirs.sort(key=lambda each: (each.hole * each.reads, each.paths))
+        while held > most:
+            left.append(theirs.pop())
+            held -= left[-1].hole * left[-1].reads
     return tuple(left)
+
+
+def left_out_rules(files: Iterable[SparseFile]) -> bytes:
+    """Return rules for these files alone, each ended by NUL."""
+    return b"".join(_short_rule(path) + b"\0" for each in files for path in each.paths)
+
+
+def _short_rule(path: bytes) -> bytes:
+    """Return a path as a rule that rsync takes: it throws away a longer one, with a word alone.
+
+    Where a backslash before each wildcard makes it too long, a `?` stands for each: it fits names alike, too, but none of another length.
+    Without its slash a rule fits the end of a path; of the longest path there is, that is itself. Its first byte could be rsync's own.
+    """
+    rule = rule_of(b"/" + path)
+    if len(rule) > _LONGEST_RULE:
+        rule = re.sub(WILD_BYTES, b"?", b"/" + path)
+    return rule if len(rule) <= _LONGEST_RULE else b"?" + rule[2:]
 
 
 def left_out(files: Iterable[SparseFile]) -> tuple[tuple[bytes, str], ...]:
     """Return each name of the files with the reason."""
-    why = "are holes: all holes together are more than a run reads (most-holes in [rsync])"
+    why = "are holes, and the holes of its owner are more than a run reads (most-holes in [rsync])"
     return tuple(
         (path, f"of its {show_size(each.size)} {show_size(each.hole)} {why}") for each in files for path in each.paths
     )
 
 
-def _list_sparse(job: Job, selected: frozenset[bytes] | None, reader: Reader) -> tuple[SparseFile, ...]:
-    """List the files with holes, of which a name is selected. Raises: OrchestratorError."""
-    command = list_large_command(job.tree, one_filesystem=options_of(job).one_file_system)
+def _list_sparse(job: Job, large: LargeFiles | None, reader: Reader) -> tuple[SparseFile, ...]:
+    """List the files with the largest holes, of which a name is copied. Raises: OrchestratorError."""
+    options = options_of(job)
+    command = list_large_command(job.tree, one_filesystem=options.one_file_system)
     names: dict[bytes, list[bytes]] = {}
     told: dict[bytes, tuple[int, int, int]] = {}
+    first: list[tuple[int, bytes]] = []  # a heap: the smallest hole
     record = b""
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
             for record in records:
-                path, _, rest = record.partition(b"//")
-                size, blocks, owner, inode = rest.split(b"\t")
-                if has_hole(parse_count(size), parse_count(blocks)):
+                name, _, rest = record.partition(b"//")
+                size, blocks, owner, links, inode = rest.split(b"\t")
+                path = name.removeprefix(BELOW_ROOT)
+                alone = large is not None and links == b"1" and path not in large.copied
+                if alone or len(path) > LONGEST_PATH or not has_hole(parse_count(size), parse_count(blocks)):
+                    continue
+                if inode not in told:
                     told[inode] = int(size), int(size) - _BLOCK * int(blocks), parse_count(owner)
-                    names.setdefault(inode, []).append(path.removeprefix(BELOW_ROOT))
+                    heapq.heappush(first, (told[inode][1], inode))
+                names.setdefault(inode, []).append(path)
+                if len(first) > MOST_LEFT_OUT:
+                    _, gone = heapq.heappop(first)
+                    del names[gone], told[gone]
     except NOT_READ as error:
         raise unreadable("find", command, record, error) from error
     except PipelineFailed as failed:
@@ -118,8 +157,10 @@ def _list_sparse(job: Job, selected: frozenset[bytes] | None, reader: Reader) ->
             from orchestrator.engines.rsync.errors import explain
 
             raise explain(failed) from failed
-    return tuple(
-        SparseFile(paths=tuple(names[inode]), size=size, hole=hole, owner=owner)
-        for inode, (size, hole, owner) in told.items()
-        if selected is None or not selected.isdisjoint(names[inode])
-    )
+    found = list[SparseFile]()
+    for inode, (each, hole, user) in told.items():
+        copied = len(names[inode]) if large is None else len(large.copied.intersection(names[inode]))
+        if copied:
+            reads = 1 if options.hard_links else copied
+            found.append(SparseFile(paths=tuple(names[inode]), size=each, hole=hole, owner=user, reads=reads))
+    return tuple(found)

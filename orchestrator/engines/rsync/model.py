@@ -161,12 +161,13 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseFile:
-    """A file with holes, by all its names. Units: bytes."""
+    """A file with holes, by all its names. Units: bytes. `reads`: so often it is read, where names do not stay names of one file."""
 
     paths: tuple[bytes, ...]
     size: int
     hole: int
     owner: int
+    reads: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,8 +46,8 @@ class RsyncOptions:
     )
     parallel: int = config_key("rsyncs side by side", default=1, least=1)
     most_holes: Bytes | None = config_key(
-        "so much may the holes of all files that a run copies be together; those beyond are left out and named; without it: as much as "
-        "the target's filesystem is large",
+        "so much may the holes of one owner's files that a run copies be together; those beyond are left out and named; without it: as "
+        "much as the target's filesystem is large",
         default=None,
         parse=parse_size,
         example="20T",

@@ -24,6 +24,7 @@ from orchestrator.domain.point import Changes
 from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
+from orchestrator.engines.rsync.large_files import LargeFiles
 from orchestrator.engines.rsync.look_record import (
     BATCH,
     COPY,
@@ -71,6 +72,7 @@ class OwnLook:
 
     changes: Changes
     differing: DifferingPaths | None
+    large: LargeFiles
 
 
 def look_around(
@@ -273,7 +275,7 @@ def _ask(
         counted, entries_before=entries, entries_now=entries + counted.created - counted.deleted, files_now=files,
         files_before=files - counted.files_new + counted.files_gone, moving=passed,
     )  # fmt: skip
-    return OwnLook(changes=changes, differing=look.differing())
+    return OwnLook(changes=changes, differing=look.differing(), large=look.large.files())
 
 
 def choose_candidates(

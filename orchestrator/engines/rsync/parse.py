@@ -18,6 +18,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.point import Changes, FolderChanges, RestorePoint
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
+from orchestrator.engines.rsync.large_files import LargeFilesReader
 from orchestrator.engines.rsync.model import (
     CANNOT_CLOSE,
     MARKER,
@@ -152,6 +153,7 @@ class DryRunReader:
         self._tail: deque[bytes] = deque(maxlen=_CLOSING)
         self._others = 0
         self._left_out = self._files_left_out = self._moving = 0
+        self.large = LargeFilesReader(parse_name)
 
     def feed(self, line: bytes) -> None:
         """Read one line of the survey's output."""
@@ -180,11 +182,8 @@ class DryRunReader:
             self._left_out += 1
             self._files_left_out += item[1:2] == b"f"
             return
-        elif name == b"./":
-            self.other += item[2:].strip(b".") not in (
-                b"t",
-                b"+++++++++",
-            )  # the root is no entry; a change of its mode counts
+        elif name == b"./":  # the root is no entry; a change of its mode counts
+            self.other += item[2:].strip(b".") not in (b"t", b"+++++++++")
         elif item[2:3] == b"+":
             self.created += 1
             self.files_new += item[1:2] == b"f"
@@ -195,7 +194,7 @@ class DryRunReader:
             self.other += 1
             if item[1:2] in (b"f", b"S", b"D") and len(self.altered) < MOST_ALTERED:
                 self.altered.append(parse_name(name))
-        self._moving += int(size) if item[0:1] in (b">", b"<") and item[1:2] == b"f" else 0
+        self._moving += self.large.note(item, int(size), name) if item[1:2] == b"f" else 0
 
     def _note_differing(self, item: bytes, name: bytes) -> None:
         if len(self._differing) <= self._most_differing:

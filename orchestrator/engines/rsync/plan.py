@@ -25,7 +25,7 @@ from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, linked_copy, parse, script_commands
 from orchestrator.engines.rsync.abilities import required_abilities
-from orchestrator.engines.rsync.hole_limit import LARGEST, left_out, most_holes
+from orchestrator.engines.rsync.hole_limit import LARGEST, left_out, left_out_rules, most_growth
 from orchestrator.engines.rsync.model import (
     MANIFEST,
     MIRROR,
@@ -67,16 +67,16 @@ def _left_out_file(request: RunRequest) -> str:
 
 
 def _bounded(job: Job, stages: tuple[Stage, ...], world: RsyncSurvey, request: RunRequest) -> tuple[Stage, ...]:
-    """Return the stages that copy no more than was seen, and as much as holes may be: an owner may make more at any moment.
+    """Return the stages that copy no more than was seen, and as much as may come meanwhile: an owner may make more at any moment.
 
     The first one writes the rules of what is left out.
     """
     if world.changes is not None and world.changes.moving is not None:
-        most = world.changes.moving + most_holes(job, world)
+        most = world.changes.moving + most_growth(job, world)
         stages = tuple(tuple(replace(step, most=most) if step.copies else step for step in stage) for stage in stages)
     if not world.sparse:
         return stages
-    rules = commands.path_rules(path for each in world.sparse for path in each.paths)
+    rules = left_out_rules(world.sparse)
     first = stages[0][0]
     return ((replace(first, needs=(*first.needs, (_left_out_file(request), rules))), *stages[0][1:]), *stages[1:])
 
@@ -496,7 +496,7 @@ def plan(job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
 def _equal(job: Job, world: RsyncSurvey) -> bool:
     """Return True when the target has a complete copy equal to the source, as far as a survey can see."""
     changes, target, options = world.changes, world.target, options_of(job)
-    if changes is None or world.unread or target.owner != job.identity or target.damaged:
+    if changes is None or world.unread or world.sparse or target.owner != job.identity or target.damaged:
         return False
     if options.points:
         return bool(world.points) and changes.none and not world.others

@@ -123,8 +123,8 @@ def list_sizes_command(tree: SourceTree, *, one_filesystem: bool) -> Command:
 
 
 def list_large_command(tree: SourceTree, *, one_filesystem: bool) -> Command:
-    """Build the command that lists a tree's files of 1 MiB and more, NUL-terminated: path, size, blocks, owner, and device with inode."""
-    form = r"//%s\t%b\t%U\t%D:%i\0"
+    """Build the command that lists a tree's files of 1 MiB and more, NUL-terminated: path, size, blocks, owner, names, and device with inode."""
+    form = r"//%s\t%b\t%U\t%n\t%D:%i\0"
     argv = _find(
         tree, tree.root.path + "/", form, one_filesystem=one_filesystem, tests=("-type", "f", "-size", "+1023k")
     )

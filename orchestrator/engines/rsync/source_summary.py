@@ -13,7 +13,7 @@ from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.point import Changes
 from orchestrator.engines.contract.engine import BareScan, RunRequest
 from orchestrator.engines.rsync import script_commands
-from orchestrator.engines.rsync.hole_limit import has_hole
+from orchestrator.engines.rsync.hole_limit import LONGEST_PATH, has_hole
 from orchestrator.engines.rsync.model import RESERVED, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.process.executor import Reader
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from orchestrator.engines.rsync.parallel import TreeSplitter
 
 _RESERVED = rb"(?:^|/)(?:%s)(?=/|$)" % b"|".join(re.escape(name.encode()) for name in RESERVED)
-_LONGEST_PATH = 4 << 10  # bytes; Linux's and rsync's own limit
 _MOST_RESERVED = 10_000  # names of ours that are remembered
 
 
@@ -48,11 +47,12 @@ def begin_bare_scan(job: Job, seen: RsyncSurvey, request: RunRequest) -> "Abstra
 
 
 def survey_tree(
-    job: Job, reader: Reader, scan: BareScan | None = None
+    job: Job, reader: Reader, scan: BareScan | None = None, *, left_out: frozenset[bytes] = frozenset()
 ) -> "tuple[TreeSplitter, bool, tuple[bytes, ...]]":
     """Return a summary of the source's listing, which is read as a stream.
 
     It holds entries and bytes to move, the split, whether files have holes, and names of ours in it. `scan`: looks at the same entries.
+    `left_out`: paths that do not count.
     """
     from orchestrator.engines.rsync.errors import explain
     from orchestrator.engines.rsync.parallel import TreeSplitter
@@ -71,7 +71,7 @@ def survey_tree(
                 path, kind, size, links, inode, blocks = _fields(record, reviewed=scan is not None)
                 if not path:
                     continue  # the root
-                if len(path) > _LONGEST_PATH:
+                if len(path) > LONGEST_PATH or path in left_out:
                     continue  # rsync names it and leaves it out; in the split each folder above it would take as much
                 if found := find_reserved(path):
                     if len(reserved) < _MOST_RESERVED:

@@ -30,6 +30,7 @@ from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.hole_limit import limit_holes
+from orchestrator.engines.rsync.large_files import LargeFiles
 from orchestrator.engines.rsync.model import (
     LARGE_FILE,
     MANIFEST,
@@ -94,17 +95,17 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     source = parse.join_surveys(parts)
     options = options_of(job)
     newest = newest_copy(job, target, mirror=not options.points)
-    reserved: tuple[bytes, ...] = ()
     changes, unread, differing = None, False, None
-    others, emptied = tuple[bytes, ...](), tuple[str, ...]()
-    selected: DifferingPaths | None = None
+    others, emptied, reserved = tuple[bytes, ...](), tuple[str, ...](), tuple[bytes, ...]()
+    large: LargeFiles | None = None
     how, own = _look_ourselves(job, request, target, reader)
     if source.directory and newest is not None:
         if own is not None:
-            changes, differing = own.changes, own.differing
+            changes, differing, large = own.changes, own.differing, own.large
         else:
             look, unread = _survey_changes(job, newest, reader, there=there, coarse=target.coarse)
             changes, reserved, differing = look.changes(), tuple(look.reserved), look.differing()
+            large = look.large.files()
         others, emptied = _survey_others(job, newest, parts, run) if job.parts else ((), ())
         if differing is not None and differing.joined and there is not None and there.gated:
             # A name that a pattern leaves out may be one of such a file: then rsync alone can tell what is copied.
@@ -113,7 +114,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     elif source.directory and options.excludes:  # only rsync itself knows which entries its patterns exclude
         nothing = Location(path=f"{request.notes}/empty")
         look, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
-        changes, reserved, selected = look.changes(), tuple(look.reserved), look.differing()
+        changes, reserved, large = look.changes(), tuple(look.reserved), look.large.files()
     if changes is not None and newest is None:
         changes = replace(changes, entries_before=None, files_before=None)
     seen = RsyncSurvey(
@@ -132,7 +133,16 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
             changes=replace(seen.changes, by_part=True, emptied=emptied),
             differing=differing and replace(differing, paths=(*differing.paths, *others)),
         )
-    return limit_holes(job, seen, differing or selected, reader)
+    return _limited(job, seen, large, reader)
+
+
+def _limited(job: Job, seen: RsyncSurvey, large: LargeFiles | None, reader: Reader) -> RsyncSurvey:
+    """Return the survey without the files that are left out for their holes: in the split, too, as the largest weigh the most."""
+    seen = limit_holes(job, seen, large, reader)
+    if not seen.sparse or seen.parallel_copies is None:
+        return seen
+    listed, _, _ = survey_tree(job, reader, left_out=frozenset(path for each in seen.sparse for path in each.paths))
+    return replace(seen, parallel_copies=listed.parallel_copies(options_of(job).parallel))
 
 
 def _with_listing(job: Job, seen: RsyncSurvey, request: RunRequest, reader: Reader) -> RsyncSurvey:

@@ -290,7 +290,7 @@ def require_sound(reading: VerificationResult, work: TreeVerification, journal: 
     unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
     if unproved:
         journal.warn(
-            f"{show_count(unproved, 'file')} of point {work.point.name} could not be read when it was made: not in it"
+            f"{show_count(unproved, 'file')} of point {work.point.name} could not be read, or was left out, when it was made: not in it"
         )
     if reading.sound:
         return

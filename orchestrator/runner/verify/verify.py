@@ -181,7 +181,7 @@ def _judge(
     if reading.sound and not rotten:
         unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
         left = (
-            f"; {show_count(unproved, 'file')} could not be read when it was made, and so not copied"
+            f"; {show_count(unproved, 'file')} could not be read, or was left out, when it was made, and so not copied"
             if unproved
             else ""
         )

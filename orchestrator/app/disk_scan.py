@@ -1,6 +1,7 @@
 """The command `poolferry disks scan`: each disk of ours that is plugged in is visited, one after the other."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
@@ -89,11 +90,25 @@ class _Scan:
 
         self._settings, self._session, self._arrivals, self._why, self._hears = settings, session, arrivals, why, hears
         self._around = RunObservers(settings.where, arrivals.known.jobs, settings.say)
-        self._patience = QueuePatience()
+        self._patience = QueuePatience(session)
+        self._attached: list[AttachedDisk] = []
         self._ended: list[VisitResult] = []
 
     def visit_all(self, names: Sequence[str]) -> "tuple[VisitResult, ...]":
         """Visit the disks that are plugged in, and return how each visit ended. `names`: these disks alone; none: all."""
+        with ExitStack() as attached:  # whatever fails, no disk stays attached
+            held = self._visit_at_once(names, attached)
+            for rotation, attached_disk, waiting in held:
+                for job in waiting:
+                    if self._session.stopped or not self._run_if_due(attached_disk, job):
+                        break
+                self._let_go(rotation, attached_disk)
+        return tuple(self._ended)
+
+    def _visit_at_once(
+        self, names: Sequence[str], attached: ExitStack
+    ) -> "list[tuple[RotationSet, AttachedDisk, list[Job]]]":
+        """Run what need not wait on each disk; return the disks on which jobs wait, which stay attached."""
         from orchestrator.runner.disk.visit import AttachedDisk
 
         held: list[tuple[RotationSet, AttachedDisk, list[Job]]] = []
@@ -104,31 +119,41 @@ class _Scan:
                 begun = self._arrivals.begin(found, rotation)
                 if not isinstance(begun, AttachedDisk):
                     self._end(rotation, begun)
-                elif waiting := self._run_at_once(rotation, begun):
+                    continue
+                self._attached.append(begun)
+                attached.callback(self._detach, rotation, begun)
+                if waiting := self._run_at_once(rotation, begun):
                     held.append((rotation, begun, waiting))
                 else:
                     self._let_go(rotation, begun)
-        for rotation, attached_disk, waiting in held:
-            for job in waiting:
-                if self._session.stopped or not self._run(attached_disk, job):
-                    break
-            self._let_go(rotation, attached_disk)
-        return tuple(self._ended)
+        return held
 
     def _run_at_once(self, rotation: "RotationSet", attached_disk: "AttachedDisk") -> "list[Job]":
         """Run the set's jobs on a disk; return those that must wait for a permit."""
         from orchestrator.app.run_jobs import waits_for_permit
-        from orchestrator.runner.disk.state import explain_not_due, jobs_of_set, order_jobs
+        from orchestrator.runner.disk.state import jobs_of_set, order_jobs
 
         waiting: list[Job] = []
         for job in order_jobs(jobs_of_set(rotation, self._arrivals.known.jobs)):
-            if told := explain_not_due(job, attached_disk.disk, self._session.history.views, compose.now()):
-                self._settings.say(f"{job.name}: not now: {told}")
-            elif waits_for_permit(job, waiting, self._session):
+            if not self._is_due(attached_disk, job):
+                continue
+            if waits_for_permit(job, waiting, self._session):
                 waiting.append(job)
             elif not self._run(attached_disk, job):
                 return []
         return waiting
+
+    def _is_due(self, attached_disk: "AttachedDisk", job: "Job") -> bool:
+        from orchestrator.runner.disk.state import explain_not_due
+
+        told = explain_not_due(job, attached_disk.disk, self._session.history.views, compose.now())
+        if told:
+            self._settings.say(f"{job.name}: not now: {told}")
+        return not told
+
+    def _run_if_due(self, attached_disk: "AttachedDisk", job: "Job") -> bool:
+        """Run a job that waited, if it is not paused since; return False when no other job can run there."""
+        return not self._is_due(attached_disk, job) or self._run(attached_disk, job)
 
     def _run(self, attached_disk: "AttachedDisk", job: "Job") -> bool:
         """Run a job on a disk; return False when no other job can run there."""
@@ -137,13 +162,13 @@ class _Scan:
 
         def run(placed: "Job") -> "RunReport":
             begun = self._around.begins(placed)
-            self._session.queue_patience_s = self._patience.of(placed)
             report = self._session.do(placed, run_job, why=self._why)
             self._settings.subscriber.ended(report)
             self._around.ended(placed, report, begun)
             return report
 
-        report = attached_disk.run(job, run)
+        with self._patience.of(job):  # also a run that cannot begin gives back what was lent for it
+            report = attached_disk.run(job, run)
         return report is not None and report.outcome is not Outcome.INTERRUPTED
 
     def _let_go(self, rotation: "RotationSet", attached_disk: "AttachedDisk") -> None:
@@ -154,7 +179,13 @@ class _Scan:
         if rotation.verify is not None and not self._session.stopped:
             jobs = order_jobs(jobs_of_set(rotation, self._arrivals.known.jobs))
             attached_disk.read_again(jobs, rotation.verify, make_budget_reader(self._settings, self._session))
-        self._end(rotation, attached_disk.end(power_off=rotation.power_off))
+        self._detach(rotation, attached_disk)
+
+    def _detach(self, rotation: "RotationSet", attached_disk: "AttachedDisk") -> None:
+        """End the visit, unless it has ended."""
+        if attached_disk in self._attached:
+            self._attached.remove(attached_disk)
+            self._end(rotation, attached_disk.end(power_off=rotation.power_off))
 
     def _end(self, rotation: "RotationSet", ended: "VisitResult") -> None:
         from orchestrator.app.disk_visits import call_safe_hooks

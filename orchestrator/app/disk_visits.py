@@ -254,14 +254,20 @@ class DiskVisits:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name, attached_disk in self._stays.items():
-            if isinstance(attached_disk, DiskInPlace):
-                attached_disk.end()
-            if isinstance(attached_disk, AttachedDisk):
-                rotation = self._known.rotation(name)
-                if self._read is not None and rotation.verify is not None and attached_disk.reports:
-                    attached_disk.read_again(jobs_of_set(rotation, self._known.jobs), rotation.verify, self._read)
-                self._ended(rotation, attached_disk.end(power_off=rotation.power_off))
+        with ExitStack() as each_of_them:  # though one fails
+            for name, attached_disk in reversed(self._stays.items()):
+                if isinstance(attached_disk, DiskInPlace):
+                    each_of_them.callback(attached_disk.end)
+                if isinstance(attached_disk, AttachedDisk):
+                    each_of_them.callback(self._let_go, self._known.rotation(name), attached_disk)
+
+    def _let_go(self, rotation: RotationSet, attached_disk: AttachedDisk) -> None:
+        """Read copies again as far as the set's budget goes, and end the visit in every case."""
+        try:
+            if self._read is not None and rotation.verify is not None and attached_disk.reports:
+                attached_disk.read_again(jobs_of_set(rotation, self._known.jobs), rotation.verify, self._read)
+        finally:
+            self._ended(rotation, attached_disk.end(power_off=rotation.power_off))
 
     def run(self, job: Job, do: Callable[[Job, NotNow | None], RunReport]) -> RunReport:
         """Run the job on a disk of its set, if it has a set and a disk of it is plugged in."""

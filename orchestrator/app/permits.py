@@ -29,13 +29,18 @@ _TELL_S = 60.0  # at least between two lines of history about the wait
 
 
 class CentrePermits:
-    """Permits from the centre that poolferry.toml names. `patience_s`: how long a run waits in the queue; None: until it is its turn."""
+    """Permits from the centre that poolferry.toml names. `patience_s`: how long a run waits in the queue; None: until it is its turn.
+
+    `visit_patience_s`: how long it waits for a centre that is away, at most, however long its job would. `waited_s`: what all did.
+    """
 
     def __init__(
         self, where: compose.Directories, *, patience_s: float | None = None, lease_s: int | None = None
     ) -> None:
         self._where, self.patience_s, self._lease_s = where, patience_s, lease_s
-        self._early: _PermitLine | None = None
+        self.visit_patience_s: float | None = None
+        self.waited_s = 0.0
+        self._early: tuple[_LeaseThread, PermitAnswer] | None = None
 
     def lends_at_once(self, job: str, request: PermitRequest) -> bool:
         """Ask once; return False when a run of the job would wait now: for its turn, or with patience for a centre that is away.
@@ -43,30 +48,31 @@ class CentrePermits:
         What was lent is kept for the `hold` that follows, or until `drop`. A place in the queue is kept, and holds nobody up.
         """
         away_file = f"{self._where.state}/{_AWAY}"
-        if request.patience is None and _away_for(away_file) is not None:
-            return True
+        if _away_for(away_file) is not None:
+            return request.patience is None
+        lease = self._lease_s or _lease_s()
         try:
-            line = _PermitLine(job, request, *self._membership(), self._lease_s or _lease_s())
+            line = _PermitLine(job, request, *self._membership(), lease)
         except OrchestratorError:
             return True  # it goes on without, and says why
         try:
             answer = line.ask(taken=False, seconds=PROMPT_S if request.patience is None else PATIENT_S)
         except OrchestratorError:
             line.close()
-            if request.patience is None:
-                _remember_away(away_file)
+            _remember_away(away_file)
             return request.patience is None
         if answer.granted:
-            self._early = line
+            self._early = (_LeaseThread(line, lease / 3), answer)
+            self._early[0].start()
         else:
             line.close()
         return answer.granted or answer.busy
 
     def drop(self) -> None:
         """Give back what was lent for a run that did not begin."""
-        line, self._early = self._early, None
-        if line is not None:
-            line.release(1.0)
+        early, self._early = self._early, None
+        if early is not None:
+            early[0].end(1.0)
 
     @contextlib.contextmanager
     def hold(self, job: str, request: PermitRequest, voice: RunVoice, stop: StopRequest) -> Iterator[None]:
@@ -78,22 +84,29 @@ class CentrePermits:
             voice.warn(f"goes on without the permit {' and '.join(request.limits)}: {error.why}{hint}")
             yield
             return
-        lease = self._lease_s or _lease_s()
-        line, self._early = self._early or _PermitLine(job, request, fleet, identity, lease), None
-        asking = _Asking(line, voice, stop, f"{self._where.state}/{_AWAY}", self.patience_s)
-        try:
-            waited = asking.until_granted()
-        except BaseException:
-            line.close()
-            raise
-        finally:
-            voice.waits("")
-        lease_thread = _LeaseThread(line, lease / 3)
-        lease_thread.start()
+        lease, waited = self._lease_s or _lease_s(), 0.0
+        early, self._early = self._early, None
+        if early is not None:
+            lease_thread, answer = early
+            _warn_of(answer, request, voice)
+        else:
+            line = _PermitLine(job, request, fleet, identity, lease)
+            waited = self._wait(
+                _Asking(line, voice, stop, f"{self._where.state}/{_AWAY}", self.patience_s, self.visit_patience_s)
+            )
+            lease_thread = _LeaseThread(line, lease / 3)
+            lease_thread.start()
         try:
             yield
         finally:
             lease_thread.end(max(0.0, PROMPT_S - waited))
+
+    def _wait(self, asking: "_Asking") -> float:
+        begun = compose.monotonic()
+        try:
+            return asking.until_granted()
+        finally:
+            self.waited_s += compose.monotonic() - begun
 
     def _membership(self) -> "tuple[FleetOptions, FleetIdentity]":
         """Return the centre and who this host is there. Raises: OrchestratorError with why it cannot be asked."""
@@ -175,18 +188,34 @@ class _Asking:
     """The wait of one run until its permit is lent, or until it goes on without."""
 
     def __init__(
-        self, line: _PermitLine, voice: RunVoice, stop: StopRequest, away_file: str, patience_s: float | None
+        self,
+        line: _PermitLine,
+        voice: RunVoice,
+        stop: StopRequest,
+        away_file: str,
+        patience_s: float | None,
+        visit_patience_s: float | None,
     ) -> None:
         self._line, self._voice, self._stop = line, voice, stop
         self._away_file, self._patience_s = away_file, patience_s
+        self._visit_patience_s = float("inf") if visit_patience_s is None else visit_patience_s
         self._told, self._told_at = "", float("-inf")
         self._warned = False
 
     def until_granted(self) -> float:
-        """Ask until the permit is lent, or the centre is away for longer than the job waits. Raises: Stopped, NotNow.
+        """Ask until the permit is lent, or the centre is away for longer than the job or its visit waits. Raises: Stopped, NotNow.
 
         Returns: the seconds for which a run that goes on waited for a centre which is away.
         """
+        try:
+            return self._until_granted()
+        except BaseException:
+            self._line.close()
+            raise
+        finally:
+            self._voice.waits("")
+
+    def _until_granted(self) -> float:
         request, begun, away_since, tries = self._line.request, compose.monotonic(), None, 0
         if request.patience is None and (since := _away_for(self._away_file)) is not None:
             self._voice.warn(describe_absence(request, f"the centre was away {show_duration(since)} ago"))
@@ -197,17 +226,20 @@ class _Asking:
             except OrchestratorError as error:  # of whatever type: no run fails for want of a permit
                 now = compose.monotonic()
                 away_since, tries = away_since or now, tries + 1
-                if request.patience is None or now - away_since >= request.patience:
+                left = min((request.patience or 0.0) - (now - away_since), self._visit_patience_s - (now - begun))
+                if left <= 0:
                     _remember_away(self._away_file)
-                    waited = f" (waited {show_duration(request.patience)})" if request.patience is not None else ""
+                    waited = f" (waited {show_duration(now - begun)})" if request.patience is not None else ""
                     self._voice.warn(f"goes on without the permit {' and '.join(request.limits)}{waited}: {error.why}")
                     return now - begun if request.patience is None else 0.0
                 self._show(describe_absence(request, error.why), error.why)
-                pause = min(30.0, 2.0 ** min(tries, 5), request.patience - (now - away_since))
+                pause = min(30.0, 2.0 ** min(tries, 5), left)
             else:
                 _forget_away(self._away_file)
                 away_since, tries = None, 0
-                self._warn_of(answer)
+                if not self._warned:
+                    self._warned = True
+                    _warn_of(answer, request, self._voice)
                 if answer.granted:
                     return 0.0
                 if answer.busy:
@@ -229,18 +261,14 @@ class _Asking:
             self._voice.say(text)
             self._told, self._told_at = reason, now
 
-    def _warn_of(self, answer: PermitAnswer) -> None:
-        if self._warned:
-            return
-        self._warned = True
-        for name in answer.unknown:
-            self._voice.warn(
-                f"the centre knows no limit {name}, so the run goes on without it; there: `poolferry fleet limit {name} --slots 1`"
-            )
-        for name in answer.clamped:
-            self._voice.warn(
-                f"permit-weight = {self._line.request.weight} is more than all slots of {name}: it takes all of them"
-            )
+
+def _warn_of(answer: PermitAnswer, request: PermitRequest, voice: RunVoice) -> None:
+    for name in answer.unknown:
+        voice.warn(
+            f"the centre knows no limit {name}, so the run goes on without it; there: `poolferry fleet limit {name} --slots 1`"
+        )
+    for name in answer.clamped:
+        voice.warn(f"permit-weight = {request.weight} is more than all slots of {name}: it takes all of them")
 
 
 class _LeaseThread(threading.Thread):

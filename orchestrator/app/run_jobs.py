@@ -1,7 +1,7 @@
 """Runs of jobs, one after the other, each with its disk visit and its restore test; pings, notices and metrics around them."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -75,13 +75,16 @@ def run_jobs(
         open_visits(settings, session, known, read_again=True, cause=cause) as visits,
         _jobs_to_run(settings, session, known, declared, why=None if only_due else why) as requested,
     ):
-        patience = QueuePatience(each_s=QUEUE_PATIENCE_S if only_due else None)
+        patience = QueuePatience(session, each_s=QUEUE_PATIENCE_S if only_due else None)
         alone = len(declared) == 1 and not (cause is VisitCause.AUTOMATIC and declared[0].target.rotates)
         ordered = _with_their_visits(requested, known, visits, session, settings, cause)
-        for one, reason in ordered if alone else _permits_last(ordered, session, visits):
-            session.queue_patience_s = patience.of(one)
+        if not alone:
+            pausable = settings if cause is VisitCause.AUTOMATIC else None
+            ordered = _permits_last(ordered, requested if only_due else (), session, visits, pausable)
+        for one, reason in ordered:
             begun = around.begins(one)
-            ends.append(_run(session, visits, known, one, reason, allowed))
+            with patience.of(one):
+                ends.append(_run(session, visits, known, one, reason, allowed))
             for report in (ends[-1].report, *(drill.report for drill in ends[-1].drills)):
                 settings.subscriber.ended(report)
             hears(ends[-1])
@@ -163,30 +166,52 @@ class QueuePatience:
     A run that holds a removable disk meanwhile has an end of its patience; one that holds nothing waits until it is its turn.
     """
 
-    def __init__(self, *, each_s: float | None = None) -> None:
-        self._each_s = each_s
-        self._until: float | None = None
+    def __init__(self, session: "Session", *, each_s: float | None = None) -> None:
+        self._session, self._each_s = session, each_s
+        self._waited_s = 0.0  # of the runs that held a disk: what they took to copy is no wait
 
-    def of(self, job: "Job") -> float | None:
-        """Return the seconds that a run of the job may wait in the queue; None: no end."""
-        if self._each_s is not None or not job.permit or not (job.target.rotates or job.target.disk):
-            return self._each_s
-        now = compose.monotonic()
-        self._until = self._until or now + VISIT_PATIENCE_S
-        return max(0.0, self._until - now)
+    @contextmanager
+    def of(self, job: "Job") -> "Iterator[None]":
+        """Let a run of the job wait so long in the queue as is left. What was lent for it and not used is given back afterwards."""
+        session, before = self._session, self._session.waited_s
+        holds_disk = job.permit is not None and bool(job.target.rotates or job.target.disk)
+        left = max(0.0, VISIT_PATIENCE_S - self._waited_s) if holds_disk else None
+        session.visit_patience_s = left
+        session.queue_patience_s = left if self._each_s is None else self._each_s
+        try:
+            yield
+        finally:
+            session.drop_permit()
+            if holds_disk:
+                self._waited_s += session.waited_s - before
 
 
 def _permits_last(
-    requested: "Iterable[tuple[Job, str]]", session: "Session", visits: "DiskVisits | None"
+    requested: "Iterable[tuple[Job, str]]",
+    again: "Iterable[tuple[Job, str]]",
+    session: "Session",
+    visits: "DiskVisits | None",
+    pausable: "Settings | None",
 ) -> "Iterator[tuple[Job, str]]":
-    """Yield the jobs that need not wait for a permit, then the others; each after those that it runs after."""
+    """Yield the jobs that need not wait for a permit, then the others; each after those that it runs after.
+
+    `again`: what is due after those. `pausable`: skip a job that was paused while it waited, and tell these settings.
+    """
+    from orchestrator.runner.disk.state import is_paused
+
     waiting: list[tuple[Job, str]] = []
     for job, why in requested:
         if waits_for_permit(job, [each for each, _ in waiting], session, visits):
             waiting.append((job, why))
         else:
             yield job, why
-    yield from waiting
+    for job, why in waiting:
+        if pausable is not None and is_paused(job, session.history.views, compose.now()):
+            pausable.say(f"{job.name}: not now: it is paused")
+        else:
+            yield job, why
+    if waiting:
+        yield from again
 
 
 def waits_for_permit(

@@ -130,7 +130,11 @@ class Session:
         self._shown = shown
         self.stopped = False
         self.queue_patience_s: float | None = None  # of a run that waits for a permit; None: until it is its turn
-        self._early: tuple[str, CentrePermits] | None = None  # what was lent for a run that is about to begin
+        self.visit_patience_s: float | None = (
+            None  # of a run that holds a disk meanwhile, also while the centre is away
+        )
+        self.waited_s = 0.0  # for permits, of all runs together
+        self._lender: tuple[str, CentrePermits] | None = None  # with what was lent for a run that is about to begin
 
     def do(
         self, job: "Job", action: "Callable[Concatenate[Job, RunContext, P], T]", *arguments: P.args, **more: P.kwargs
@@ -169,25 +173,25 @@ class Session:
         lender = CentrePermits(self._settings.where)
         if not lender.lends_at_once(job.name, job.permit):
             return True
-        self._early = (job.name, lender)
+        self._lender = (job.name, lender)
         return False
 
     def drop_permit(self) -> None:
         """Give back what was lent for a run that did not begin: no other run of this host may wait for it."""
-        early, self._early = self._early, None
-        if early is not None:
-            early[1].drop()
+        lender, self._lender = self._lender, None
+        if lender is not None:
+            lender[1].drop()
+            self.waited_s += lender[1].waited_s
 
     def _permits(self, job: str, request: "PermitRequest", stop: StopRequest) -> "Lend":
         """Return what holds the permit of a run. Only jobs that need one import any of it."""
         from orchestrator.app.permits import CentrePermits
 
-        if self._early is not None and self._early[0] == job:
-            (_, lender), self._early = self._early, None
-        else:
+        if self._lender is None or self._lender[0] != job:
             self.drop_permit()
-            lender = CentrePermits(self._settings.where)
-        lender.patience_s = self.queue_patience_s
+            self._lender = (job, CentrePermits(self._settings.where))
+        lender = self._lender[1]
+        lender.patience_s, lender.visit_patience_s = self.queue_patience_s, self.visit_patience_s
         return lambda voice: lender.hold(job, request, voice, stop)
 
 

@@ -92,10 +92,11 @@ def find_held_permits(centre: CentreSession) -> tuple[FleetFinding, ...]:
     cut = tuple(
         FleetFinding(
             about=f"locks of {row['host']}", kind="locks", bad=True,
-            why="it held the locks of permits, so that others could have none, and its session was ended: no poolferry does that",
+            why="it held the locks of permits, so that others could have none, and its sessions were ended "
+            f"{show_count(row['times'], 'time')} within a day: no poolferry does that",
             hint=f"see what runs on that host; if it was taken over: `poolferry fleet invite {quoted(row['host'])} --again` ends its password",
         )
-        for row in centre.rows("SELECT name AS host FROM poolferry.hosts WHERE held_up_at > now() - interval '1 day' ORDER BY name")
+        for row in centre.rows("SELECT name AS host, held_up_times AS times FROM poolferry.hosts WHERE held_up_at > now() - interval '1 day' ORDER BY name")
     )  # fmt: skip
     return (*cut, *map(_long_permit, centre.rows(_LONG_PERMITS, {"longest": timedelta(days=1)})))
 

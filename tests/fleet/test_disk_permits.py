@@ -3,20 +3,28 @@
 import subprocess
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
 import pytest
 
 from orchestrator.app import run_jobs
-from orchestrator.app.disk_scan import scan_disks
+from orchestrator.app.disk_scan import VisitEnd, scan_disks
+from orchestrator.app.permits import CentrePermits
+from orchestrator.app.session import open_session
 from orchestrator.app.settings import Settings
-from orchestrator.domain.permit import DeclaredLimit, PermitRequest
+from orchestrator.compose import Directories
+from orchestrator.disks import disk as medium
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.permit import DeclaredLimit, PermitRecord, PermitRequest
 from orchestrator.domain.run import Outcome
+from orchestrator.domain.units import Seconds
 from orchestrator.fleet.connection import open_centre
 from orchestrator.fleet.credentials import keep_identity
 from orchestrator.fleet.permits import SESSION_LIMITS, ask_permit, declare_limit, list_permits, release_permit
 from orchestrator.planners.identify_disk import VisitOutcome
+from orchestrator.runner.disk import visit
 from tests.ferry import COMMAND
 from tests.fleet.centres import Centre
 from tests.whole.loop_disks import LoopDisks, missing
@@ -116,3 +124,159 @@ def test_a_disk_is_let_go_when_the_patience_of_its_visit_is_over(
     )
     assert "photos: waits for the permit wan" in visit.why
     assert not drawer.mounted("red")
+
+
+@pytest.mark.parametrize("scans", [True, False])
+def test_what_was_lent_for_a_run_that_cannot_begin_is_given_back_before_the_next_one(
+    drawer: LoopDisks, centre: Centre, monkeypatch: pytest.MonkeyPatch, scans: bool
+) -> None:
+    """Seen: a disk was pulled out after its job was lent a permit, and the copies read again for hours held up the whole fleet."""
+
+    def fails(*_: object) -> None:
+        raise OrchestratorError("the disk takes no folder")
+
+    held: list[tuple[PermitRecord, ...]] = []
+
+    def hears(_: object) -> None:
+        with centre.administrator() as session:
+            held.append(list_permits(session))
+
+    monkeypatch.setattr(medium, "prepare", fails)
+    settings = Settings(config=str(drawer.ferry.config), state=str(drawer.ferry.state))
+    if scans:
+        scan_disks(settings, hears=hears)
+    else:
+        drawer.job("plain")
+        run_jobs.run_jobs(settings, ["photos", "plain"], why="test", hears=hears)
+    assert held
+    assert set(held) == {()}
+
+
+def test_a_permit_that_was_lent_early_outlives_a_cut_of_its_session(drawer: LoopDisks, centre: Centre) -> None:
+    lender = CentrePermits(Directories(config=str(drawer.ferry.config), state=str(drawer.ferry.state)), lease_s=1)
+    assert lender.lends_at_once("photos", PermitRequest(limits=("wan",)))
+    with centre.administrator() as session:
+        session.change("SELECT pg_terminate_backend(backend, 5000) FROM poolferry.permits")
+        until = time.monotonic() + 60
+        while not any(each.lives for each in list_permits(session)):
+            assert time.monotonic() < until, "no other session claimed it again"
+            time.sleep(0.05)
+        lender.drop()
+        assert list_permits(session) == ()
+
+
+class Bystander:
+    """A person who does something to this host between the end of the visit of one disk and the jobs of the next."""
+
+    def __init__(self, drawer: LoopDisks) -> None:
+        self.settings = Settings(config=str(drawer.ferry.config), state=str(drawer.ferry.state))
+        self.done: list[str] = []
+        self._drawer = drawer
+
+    def ends_it(self, _: VisitEnd) -> None:
+        """Fail."""
+        raise RuntimeError("nobody expected this")
+
+    def pauses(self, _: VisitEnd) -> None:
+        """Pause the job."""
+        self.done.append(self._drawer.run("pause", "photos", "--why", "test").out)
+
+    def unmounts(self, ended: VisitEnd) -> None:
+        """Take away the other disk's mount."""
+        for name in ("red", "blue"):
+            if self._drawer.mounted(name) and not ended.visit.disk.name.startswith(name):
+                subprocess.run(["umount", str(self._drawer.mountpoint(name))], check=True)
+
+
+@pytest.fixture
+def bystander(drawer: LoopDisks, centre: Centre, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bystander]:
+    """Someone beside a host with two disks whose jobs wait, as another host holds the slot; no visit has patience."""
+    drawer.enrolled("blue")
+    monkeypatch.setattr(run_jobs, "VISIT_PATIENCE_S", 0.0)
+    monkeypatch.setattr(visit, "_FRESH", timedelta(0))
+    with open_centre(centre.options, centre.join("nas"), purpose="permit", limits=SESSION_LIMITS) as other:
+        assert ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False).granted
+        yield Bystander(drawer)
+
+
+def test_no_disk_stays_attached_when_something_unexpected_ends_a_scan(drawer: LoopDisks, bystander: Bystander) -> None:
+    with pytest.raises(RuntimeError, match="nobody expected this"):
+        scan_disks(bystander.settings, hears=bystander.ends_it)
+    assert [drawer.mounted(name) for name in ("red", "blue")] == [False, False]
+
+
+def test_a_job_that_waited_is_not_run_once_it_is_paused(bystander: Bystander) -> None:
+    visits = scan_disks(bystander.settings, hears=bystander.pauses).visits
+    assert [[each.outcome for each in ended.reports] for ended in visits] == [[Outcome.WAITING], []], bystander.done
+
+
+def test_a_disk_is_looked_at_again_before_a_job_that_waited(bystander: Bystander) -> None:
+    """Seen: its pool was suspended for hours while its first job waited, and the job was begun on it all the same."""
+    _, second = scan_disks(bystander.settings, hears=bystander.unmounts).visits
+    assert (second.reports, second.why.partition(" is ")[2]) == ((), "not attached any more: somebody else let it go")
+
+
+def test_a_visit_waits_for_a_centre_that_is_away_no_longer_than_it_has_patience(
+    drawer: LoopDisks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: each job of a disk waited for the centre as long as its job file allows, one after the other."""
+    (drawer.ferry.config / "poolferry.toml").write_text('[fleet]\ncentre = "postgresql://127.0.0.1:1/x"\n')
+    monkeypatch.setattr(run_jobs, "VISIT_PATIENCE_S", 0.0)
+    begun = time.monotonic()
+    (ended,) = scan_disks(Settings(config=str(drawer.ferry.config), state=str(drawer.ferry.state))).visits
+    assert [each.outcome for each in ended.reports] == [Outcome.INCOMPLETE]
+    assert time.monotonic() - begun < 300, "the job would wait ten minutes"
+
+
+def test_a_centre_that_was_found_away_is_not_asked_again_for_the_next_job(drawer: LoopDisks, centre: Centre) -> None:
+    machine = drawer.ferry.config / "poolferry.toml"
+    where = Directories(config=str(drawer.ferry.config), state=str(drawer.ferry.state))
+    patient = PermitRequest(limits=("wan",), patience=Seconds(600.0))
+    machine.write_text('[fleet]\ncentre = "postgresql://127.0.0.1:1/x"\n')
+    assert not CentrePermits(where).lends_at_once("photos", patient)
+    machine.write_text(f'[fleet]\ncentre = "{centre.address}"\n')
+    assert not CentrePermits(where).lends_at_once("mail", patient)
+    with centre.administrator() as session:
+        assert list_permits(session) == ()
+
+
+def test_the_patience_of_a_visit_counts_waits_and_no_copies(drawer: LoopDisks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen: a first copy of 15 hours left the next job of the disk no patience at all."""
+    settings = Settings(config=str(drawer.ferry.config), state=str(drawer.ferry.state))
+    job = settings.configuration().job("photos")
+    clock = [100.0]
+    monkeypatch.setattr(run_jobs.compose, "monotonic", lambda: clock[0])
+    with open_session(settings) as session:
+        patience, left = run_jobs.QueuePatience(session), []
+        for waited_s in (0.0, 3600.0, 20 * 3600.0, 0.0):
+            with patience.of(job):
+                left.append(session.queue_patience_s)
+                clock[0] += 15 * 3600.0
+                session.waited_s += waited_s
+    assert left == [12 * 3600.0, 12 * 3600.0, 11 * 3600.0, 0.0]
+
+
+def test_what_is_due_after_a_run_that_waited_runs_in_the_same_call(drawer: LoopDisks, centre: Centre) -> None:
+    targets = drawer.ferry.config / "targets.toml"
+    targets.write_text(f'{targets.read_text()}\n[place.nas]\npath = "{drawer.root / "nas"}"\n')
+    copies = f'engine = "rsync"\nsource = "{drawer.source}"\ntarget = "nas"\nevery = "1h"\n'
+    (drawer.ferry.config / "jobs" / "mail.toml").write_text(copies + 'permits = ["wan"]\n')
+    (drawer.ferry.config / "jobs" / "news.toml").write_text(copies + 'after = ["mail"]\n')
+    with (
+        open_centre(centre.options, centre.join("nas"), purpose="permit", limits=SESSION_LIMITS) as other,
+        subprocess.Popen(
+            [*COMMAND, "run", "--due"], env=drawer.ferry.variables(), stdout=PIPE, stderr=STDOUT, text=True
+        ) as process,
+    ):
+        held = ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False)
+        assert held.permit is not None
+        try:
+            until = time.monotonic() + 60
+            while "waits for the permit wan" not in drawer.run("status").out:
+                assert process.poll() is None, process.communicate()
+                assert time.monotonic() < until, ended_runs(drawer)
+            release_permit(other, held.permit, within=30)
+            said, _ = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert ended_runs(drawer) == [("mail", "done"), ("news", "done")], said

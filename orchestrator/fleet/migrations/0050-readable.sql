@@ -25,26 +25,42 @@ ALTER TABLE poolferry.jobs
     ADD CHECK (poolferry.is_of_this_world(due_at)), ADD CHECK (poolferry.is_of_this_world(next_at)),
     ADD CHECK (poolferry.is_of_this_world(running_at)), ADD CHECK (poolferry.is_of_this_world(last_ended_at));
 
--- No host holds up the permits of others: a request locks its limits for milliseconds. A session of a host that holds such locks for
--- five seconds, and itself waits for none, is ended by the next one that asks; when, and for the watch to name it, stands here.
-ALTER TABLE poolferry.hosts ADD COLUMN held_up_at timestamptz;
+-- No host holds up the permits of others: a request locks its limits for milliseconds, and who waits for such a lock holds none. A host
+-- that holds one at each of several looks within a fifth of a second is cut off by the next one that asks, with all its sessions, and how
+-- often stands here, for the watch to name it. Why looks, and not the age of its transaction: an honest one grows old in the queue; and a
+-- dishonest one gives back and takes again, so that no transaction is old. Why not by timeouts of its session: it can set those itself.
+ALTER TABLE poolferry.hosts ADD COLUMN held_up_at timestamptz, ADD COLUMN held_up_times integer NOT NULL DEFAULT 0;
+CREATE FUNCTION poolferry.permit_holders() RETURNS TABLE (id integer, role name, transaction text)
+    LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS
+$$ SELECT DISTINCT h.id, a.usename, a.pid || ' ' || a.xact_start
+   FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid JOIN poolferry.hosts h ON h.role = a.usename
+   WHERE l.granted AND l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+   AND l.relation IN ('poolferry.limits'::regclass, 'poolferry.permits'::regclass) AND l.pid <> pg_backend_pid()
+   AND coalesce(a.wait_event_type, '') NOT IN ('Lock', 'LWLock', 'IO', 'IPC', 'BufferPin') $$;
 CREATE FUNCTION poolferry.end_holders() RETURNS void
     LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    seen text[];
     holder record;
 BEGIN
-    FOR holder IN SELECT DISTINCT a.pid, h.id FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid JOIN poolferry.hosts h ON h.role = a.usename
-        WHERE l.granted AND l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-        AND l.relation IN ('poolferry.limits'::regclass, 'poolferry.permits'::regclass) AND l.pid <> pg_backend_pid()
-        AND a.xact_start < clock_timestamp() - interval '5 seconds' AND a.wait_event_type IS DISTINCT FROM 'Lock'
-    LOOP
-        PERFORM pg_terminate_backend(holder.pid, 1000);
-        UPDATE poolferry.hosts SET held_up_at = clock_timestamp() WHERE id = holder.id;
+    SELECT array_agg(p.transaction) INTO seen FROM poolferry.permit_holders() p;
+    FOR look IN 1..4 LOOP
+        EXIT WHEN seen IS NULL;
+        PERFORM pg_sleep(0.05);
+        PERFORM pg_stat_clear_snapshot();
+        SELECT array_agg(p.transaction) INTO seen FROM poolferry.permit_holders() p WHERE p.transaction = ANY (seen);
+    END LOOP;
+    FOR holder IN SELECT DISTINCT p.id, p.role FROM poolferry.permit_holders() p WHERE p.transaction = ANY (seen) LOOP
+        PERFORM pg_terminate_backend(a.pid) FROM pg_stat_activity a WHERE a.usename = holder.role;
+        PERFORM pg_terminate_backend(a.pid, 200) FROM pg_stat_activity a WHERE a.usename = holder.role;
+        UPDATE poolferry.hosts h SET held_up_at = clock_timestamp(),
+            held_up_times = 1 + CASE WHEN h.held_up_at > now() - interval '1 day' THEN h.held_up_times ELSE 0 END
+            WHERE h.id = (SELECT o.id FROM poolferry.hosts o WHERE o.id = holder.id FOR NO KEY UPDATE SKIP LOCKED);
     END LOOP;
 EXCEPTION WHEN insufficient_privilege THEN
     NULL;  -- of a centre that no superuser made
 END $$;
-REVOKE ALL ON FUNCTION poolferry.is_of_this_world(timestamptz), poolferry.end_holders() FROM PUBLIC;
+REVOKE ALL ON FUNCTION poolferry.is_of_this_world(timestamptz), poolferry.permit_holders(), poolferry.end_holders() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION poolferry.is_of_this_world(timestamptz) TO poolferry_host;
 
 ALTER FUNCTION poolferry.ask_permit(text, text[], integer, integer, boolean) RENAME TO lend_permit;
@@ -54,7 +70,7 @@ CREATE FUNCTION poolferry.ask_permit(its_job text, its_limits text[], its_weight
         opens text, unknown text[], clamped text[])
     LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM set_config('lock_timeout', '500ms', true);
+    PERFORM set_config('lock_timeout', '250ms', true);
     RETURN QUERY SELECT * FROM poolferry.lend_permit(its_job, its_limits, its_weight, its_lease, is_taken);
 EXCEPTION WHEN lock_not_available THEN
     PERFORM poolferry.end_holders();

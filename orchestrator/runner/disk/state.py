@@ -150,10 +150,15 @@ def _filled(disk: Disk, copies: Iterable[dict[str, datetime]]) -> datetime | Non
     return None if not instants or None in instants else min(filter(None, instants))
 
 
+def is_paused(job: Job, views: HistoryReader, now: datetime) -> bool:
+    """Return True while a person holds the job's automatic runs up."""
+    pause = views.due_runs.pauses().get(job.name)
+    return pause is not None and (pause.until is None or pause.until > now)
+
+
 def explain_not_due(job: Job, disk: Disk, views: HistoryReader, now: datetime) -> str:
     """Return why a job of the set does not run on a disk that was plugged in; empty: it runs."""
-    pause = views.due_runs.pauses().get(job.name)
-    if pause is not None and (pause.until is None or pause.until > now):
+    if is_paused(job, views, now):
         return "it is paused"
     if job.min_interval is None:
         return ""

@@ -6,7 +6,7 @@ pulled out during its visit, only its job fails: the mount is removed, and the n
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -72,6 +72,7 @@ _STATES = {
     DiskLocked: DeviceState.LOCKED, FilesystemNeedsCheck: DeviceState.NEEDS_CHECK, PoolTooNew: DeviceState.TOO_NEW,
     DiskLeased: DeviceState.LEASED, DiskReleased: DeviceState.RELEASED, NotNow: DeviceState.VISITED,
 }  # fmt: skip
+_FRESH = timedelta(seconds=5)  # after that, a look at an attached disk says nothing any more
 READ_TURN = "read again on"  # a small fact of a job: when its copies on a disk were last read again in turn
 
 
@@ -185,6 +186,7 @@ class AttachedDisk:
         self.reports: list[RunReport] = []
         self.readings: list[RunReport] = []
         self.failure: OrchestratorError | None = None
+        self._attached_at = visit_context.clock()
         self._fresh = True
         self._device, self._visit, self._health = device, visit_context, health
         self._known = _remember(disk, device, marker, visit_context)
@@ -237,9 +239,9 @@ class AttachedDisk:
         return do(placed)
 
     def _look_again(self) -> None:
-        """Check that the disk is still attached as before. Raises: OrchestratorError. Skipped before the first job."""
-        if self._fresh:
-            self._fresh = False
+        """Check that the disk is still attached as before. Raises: OrchestratorError. Skipped before the first job, if it begins at once."""
+        fresh, self._fresh = self._fresh, False
+        if fresh and abs(self._visit.clock() - self._attached_at) < _FRESH:
             return
         there = _present(self._device, self._visit)
         if there is None:

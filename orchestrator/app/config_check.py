@@ -153,7 +153,7 @@ def _state_advice(settings: Settings) -> tuple[SystemCheckResult, ...]:
     where = settings.where
     if not os.path.exists(where.history):
         return ()
-    why = why_unusable(settings)
+    why = why_unusable(settings, look=True)
     return (
         (SystemCheckResult(good=False, subject=f"state {where.state}", text=f"no run can be recorded: {why}"),)
         if why

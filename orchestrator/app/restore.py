@@ -15,7 +15,7 @@ from orchestrator.domain.errors import DeclarationError, HistoryError, NotNow, O
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.names import show_name
 from orchestrator.domain.rotation import MOUNT_ROOT, POOL_PREFIX
-from orchestrator.domain.run import Outcome
+from orchestrator.domain.run import UNRECORDED, Outcome
 from orchestrator.runner.disk.lease import end_request, hold_disk, request_disk
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ def run_restore(settings: Settings, request: RestoreCommand) -> RestoreEnd:
     restore_request = _restore_options(job, request)
     with with_usable_state(settings) as usable:
         report = _on_its_disk(usable, job, run_restore, restore_request, restore_words(request))
+        if usable is not settings:
+            report = replace(report, run=UNRECORDED)
     settings.subscriber.ended(report)
     datasets = report.outcome is Outcome.DONE and not restore_request.to.path.startswith("/")
     return RestoreEnd(report=report, links=_links(settings, job, restore_request) if datasets else None)

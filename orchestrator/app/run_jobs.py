@@ -11,7 +11,7 @@ from orchestrator.app.settings import Settings, unheard
 from orchestrator.domain.errors import DeclarationError, HistoryError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.machine import has_late_hook, has_subscribers
-from orchestrator.domain.run import Outcome, RunReport, unrecorded_wait
+from orchestrator.domain.run import Outcome, RunReport, unrecorded_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -246,7 +246,7 @@ def _run(
 
     def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
         if absent is not None and _is_held(absent):
-            return unrecorded_wait(job.name, absent.why, absent.hint)
+            return unrecorded_report(job.name, Outcome.WAITING, absent.why, hint=absent.hint)
         report = session.do(placed, run_job, why=why, allowed=allowed, absent=absent)
         if placed.drill.requested and report.outcome.well and not session.stopped:
             from orchestrator.runner.drill.drill import drill_when_due

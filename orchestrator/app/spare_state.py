@@ -36,11 +36,16 @@ def with_usable_state(settings: Settings) -> Iterator[Settings]:
         yield Settings(config=settings.config, state=spare, subscriber=settings.subscriber)
 
 
-def why_unusable(settings: Settings) -> str:
-    """Return why nothing can be recorded; empty when it can."""
+def why_unusable(settings: Settings, *, look: bool = False) -> str:
+    """Return why nothing can be recorded; empty when it can. `look`: leave the history as it is, in an older format or locked, too."""
+    from orchestrator.history.database import check_writable
+
     try:
-        with compose.open_history(settings.where) as history, history.together():
-            pass
+        if look:
+            check_writable(settings.where.history)
+        else:
+            with compose.open_history(settings.where) as history, history.together():
+                pass
         folder = os.path.join(settings.where.state, "notes")
         os.makedirs(folder, mode=0o700, exist_ok=True)
         _write_in(folder)

@@ -90,9 +90,12 @@ class RunReport:
     evidence: tuple[str, ...] = ()
 
 
-def unrecorded_wait(job: str, why: str, hint: str) -> RunReport:
-    """Return the report of a run that did not begin, as something else has the disk; history knows nothing of it: run 0."""
+UNRECORDED = 0  # in place of a run's number: history knows nothing of it
+
+
+def unrecorded_report(job: str, outcome: Outcome, why: str, *, hint: str, evidence: tuple[str, ...] = ()) -> RunReport:
+    """Return the report of what did not begin, as something else has the disk, or as the request was wrong."""
     return RunReport(
-        run=0, job=job, outcome=Outcome.WAITING, why=why, hint=hint, moved_bytes=0, took_s=0.0, resumed=False, attempts=0, steps=(), points=(),
-        warnings=(),
+        run=UNRECORDED, job=job, outcome=outcome, why=why, hint=hint, moved_bytes=0, took_s=0.0, resumed=False, attempts=0, steps=(),
+        points=(), warnings=(), evidence=evidence,
     )  # fmt: skip

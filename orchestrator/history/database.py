@@ -16,7 +16,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -67,6 +67,23 @@ def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def check_writable(path: str) -> None:
+    """Check whether a history that exists could be written, and change nothing: no format, no mode, no lock that a writer waits for.
+
+    One that is locked can be written later. Raises: HistoryError.
+    """
+    try:
+        if os.stat(path).st_size and not os.access(path, os.W_OK):
+            raise explain(name="SQLITE_READONLY", words="no right to write", path=path)
+        _look(path, 0.0, writes=False)
+    except OSError as error:
+        raise out_of_reach(path=path, words=str(error)) from error
+    except HistoryError as error:
+        name = getattr(error.__cause__, "sqlite_errorname", "")
+        if not name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_READONLY_ROLLBACK")):
+            raise
 
 
 def check_pages(connection: sqlite3.Connection, path: str, *, whole: bool) -> None:
@@ -151,8 +168,17 @@ def connect_existing(path: str, wait_s: float) -> sqlite3.Connection:
         half = getattr(error.__cause__, "sqlite_errorname", "") == "SQLITE_READONLY_ROLLBACK"
         if not (half and os.access(path, os.W_OK)):
             raise
-    _opened(path, wait_s, writes=True).close()
+    _look(path, wait_s, writes=True)
     return _opened(path, wait_s, writes=False)
+
+
+def _look(path: str, wait_s: float, *, writes: bool) -> None:
+    """Open and close the file, and leave its format: an older version may be in use. `writes`: SQLite undoes a write that was cut."""
+    try:
+        with closing(_connected(path, wait_s, writes=writes)) as connection:
+            _require_ours(connection, path)
+    except sqlite3.Error as error:
+        raise explain(name=getattr(error, "sqlite_errorname", ""), words=str(error), path=path) from error
 
 
 def _opened(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:

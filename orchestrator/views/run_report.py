@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from orchestrator.domain.events import StepStarted
 from orchestrator.domain.plan import Decision, Effect, NothingToDo, Plan, Refusal, Step
-from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.run import UNRECORDED, Outcome, RunReport
 from orchestrator.domain.units import show_duration, show_size
 from orchestrator.views.format import indent
 
@@ -20,7 +20,8 @@ def reason_lines(head: str, *, hint: str, evidence: Sequence[str], evidence_firs
 
 def report_lines(report: RunReport) -> Lines:
     """Render how a run ended."""
-    told = f"{report.job}: {report.outcome.value}: {report.why} (run {report.run}, {show_duration(report.took_s)})"
+    number = "not recorded" if report.run == UNRECORDED else f"run {report.run}"
+    told = f"{report.job}: {report.outcome.value}: {report.why} ({number}, {show_duration(report.took_s)})"
     if report.outcome in (Outcome.DONE, Outcome.NOTHING):
         return [told]
     return reason_lines(

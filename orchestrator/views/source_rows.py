@@ -180,6 +180,8 @@ def headline(found: Overview, rows: Sequence[SourceRow]) -> Headline:
         return Headline(
             kind="bad", title="A disk needs you", more="Each job is well; a disk of a set is late, or ails."
         )
+    if found.stray:
+        return Headline(kind="bad", title="Copies without a job", more="A job copied, and has no file any more.")
     if rows and all(row.state is JobState.NEW for row in rows):
         return Headline(
             kind="new", title="Nothing is copied yet", more="The first run makes the first restore point; its command is below."

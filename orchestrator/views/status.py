@@ -17,6 +17,7 @@ from orchestrator.planners.health import BAD, CopyHealth, JobState
 from orchestrator.views.drills import last_drill_value, newest_drill_line
 from orchestrator.views.format import format_ago, format_brief, format_iso, format_table, indent, shorten, unseen_value
 from orchestrator.views.run_progress import progress_lines
+from orchestrator.views.run_report import reason_lines
 
 if TYPE_CHECKING:  # few jobs have restore tests or rotation sets
     from orchestrator.domain.drill import DrillRecord
@@ -279,27 +280,54 @@ def next_run_value(found: NextRun) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StrayCopies:
+    """Copies of a job that has no file any more: nobody makes new ones. `place`: where they lie; empty: on disks of a set."""
+
+    job: str
+    place: str
+
+    @property
+    def sentence(self) -> str:
+        """Return what is wrong."""
+        where = show_name(self.place) if self.place else "its disks"
+        return f"it has no file any more, so nobody makes new copies; those in {where} stay"
+
+    @property
+    def hint(self) -> str:
+        """Return what helps."""
+        return f"put jobs/{self.job}.toml back; or, if the job is over: `poolferry pause {self.job}`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """State of jobs and of the rotation sets that they use. `scheduled`: one of the jobs has a schedule."""
+    """State of jobs and of the rotation sets that they use. `scheduled`: one of the jobs has a schedule; `stray`: of no job's file."""
 
     jobs: tuple[JobStatus, ...]
     coming: NextRuns
     sets: "tuple[SetReport, ...]"
     rotates: bool
     scheduled: bool
+    stray: tuple[StrayCopies, ...] = ()
 
     @property
     def well(self) -> bool:
         """Return True when nothing is late or failing."""
         health = [each.standing.health for each in self.sets]
         late = any(each.late or each.overdue or each.ailing for each in health)
-        return not late and not any(needs_attention(each) for each in self.jobs)
+        return not late and not self.stray and not any(needs_attention(each) for each in self.jobs)
 
 
 def overview_value(found: Overview, now: datetime) -> dict[str, Any]:
     """Render the overview for `status --json`."""
     jobs = [job_status_value(each, found.coming.jobs[each.job.name]) for each in found.jobs]
-    return {"at": format_iso(now), "jobs": jobs, **(_sets_value(found.sets) if found.rotates else {})}
+    stray = [
+        {"job": each.job, "place": show_name(each.place), "why": each.sentence, "hint": each.hint}
+        for each in found.stray
+    ]
+    return {
+        "at": format_iso(now), "jobs": jobs, **({"stray": stray} if stray else {}),
+        **(_sets_value(found.sets) if found.rotates else {}),
+    }  # fmt: skip
 
 
 def _sets_value(sets: "Sequence[SetReport]") -> dict[str, Any]:
@@ -315,4 +343,6 @@ def overview_lines(found: Overview, now: datetime, paint: Callable[[str, str | N
         from orchestrator.views.disks import sets_lines
 
         lines += ["", *(printable_line(line) for line in sets_lines(found.sets, now))]
+    for each in found.stray:
+        lines += ["", *map(printable_line, reason_lines(f"{each.job}: {each.sentence}", hint=each.hint, evidence=()))]
     return [*lines, *([found.coming.nobody] if found.coming.nobody and found.scheduled else [])]

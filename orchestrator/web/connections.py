@@ -4,12 +4,16 @@ Why: whoever may open the address could else hold all of them open, and nobody e
 """
 
 import asyncio
+from array import array
+from fcntl import ioctl
+from termios import TIOCOUTQ
 from typing import Any, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_S = 15.0  # from the first byte of a request, or the begin of a connection, to the end of its head
-ANSWER_S = 120.0  # in which nothing of an answer is taken
+ANSWER_S = 120.0  # in which less than LEAST of an answer is taken
+LEAST = 64 << 10  # bytes
 MOST = 640  # connections; a process may have 1,024 files
 
 
@@ -46,7 +50,8 @@ class BoundedConnection(H11Protocol):
 
     def pause_writing(self) -> None:
         """Wait for a browser that takes its answer slowly."""
-        self._stuck = self._stuck or self.loop.call_later(ANSWER_S, self.transport.abort)
+        if self._stuck is None:
+            self._await_taking()
         super().pause_writing()
 
     def resume_writing(self) -> None:
@@ -56,11 +61,33 @@ class BoundedConnection(H11Protocol):
             self._stuck = None
         super().resume_writing()
 
+    def on_response_complete(self) -> None:
+        """Wait for the next request: who was answered a moment ago has not waited long."""
+        self._since = self.loop.time()
+        super().on_response_complete()
+
     @property
     def waits(self) -> bool:
         """Return True while no request is being answered."""
         cycle: Any = self.cycle
         return cycle is None or bool(cycle.response_complete)
+
+    def _await_taking(self) -> None:
+        self._stuck = self.loop.call_later(ANSWER_S, self._look_at_taking, self._left())
+
+    def _look_at_taking(self, before: int) -> None:
+        """Give up a connection of which less than LEAST was taken since a look; `before`: bytes that were left then."""
+        if before - self._left() < LEAST:
+            self.transport.abort()
+        else:
+            self._await_taking()
+
+    def _left(self) -> int:
+        """Return how many bytes of an answer are not taken yet: ours, and those that the kernel holds, which may be megabytes."""
+        held = array("i", [0])
+        # Source: tcp(7), SIOCOUTQ; unix sockets have it, too.
+        ioctl(self.transport.get_extra_info("socket").fileno(), TIOCOUTQ, held)
+        return self.transport.get_write_buffer_size() + held[0]
 
     def _await_head(self) -> None:
         self._given_up = self.loop.call_later(HEAD_S, self.transport.abort)

@@ -1,7 +1,8 @@
 """The pages: each takes values from a use case and hands them to its template."""
 
-import contextlib
+import logging
 import os
+import threading
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from functools import cached_property
@@ -33,6 +34,7 @@ _MOST_STEPS = 400
 _RECENT_ACTS = 20
 _REPORT_MONTHS = 13
 _TROUBLE_KEPT_S = 3.0
+_FRONT_S = 5.0  # that a start may wait for the front page
 _FOLDER_SIZE, _MOST_FOUND = 500, 200
 _LONGEST_CARRIED = 3000  # bytes of an address: what was ticked goes along from folder to folder
 _MOST_CARDS, _MOST_FULL = 40, 50  # jobs that need a person, with all that helps; jobs with more than a line
@@ -116,24 +118,38 @@ class Pages:
         return self._trouble[1]
 
     def warm_front(self) -> None:
-        """Make the front page before anybody asks: its imports and templates, the configuration and the state of all jobs are then at hand."""
+        """Make the front page before anybody asks: its imports and templates, the configuration and the state of all jobs are then at hand.
+
+        A start does not wait for it longer than a while, as the history may be locked; it goes on beside then.
+        """
+        front = threading.Thread(target=self._warm_front, daemon=True)
+        front.start()
+        front.join(_FRONT_S)
+
+    def _warm_front(self) -> None:
         self._made(self.promises)
         self._trouble = None  # who asks for a page a moment later may find a daemon
 
-    def warm(self) -> None:
-        """Make the other pages that the front page leads to, for what they import and for their templates."""
+    def warm(self, over: Callable[[], bool]) -> None:
+        """Make the other pages that the front page leads to, for what they import and for their templates. `over`: nobody needs more."""
         for make in (lambda: self.runs(None, None), self.disks, self.pools, self.acts, self._first_job):
+            if over():
+                return
             self._made(make)
 
     def _first_job(self) -> str:
         return self.job(self._settings.configuration().jobs[0].name, None)
 
     def _made(self, make: Callable[[], object]) -> None:
-        """Make a page that nobody waits for: who asks for it is told what is wrong."""
+        """Make a page that nobody waits for: whatever is wrong, who asks for it is told, and the others are served."""
         from orchestrator.domain.errors import OrchestratorError
 
-        with contextlib.suppress(OrchestratorError, WrongRequest, NoSuchPage, OSError, IndexError):
+        try:
             make()
+        except (OrchestratorError, WrongRequest, NoSuchPage, OSError, IndexError):
+            pass
+        except Exception:
+            logging.getLogger(__name__).exception("a page could not be made before it was asked for")
 
     def ask(self, body: bytes, user: str) -> str:
         """Ask for the act of a form; return the address that shows what becomes of it. Raises: BadForm · NotAccepted.

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import stat
+import threading
 from collections.abc import Iterator
 
 import uvicorn
@@ -18,6 +19,7 @@ from orchestrator.web.site import Site
 
 _BACKLOG = 512  # who looks at many pages again after a restart comes at once
 _IDLE_S = 1.0
+WARM = "poolferry-warm"  # the name of a thread
 _FIRST_PASSED = 3  # source: sd_listen_fds(3)
 
 
@@ -124,7 +126,9 @@ async def _answer(server: _Server, site: Site, listening: socket.socket) -> None
 
     loop = asyncio.get_running_loop()
     # Not at once: who opened systemd's socket waits for a page.
-    loop.call_later(_IDLE_S, lambda: loop.run_in_executor(None, site.warm))
+    # A thread that the end does not wait for, as it does for those of the pool: the history may be locked.
+    warm = threading.Thread(target=site.warm, args=(lambda: server.should_exit,), name=WARM, daemon=True)
+    loop.call_later(_IDLE_S, warm.start)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
     await server.serve(sockets=[listening])

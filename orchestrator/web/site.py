@@ -3,9 +3,10 @@
 import asyncio
 import gzip
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -32,6 +33,7 @@ from orchestrator.web.templates import ASSETS, read_asset
 
 _PATIENCE_S = 10.0  # for the body of a form
 _LEAST_PACKED = 8 << 10  # bytes
+_MOST_MADE = 30  # pages at once; the library has 40 threads
 _KEPT = "public, max-age=31536000, immutable"
 
 
@@ -49,6 +51,7 @@ class Site:
         self._pages, self._key, self._proxy_user, self._fleet = pages, key, proxy_user, fleet
         self.streams = LiveStreams(pages.part)
         self.warm = pages.warm
+        self._turns = asyncio.Semaphore(_MOST_MADE)
         self.routes = self._routes()
         inner = Starlette(routes=self.routes, exception_handlers=self._failures())
         inner.router.redirect_slashes = False  # //evil.example/ would lead there
@@ -58,34 +61,43 @@ class Site:
         pages = self._pages
         return [
             Route("/", _page(lambda _: pages.promises())),
-            Route("/jobs/{name}", _page(self._job)),
-            Route("/runs", _page(self._runs)),
-            Route("/runs/{number}", _page(self._run)),
-            Route("/points/{job}/{point}", _page(self._points)),
-            Route("/points/{job}/{point}/{path:path}", _page(self._points)),
-            Route("/versions/{job}/{path:path}", _page(self._versions)),
-            Route("/disks", _page(lambda _: pages.disks())),
-            Route("/pools", _page(lambda _: pages.pools())),
-            Route("/reading", _page(lambda _: pages.reading())),
-            Route("/report", _page(lambda _: pages.report(*_this_month()))),
-            Route("/report/{month}", _page(self._report)),
-            Route("/acts", _page(lambda _: pages.acts())),
+            Route("/jobs/{name}", self._page(self._job)),
+            Route("/runs", self._page(self._runs)),
+            Route("/runs/{number}", self._page(self._run)),
+            Route("/points/{job}/{point}", self._page(self._points)),
+            Route("/points/{job}/{point}/{path:path}", self._page(self._points)),
+            Route("/versions/{job}/{path:path}", self._page(self._versions)),
+            Route("/disks", self._page(lambda _: pages.disks())),
+            Route("/pools", self._page(lambda _: pages.pools())),
+            Route("/reading", self._page(lambda _: pages.reading())),
+            Route("/report", self._page(lambda _: pages.report(*_this_month()))),
+            Route("/report/{month}", self._page(self._report)),
+            Route("/acts", self._page(lambda _: pages.acts())),
             Route("/acts", self._act, methods=["POST"]),
-            Route("/acts/{number}", _page(self._one_act)),
+            Route("/acts/{number}", self._page(self._one_act)),
             Route("/live/{topic:path}", self._live),
             Route("/static/{name}", _asset),
             Route("/favicon.ico", lambda _: RedirectResponse("/static/icon.svg", 301)),
             Route(ENTRY, self._enter),
             *(
                 [
-                    Route("/fleet", _page(self._hosts)),
-                    Route("/fleet/runs", _page(self._fleet_runs)),
-                    Route("/fleet/pools", _page(self._fleet_pools)),
+                    Route("/fleet", self._page(self._hosts)),
+                    Route("/fleet/runs", self._page(self._fleet_runs)),
+                    Route("/fleet/pools", self._page(self._fleet_pools)),
                 ]
                 if self._fleet
                 else []
             ),
         ]
+
+    def _page(self, make: Callable[[Request], str]) -> Callable[[Request], Awaitable[Response]]:
+        """Return the answer with a page that may wait for history; not all threads do: some are left for the front page, which does not."""
+
+        async def answer(request: Request) -> Response:
+            async with self._turns:
+                return await run_in_threadpool(_page(make), request)
+
+        return answer
 
     def _hosts(self, request: Request) -> str:
         asked = request.query_params
@@ -148,8 +160,6 @@ class Site:
 
     async def _act(self, request: Request) -> Response:
         """Ask for an act, and lead to the page that shows what becomes of it."""
-        from starlette.concurrency import run_in_threadpool
-
         body = await _form_body(request)
         if body is None:
             return HTMLResponse(self._pages.failure(413, "this is more than any form of ours holds"), 413)
@@ -164,8 +174,6 @@ class Site:
             return HTMLResponse(error.page, error.status)
 
     async def _live(self, request: Request) -> Response:
-        from starlette.concurrency import run_in_threadpool
-
         topic = request.path_params["topic"]
         if self.streams.full:
             return Response("too many pages are open; close some\n", 503, {"Retry-After": "60"}, "text/plain")
@@ -279,7 +287,7 @@ def _path(text: str) -> bytes:
     return path
 
 
-def _asset(request: Request) -> Response:
+async def _asset(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in ASSETS:
         raise NoSuchPage("there is no such file")

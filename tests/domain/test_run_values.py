@@ -2,7 +2,7 @@
 
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.plan import Effect, NothingToDo, Plan, Refusal, Step, single_command
-from orchestrator.domain.run import unrecorded_wait
+from orchestrator.domain.run import Outcome, unrecorded_report
 from orchestrator.domain.run_values import (
     brief_commands,
     decision_value,
@@ -44,7 +44,7 @@ def test_a_command_is_shown_whole_and_in_brief() -> None:
 
 
 def test_a_run_that_did_not_begin_is_a_report_too() -> None:
-    told = report_value(unrecorded_wait("photos", "no disk", "plug one in"))
+    told = report_value(unrecorded_report("photos", Outcome.WAITING, "no disk", hint="plug one in"))
     assert (told["run"], told["outcome"], told["why"], told["steps"], told["points"]) == (
         0,
         "waiting",

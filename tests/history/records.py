@@ -1,16 +1,23 @@
 """Small builders for what the history is told."""
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.point import Finding, Verdict, VerificationResult
 from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.history import database
 from orchestrator.history.store import History
 
 NOON = datetime(2026, 3, 29, 12, 0, 0, 123456, tzinfo=UTC)
 ODD = b"caf\xe9 \xff\n\\x \xc3\xa4".decode("utf-8", "surrogateescape")
 EVIDENCE = Evidence(lines=(f"rsync {ODD}",), exits=(23, None), last_output=(ODD, ""), host="backup")
+
+
+OLDER = 10  # a format of the history
 
 
 def later(**by: float) -> datetime:
@@ -64,3 +71,14 @@ def reading(*findings: Finding, **counts: int) -> VerificationResult:
     return VerificationResult(
         entries=10, files_read=8, bytes_read=800, took_s=0.25, counts=tuple(numbers.items()), findings=findings
     )
+
+
+def older_history(path: Path) -> bytes:
+    """Return the bytes of an empty history of an older format."""
+    migrations = Path(database.__file__).parent / "migrations"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for file in sorted(migrations.glob("*.sql"))[:OLDER]:
+            connection.executescript(file.read_text())
+        connection.execute(f"PRAGMA user_version = {OLDER}")
+        connection.execute(f"PRAGMA application_id = {database.MARK}")
+    return path.read_bytes()

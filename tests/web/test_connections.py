@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 
@@ -122,3 +123,34 @@ def test_more_than_there_may_be_do_not_keep_others_from_their_pages(
             read_until(asked, b"aaaa")
         later[-1].sendall(HEAD % b"" + b"\r\n")
         read_until(later[-1], b"aaaa")
+
+
+def test_a_reader_who_goes_on_slowly_gets_the_whole_answer(
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "ANSWER_S", 2.0)
+    with closing(opened(address, HEAD % b"large", b"Connection: close\r\n\r\n")) as steady:
+        taken = 0
+        for _ in range(45):  # twice as long as one who takes nothing may wait
+            time.sleep(0.1)
+            taken += len(steady.recv(LARGE // 60))
+        assert taken < LARGE
+        assert taken + _taken(steady) > LARGE
+
+
+def test_who_was_answered_a_moment_ago_is_not_the_one_given_up(
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_S", 600.0)
+    monkeypatch.setattr(connections, "MOST", 3)
+    with ExitStack() as held:
+        old, silent, other = (held.enter_context(closing(opened(address))) for _ in range(3))
+        for _ in range(2):
+            old.sendall(HEAD % b"" + b"\r\n")
+            read_until(old, b"aaaa")
+        held.enter_context(closing(opened(address)))
+        with suppress(ConnectionResetError):
+            assert silent.recv(1) == b""
+        for each in (old, other):
+            each.sendall(HEAD % b"" + b"\r\n")
+            read_until(each, b"aaaa")

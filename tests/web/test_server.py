@@ -1,5 +1,6 @@
 """The server as a process: its socket, one that systemd passes, many open streams, and its end."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -7,15 +8,21 @@ import stat
 import subprocess
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import uvicorn
 
 from orchestrator import compose
+from orchestrator.app.control import DaemonControl
 from orchestrator.history.store import open_history
+from orchestrator.web.pages import Pages
+from orchestrator.web.server import WARM, open_unix_socket, serve, server_config
+from orchestrator.web.site import Site
 from tests.ferry import COMMAND, Ferry
 from tests.history.records import begin, report
-from tests.web.sites import ask, link_in, read_until, serving, started_by_systemd
+from tests.web.sites import ask, link_in, read_until, serving, settings_of, started_by_systemd
 from tests.whole.house import wait_until
 
 STREAMS = 200
@@ -282,3 +289,89 @@ def test_another_user_with_the_right_to_read_shows_what_is_roots_and_cannot_writ
     assert "Uid:\t65534\t65534\t65534\t65534" in status
     assert "CapEff:\t0000000000000004" in status
     assert (ferry.state / "history.sqlite").read_bytes() == before
+
+
+def test_a_page_that_is_made_before_it_is_asked_for_holds_up_neither_start_nor_end(
+    ferry: Ferry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ferry.job()
+    settings = settings_of(ferry)
+    pages, made, go_on = Pages(settings, DaemonControl(settings)), list[str](), threading.Event()
+
+    def slow(*_: object) -> str:
+        made.append("begun")
+        go_on.wait(60)
+        made.append("over")
+        return ""
+
+    monkeypatch.setattr("orchestrator.web.pages._FRONT_S", 0.01)
+    monkeypatch.setattr("orchestrator.web.server._IDLE_S", 0.01)
+    monkeypatch.setattr(pages, "promises", slow)
+    pages.warm_front()
+    assert "over" not in made
+    go_on.set()
+    wait_until(lambda: "over" in made)
+    go_on.clear()
+    made.clear()
+
+    def slow_end(*_: object) -> str:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return slow()
+
+    monkeypatch.setattr(pages, "runs", slow_end)
+    monkeypatch.setattr(pages, "disks", slow)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        serve(Site(pages), listening)
+    assert made == ["begun"]
+    go_on.set()
+    wait_until(lambda: not [each for each in threading.enumerate() if each.name == WARM])
+    assert made == ["begun", "over"], "no other page is begun then"
+
+
+def test_a_page_that_cannot_be_made_ends_nothing(
+    ferry: Ferry, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ferry.job()
+    settings = settings_of(ferry)
+    pages, made = Pages(settings, DaemonControl(settings)), list[str]()
+
+    def broken(*_: object) -> str:
+        raise RuntimeError("a mistake of ours")
+
+    for name in ("promises", "runs"):
+        monkeypatch.setattr(pages, name, broken)
+    monkeypatch.setattr(pages, "disks", lambda: made.append("disks"))
+    pages.warm_front()
+    pages.warm(lambda: False)
+    assert made == ["disks"]
+    assert caplog.text.count("RuntimeError: a mistake of ours") == 2
+
+
+def test_pages_that_wait_for_history_leave_threads_to_what_needs_none(
+    ferry: Ferry, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_of(ferry)
+    pages, begun, go_on = Pages(settings, DaemonControl(settings)), list[int](), threading.Event()
+
+    def slow(*_: object) -> str:
+        begun.append(1)
+        go_on.wait(60)
+        return ""
+
+    monkeypatch.setattr(pages, "runs", slow)
+    server = uvicorn.Server(server_config(Site(pages).program))
+    with open_unix_socket(str(path)) as listening, ExitStack() as held:
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
+        thread.start()
+        try:
+            for _ in range(60):
+                held.enter_context(ask(path, "/runs"))
+            wait_until(lambda: len(begun) >= 30)
+            with ask(path, "/static/app.css") as style, ask(path, "/") as front:
+                assert b"HTTP/1.1 200" in style.recv(1 << 16)
+                assert b"HTTP/1.1 200" in read_until(front, b"</html>")
+            assert not go_on.is_set()
+        finally:
+            go_on.set()
+            server.should_exit = server.force_exit = True
+            thread.join()

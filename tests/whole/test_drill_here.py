@@ -248,3 +248,15 @@ def test_a_copy_that_was_never_made_cannot_be_drilled(house: House) -> None:
     assert (early.code, early.outcome) == (3, "refused"), early
     states = {job["job"]: job["state"] for job in house.call("status").value["jobs"]}
     assert states == {"photos": "up", "early": "new"}, "who verifies too early makes no job fail"
+
+
+def test_a_name_that_no_point_has_says_nothing_against_the_copies(house: House) -> None:
+    copied(house)
+    for point in ("no-such-point", house.points()[0]):
+        told = house.call("verify", "photos", "--point", point)
+        assert (told.code, told["run"] == 0) == ((0, False) if point in house.points() else (3, True)), told
+        assert standing(house)[0] == "up"
+    assert len(house.call("history", "photos")["runs"]) == 2
+    house.target.rename(house.folder / "away")
+    assert house.call("verify", "photos", "--point", "no-such-point").code == 3
+    assert standing(house)[0] == "failing"

@@ -2,12 +2,15 @@
 
 import os
 import shutil
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.whole.house import House, facts
+from tests.history.records import older_history
+from tests.whole.house import House, facts, hinted_commands
 
 
 @pytest.fixture
@@ -98,3 +101,38 @@ def test_a_place_that_gets_another_path_was_never_there(copied: House) -> None:
     assert "mounted" not in copied.call("ls", "photos")["error"]
     ran = copied.run()
     assert (ran.code, [line for line in ran.errors.splitlines() if "as this host wrote" in line]) == (0, []), ran
+
+
+def test_check_leaves_a_history_of_an_older_format_and_a_locked_one_as_they_are(copied: House) -> None:
+    """A newer version's check must not make the installed one refuse each run."""
+    path = copied.state / "history.sqlite"
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        assert advice(copied) == []
+    path.write_bytes(older_history(copied.folder / "older.sqlite"))
+    before = path.read_bytes()
+    assert advice(copied) == []
+    assert path.read_bytes() == before
+
+
+def test_status_names_copies_whose_job_has_no_file_until_they_are_said_to_be_over(copied: House) -> None:
+    copied.job("papers", target=str(copied.folder / "papers"))
+    assert copied.call("rename", "photos", "pictures").code == 0
+    assert copied.run("papers").outcome == "done"
+    assert copied.call("status").code == 0
+    file = copied.config / "jobs" / "pictures.toml"
+    text = file.read_text()
+    file.unlink()
+    other = file.with_name("images.toml")
+    other.write_text(text.replace('known-as = "photos"', 'known-as = "pictures"'))
+    assert "stray" not in copied.call("status").value, "a file says that it goes on with them"
+    other.unlink()
+    told = copied.call("status")
+    (stray,) = told["stray"]
+    assert (told.code, stray["job"], stray["place"]) == (4, "pictures", str(copied.target))
+    (words,) = hinted_commands(stray["hint"])
+    assert copied.call(*words[1:]).code == 0
+    assert (copied.call("status").code, "stray" in copied.call("status").value) == (0, False)
+    file.write_text(text)
+    assert copied.call("resume", "pictures").code == 0
+    assert copied.call("status").code == 0

@@ -2,18 +2,15 @@
 
 import gzip
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from orchestrator.history import database
 from orchestrator.verify.manifest import read_manifest
+from tests.history.records import older_history
 from tests.whole.house import House, facts
 
 pytestmark = pytest.mark.slow
-_SCHEMA = 10  # of that version's history
 
 
 def make_older(house: House, target: Path) -> None:
@@ -50,17 +47,6 @@ def older_manifest(manifest: Path) -> bytes:
     ended = f"# end entries={len(lines)} files={files} bytes={size}\n"
     when = "# created: 2026-11-01T00:00:00.000000+00:00\n"
     return gzip.compress(f"# poolferry manifest 1\n{told}{when}{columns}{body}{ended}".encode())
-
-
-def older_history(path: Path) -> bytes:
-    """A history of that version's schema."""
-    migrations = Path(database.__file__).parent / "migrations"
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for file in sorted(migrations.glob("*.sql"))[:_SCHEMA]:
-            connection.executescript(file.read_text())
-        connection.execute(f"PRAGMA user_version = {_SCHEMA}")
-        connection.execute(f"PRAGMA application_id = {database.MARK}")
-    return path.read_bytes()
 
 
 @pytest.mark.parametrize("points", [True, False])

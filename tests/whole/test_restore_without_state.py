@@ -39,5 +39,6 @@ def test_a_state_that_cannot_be_used(house: House, small_state: Path, trouble: s
         ran = house.call("restore", "run", *origin, "--to", str(to))
         assert (ran.code, ran.outcome) == (0, "done"), ran
         assert "verified" in ran["why"]
+        assert ran["run"] == 0, "it was recorded nowhere"
         assert "--state" in ran.errors
         assert facts(to) == facts(house.source)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shlex
 from collections import Counter
+from functools import partial
 
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
@@ -12,7 +13,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, TreeVerification
 from orchestrator.domain.point import RestorePoint, Verdict, VerificationResult, VerifyJobResult
-from orchestrator.domain.run import Outcome, RunReport, RunType
+from orchestrator.domain.run import Outcome, RunReport, RunType, unrecorded_report
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.engines.contract.comparison import CopyComparer
 from orchestrator.engines.contract.engine import implements
@@ -20,7 +21,7 @@ from orchestrator.planners.restore import choose_point
 from orchestrator.process.executor import Writer
 from orchestrator.runner.after_run import is_verification_due
 from orchestrator.runner.context import RunContext
-from orchestrator.runner.last_look import find_points, note_seen
+from orchestrator.runner.last_look import find_points, look_at_place, note_seen
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import follow_renamed_place, see_points
@@ -36,6 +37,8 @@ def verify_job(
 
     `content`: also compare contents, where the usual verification is a survey of both sides.
     """
+    if point and (wrong := _refuse_name(job, tools, point)):
+        return VerifyJobResult(report=wrong, point=point, reading=None)
     journal = begin_run(job, tools, "verify" + (f" point {point}" if point else ""), RunType.VERIFY)
     journal.attempt_begun()
     try:
@@ -45,6 +48,22 @@ def verify_job(
     except OrchestratorError as error:
         report = journal.ended_by(error, continues="verify again; it starts from the beginning")
     return VerifyJobResult(report=report, point=point, reading=None)
+
+
+def _refuse_name(job: Job, tools: RunContext, name: str) -> RunReport | None:
+    """Return the report for a name that none of the points there has; None: one has it, or the look fails, which is to be recorded.
+
+    Why unrecorded: a mistyped name says nothing about the copies.
+    """
+    try:
+        held = partial(tools.history.point_names, job.name, job.target.name)
+        points = look_at_place(job, tools.engine, tools.writer(()), held=held)
+    except OrchestratorError:
+        return None
+    chosen = choose_point(points, point=name, at=None)
+    if not (points and isinstance(chosen, Refusal)):
+        return None
+    return unrecorded_report(job.name, Outcome.REFUSED, chosen.why, hint=chosen.hint, evidence=chosen.evidence)
 
 
 def _verify(journal: RunRecorder, writer: Writer, name: str | None, against_source: bool) -> VerifyJobResult:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass, replace
-from orchestrator.domain.gate import BUSY, HELLO, Gate, GateRefusal
+from orchestrator.domain.gate import BUSY, HELLO, CutStream, Gate, GateRefusal
 from orchestrator.domain.names import JOB_NAME, printable_word, show_name
 from orchestrator.domain.plan import Command
 from orchestrator.domain.units import show_count, show_size
@@ -50,7 +50,7 @@ def answer_request(
     `later`: answers the next requests in forks of a process that this one leaves behind. `put_off`: by which such a fork leaves it
     to that process to record what came.
 
-    Raises: GateRefusal for a request that is not admitted, DeclarationError for a gate that is not declared.
+    Raises: GateRefusal for a request that is not admitted, CutStream for a stream that broke off, DeclarationError for a gate that is not declared.
     """
     import syslog
 
@@ -88,21 +88,30 @@ def answer_request(
 def _record_question(settings: Settings, name: str, gate: Gate, line: str, shown: str, answer: Command) -> None:
     """Record a question and what answers it, so that the same one again needs no Python. Where it cannot be, it needs it again."""
     from orchestrator.config.gates import gate_file
-    from orchestrator.process.recorded_answers import GateQuestion, mark_file, questions_file, with_question
+    from orchestrator.process.recorded_answers import (
+        GateQuestion,
+        is_answered_by_record,
+        mark_file,
+        questions_file,
+        with_question,
+    )
     from orchestrator.trees.beneath import new_file_at
 
     file, asked = gate_file(settings.where.config, name), questions_file(settings.where.state, name)
-    with suppress(OSError):
-        mark = mark_file(file, compose.now().timestamp())
+    with suppress(OSError, ValueError):
+        now = compose.now().timestamp()
+        mark = mark_file(file, now) if is_answered_by_record(file) else ""
         # Read again: what the mark is of is what admitted the question.
-        if not mark or not file.startswith("/") or compose.read_gate(settings.where, name) != gate:
+        if not mark or compose.read_gate(settings.where, name) != gate:
             return
         recorded = b""
         with suppress(FileNotFoundError), open(asked, "rb") as held:
             recorded = held.read()
         question = GateQuestion(line=line, shown=shown, file=file, mark=mark, most=gate.connections)
-        with new_file_at(asked) as new:
-            new.write(with_question(recorded, question, answer))
+        changed = with_question(recorded, question, answer, now=now)
+        if changed != recorded:
+            with new_file_at(asked) as new:
+                new.write(changed)
 
 
 def _add(settings: Settings, name: str, gate: Gate, asked: "PointAddition") -> int:
@@ -200,19 +209,26 @@ def _take_place(settings: Settings, name: str, most: int) -> tuple[int, int]:
     except OSError as error:
         raise GateRefusal(f"it cannot count its requests in {show_name(file)}: {error.strerror}") from error
     os.set_inheritable(places, True)
-    for place in range(most):
-        try:
-            fcntl.fcntl(places, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0))
-        except BlockingIOError:
-            continue
-        return places, place
+    from orchestrator.process.input_limit import place_taker
+
+    with place_taker(settings.where.state, name) as forget:
+        for place in range(most):
+            try:
+                fcntl.fcntl(places, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0))
+            except BlockingIOError:
+                continue
+            forget(place)
+            return places, place
     raise GateRefusal(f"{BUSY}{show_count(most, 'request')} of this key may be answered at once")
 
 
 def _receive(
     settings: Settings, name: str, gate: Gate, asked: "Reception", place: tuple[int, int], put_off: "PutOff | None"
 ) -> int:
-    """Receive a stream as the gate lets it, and record when it came; return the receiver's exit status. Raises: GateRefusal."""
+    """Receive a stream as the gate lets it, and record when it came; return the receiver's exit status.
+
+    Raises: GateRefusal, CutStream for one that ended or fell silent before its receiver began.
+    """
     from orchestrator.gate.receive import newest_name
     from orchestrator.gate.stream_head import missing_bytes, parse_head
     from orchestrator.gate.stream_records import RecordWatch
@@ -221,7 +237,7 @@ def _receive(
 
     limit = None if gate.at_most is None else _limit(settings, name, gate.receives, gate.at_most, place)
     try:
-        parsed = parse_head(head := read_head(missing_bytes))
+        parsed = parse_head(head := read_head(missing_bytes, asked.patience))
         asked.command(parsed, whole=True)  # refuses what it does before more is read
         several = parsed.of_several
         watch = None if several is None else RecordWatch(several, skip=parsed.skip)
@@ -237,9 +253,9 @@ def _receive(
             become_fed(command, data)
         status = feed(command, data, limit=limit, watch=watch)
     except EOFError:
-        raise GateRefusal("the stream ended before it began") from None
+        raise CutStream("incomplete stream: it ended before it began") from None
     except SilentInput:
-        raise GateRefusal("nothing more of the stream came for too long") from None
+        raise CutStream("watchdog timeout: nothing more of the stream came for too long") from None
     except TooMuchInput:
         raise GateRefusal(
             f"with what is used in {gate.receives}, and what streams bring now, this one is more than at-most allows: {show_size(gate.at_most)}"
@@ -305,9 +321,9 @@ def _limit(settings: Settings, name: str, dataset: str, most: int, place: tuple[
     used = answer_of(used_command(dataset))
     if used is None or not used.strip().isdigit():
         raise GateRefusal(f"it cannot be seen how much is used in {dataset}")
-    limit.used = int(used)
-    if limit.used >= most:
-        raise GateRefusal(f"{dataset} uses {show_size(limit.used)}, and at-most allows {show_size(most)}")
+    limit.begin(used=int(used))
+    if int(used) >= most:
+        raise GateRefusal(f"{dataset} uses {show_size(int(used))}, and at-most allows {show_size(most)}")
     return limit
 
 

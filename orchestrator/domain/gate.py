@@ -162,6 +162,12 @@ class GateRefusal(OrchestratorError):
     retry = RetryClass.ASK_A_HUMAN
 
 
+class CutStream(OrchestratorError):
+    """A stream that broke off before its receiver began. `why`: in words of zfs or mbuffer, by which the other side knows it."""
+
+    retry = RetryClass.NOW
+
+
 ADDING = "adding"  # the file in our folder by whose lock all that write below a gate's folder are kept apart
 PRINTED = "poolferry gate "  # begins each refusal, by which the other side knows it
 BUSY = "busy: "  # begins the reason of a refusal that another time is not given

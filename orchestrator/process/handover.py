@@ -24,6 +24,11 @@ _MOST_WAITING = 64
 _TAKEN = b"taken"
 _LOST = 255  # exit status, as ssh's own for a connection that is lost
 _PATIENCE = 2.0  # seconds in which who connects must say what it wants
+# Of this package; `hand-over.pl` has the same. The two files: where all of it is written anew, in place.
+_ANSWERING = (
+    "__init__.py", "process/handover.py", ".", "app", "config", "domain", "engines/zfs", "engines/zfs/commands", "engines/zfs/scripts", "gate",
+    "process", "process/scripts", "trees",
+)  # fmt: skip
 
 PERL = "/usr/bin/perl"
 HAND_OVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scripts", "hand-over.pl")
@@ -57,7 +62,7 @@ def forced_command(program: list[str]) -> list[str]:
 
 def hand_over(words: list[str]) -> int | None:
     """Let the process that is left of an earlier request answer `gate NAME`; return its exit status, or None where there is none."""
-    state = _state(words)
+    state = state_of(words)
     if state is None or words[:1] != ["gate"] or len(words) < 2 or "/" in words[1]:
         return None
     # The module beneath, as `socket` itself takes a third of the time that all this takes.
@@ -92,8 +97,10 @@ def hand_over(words: list[str]) -> int | None:
     return int(said) if said.isdigit() else _LOST
 
 
-def _state(words: list[str]) -> str | None:
-    """Return the state directory that the words name, or root's usual one; None: it takes more to find it."""
+def state_of(words: list[str]) -> str | None:
+    """Return the state directory that the words name, or the usual one; None: it takes more to find it, or the configuration."""
+    if "--config" not in words and not {"POOLFERRY_CONFIG", "XDG_CONFIG_HOME"}.isdisjoint(os.environ):
+        return None
     if "--state" in words:
         return words[words.index("--state") + 1] if words[-1] != "--state" else None
     if not {"POOLFERRY_STATE", "XDG_STATE_HOME"}.isdisjoint(os.environ):
@@ -106,9 +113,15 @@ def _name(gate: str) -> str:
 
 
 def program_identity() -> str:
-    """Return what tells this very program from another version of it, and from one for other directories; as `hand-over.pl` has it."""
-    seen = os.stat(__file__)
-    return "\1".join((*sys.argv[1:], *map(str, (seen.st_ino, seen.st_size, int(seen.st_mtime), int(seen.st_ctime)))))
+    """Return what tells this very program from another version of it, and from one for other directories; as `hand-over.pl` has it.
+
+    Of the program, a link is followed: where it leads changes with an upgrade. Of the package, those folders whose files admit and
+    answer: a file that is put there in place of another changes its folder. Raises: OSError.
+    """
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    seen = map(os.stat, (sys.argv[0], *(f"{package}/{place}" for place in _ANSWERING)))
+    marks = (f"{at.st_ino} {at.st_size} {int(at.st_mtime)} {int(at.st_ctime)}" for at in seen)
+    return "\1".join((*sys.argv[1:], *marks))
 
 
 def leave_behind(
@@ -165,6 +178,7 @@ class _GateServer:
         import socket
         import syslog
 
+        self._identity = os.fsencode(program_identity())
         syslog.closelog()  # its descriptor goes, and would be another file's
         kept = os.dup2(lock, 3)
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -182,7 +196,7 @@ class _GateServer:
         self._listener.bind(path)
         os.umask(before)
         self._listener.listen(_MOST_WAITING)
-        self._path, self._identity = path, os.fsencode(program_identity())
+        self._path = path
         self._children: dict[int, socket.socket | None] = {}  # None: it answers nobody
         self._later = _LaterLines()
         self._poll = select.poll()

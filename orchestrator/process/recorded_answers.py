@@ -2,20 +2,25 @@
 
 Why: a run with nothing to do asks one question, the same each time, and to start Python for it costs ten times what perl takes. The
 answer depends on the question's line, the gate's file and the version of the program alone. So a record holds as long as all three are
-what they were. What is looked at for each request besides, is looked at there, too: who may write the gate's file and the folders above
+what they were, and for a day at most. What is looked at for each request besides, is looked at there, too: who may write the gate's file and the folders above
 it, how many requests are answered at once. The answer is shut in as by `confine.become_for_datasets`, and is noted in the journal.
 """
 
 import os
+import stat
 import struct
+import sys
 from collections.abc import Iterable, Iterator
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Command
 from orchestrator.process.confine import DATASET_VARIABLES, dataset_rules
-from orchestrator.process.handover import program_identity
+from orchestrator.process.handover import HAND_OVER, PERL, program_identity, state_of
 
-_MOST, _LONGEST = 8, 64 << 10  # questions of one gate, those that came last; bytes of a question's line
+_MOST, _LONGEST = 64, 64 << 10  # questions of one gate, those that came last; bytes of a question's line
+_MOST_BYTES = 1 << 20  # of them all; more is not read
+_HOLDS = 86400  # seconds; as hand-over.pl has it
+_WHEN = 2  # the field that says when it was recorded
 _AGE = 2  # seconds since the gate's file was changed: what is changed again meanwhile would look the same
 
 
@@ -45,22 +50,59 @@ def mark_file(path: str, now: float) -> str:
     return " ".join(map(str, about))
 
 
-def with_question(recorded: bytes, question: GateQuestion, command: Command) -> bytes:
-    """Return what is recorded of a gate with one more question, and the command that answers it."""
+def is_answered_by_record(path: str) -> bool:
+    """Return whether a record with this gate's file would be looked at: all that is above it is ours or root's alone. Raises: OSError."""
+    if state_of(sys.argv[1:]) is None or not (os.access(PERL, os.X_OK) and os.path.isfile(HAND_OVER)):
+        return False
+    parts = path.split("/")
+    return path.startswith("/") and all(_is_ours("/".join(parts[:end]) or "/") for end in range(1, len(parts) + 1))
+
+
+def _is_ours(path: str) -> bool:
+    """Return whether nobody but us and root can change what is at a path, as hand-over.pl looks at it."""
+    seen = os.lstat(path)
+    sticky = stat.S_ISDIR(seen.st_mode) and seen.st_mode & stat.S_ISVTX
+    return (
+        not stat.S_ISLNK(seen.st_mode)
+        and seen.st_uid in (0, os.geteuid())
+        and (not seen.st_mode & 0o022 or bool(sticky))
+    )
+
+
+def with_question(recorded: bytes, question: GateQuestion, command: Command, *, now: float) -> bytes:
+    """Return what is recorded of a gate with one more question, and the command that answers it; `now`: seconds.
+
+    Where the same is recorded, and holds, nothing changes.
+    """
     line, identity = os.fsencode(question.line), os.fsencode(program_identity())
     if len(line) > _LONGEST:
         return recorded
-    others = [entry for entry in _unpacked(recorded) if _is_other(entry, identity, line)]
+    known = list(_unpacked(recorded))
     version, ruleset, rules = dataset_rules()
     allowed = (
         field for path, *rights in rules for field in (path.encode(), *(struct.pack("=Q", each) for each in rights))
     )
     entry = _packed((
-        identity, line, question.file.encode(), question.mark.encode(), b"%d" % question.most, b"%d" % version, ruleset, _packed(allowed),
+        identity, line, b"%d" % now, os.fsencode(question.file), question.mark.encode(), b"%d" % question.most, b"%d" % version, ruleset, _packed(allowed),
         _packed(word.encode() for pair in DATASET_VARIABLES.items() for word in pair), _packed(map(os.fsencode, command.argv)),
-        question.shown.encode(), b"end",
+        os.fsencode(question.shown), b"end",
     ))  # fmt: skip
-    return _packed((*others, entry)[-_MOST:])
+    if any(_is_same(each, entry) for each in known):
+        return recorded
+    kept = [*(each for each in known if _is_other(each, identity, line)), entry][-_MOST:]
+    while len(whole := _packed(kept)) > _MOST_BYTES:
+        del kept[0]
+    return whole
+
+
+def _is_same(entry: bytes, new: bytes) -> bool:
+    """Return whether an entry says the same as a new one, and holds for long enough yet."""
+    (*there,), (*wanted,) = _unpacked(entry), _unpacked(new)
+    if len(there) != len(wanted) or not there[_WHEN].isdigit():
+        return False
+    age = int(wanted[_WHEN]) - int(there[_WHEN])
+    del there[_WHEN], wanted[_WHEN]
+    return there == wanted and 0 <= age < _HOLDS
 
 
 def _is_other(entry: bytes, identity: bytes, line: bytes) -> bool:

@@ -47,10 +47,16 @@ class TooMuchInput(Exception):
     """An input that is longer than it may be; the program has ended, and what it kept of it is its own matter."""
 
 
-def read_head(missing: Callable[[bytes], int]) -> bytes:
-    """Return the head of our input. `missing`: how many more bytes are needed after these. Raises: EOFError for an end before."""
-    head = b""
+def read_head(missing: Callable[[bytes], int], patience: float | None) -> bytes:
+    """Return the head of our input. `missing`: how many more bytes are needed after these; `patience`: as of `read_on`.
+
+    Raises: EOFError for an end before, SilentInput.
+    """
+    poll, head = select.poll(), b""
+    poll.register(_INPUT, select.POLLIN)
     while needed := missing(head):
+        if patience is not None and not poll.poll(1000 * patience):
+            raise SilentInput
         read = os.read(_INPUT, needed)
         if not read:
             raise EOFError

@@ -1,7 +1,6 @@
 """A gate of datasets that is asked as sshd asks it, and the words of which hostile requests for it are made."""
 
 import os
-import shlex
 import signal
 import socket
 import struct
@@ -11,7 +10,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from orchestrator.process.handover import HAND_OVER, PERL
+from orchestrator.process.handover import HAND_OVER, PERL, program_identity
 
 ROOT = "vault/in/laptop"
 CHECKOUT = Path(__file__).parents[2]
@@ -30,18 +29,38 @@ class OneGate:
         self.state.mkdir()
         self.file.write_text(f'receives = "{ROOT}"\nat-most = "1T"\n')
         words = ("gate", "laptop", "--config", str(folder / "config"), "--state", str(self.state))
-        self.argv = (sys.executable, "-m", "orchestrator", *words)
-        self.words = words
-        program = folder / "poolferry"
-        program.write_text(f'#!/bin/sh\nexec {shlex.join(self.argv)[: -len(shlex.join(words))]} "$@"\n')
+        self.words: tuple[str, ...] = words
+        self.argv = self.made_program("poolferry", "from orchestrator.__main__ import program\nprogram()\n")
+        self.by_perl = (PERL, HAND_OVER, *self.argv)
+
+    def made_program(self, name: str, text: str) -> tuple[str, ...]:
+        """Return the words that start a program of this text, as sshd starts one."""
+        program = self.file.parents[2] / name
+        program.write_text(f"#!{sys.executable}\n{text}")
         program.chmod(0o755)
-        self.by_perl = (PERL, HAND_OVER, str(program), *words)
+        return (str(program), *self.words)
+
+    def identity(self, program: str = "") -> str:
+        """Return what tells the gate's program, or another one, from others."""
+        argv, before = [program or self.argv[0], *self.words], sys.argv
+        try:
+            sys.argv = argv
+            return program_identity()
+        finally:
+            sys.argv = before
 
     def ask(
-        self, line: str, *, argv: tuple[str, ...] = (), stdin: bytes = b"", patience: float = 60
+        self,
+        line: str,
+        *,
+        argv: tuple[str, ...] = (),
+        stdin: bytes = b"",
+        patience: float = 60,
+        more: dict[str, str] | None = None,
     ) -> tuple[int, bytes, bytes]:
+        given = {**self.variables(line), **(more or {})}
         done = subprocess.run(
-            argv or self.argv, env=self.variables(line), input=stdin, capture_output=True, timeout=patience, check=False
+            argv or self.argv, env=given, input=stdin, capture_output=True, timeout=patience, check=False
         )
         return done.returncode, done.stdout, done.stderr
 
@@ -54,7 +73,8 @@ class OneGate:
 
     def variables(self, line: str) -> dict[str, str]:
         given = {"SSH_ORIGINAL_COMMAND": line, "SSH_CONNECTION": "10.0.0.9 1 10.0.0.1 22"}
-        return {**os.environ, "PYTHONPATH": str(CHECKOUT), **given}
+        passed = {name: each for name, each in os.environ.items() if not name.startswith(("POOLFERRY_", "XDG_"))}
+        return {**passed, "PYTHONPATH": str(CHECKOUT), **given}
 
     @property
     def door(self) -> Path:

@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.command_line import ssh_argv
+from orchestrator.domain.errors import Stalled, StreamBroken
 from orchestrator.domain.gate import REFUSED, Gate, GateRefusal
+from orchestrator.engines.zfs.errors.explain import explain
 from orchestrator.gate.admit import admit
 from orchestrator.gate.request import parse_request
 from orchestrator.history.arrivals import read_arrivals
-from orchestrator.process import handover
-from orchestrator.process.handover import parse_handover
+from orchestrator.process.handover import HAND_OVER, PERL, parse_handover
+from tests.engines.zfs.errors.test_explain import failed
 from tests.gate.mutations import mutated, sent
 from tests.gate.one_gate import ROOT, WORDS, OneGate
 from tests.gate.streams import begin, compound, end
@@ -83,7 +85,7 @@ def test_another_version_answers_for_itself(left: OneGate) -> None:
                 left.ask(VERSION, argv=argv, patience=2)
         finally:
             os.kill(before, signal.SIGCONT)
-    code, _, words = left.ask("rm", argv=(sys.executable, str(other), *left.argv[3:]))
+    code, _, words = left.ask("rm", argv=(sys.executable, str(other), *left.words))
     assert (code, b"refused" in words, left.pid) == (REFUSED, True, before)
 
 
@@ -100,7 +102,7 @@ def test_it_ends_when_nobody_asks_and_lets_another_one_begin(gate: OneGate) -> N
     program.write_text(
         "import orchestrator.process.handover as one\none.IDLE = 0.5\nfrom orchestrator.__main__ import program\nprogram()\n"
     )
-    argv = (sys.executable, str(program), *gate.argv[3:])
+    argv = (sys.executable, str(program), *gate.words)
     for _ in range(2):
         gate.ask(VERSION, argv=argv)
         wait_until(gate.door.exists, 20)
@@ -121,7 +123,7 @@ def test_what_is_no_request_of_this_program_is_told_nothing(left: OneGate) -> No
 
 def handed(gate: OneGate, line: str = "", *, said: bytes = b"", descriptors: int = 3) -> int | None:
     """Hand a request over, with nothing to read and nowhere to write; return its exit status, or None where nothing is told."""
-    whose = "\1".join((*gate.words, *handover.program_identity().split("\1")[-4:]))
+    whose = gate.identity()
     with gate.connected() as server, open(os.devnull, "r+b") as nothing:
         request = said or os.fsencode(f"{whose}\0fuzz\0{line}")
         fds = struct.pack(f"{descriptors}i", *[nothing.fileno()] * descriptors)
@@ -143,16 +145,15 @@ program()
 
 @pytest.mark.parametrize("by", ["itself", "python", "perl"])
 def test_a_bounded_receive_ends_in_its_middle_with_whoever_waits_for_it(gate: OneGate, by: str) -> None:
-    zfs, took, program = (gate.state / name for name in ("zfs", "took", "program"))
+    zfs, took = gate.state / "zfs", gate.state / "took"
     zfs.write_text(SLOW_ZFS.format(took=took))
     zfs.chmod(0o755)
-    program.write_text(WITH_IT.format(folder=str(gate.state)))
-    argv = (sys.executable, str(program), *gate.words)
+    argv = gate.made_program("program", WITH_IT.format(folder=str(gate.state)))
     if by != "itself":
         gate.ask(VERSION, argv=argv)
         wait_until(lambda: gate.pid, 20)
     line = sent("zfs.sh", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/a")
-    asks = gate.by_perl if by == "perl" else argv
+    asks = (PERL, HAND_OVER, *argv) if by == "perl" else argv
     with subprocess.Popen(asks, env=gate.variables(line), stdin=subprocess.PIPE) as waits:
         assert waits.stdin
         waits.stdin.write(begin() + bytes(300_000))
@@ -211,6 +212,29 @@ def test_a_second_stream_behind_a_little_one_is_seen_before_anything_begins(gate
     )
     assert gate.ask(line, argv=argv, stdin=compound() + end() + end())[0] == 0
     assert calls.read_text().split() == ["receive"]
+
+
+IMPATIENT = """import orchestrator.gate.receive as one
+one.Reception.patience = 0.5
+"""
+
+
+@pytest.mark.parametrize("came", [b"", begin()[:100], begin() + bytes(1000)])
+def test_a_stream_that_breaks_off_before_its_receiver_begins_is_sent_again(gate: OneGate, came: bytes) -> None:
+    """Each class is the one by which the sender goes on."""
+    gate.file.write_text(f'receives = "{ROOT}"\n')
+    argv = gate.made_program("program", IMPATIENT + WITH_IT.format(folder=str(gate.state)))
+    line = sent("receive.sh", "9999k", "60", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/a")
+    with subprocess.Popen(argv, env=gate.variables(line), stdin=subprocess.PIPE, stderr=subprocess.PIPE) as waits:
+        assert waits.stdin
+        assert waits.stderr
+        waits.stdin.write(came)
+        waits.stdin.flush()
+        said = waits.stderr.read().decode()
+    assert type(explain(failed("", said, (1, 0, waits.returncode)))) is Stalled, said
+    if len(came) < 300:
+        code, _, words = gate.ask(line, argv=argv, stdin=came)
+        assert type(explain(failed("", words.decode(), (1, 0, code)))) is StreamBroken, words
 
 
 USED_ZFS = """#!/bin/sh

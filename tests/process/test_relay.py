@@ -30,7 +30,7 @@ class Limit:
     def give_back(self, count):
         self.left += count
 try:
-    head = read_head(lambda data: int(long) - len(data))
+    head = read_head(lambda data: int(long) - len(data), None)
     sys.exit(feed(command, head, limit=Limit(int(most) - len(head)) if most.isdigit() else None, watch=Watch() if most == "watched" else None))
 except ValueError:
     sys.exit(97)
@@ -102,7 +102,7 @@ class Watch:
         if b"!" in data:
             raise ValueError
 try:
-    head = read_head(lambda data: 10 - len(data))
+    head = read_head(lambda data: 10 - len(data), float(sys.argv[3]))
     data, whole = read_on(head, int(sys.argv[2]), Watch(), float(sys.argv[3]))
 except SilentInput:
     sys.exit(96)
@@ -139,10 +139,11 @@ def test_a_program_begins_only_with_what_was_seen(at: int, tmp_path: Path) -> No
     assert (began.exists(), b"ValueError" in said or relay.returncode == 97) == (at >= 200_000, True)
 
 
-def test_an_input_that_falls_silent_begins_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("came", [b"0123456789 and more", b"01234", b""])
+def test_an_input_that_falls_silent_begins_nothing(tmp_path: Path, came: bytes) -> None:
     with begun(f"touch {tmp_path}/began", 200_000, patience=0.2) as relay:
         assert relay.stdin
-        relay.stdin.write(b"0123456789 and more")
+        relay.stdin.write(came)
         relay.stdin.flush()
         assert relay.wait(60) == 96
     assert not list(tmp_path.iterdir())

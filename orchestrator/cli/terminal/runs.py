@@ -169,7 +169,7 @@ def _answer(
     put_off: Callable[..., None] | None = None,
 ) -> int:
     from orchestrator.app.gate import answer_request
-    from orchestrator.domain.gate import REFUSED, GateRefusal
+    from orchestrator.domain.gate import PRINTED, REFUSED, CutStream, GateRefusal
     from orchestrator.views.gate import refusal_line
 
     try:
@@ -177,3 +177,6 @@ def _answer(
     except GateRefusal as refusal:
         terminal.say(refusal_line(name, refusal.why))
         return REFUSED
+    except CutStream as cut:
+        terminal.say(f"{PRINTED}{name}: {cut.why}")
+        return 1  # as its receiver ends

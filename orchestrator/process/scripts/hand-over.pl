@@ -11,8 +11,13 @@ use strict;
 my %OF_MACHINE = (62 => [46, 157], 183 => [211, 167], 243 => [211, 167], 258 => [211, 167], 21 => [341, 171], 22 => [370, 172]);
 my ($CREATE_RULESET, $ADD_RULE, $RESTRICT_SELF, $NO_NEW_PRIVS) = (444, 445, 446, 38);
 my ($PATH_ONLY, $CLOSED_LATER, $UNIX, $PACKETS, $DATAGRAMS, $SOCKET, $PEER, $DESCRIPTORS) = (010000000, 02000000, 1, 5, 2, 1, 17, 1);
-my ($READ_WRITE, $CREATE, $SET_LOCK, $WRITE_LOCK, $AUTH_INFO, $NOT_THERE) = (2, 0100, 37, 1, 38, 2);
+my ($READ_WRITE, $CREATE, $SET_LOCK, $WRITE_LOCK, $AUTH_INFO, $NOT_THERE, $ALONE) = (2, 0100, 37, 1, 38, 2, 2);
 my $LOST = 255;                                  # exit status, as ssh's own for a connection that is lost
+my $HOLDS = 86400;                               # seconds for which what is recorded of a question holds
+
+# Files and folders of the package whose change makes it another program; as process/handover.py has them.
+my @ANSWERING = ("__init__.py", "process/handover.py", qw(. app config domain engines/zfs engines/zfs/commands engines/zfs/scripts gate),
+    "process", "process/scripts", "trees");
 
 my ($sendmsg, $prctl) = numbers();
 my $folder = state_folder();
@@ -20,7 +25,9 @@ my ($line, $asker) = map { defined $_ ? $_ : "" } @ENV{"SSH_ORIGINAL_COMMAND", "
 $asker =~ s/ .*//s;
 my $server;
 if (defined $sendmsg && defined $folder && $ARGV[1] eq "gate" && $ARGV[2] =~ m{^[^/]+$}s) {
-    my $identity = join "\1", @ARGV[1 .. $#ARGV], (stat __FILE__ =~ s{scripts/[^/]*$}{handover.py}r)[1, 7, 9, 10];
+    my $package = __FILE__ =~ s{process/scripts/[^/]*$}{}r;
+    my @seen = map { join " ", (stat)[1, 7, 9, 10] } $ARGV[0], map { $package . $_ } @ANSWERING;
+    my $identity = join "\1", @ARGV[1 .. $#ARGV], @seen;
     answer_again($identity);
     $server = asked($identity);
 }
@@ -60,9 +67,13 @@ sub answer_again {
     my $path = "$folder/gate-$ARGV[2].asked";
     return if $asker !~ /^[0-9A-Za-z.:%]{1,64}$/s || !is_ours($path) || !-f _ || -s _ > 1 << 20;
     open($file, "<", $path) && read($file, $recorded, 1 << 20) or return;
+    my $wanted = pack "(N/a*)*", $identity, $line;
     for my $entry (eval { unpack "(N/a*)*", $recorded }) {
-        my ($whose, $asked, @rest) = eval { unpack "(N/a*)*", $entry };
-        answer_by(@rest) if defined $asked && $whose eq $identity && $asked eq $line && @rest == 10 && $rest[9] eq "end";
+        next if substr($entry, 0, length $wanted) ne $wanted;
+        my (undef, undef, $when, @rest) = eval { unpack "(N/a*)*", $entry };
+        next if !defined $when || $when !~ /^[0-9]+$/ || @rest != 10 || $rest[9] ne "end";
+        my $age = time - $when;
+        answer_by(@rest) if $age >= 0 && $age < $HOLDS;
     }
 }
 
@@ -79,15 +90,21 @@ sub answer_by {
     my $places = place($most);
     return if !defined $places;
     note($shown);
+
+    # From here on nothing else can answer any more.
     $SIG{CHLD} = "DEFAULT";
     umask(umask() | 022);
-    chdir "/" or return;
-    if ($shut) {
-        return if syscall($prctl, $NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall($RESTRICT_SELF, $shut, 0) < 0;
-    }
+    fail("/") if !chdir "/";
+    fail("Landlock") if $shut && (syscall($prctl, $NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall($RESTRICT_SELF, $shut, 0) < 0);
     my @words = unpack "(N/a*)*", $argv;
     %ENV = unpack "(N/a*)*", $environment;
-    exec { $words[0] } @words or do { print STDERR "$words[0]: $!\n"; exit 127 };
+    exec { $words[0] } @words or fail($words[0]);
+}
+
+# Ends, as what was to become the answer cannot; the argument says at what.
+sub fail {
+    print STDERR "poolferry gate $ARGV[2]: $_[0]: $!\n";
+    exit 127;
 }
 
 # Returns whether nobody but us and root can change what is at a path, as far as this can be seen at once; others than the file below
@@ -117,14 +134,19 @@ sub confinement {
 }
 
 # Returns the open file in which one of the gate's places is taken until this process, and what it becomes, have ended; nothing: there
-# is none.
+# is none. What a stream counted that had it before, is forgotten: as process/input_limit.py's `place_taker` does.
 sub place {
     my ($most) = @_;
+    my $counters;
+    if (sysopen($counters, "$folder/gate-$ARGV[2].bytes", $READ_WRITE)) { flock($counters, $ALONE) or return }
+    else                                                                { undef $counters }
     local $^F = 1 << 20;    # it stays open
     sysopen(my $places, "$folder/gate-$ARGV[2].places", $READ_WRITE | $CREATE, 0600) or return;
     for my $place (0 .. $most - 1) {
         my $lock = pack "s s x4 q q l x4", $WRITE_LOCK, 0, $place, 1, 0;
-        return $places if fcntl($places, $SET_LOCK, $lock);
+        next if !fcntl($places, $SET_LOCK, $lock);
+        if (defined $counters) { sysseek($counters, 8 + 24 * $place, 0) && syswrite($counters, "\0" x 24) == 24 or return }
+        return $places;
     }
     return;
 }
@@ -147,8 +169,9 @@ sub numbers {
     return @{ $OF_MACHINE{ unpack "x18 S", $head } || [] };
 }
 
-# Returns the state directory that the words name, or the usual one; nothing where it takes more to find it.
+# Returns the state directory that the words name, or the usual one; nothing where it takes more to find it, or the configuration.
 sub state_folder {
+    return if !grep({ $_ eq "--config" } @ARGV) && (exists $ENV{POOLFERRY_CONFIG} || exists $ENV{XDG_CONFIG_HOME});
     for my $at (0 .. $#ARGV) { return $ARGV[$at + 1] if $ARGV[$at] eq "--state" }
     return if exists $ENV{POOLFERRY_STATE} || exists $ENV{XDG_STATE_HOME};
     return $> ? (defined $ENV{HOME} ? $ENV{HOME} : "") . "/.local/state/poolferry" : "/var/lib/poolferry";

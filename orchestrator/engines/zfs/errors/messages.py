@@ -212,7 +212,7 @@ _OPEN = (
     ),
     says(
         r"watchdog timeout",
-        Stalled, "nothing moved for too long, so mbuffer gave up", GOES_ON,
+        Stalled, "nothing moved for too long, so the receiving side gave up", GOES_ON,
     ),
 )  # fmt: skip
 _SURPRISES = (

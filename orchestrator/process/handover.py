@@ -24,10 +24,11 @@ _MOST_WAITING = 64
 _TAKEN = b"taken"
 _LOST = 255  # exit status, as ssh's own for a connection that is lost
 _PATIENCE = 2.0  # seconds in which who connects must say what it wants
-# Of this package; `hand-over.pl` has the same. The two files: where all of it is written anew, in place.
+# What admits and answers, of this package; `hand-over.pl` has the same. A "/" at the end: the modules there. Not the folder, in which
+# Python may make one of its own; where there are only scripts, it is looked at itself.
 _ANSWERING = (
-    "__init__.py", "process/handover.py", ".", "app", "config", "domain", "engines/zfs", "engines/zfs/commands", "engines/zfs/scripts", "gate",
-    "process", "process/scripts", "trees",
+    "__init__.py", "app/gate.py", "config/", "domain/gate.py", "domain/names.py", "domain/place.py", "domain/plan.py",
+    "engines/zfs/commands/", "engines/zfs/scripts", "gate/", "process/", "process/scripts", "trees/",
 )  # fmt: skip
 
 PERL = "/usr/bin/perl"
@@ -115,13 +116,20 @@ def _name(gate: str) -> str:
 def program_identity() -> str:
     """Return what tells this very program from another version of it, and from one for other directories; as `hand-over.pl` has it.
 
-    Of the program, a link is followed: where it leads changes with an upgrade. Of the package, those folders whose files admit and
-    answer: a file that is put there in place of another changes its folder. Raises: OSError.
+    Of the program, a link is followed: where it leads changes with an upgrade. Raises: OSError.
     """
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    seen = map(os.stat, (sys.argv[0], *(f"{package}/{place}" for place in _ANSWERING)))
-    marks = (f"{at.st_ino} {at.st_size} {int(at.st_mtime)} {int(at.st_ctime)}" for at in seen)
-    return "\1".join((*sys.argv[1:], *marks))
+    return "\1".join((*sys.argv[1:], _mark(sys.argv[0]), *(_mark(f"{package}/{place}") for place in _ANSWERING)))
+
+
+def _mark(path: str) -> str:
+    """Return what changes with a file, or with any module of a folder."""
+    seen = os.stat(path)
+    files = [seen]
+    if path.endswith("/"):
+        files = [os.stat(path + name) for name in os.listdir(path) if name.endswith(".py")]
+    sums = (sum(map(int, each)) for each in zip(*((at.st_size, at.st_mtime, at.st_ctime) for at in files), strict=True))
+    return " ".join(map(str, (seen.st_ino, len(files), *sums)))
 
 
 def leave_behind(

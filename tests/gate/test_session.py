@@ -17,12 +17,13 @@ import pytest
 from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.errors import Stalled, StreamBroken
 from orchestrator.domain.gate import REFUSED, Gate, GateRefusal
+from orchestrator.domain.plan import Command, Effect, Pipeline
 from orchestrator.engines.zfs.errors.explain import explain
 from orchestrator.gate.admit import admit
 from orchestrator.gate.request import parse_request
 from orchestrator.history.arrivals import read_arrivals
 from orchestrator.process.handover import HAND_OVER, PERL, parse_handover
-from tests.engines.zfs.errors.test_explain import failed
+from orchestrator.process.pipeline import PipelineResult, pipeline_failure
 from tests.gate.mutations import mutated, sent
 from tests.gate.one_gate import ROOT, WORDS, OneGate
 from tests.gate.streams import begin, compound, end
@@ -219,6 +220,16 @@ one.Reception.patience = 0.5
 """
 
 
+def meant(said: str, code: int) -> type[Exception]:
+    """Return the class that the sender gives to an end of the gate's."""
+    stages = (
+        Command(argv=("zfs", "send"), effect=Effect.READS),
+        Command(argv=("zfs", "receive", "vault/x"), effect=Effect.WRITES),
+    )
+    ended = PipelineResult(exits=(1, code), last_output=("", said))
+    return type(explain(pipeline_failure(Pipeline(stages=stages), ended)))
+
+
 @pytest.mark.parametrize("came", [b"", begin()[:100], begin() + bytes(1000)])
 def test_a_stream_that_breaks_off_before_its_receiver_begins_is_sent_again(gate: OneGate, came: bytes) -> None:
     """Each class is the one by which the sender goes on."""
@@ -231,10 +242,10 @@ def test_a_stream_that_breaks_off_before_its_receiver_begins_is_sent_again(gate:
         waits.stdin.write(came)
         waits.stdin.flush()
         said = waits.stderr.read().decode()
-    assert type(explain(failed("", said, (1, 0, waits.returncode)))) is Stalled, said
+    assert meant(said, waits.returncode) is Stalled, said
     if len(came) < 300:
         code, _, words = gate.ask(line, argv=argv, stdin=came)
-        assert type(explain(failed("", words.decode(), (1, 0, code)))) is StreamBroken, words
+        assert meant(words.decode(), code) is StreamBroken, words
 
 
 USED_ZFS = """#!/bin/sh

@@ -73,7 +73,8 @@ domain.permit.parse_permit_away domain.schedule.parse_normal_schedule
 # What the kernel says, or what this program has made just now.
 MADE_NOW = """
 app.gate._write_arrivals config.schema.example_of daemon.control_socket.read_caller engines.zfs.plan.transport.choose_connections
-engines.zfs.recovery.kit.kit_for_place process.recorded_answers._unpacked process.handover._receive trees.beneath._listed_writers
+engines.zfs.recovery.kit.kit_for_place process.handover._receive process.input_limit._came process.input_limit._is_taken
+process.input_limit._read_stream process.recorded_answers._unpacked trees.beneath._listed_writers
 web.guard._kernel_address
 """
 # Values of the history, which compares them as it reads (test_bit_flips.py, test_history_values.py); and calls of doors above.

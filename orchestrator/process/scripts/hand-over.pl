@@ -15,9 +15,9 @@ my ($READ_WRITE, $CREATE, $SET_LOCK, $WRITE_LOCK, $AUTH_INFO, $NOT_THERE, $ALONE
 my $LOST = 255;                                  # exit status, as ssh's own for a connection that is lost
 my $HOLDS = 86400;                               # seconds for which what is recorded of a question holds
 
-# Files and folders of the package whose change makes it another program; as process/handover.py has them.
-my @ANSWERING = ("__init__.py", "process/handover.py", qw(. app config domain engines/zfs engines/zfs/commands engines/zfs/scripts gate),
-    "process", "process/scripts", "trees");
+# What admits and answers, of the package, as process/handover.py has it. A "/" at the end: the modules there.
+my @ANSWERING = ("__init__.py", "app/gate.py", "config/", "domain/gate.py", "domain/names.py", "domain/place.py", "domain/plan.py",
+    "engines/zfs/commands/", "engines/zfs/scripts", "gate/", "process/", "process/scripts", "trees/");
 
 my ($sendmsg, $prctl) = numbers();
 my $folder = state_folder();
@@ -26,7 +26,7 @@ $asker =~ s/ .*//s;
 my $server;
 if (defined $sendmsg && defined $folder && $ARGV[1] eq "gate" && $ARGV[2] =~ m{^[^/]+$}s) {
     my $package = __FILE__ =~ s{process/scripts/[^/]*$}{}r;
-    my @seen = map { join " ", (stat)[1, 7, 9, 10] } $ARGV[0], map { $package . $_ } @ANSWERING;
+    my @seen = map { mark($_) } $ARGV[0], map { $package . $_ } @ANSWERING;
     my $identity = join "\1", @ARGV[1 .. $#ARGV], @seen;
     answer_again($identity);
     $server = asked($identity);
@@ -41,6 +41,24 @@ eval {
     recv($server, $said, 8, 0);
 };
 exit(defined $said && $said =~ /^\d+$/ ? $said : $LOST);
+
+# Returns what changes with a file, or with any module of a folder.
+sub mark {
+    my ($path) = @_;
+    my ($number, @sums) = (stat $path)[1, 7, 9, 10];
+    return "" if !defined $number;
+    my $count = 1;
+    if ($path =~ m{/$}s) {
+        opendir(my $modules, $path) or return "";
+        ($count, @sums) = (0, 0, 0, 0);
+        for (readdir $modules) {
+            next if !/\.py$/s;
+            my ($size, $content, $state) = (stat $path . $_)[7, 9, 10];
+            ($count, @sums) = ($count + 1, $sums[0] + $size, $sums[1] + $content, $sums[2] + $state);
+        }
+    }
+    return "$number $count @sums";
+}
 
 # Returns the connection over which the end of the request comes; nothing where nobody takes it.
 sub asked {

@@ -254,26 +254,6 @@ class TargetPreparation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PointPublication:
-    """Work that makes a point at a target on this machine visible. `otherwise`: does it, or says why not, where anything is not plain.
-
-    `manifest`: below the root, in our own folder.
-    """
-
-    root: Location
-    name: str
-    manifest: str
-    otherwise: Pipeline
-
-    effect = Effect.WRITES
-
-    def __str__(self) -> str:
-        return (
-            f"(poolferry) write all to the disk, and name {self.root}/points/{self.name}; where anything is in the way:"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PointsRemoval:
     """Work that removes points that a gate added to a folder here: out of sight by one rename each, then entry by entry.
 
@@ -353,7 +333,6 @@ class Step:
         | FileCloning
         | TargetTrial
         | TargetPreparation
-        | PointPublication
         | PointsRemoval
         | FolderOpening
         | TreeVerification

@@ -14,7 +14,6 @@ from orchestrator.domain.plan import (
     NothingToDo,
     Pipeline,
     Plan,
-    PointPublication,
     Refusal,
     Step,
     TargetPreparation,
@@ -84,7 +83,7 @@ def _lines(step: Step, line: Callable[[Pipeline], str], own: Callable[[str], str
     match step.work:
         case Pipeline() as work:
             return (line(work),)
-        case TargetTrial() | TargetPreparation() | PointPublication() as work:
+        case TargetTrial() | TargetPreparation() as work:
             return (own(str(work)), line(work.otherwise))
     return (own(str(step.work)),)
 

@@ -35,7 +35,6 @@ from orchestrator.domain.plan import (
     ManifestRecording,
     Pipeline,
     Plan,
-    PointPublication,
     PointsRemoval,
     Step,
     TargetPreparation,
@@ -350,7 +349,7 @@ class StepExecutor:
                         self._stream(step, step.work, progress, end, timeout=limit)
                 case Pipeline():
                     self._stream(step, step.work, progress, end)
-                case TargetTrial() | TargetPreparation() | PointPublication():
+                case TargetTrial() | TargetPreparation():
                     if not _is_done_here(step.work):
                         self._stream(step, step.work.otherwise, progress, end)
                 case ManifestRecording():
@@ -459,13 +458,11 @@ class StepExecutor:
         self._open_sides |= result.links_lead
 
 
-def _is_done_here(work: TargetTrial | TargetPreparation | PointPublication) -> bool:
+def _is_done_here(work: TargetTrial | TargetPreparation) -> bool:
     """Do work at a target by system calls; return False where its program must do it, or say why not."""
-    from orchestrator.trees.new_target import prepare_target, publish_point, try_abilities
+    from orchestrator.trees.new_target import prepare_target, try_abilities
 
     match work:
-        case PointPublication():
-            return publish_point(work.root.path, work.name, work.manifest)
         case TargetTrial():
             return try_abilities(work.root.path, work.abilities)
         case TargetPreparation():

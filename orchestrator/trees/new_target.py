@@ -1,4 +1,4 @@
-"""A target on this machine by system calls: what its filesystem can hold is tried, our folder in it prepared, a point published.
+"""A target on this machine made ours by system calls: what its filesystem can hold is tried, and our folder in it is prepared.
 
 Each does what the script of its name in `engines/rsync/scripts` does, and returns False wherever something is not plain: then the
 script does it, waits, and says what is wrong. Why not the scripts alone: they start 30 programs, a tenth of a small first copy.
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from orchestrator.trees.beneath import Folder
 
-_OURS, _TRIED, _WORK, _POINTS, _LATEST = ".poolferry", "abilities", "work", "points", "latest"
+_OURS, _TRIED = ".poolferry", "abilities"
 _NEW = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONG, _CHARACTERS, _NOT_UTF8 = b"0" * 255, b"a:b?|*", b"caf\xe9"
 _TIMES = (10**9, 4_294_967_999, -86_400)
@@ -66,59 +66,6 @@ def prepare_target(root: str, job: str, folders: tuple[str, ...], *, stored: boo
             return _is_unlocked(ours) and all(_make(ours, folder) for folder in folders)
     except OSError:
         return False
-
-
-def publish_point(root: str, name: str, manifest: str) -> bool:
-    """Write everything to the disk, then give manifest, tree and `latest` their names, each by one rename.
-
-    `manifest`: below the root, in our own folder. Raises: OSError where the disk fails once all have theirs; what fails before is taken back.
-    """
-    try:
-        with Folder.at_place(root) as place, place.enter(_OURS) as ours:
-            if not _is_ours(ours) or not _name_point(place, ours, name, manifest.rpartition("/")[2]):
-                return False
-            fd = os.dup(ours.fd)
-    except OSError:
-        return False
-    try:
-        _write_out(fd)
-    finally:
-        os.close(fd)
-    return True
-
-
-def _name_point(place: Folder, ours: Folder, name: str, manifest: str) -> bool:
-    listed = f"{name}.manifest.gz"
-    with ours.enter(_WORK) as work, place.make_folder(_POINTS) as points:
-        writable = os.fstat(work.fd).st_mode & stat.S_IWUSR  # else its owner may not move it: its .. changes
-        if not writable or not _is_ours(points) or _is_there(points, name) or _is_there(points, listed):
-            return False
-        _write_out(work.fd)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(_LATEST, dir_fd=ours.fd)
-        os.symlink(f"{_POINTS}/{name}", _LATEST, dir_fd=ours.fd)
-        with _moved(ours, manifest, points, listed), _moved(ours, _WORK, points, name):
-            os.rename(_LATEST, _LATEST, src_dir_fd=ours.fd, dst_dir_fd=place.fd)
-    return True
-
-
-@contextlib.contextmanager
-def _moved(one: Folder, old: str, other: Folder, new: str) -> Iterator[None]:
-    """Move an entry; after an error it is moved back."""
-    os.rename(old, new, src_dir_fd=one.fd, dst_dir_fd=other.fd)
-    try:
-        yield
-    except OSError:
-        os.rename(new, old, src_dir_fd=other.fd, dst_dir_fd=one.fd)
-        raise
-
-
-def _write_out(folder: int) -> None:
-    """Write to the disk what the folder's filesystem holds in memory. Raises: OSError."""
-    import ctypes  # 1.5 ms; a program takes longer
-
-    if ctypes.CDLL(None, use_errno=True).syncfs(folder):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _is_ours(folder: Folder) -> bool:

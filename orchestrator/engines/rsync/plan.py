@@ -14,7 +14,6 @@ from orchestrator.domain.plan import (
     NothingToDo,
     Pipeline,
     Plan,
-    PointPublication,
     Refusal,
     Step,
     TargetPreparation,
@@ -428,11 +427,11 @@ def sweep_partial_files(work: Location) -> Stage:
 def publish_point(job: Job, name: str) -> Stage:
     """Return the stage that makes the point visible by one rename."""
     root = job.target.location
-    command = script_commands.publish_command(root, name, MANIFEST)
-    step = _small(f"publish point {name}", "it is whole: one rename makes it visible", command)
-    if root.host is None:
-        work = PointPublication(root=root, name=name, manifest=MANIFEST, otherwise=Pipeline(stages=(command,)))
-        step = replace(step, work=work)
+    step = _small(
+        f"publish point {name}",
+        "it is whole: one rename makes it visible",
+        script_commands.publish_command(root, name, MANIFEST),
+    )
     return (replace(step, makes=name, confirmation=PointVisible(root=root, name=name)),)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, unheard
+from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class _Scan:
                     self._end(rotation, begun)
                     continue
                 self._attached.append(begun)
-                attached.callback(self._detach, rotation, begun)
+                attached.callback(self._break_off, rotation, begun)
                 if waiting := self._run_at_once(rotation, begun):
                     held.append((rotation, begun, waiting))
                 else:
@@ -179,6 +180,14 @@ class _Scan:
         if rotation.verify is not None and not self._session.stopped:
             jobs = order_jobs(jobs_of_set(rotation, self._arrivals.known.jobs))
             attached_disk.read_again(jobs, rotation.verify, make_budget_reader(self._settings, self._session))
+        self._detach(rotation, attached_disk)
+
+    def _break_off(self, rotation: "RotationSet", attached_disk: "AttachedDisk") -> None:
+        """End a visit that something else cut short: it is none that its jobs had."""
+        if attached_disk in self._attached and attached_disk.failure is None:
+            attached_disk.failure = OrchestratorError(
+                "the scan ended before all jobs had run", hint="poolferry disks scan"
+            )
         self._detach(rotation, attached_disk)
 
     def _detach(self, rotation: "RotationSet", attached_disk: "AttachedDisk") -> None:

@@ -315,4 +315,4 @@ def stray_copies(jobs: Sequence[Job], views: HistoryReader, now: datetime) -> tu
 def _copied(views: HistoryReader, job: str) -> bool:
     """Return False for a job whose newest run worked on its source alone."""
     run = next(iter(views.runs(job, 1)), None)
-    return run is None or run.source != run.target
+    return run is not None and run.source != run.target

@@ -87,8 +87,7 @@ class CentrePermits:
         lease, waited = self._lease_s or _lease_s(), 0.0
         early, self._early = self._early, None
         if early is not None:
-            lease_thread, answer = early
-            _warn_of(answer, request, voice)
+            lease_thread = early[0]
         else:
             line = _PermitLine(job, request, fleet, identity, lease)
             waited = self._wait(
@@ -97,6 +96,8 @@ class CentrePermits:
             lease_thread = _LeaseThread(line, lease / 3)
             lease_thread.start()
         try:
+            if early is not None:
+                _warn_of(early[1], request, voice)
             yield
         finally:
             lease_thread.end(max(0.0, PROMPT_S - waited))

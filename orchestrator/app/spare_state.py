@@ -38,7 +38,7 @@ def with_usable_state(settings: Settings) -> Iterator[Settings]:
 
 def why_unusable(settings: Settings, *, look: bool = False) -> str:
     """Return why nothing can be recorded; empty when it can. `look`: leave the history as it is, in an older format or locked, too."""
-    from orchestrator.history.database import check_writable
+    from orchestrator.history.write_check import check_writable
 
     try:
         if look:

@@ -4,6 +4,7 @@ store      `open_history`: for writing      views     `open_reader`: for reading
 values     values that views return         database  the connection: transactions, migrations, errors, backups
 columns    the types of columns, checked before a row is used
 failures   SQLite's errors as messages      foreign   a history from another machine, checked before use
+write_check   whether a run could be recorded, without a change
 
 disks, drills, due_runs, kits, notification_queue and rebuilds hold the records of one subject each; outbox names the rows that the
 centre of a fleet is still to be told.

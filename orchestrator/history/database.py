@@ -69,23 +69,6 @@ def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
     return connection
 
 
-def check_writable(path: str) -> None:
-    """Check whether a history that exists could be written, and change nothing: no format, no mode, no lock that a writer waits for.
-
-    One that is locked can be written later. Raises: HistoryError.
-    """
-    try:
-        if os.stat(path).st_size and not os.access(path, os.W_OK):
-            raise explain(name="SQLITE_READONLY", words="no right to write", path=path)
-        _look(path, 0.0, writes=False)
-    except OSError as error:
-        raise out_of_reach(path=path, words=str(error)) from error
-    except HistoryError as error:
-        name = getattr(error.__cause__, "sqlite_errorname", "")
-        if not name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_READONLY_ROLLBACK")):
-            raise
-
-
 def check_pages(connection: sqlite3.Connection, path: str, *, whole: bool) -> None:
     """Look through all pages of the file; `whole`: also whether indexes and tables agree. Raises: HistoryError."""
     try:
@@ -108,7 +91,7 @@ def _close(folder: str) -> None:
     if not seen.st_mode & 0o077 or seen.st_uid != os.geteuid():
         return
     if seen.st_mode & 0o022:
-        _refuse_planted(folder)
+        refuse_planted(folder)
     names = set(os.listdir(folder))
     ours = {name for name in names if name in _STATE or _OF_GATES.fullmatch(name)}
     if names == ours:
@@ -120,7 +103,7 @@ def _close(folder: str) -> None:
             os.chmod(path, 0o700 if stat.S_ISDIR(mode) else 0o600)
 
 
-def _refuse_planted(folder: str) -> None:
+def refuse_planted(folder: str) -> None:
     """Refuse what somebody else laid into a directory that all may write. Raises: HistoryError."""
     for above, folders, files in os.walk(folder):
         for path in (os.path.join(above, name) for name in (*folders, *files)):
@@ -168,11 +151,11 @@ def connect_existing(path: str, wait_s: float) -> sqlite3.Connection:
         half = getattr(error.__cause__, "sqlite_errorname", "") == "SQLITE_READONLY_ROLLBACK"
         if not (half and os.access(path, os.W_OK)):
             raise
-    _look(path, wait_s, writes=True)
+    look_at_file(path, wait_s, writes=True)
     return _opened(path, wait_s, writes=False)
 
 
-def _look(path: str, wait_s: float, *, writes: bool) -> None:
+def look_at_file(path: str, wait_s: float, *, writes: bool) -> None:
     """Open and close the file, and leave its format: an older version may be in use. `writes`: SQLite undoes a write that was cut."""
     try:
         with closing(_connected(path, wait_s, writes=writes)) as connection:

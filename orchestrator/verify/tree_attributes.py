@@ -1,5 +1,6 @@
 """Access lists and attributes of a tree on this machine, read as its listing comes: one call for each entry that has none."""
 
+import errno
 import hashlib
 import os
 import threading
@@ -93,6 +94,8 @@ class BareTree:
         self._young = b"%d." % (young_ns // 10**9)
         self._folders = _EntryFolders(root)
         self._digests: list[bytes] | None = []
+        self._entered: bytes | None = None
+        self._way: list[tuple[bytes, bytes]] = []  # from the root to the folder that is listed: path and inode of each
 
     def __enter__(self) -> Self:
         return self
@@ -104,17 +107,31 @@ class BareTree:
         """Look at the next entries, as a copy's review lists them: the time of change last."""
         if self._digests is None:
             return
-        place = self._folders.place
+        folders, listed = self._folders, os.listxattr
         try:
             for record in records:
-                if os.listxattr(place(record[: record.index(b"//")]), follow_symlinks=False):
+                end = record.index(b"//")
+                name = folders.place(path := record[:end])
+                if folders.folder is not self._entered and path:
+                    self._require_listed_folder()
+                if listed(name, follow_symlinks=False):
                     self._digests = None
                     return
+                if record[end + 2 : end + 3] == b"d":
+                    self._way.append((path, record[end:].split(b"\t", 8)[7]))
         except OSError:
             self._digests = None
             return
         young = max(record[record.rindex(b"\t") + 1 :] for record in records) >= self._young
         self._digests.append(b"" if young else _digest(records))
+
+    def _require_listed_folder(self) -> None:
+        """Require that the folder that was entered is the one of its listing, as its owner may exchange it. Raises: OSError."""
+        self._entered = self._folders.folder
+        while self._way and self._way[-1][0] != self._entered:
+            self._way.pop()
+        if not self._way or int(self._way[-1][1]) != self._folders.inode:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self._entered)
 
     @property
     def digests(self) -> tuple[bytes, ...] | None:
@@ -137,7 +154,8 @@ class _EntryFolders:
         self._tree: OpenTree | None = None
         self._root = root
         self._enters = False
-        self._above: bytes | None = None
+        self.folder: bytes | None = None  # that was entered last
+        self.inode = 0  # its
         self._front = b""
 
     def __enter__(self) -> Self:
@@ -152,12 +170,13 @@ class _EntryFolders:
     def place(self, path: bytes) -> bytes:
         """Return the name by which an entry is reached now. Raises: OSError."""
         folder, _, name = path.rpartition(b"/")
-        if folder != self._above or not path:
+        if folder != self.folder or not path:
             if self._tree is None:
                 self._enters = _leave_shared_folder()
                 self._tree = self._stack.enter_context(OpenTree(os.fsencode(self._root)))
             name, fd = self._tree.place(path)
-            self._above = folder if path else None
+            self.inode = os.fstat(fd).st_ino
+            self.folder = folder if path else None
             if self._enters:
                 os.fchdir(fd)
             else:
@@ -166,7 +185,7 @@ class _EntryFolders:
 
     def forget(self) -> None:
         """Enter the next entry's folder anew."""
-        self._above = None
+        self.folder = None
 
 
 def _leave_shared_folder() -> bool:

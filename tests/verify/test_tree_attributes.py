@@ -105,3 +105,14 @@ def test_a_folder_that_became_a_link_is_not_followed(tree: Path, tmp_path: Path)
     (tree / "3").rename(tmp_path / "apart")
     (tree / "3").symlink_to(tmp_path / "apart")
     assert look(tree, records) is None
+
+
+def test_a_folder_that_was_exchanged_since_it_was_listed_is_believed_of_nothing(tree: Path) -> None:
+    """Its own entries keep their times of change: the owner may put it back before the copy is reviewed."""
+    records = listed(tree)
+    assert look(tree, records) is not None
+    (tree / "3").rename(tree.parent / "away")
+    (tree / "3").mkdir()
+    for file in (tree.parent / "away").iterdir():
+        (tree / "3" / file.name).write_bytes(b"")
+    assert look(tree, records) is None

@@ -260,3 +260,15 @@ def test_a_name_that_no_point_has_says_nothing_against_the_copies(house: House) 
     house.target.rename(house.folder / "away")
     assert house.call("verify", "photos", "--point", "no-such-point").code == 3
     assert standing(house)[0] == "failing"
+
+
+def test_the_name_of_a_point_that_is_gone_is_no_mistyped_one(house: House) -> None:
+    house.write("note", "content")
+    house.run(house.job())
+    house.write("note", "more content")
+    assert house.run().outcome == "done"
+    gone = house.points()[0]
+    shutil.rmtree(house.target / "points" / gone)
+    assert house.call("verify", "photos", "--point", gone).code == 3
+    (job,) = house.call("status").value["jobs"]
+    assert (job["state"], "vanished" in str(job)) == ("failing", True), job

@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -61,6 +62,43 @@ def test_a_state_in_which_nothing_can_be_recorded_hinders(copied: House) -> None
     (copied.state / "history.sqlite").write_bytes(b"no database at all" * 999)
     (bad,) = advice(copied)
     assert "is not an SQLite database" in bad
+
+
+_CUT_WRITE = """
+import os, signal, sqlite3, sys
+history = sqlite3.connect(sys.argv[1], isolation_level=None)
+history.execute("PRAGMA cache_size = 1")
+history.execute("BEGIN IMMEDIATE")
+for number in range(200):
+    history.execute("INSERT INTO memory (job, key, value) VALUES ('x', ?, ?)", (str(number), "v" * 3000))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.root
+def test_a_state_that_others_may_write_and_a_cut_write_are_looked_at(copied: House) -> None:
+    """As the next run does, but without a change."""
+    planted = copied.state / "planted"
+    planted.write_text("")
+    os.chown(planted, 1234, 1234)
+    copied.state.chmod(0o777)
+    (bad,) = advice(copied)
+    assert str(planted) in bad, bad
+    assert copied.state.stat().st_mode & 0o777 == 0o777
+    copied.state.chmod(0o700)
+    planted.unlink()
+    history = copied.state / "history.sqlite"
+    subprocess.run([sys.executable, "-c", _CUT_WRITE, history], check=False)
+    journal = copied.state / "history.sqlite-journal"
+    kept = journal.read_bytes()
+    assert kept
+    assert advice(copied) == []
+    assert journal.read_bytes() == kept
+    with history.open("r+b") as file:
+        file.seek(8 * 4096)
+        file.write(os.urandom(8 * 4096))
+    (bad,) = advice(copied)
+    assert "damaged" in bad, bad
 
 
 @pytest.mark.parametrize("loss", ["gone", "renamed", "half edited"])

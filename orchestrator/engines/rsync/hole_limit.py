@@ -84,7 +84,7 @@ def _without(
 
 
 def choose_left_out(files: Iterable[SparseFile], most: int) -> tuple[SparseFile, ...]:
-    """Return the files to leave out, so that the holes of each owner's other files are `most` bytes together at the most.
+    """Return the files to leave out, so that the holes of each owner's other files of these are `most` bytes together at the most.
 
     Why each owner for herself: so nobody's holes keep out what is somebody else's. Her largest files go: those are the fewest.
     """
@@ -159,8 +159,8 @@ def _list_sparse(job: Job, large: LargeFiles | None, reader: Reader) -> tuple[Sp
             raise explain(failed) from failed
     found = list[SparseFile]()
     for inode, (each, hole, user) in told.items():
-        copied = len(names[inode]) if large is None else len(large.copied.intersection(names[inode]))
+        copied = names[inode] if large is None else [name for name in names[inode] if name in large.copied]
         if copied:
-            reads = 1 if options.hard_links else copied
-            found.append(SparseFile(paths=tuple(names[inode]), size=each, hole=hole, owner=user, reads=reads))
+            reads, left = (1, names[inode]) if options.hard_links else (len(copied), copied)
+            found.append(SparseFile(paths=tuple(left), size=each, hole=hole, owner=user, reads=reads))
     return tuple(found)

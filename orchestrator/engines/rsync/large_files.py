@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from orchestrator.domain.fast_dataclass import dataclass
 
-MOST_LARGE = 100_000  # files that are remembered by name, the largest
+MOST_LARGE = 20_000  # files that are remembered by name, the largest; a name may take 4 KiB
 LEAST_HOLEY = 1 << 20  # bytes; a smaller file is not looked at for holes
 
 

@@ -33,7 +33,7 @@ def begin_bare_scan(job: Job, seen: RsyncSurvey, request: RunRequest) -> "Abstra
     """
     options = options_of(job)
     here = job.source.host is None and job.target.location.host is None and not job.parts
-    plain = options.points and options.one_file_system and not options.fake_super and (options.acls or options.xattrs)
+    plain = options.points and options.one_file_system and not options.fake_super and options.acls and options.xattrs
     first = seen.changes is None and not seen.points and not seen.target.work and not request.again
     if request.bare is None or not (here and plain and first):
         return nullcontext()

@@ -25,7 +25,8 @@ ALTER TABLE poolferry.jobs
     ADD CHECK (poolferry.is_of_this_world(due_at)), ADD CHECK (poolferry.is_of_this_world(next_at)),
     ADD CHECK (poolferry.is_of_this_world(running_at)), ADD CHECK (poolferry.is_of_this_world(last_ended_at));
 
--- No host holds up the permits of others: a request locks its limits for milliseconds, and who waits for such a lock holds none. A host
+-- A host hardly holds up the permits of others: a request locks its limits for milliseconds, and who waits for such a lock holds none. (One that
+-- waits for another lock of its own meanwhile is not found.) A host
 -- that holds one at each of several looks within a fifth of a second is cut off by the next one that asks, with all its sessions, and how
 -- often stands here, for the watch to name it. Why looks, and not the age of its transaction: an honest one grows old in the queue; and a
 -- dishonest one gives back and takes again, so that no transaction is old. Why not by timeouts of its session: it can set those itself.

@@ -33,7 +33,7 @@ from orchestrator.domain.rotation import (
     DiskState,
     RotationSet,
 )
-from orchestrator.domain.run import Outcome, RunReport, VisitCause
+from orchestrator.domain.run import UNRECORDED, Outcome, RunReport, VisitCause
 from orchestrator.domain.units import Bytes
 from orchestrator.history.authentication_key import obtain_key
 from orchestrator.history.store import History
@@ -206,7 +206,7 @@ class AttachedDisk:
     def run(self, job: Job, run: Run) -> RunReport | None:
         """Run one job, placed on the disk; return None when the disk can no longer be written."""
         report = self._with(job, run)
-        if report is not None:
+        if report is not None and report.run != UNRECORDED:
             self.reports.append(report)
         return report
 

@@ -4,7 +4,6 @@ import contextlib
 import os
 import shlex
 from collections import Counter
-from functools import partial
 
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
@@ -51,17 +50,17 @@ def verify_job(
 
 
 def _refuse_name(job: Job, tools: RunContext, name: str) -> RunReport | None:
-    """Return the report for a name that none of the points there has; None: one has it, or the look fails, which is to be recorded.
+    """Return the report for a name that no point ever had; None: one has it, or is gone, or the look fails, which is to be recorded.
 
     Why unrecorded: a mistyped name says nothing about the copies.
     """
+    known = tools.history.point_names(job.name, job.target.name)
     try:
-        held = partial(tools.history.point_names, job.name, job.target.name)
-        points = look_at_place(job, tools.engine, tools.writer(()), held=held)
+        points = look_at_place(job, tools.engine, tools.writer(()), held=lambda: known)
     except OrchestratorError:
         return None
     chosen = choose_point(points, point=name, at=None)
-    if not (points and isinstance(chosen, Refusal)):
+    if not (points and isinstance(chosen, Refusal)) or known - {each.name for each in points}:
         return None
     return unrecorded_report(job.name, Outcome.REFUSED, chosen.why, hint=chosen.hint, evidence=chosen.evidence)
 

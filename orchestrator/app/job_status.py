@@ -300,7 +300,7 @@ def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Ov
 
 def stray_copies(jobs: Sequence[Job], views: HistoryReader, now: datetime) -> tuple[StrayCopies, ...]:
     """Return the jobs that copied and have no file any more, by name; without those that are paused: they are over on purpose."""
-    from orchestrator.runner.decide import USED
+    from orchestrator.domain.place import USED
 
     declared = {name for one in jobs for name in (one.name, one.identity)}
     gone = {job: used for job, used in views.facts_of_jobs(USED).items() if job not in declared}

@@ -231,7 +231,7 @@ def _job(settings: Settings, request: RestoreCommand) -> "Job":
 
 def _say_where(settings: Settings, job: str) -> None:
     """Say how the copies come back without the job's file, where history knows their place. Why no error: the mistakes follow."""
-    from orchestrator.runner.decide import USED
+    from orchestrator.domain.place import USED
 
     try:
         with settings.views() as views:

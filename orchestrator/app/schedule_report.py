@@ -70,7 +70,7 @@ def pause_jobs(
 
 def _names(settings: "Settings", names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of these jobs, each once; also of one that copied and has no file any more. Raises: DeclarationError."""
-    from orchestrator.runner.decide import USED
+    from orchestrator.domain.place import USED
 
     known = settings.configuration()
     declared = {one.name for one in known.jobs}

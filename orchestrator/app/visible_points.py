@@ -28,7 +28,7 @@ def _held_points(settings: Settings, job: "Job") -> bool:
 
     Why no error: copies can be read where nothing is remembered, too.
     """
-    from orchestrator.runner.decide import USED
+    from orchestrator.domain.place import USED
 
     try:
         with settings.views() as views:

@@ -11,6 +11,7 @@ from orchestrator.domain.units import Seconds
 if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet
 
+USED = "target-used"  # a small fact of a job: the location of its target at the last run
 FOUND = "found"  # the name of a place that a job was made from, where no configuration is left
 _USER = r"[\w.@+%=\\][\w.@+%=\\-]*\$?"  # no sign that a shell or a terminal obeys
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]")

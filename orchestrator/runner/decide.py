@@ -151,7 +151,6 @@ def check_fit(job: Job, engine: Engine, world: Any, plan: Plan, request: RunRequ
 
 
 GROUND = "source-ground"
-USED = "target-used"
 _LOSSES = ("max-deleted", "max-deleted-per-folder")
 
 

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 
 from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, TargetFull
 from orchestrator.domain.job import Job
+from orchestrator.domain.place import USED
 from orchestrator.domain.plan import NothingToDo, Plan, Refusal, Step
 from orchestrator.domain.problem import UNSEEN
 from orchestrator.domain.run import Outcome, RunReport, RunType
@@ -28,7 +29,6 @@ from orchestrator.runner.after_run import copy_history, finish_run, has_after_ru
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.decide import (
     GROUND,
-    USED,
     check_fit,
     compared_copy,
     count_folders,

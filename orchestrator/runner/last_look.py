@@ -11,7 +11,7 @@ from orchestrator.domain.errors import NotNow, OrchestratorError, OutsideError, 
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
-from orchestrator.domain.place import parse_location
+from orchestrator.domain.place import USED, parse_location
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.problem import SAME_COMMAND, UNSEEN, UnseenCopies, parse_unseen
 from orchestrator.engines.contract.copies import PlaceIdentifier, PointLister
@@ -19,7 +19,6 @@ from orchestrator.engines.contract.engine import Engine, implements
 from orchestrator.history.store import History
 from orchestrator.process.executor import Reader
 from orchestrator.runner.context import RunContext
-from orchestrator.runner.decide import USED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

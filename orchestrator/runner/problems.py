@@ -10,6 +10,7 @@ from typing import Any
 from orchestrator.domain.answers import parse_json
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.names import show_short_name
+from orchestrator.domain.place import USED
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.problem import (
     UNREAD_OR_UNSTORED_WORDS,
@@ -23,7 +24,6 @@ from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.engines.contract.copies import CompletenessReporter, PointLister
 from orchestrator.engines.contract.engine import SkippedEntries, implements
 from orchestrator.process.executor import Reader, Writer
-from orchestrator.runner.decide import USED
 from orchestrator.runner.last_look import find_points, follow_place
 from orchestrator.runner.run_recorder import RunRecorder
 

@@ -282,7 +282,7 @@ def test_streams_at_once_bring_together_no_more_than_at_most(gate: OneGate) -> N
         assert sum(map(int, came)) <= 1 << 20, came
     for one in under_way:
         one.wait(60)
-    assert {one.returncode for one in under_way} == {0, REFUSED}
+    assert {one.returncode for one in under_way} <= {0, REFUSED}
     calls.write_text("")
     holds.touch()
     assert gate.ask(line, argv=argv, stdin=begin() + bytes(950_000))[0] == 0

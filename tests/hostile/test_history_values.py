@@ -77,22 +77,25 @@ def test_any_value_in_any_column(tmp_path: Path) -> None:
         reading = readers(HistoryReader(Database(connection, str(path))))
         tables = {name: tables_read(connection, read) for name, read in reading.items()}
         for table, column, number in columns(connection):
-            concerned = {name: read for name, read in reading.items() if table in tables[name]}
             for value in NUMBERS if number else TEXTS:
-                connection.deserialize(whole)
-                try:
-                    connection.execute(f"UPDATE {table} SET {column} = ?", (value,))  # noqa: S608 - the schema's own names
-                except sqlite3.IntegrityError:  # two rows, and one key; or the number of a row
-                    continue
-                began = time.process_time()
-                for name, read in concerned.items():
-                    error = failure(read)
-                    if error is not None:
-                        refused.add((table, column))
-                        assert isinstance(error, HistoryError), (table, column, value, name)
-                        assert str(path) in error.why, (table, column, value, name)
-                        assert f"mv {path}" in error.hint, (table, column, value, name)
-                assert time.process_time() - began < SOON, (table, column, value)
+                # A connection of its own: SQLite 3.40 crashes where json_each was used before a history was put in place of another.
+                with closing(sqlite3.connect(":memory:", isolation_level=None)) as damaged:
+                    damaged.deserialize(whole)
+                    try:
+                        damaged.execute(f"UPDATE {table} SET {column} = ?", (value,))  # noqa: S608 - the schema's own names
+                    except sqlite3.IntegrityError:  # two rows, and one key; or the number of a row
+                        continue
+                    reading = readers(HistoryReader(Database(damaged, str(path))))
+                    concerned = {name: read for name, read in reading.items() if table in tables[name]}
+                    began = time.process_time()
+                    for name, read in concerned.items():
+                        error = failure(read)
+                        if error is not None:
+                            refused.add((table, column))
+                            assert isinstance(error, HistoryError), (table, column, value, name)
+                            assert str(path) in error.why, (table, column, value, name)
+                            assert f"mv {path}" in error.hint, (table, column, value, name)
+                    assert time.process_time() - began < SOON, (table, column, value)
         assert {("disks", "standing"), ("runs", "outcome"), ("problems", "paths"), ("told", "earlier")} <= refused
 
 

@@ -8,6 +8,8 @@ from orchestrator.domain.fast_dataclass import dataclass, field
 from orchestrator.domain.place import Location
 from orchestrator.domain.run import RunReport
 
+MIRROR = "mirror"  # the name by which a tree without points is known where points are named
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePoint:

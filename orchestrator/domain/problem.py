@@ -9,6 +9,7 @@ from orchestrator.domain.answers import NOT_READ, parse_instant, parse_json
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import show_short_name
+from orchestrator.domain.point import MIRROR
 from orchestrator.domain.units import show_count
 
 _OF_BYTES = (
@@ -98,12 +99,13 @@ def problem_sentence(problem: Problem) -> str:
     """Return what is wrong, as one sentence for status, notices and reports."""
     shown = ", ".join(show_short_name(path) or "." for path in problem.paths[:_NAMED])
     more = f" and {problem.count - _NAMED} more" if problem.count > _NAMED else ""
+    copy = "the mirror" if problem.point == MIRROR else f"point {problem.point}"
     match problem.kind:
         case ProblemType.DAMAGED:
             what = f": {shown}{more}" if problem.paths != ("",) and shown else ""
-            return f"point {problem.point} is damaged ({problem.why}){what}"
+            return f"{copy} is damaged ({problem.why}){what}"
         case ProblemType.MANIFEST:
-            return f"point {problem.point} cannot be verified: {problem.why}"
+            return f"{copy} cannot be verified: {problem.why}"
         case ProblemType.POINTS_GONE:
             gone = show_count(problem.count, "point")
             return f"{gone} vanished from {problem.place} that [keep] did not remove: {shown}{more}"
@@ -116,7 +118,10 @@ def problem_sentence(problem: Problem) -> str:
                 UNREAD_OR_UNSTORED_WORDS: "lacks them, or has them otherwise",
             }
             words = problem.why if problem.why in otherwise else UNREAD_WORDS
-            return f"{files} {words}, so point {problem.point} {otherwise.get(words, 'lacks them')}: {shown}{more}"
+            has = otherwise.get(words, "lacks them")
+            if problem.point == MIRROR and words != UNSTORED_WORDS:
+                has = "lacks them, or keeps an older state of them"
+            return f"{files} {words}, so {copy} {has}: {shown}{more}"
     assert_never(problem.kind)
 
 

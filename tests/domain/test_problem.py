@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from orchestrator.domain.point import MIRROR
 from orchestrator.domain.problem import (
     UNREAD_OR_UNSTORED_WORDS,
     UNSTORED_WORDS,
@@ -43,6 +44,10 @@ def problem(
         (
             problem(ProblemType.LEFT_OUT, "x", "y", why=UNREAD_OR_UNSTORED_WORDS),
             "2 entries could not be read, or not be stored as they are, so point p1 lacks them, or has them otherwise: x, y",
+        ),
+        (
+            problem(ProblemType.LEFT_OUT, "x", point=MIRROR),
+            "1 entry could not be read, so the mirror lacks them, or keeps an older state of them: x",
         ),
     ],
 )  # fmt: skip

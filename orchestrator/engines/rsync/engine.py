@@ -9,14 +9,14 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import HERE, Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step, TreeVerification
-from orchestrator.domain.point import Changes, RestorePoint
+from orchestrator.domain.point import MIRROR, Changes, RestorePoint
 from orchestrator.engines.contract.engine import (
     RunRequest,
     SkippedEntries,
     StageResults,
     SystemCheckResult,
 )
-from orchestrator.engines.rsync.model import MIRROR, MIRROR_DAMAGED, WORK, CountsEqual, PointVisible, RsyncSurvey
+from orchestrator.engines.rsync.model import MIRROR_DAMAGED, WORK, CountsEqual, PointVisible, RsyncSurvey
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
 
 Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]

@@ -6,12 +6,12 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import CopiedEntries, ManifestRecording, Pipeline, SourceReview, Step
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.point import MIRROR, RestorePoint
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.abilities import DIFFERENCE_KEYS, ELSEWHERE
 from orchestrator.engines.rsync.file_forecast import list_selected
-from orchestrator.engines.rsync.model import MANIFEST, MIRROR, OURS, RESERVED, CountsEqual, RsyncSurvey
+from orchestrator.engines.rsync.model import MANIFEST, OURS, RESERVED, CountsEqual, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 
 Stage = tuple[Step, ...]

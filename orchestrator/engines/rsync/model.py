@@ -32,7 +32,6 @@ LOCK = f"{OURS}/lock"
 BUSY = 75  # exit code of flock when the lock stays busy
 MARKER = f"{OURS}/target.json"
 MANIFEST = f"{OURS}/manifest.gz"
-MIRROR = "mirror"
 LINK_UNCHANGED = "link-unchanged"  # what only a gate does, by itself
 MIRROR_DAMAGED = f"{OURS}/mirror.damaged"
 

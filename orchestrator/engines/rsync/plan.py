@@ -19,7 +19,7 @@ from orchestrator.domain.plan import (
     TargetPreparation,
     TargetTrial,
 )
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.point import MIRROR, RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, linked_copy, parse, script_commands
@@ -27,7 +27,6 @@ from orchestrator.engines.rsync.abilities import required_abilities
 from orchestrator.engines.rsync.hole_limit import LARGEST, left_out, left_out_rules, most_growth
 from orchestrator.engines.rsync.model import (
     MANIFEST,
-    MIRROR,
     OURS,
     PARTIAL,
     PARTIALS,

@@ -24,7 +24,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name, show_name
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect, Pipeline
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.point import MIRROR, RestorePoint
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest
@@ -35,7 +35,6 @@ from orchestrator.engines.rsync.model import (
     LARGE_FILE,
     MANIFEST,
     MARKER,
-    MIRROR,
     MIRROR_DAMAGED,
     MOST_DIFFERING,
     MOST_NAMED,

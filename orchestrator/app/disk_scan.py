@@ -100,10 +100,11 @@ class _Scan:
         with ExitStack() as attached:  # whatever fails, no disk stays attached
             held = self._visit_at_once(names, attached)
             for rotation, attached_disk, waiting in held:
-                for job in waiting:
-                    if self._session.stopped or not self._run_if_due(attached_disk, job):
-                        break
-                self._let_go(rotation, attached_disk)
+                left = list(waiting)
+                while left and not self._session.stopped and self._run_if_due(attached_disk, left[0]):
+                    left.pop(0)
+                end = self._break_off if left and self._session.stopped else self._let_go
+                end(rotation, attached_disk)
         return tuple(self._ended)
 
     def _visit_at_once(

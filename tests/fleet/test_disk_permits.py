@@ -207,6 +207,9 @@ def test_no_disk_stays_attached_when_something_unexpected_ends_a_scan(drawer: Lo
     with pytest.raises(RuntimeError, match="nobody expected this"):
         scan_disks(bystander.settings, hears=bystander.ends_it)
     assert [drawer.mounted(name) for name in ("red", "blue")] == [False, False]
+    with bystander.settings.views() as views:
+        ended = {(each.outcome, each.why) for each in views.disks.last_visits().values()}
+    assert ("incomplete", "the scan ended before all jobs had run") in ended, ended
 
 
 def test_a_job_that_waited_is_not_run_once_it_is_paused(bystander: Bystander) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.wrapped_rsync import after_rsync
-from tests.whole.house import House, facts, loop_filesystem
+from tests.whole.house import House, facts, onto_ext4
 
 pytestmark = [pytest.mark.root, pytest.mark.namespace]
 _PAST, _FUTURE = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (1800, 2600))
@@ -18,16 +18,8 @@ _PAST, _FUTURE = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in 
 @pytest.fixture
 def odd(house: House, tmp_path: Path) -> Iterator[House]:
     """A source on btrfs, which holds any time and large attributes; its copies lie on ext4, which does not."""
-    for name in ("from", "to"):
-        (tmp_path / name).mkdir()
-    with (
-        loop_filesystem(tmp_path / "from", "mkfs.btrfs", "-q", size=120 << 20) as source,
-        loop_filesystem(tmp_path / "to", "mkfs.ext4", "-q") as target,
-    ):
-        house.source, house.target = source / "home", target / "copies"
-        for number in range(200):
-            house.write(f"theirs/work-{number}", "content")
-        yield house
+    with onto_ext4(house, tmp_path, "mkfs.btrfs", "-q", size=120 << 20, theirs=200) as made:
+        yield made
 
 
 def too_deep(folder: Path) -> None:

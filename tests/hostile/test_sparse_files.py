@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.wrapped_rsync import before_copies
-from tests.whole.house import House, facts, loop_filesystem
+from tests.whole.house import House, facts, onto_ext4
 
 pytestmark = [pytest.mark.root, pytest.mark.namespace]
 _LARGEST = (1 << 63) - 1
@@ -17,16 +17,8 @@ _GIB = 1 << 30
 @pytest.fixture
 def holey(house: House, tmp_path: Path) -> Iterator[House]:
     """A source on XFS, which takes files of any size; its copies lie on a small ext4."""
-    for name in ("from", "to"):
-        (tmp_path / name).mkdir()
-    with (
-        loop_filesystem(tmp_path / "from", "mkfs.xfs", "-q", size=400 << 20) as source,
-        loop_filesystem(tmp_path / "to", "mkfs.ext4", "-q") as target,
-    ):
-        house.source, house.target = source / "home", target / "copies"
-        for number in range(20):
-            house.write(f"theirs/work-{number}", "content")
-        yield house
+    with onto_ext4(house, tmp_path, "mkfs.xfs", "-q", size=400 << 20, theirs=20) as made:
+        yield made
 
 
 def sparse(house: House, name: str, size: int, owner: int = 1000) -> Path:

@@ -327,3 +327,18 @@ def loop_filesystem(folder: Path, *make: str, size: int = 100 << 20) -> Iterator
         yield place
     finally:
         subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@contextmanager
+def onto_ext4(house: House, folder: Path, *make: str, size: int, theirs: int) -> Iterator[House]:
+    """The house with its source on a filesystem of its own, made by that command, and its copies on a small ext4. `theirs`: files of others."""
+    for name in ("from", "to"):
+        (folder / name).mkdir()
+    with (
+        loop_filesystem(folder / "from", *make, size=size) as source,
+        loop_filesystem(folder / "to", "mkfs.ext4", "-q") as target,
+    ):
+        house.source, house.target = source / "home", target / "copies"
+        for number in range(theirs):
+            house.write(f"theirs/work-{number}", "content")
+        yield house

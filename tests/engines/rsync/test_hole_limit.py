@@ -64,6 +64,15 @@ def test_each_name_counts_where_names_do_not_stay_names_of_one_file(tmp_path: Pa
     assert left(limit_holes(apart, world(changes=LARGE), None, Reader())) == [b"a", b"b"]
 
 
+def test_a_name_that_the_newest_point_has_stays_where_each_name_is_a_file(tmp_path: Path) -> None:
+    """Else the rule for it would take it out of the new point."""
+    make(tmp_path, "old", "big")
+    os.link(tmp_path / "old", tmp_path / "new")
+    apart = job(source=Location(path=str(tmp_path)), most_holes=20 * _MIB, hard_links=False)
+    copied = LargeFiles(copied=frozenset((b"new", b"big")), new=frozenset((b"new", b"big")))
+    assert left(limit_holes(apart, world(changes=LARGE), copied, Reader())) == [b"big", b"new"]
+
+
 def test_so_many_files_are_left_out_and_those_with_the_largest_holes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

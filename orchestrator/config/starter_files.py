@@ -100,7 +100,7 @@ excludes = [                  # rsync's own patterns: a slash at the end means d
     ".cache/",
     ".Trash-*/",
 ]
-# parallel = 2                # rsyncs side by side: for many small files, or a far machine
+# parallel = 2                # rsyncs side by side; without it `plan` tells what the two places bear
 
 [keep]                        # restore points that stay; without any of these keys all do
 daily = 14

@@ -170,6 +170,14 @@ class SparseFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SideBySide:
+    """A number of rsyncs and its reason. `why`: for a plan; empty where the job file says it, or there is little to copy."""
+
+    count: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RsyncSurvey:
     """Everything that a plan needs."""
 
@@ -180,7 +188,8 @@ class RsyncSurvey:
     changes: Changes | None
     unread: bool = False  # the survey could not read everything, so an equal result is uncertain
     holes: bool | None = None  # whether files of the source have holes; None: unknown
-    parallel_copies: "ParallelCopies | Refusal | None" = None  # None: the job requests none
+    parallel_copies: "ParallelCopies | Refusal | None" = None  # None: one rsync copies all
+    side_by_side: SideBySide = SideBySide(count=1, why="")
     noted: bool = True  # our notes say what an interrupted copy wrote
     reserved: tuple[bytes, ...] = ()  # paths of the source with a name of ours, if a listing found some
     sparse: tuple[SparseFile, ...] = ()  # files that are left out for their holes

@@ -25,6 +25,7 @@ from orchestrator.engines.rsync.look_record import (
     listing_command,
     path_of,
 )
+from orchestrator.engines.rsync.mounted import read_mounted
 
 # Those known to give each change of an entry, of its attributes too, a new time of change, and to keep inodes.
 _FILESYSTEMS = {"ext4", "xfs", "btrfs", "tmpfs"}
@@ -52,24 +53,12 @@ def next_tick() -> int:
 
 
 def filesystem_of(path: str) -> str:
-    """Return type, root, mountpoint and number of the filesystem that holds a folder; empty where its times say too little.
-
-    Why by the mount's number: by its path it could be one that lies hidden below a later mount.
-    """
-    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    """Return type, root, mountpoint and number of the filesystem that holds a folder; empty where its times say too little."""
     try:
-        with open(f"/proc/self/fdinfo/{fd}", "rb") as told:
-            number = next((line.split()[1] for line in told if line.startswith(b"mnt_id:")), b"")
-        with open("/proc/self/mountinfo", "rb") as mounts:
-            line = next((line for line in mounts if line.split(b" ", 1)[0] == number), b"")
-        words, _, rest = line.partition(b" - ")
-        kind = rest.split(b" ", 1)[0].decode("ascii", "replace")
-        if kind not in _FILESYSTEMS:
-            return ""
-        root, point = (word.decode("ascii", "backslashreplace") for word in words.split(b" ")[3:5])
-        return f"{kind} {root} {point} {os.fstatvfs(fd).f_fsid}"
-    finally:
-        os.close(fd)
+        found = read_mounted(path)
+    except ValueError:
+        return ""
+    return f"{found.kind} {found.root} {found.point} {found.number}" if found.kind in _FILESYSTEMS else ""
 
 
 def oldest_young(began_ns: int) -> int:

@@ -44,7 +44,9 @@ class RsyncOptions:
         default=10,
         least=1,
     )
-    parallel: int = config_key("rsyncs side by side", default=1, least=1)
+    parallel: int | None = config_key(
+        "rsyncs side by side; without it: as many as the two places bear, which `plan` tells", default=None, least=1
+    )
     most_holes: Bytes | None = config_key(
         "so much may the holes of one owner's files that a run copies be together; those beyond are left out and named; without it: as "
         "much as the target's filesystem is large",
@@ -76,7 +78,7 @@ def mistakes(
             "restore points never lose what the source lost; it is only for a mirror",
             "points = false, or no delete",
         )
-    if options.parallel > 1 and not options.points:
+    if options.parallel and options.parallel > 1 and not options.points:
         yield "rsync.parallel", "a mirror is written by one rsync", "parallel = 1, or points"
     if options.fake_super and target.host is None and source.host is not None:
         yield (
@@ -86,7 +88,7 @@ def mistakes(
         )
     if options.fake_super and verify.digest == "blake3":
         yield "verify.digest", "cannot be made where fake-super keeps owners and modes", "xxh128 or sha256"
-    if options.fake_super and options.parallel > 1:
+    if options.fake_super and options.parallel and options.parallel > 1:
         yield (
             "rsync.parallel",
             "lists folders that rsync then gives attributes which no target with fake-super may get",

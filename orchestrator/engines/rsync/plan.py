@@ -311,8 +311,8 @@ def _whole(
 
 
 def _first(world: RsyncSurvey) -> str:
-    bare = world.bare is not None
-    return "the first copy; no entry has attributes, so rsync looks for none" if bare else "the first copy"
+    bare = "no entry has attributes, so rsync looks for none" if world.bare is not None else ""
+    return "; ".join(filter(None, ("the first copy", bare, world.side_by_side.why)))
 
 
 def _settle(job: Job, world: RsyncSurvey, work: Location, altered: tuple[bytes, ...], request: RunRequest) -> Stage:
@@ -368,9 +368,10 @@ def _parallel_copy(
     parallel_copy = parallel_copies[number - 1]
     names = f"{request.notes}/lane-{number}"
     command = commands.copy_command(job, work, world, base=base, parallel_copy=True)
+    shares = f"{show_count(len(parallel_copy.paths), 'part')}, {show_size(parallel_copy.size)}: all parallel copies have about the same size"
     return Step(
         action=f"copy {job.tree}, parallel copy {number} of {len(parallel_copies)}",
-        why=f"{show_count(len(parallel_copy.paths), 'part')}, {show_size(parallel_copy.size)}: all parallel copies have about the same size",
+        why="; ".join(filter(None, (shares, world.side_by_side.why))),
         worker=f"lane {number}",
         work=Pipeline(stages=(command,), reads=names, keeps=f"{request.notes}/moved-{number}"),
         expected=Bytes(min(parallel_copy.size, LARGEST)),

@@ -72,13 +72,17 @@ def _survey(job: Job, wanted: RestoreRequest, reader: Reader, holes: BackgroundC
 
 
 def _split(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, reader: Reader) -> "tuple[ParallelCopy, ...]":
-    """Return what each of the job's parallel copies brings into a new folder on this machine; empty: one copies it all.
+    """Return what each of several rsyncs brings into a new folder on this machine; empty: one copies it all.
 
     Why root: another user could not write any more into a folder that another copy has given its mode.
     """
-    number, tree = options_of(job).parallel, _below(wanted)
+    from orchestrator.engines.rsync.side_by_side import choose_for_restore
+
+    tree = _below(wanted)
     new = not (seen.unfinished or seen.entries or seen.mounts or tree.host or seen.to.host or os.geteuid())
-    if number < 2 or not new or not wanted.notes or job.pipe.rate_limit:
+    if not new or not wanted.notes or job.pipe.rate_limit:
+        return ()
+    if (number := choose_for_restore(job, wanted.point, tree.path, seen.to.path)) < 2:
         return ()
     try:
         found = survey_tree(replace(job, source=tree, parts=()), reader)[0].parallel_copies(number)

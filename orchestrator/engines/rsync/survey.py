@@ -23,7 +23,7 @@ from orchestrator.domain.gate import (
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import parse_name, show_name
 from orchestrator.domain.place import Host, Location
-from orchestrator.domain.plan import Command, Effect, Pipeline
+from orchestrator.domain.plan import Command, Effect, Pipeline, Refusal
 from orchestrator.domain.point import MIRROR, RestorePoint
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.domain.units import Seconds
@@ -46,6 +46,7 @@ from orchestrator.engines.rsync.model import (
     PartialFile,
     RsyncProgram,
     RsyncSurvey,
+    SideBySide,
     SourceSurvey,
     TargetSurvey,
 )
@@ -123,7 +124,9 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
         look=how,
     )  # fmt: skip
     seen = replace(seen, clones=_may_clone(job, seen, run))
-    splits = options.parallel > 1 and changes is not None and not changes.none and not _is_little_by_name(job, seen)
+    splits = (
+        (options.parallel or 1) > 1 and changes is not None and not changes.none and not _is_little_by_name(job, seen)
+    )
     if source.directory and (changes is None or splits):
         seen = _with_listing(job, seen, request, reader)
     if seen.changes is not None and job.parts:
@@ -141,20 +144,25 @@ def _limited(job: Job, seen: RsyncSurvey, large: LargeFiles | None, reader: Read
     if not seen.sparse or seen.parallel_copies is None:
         return seen
     listed, _, _ = survey_tree(job, reader, left_out=frozenset(path for each in seen.sparse for path in each.paths))
-    return replace(seen, parallel_copies=listed.parallel_copies(options_of(job).parallel))
+    return replace(seen, parallel_copies=listed.parallel_copies(seen.side_by_side.count))
 
 
 def _with_listing(job: Job, seen: RsyncSurvey, request: RunRequest, reader: Reader) -> RsyncSurvey:
     """Return the survey with what a listing of the source says."""
-    lanes = options_of(job).parallel
+    from orchestrator.engines.rsync.side_by_side import choose_side_by_side
+
     with begin_bare_scan(job, seen, request) as scan:
         # In a thread: its current folder may then be another one than the program's.
         listing = BackgroundCall(partial(survey_tree, job, reader, scan)) if scan else None
         listed, holes, reserved = listing.result() if listing else survey_tree(job, reader)
         bare = scan.digests if scan else None
+    lanes = choose_side_by_side(job, listed.totals()[0])
+    split = listed.parallel_copies(lanes.count) if lanes.count > 1 else None
+    if isinstance(split, Refusal) and options_of(job).parallel is None:
+        lanes, split = SideBySide(count=1, why="one rsync, as names of the same files tie the tree together"), None
     return replace(
         seen, changes=seen.changes or first_copy(listed), holes=holes, reserved=reserved or seen.reserved, bare=bare,
-        parallel_copies=listed.parallel_copies(lanes) if lanes > 1 else None,
+        side_by_side=lanes, parallel_copies=split,
     )  # fmt: skip
 
 

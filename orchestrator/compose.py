@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 from orchestrator.config.directories import Directories, find_directories
 
 if TYPE_CHECKING:  # a command imports only the modules that it needs, as the start must be quick
-    from contextlib import AbstractContextManager
-
     from orchestrator.config.models import Configuration, EngineSection
     from orchestrator.domain.events import RunEvent
     from orchestrator.domain.gate import Gate
     from orchestrator.domain.job import Job, SnapshotRules
     from orchestrator.domain.machine import MachineConfig
-    from orchestrator.domain.permit import RunVoice
+    from orchestrator.domain.permit import RunPermit
     from orchestrator.domain.place import Location
     from orchestrator.engines.contract.snapshots import Snapshotter
     from orchestrator.engines.rsync.parse import TargetMarker
@@ -205,7 +203,7 @@ def make_run_context(
     stop: "StopRequest",
     ssh_options: tuple[str, ...],
     watched: bool = False,
-    permits: "Callable[[RunVoice], AbstractContextManager[None]] | None" = None,
+    permit: "RunPermit | None" = None,
 ) -> "RunContext":
     """Build the tools for a job's run. `log` receives each command line before it runs; `ssh_options`: of `open_connections`.
 
@@ -232,7 +230,7 @@ def make_run_context(
         identity=process_identity(),
         alive=is_process_alive,
         watched=watched,
-        permits=permits,
+        permit=permit,
         files=lambda: load_engine("rsync"),
     )
 

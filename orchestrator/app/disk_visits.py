@@ -280,9 +280,19 @@ class DiskVisits:
         report = attached_disk and attached_disk.run(job, lambda placed: do(placed, None))
         return report or do(job, arrivals.absent(self._known.rotation(job.target.name)))
 
-    def attach(self, job: Job) -> bool:
-        """Attach a disk of the job's set, if that was not tried yet; return True when one is attached, or the job needs none."""
-        return not job.target.rotates or isinstance(self._stay(job)[0], AttachedDisk | DiskInPlace)
+    def is_attached(self, job: Job) -> bool:
+        """Return True when a disk of the job's set is attached, or the job needs none."""
+        return not job.target.rotates or isinstance(self._stays.get(job.target.name), AttachedDisk | DiskInPlace)
+
+    def can_attach(self, job: Job, *, again: bool = False) -> bool:
+        """Return True when a disk of the job's set is plugged in, and was not tried yet. `again`: look for it anew, after a while."""
+        if job.target.name in self._stays:
+            return False
+        arrivals = self._arrivals
+        if again and arrivals is not None:
+            arrivals.look_again()
+        arrivals = self._arrivals = arrivals or PluggedInDisks(self._known, self._make())
+        return bool(self._usable(arrivals, self._known.rotation(job.target.name)))
 
     def _stay(self, job: Job) -> "tuple[AttachedDisk | DiskInPlace | VisitResult | None, PluggedInDisks]":
         rotation = self._known.rotation(job.target.name)
@@ -302,11 +312,8 @@ class DiskVisits:
         begun: AttachedDisk | VisitResult | None = None
         if arrivals.visit_context.cause is VisitCause.RESTORE and (there := arrivals.in_place(rotation)):
             return there
-        usable = arrivals.usable(rotation)
         automatic = arrivals.visit_context.cause is VisitCause.AUTOMATIC
-        if not usable and (rotation.use_again or not automatic) and arrivals.wake([rotation]):
-            arrivals.look_again()
-            usable = arrivals.usable(rotation)
+        usable = self._usable(arrivals, rotation)
         for at, found in enumerate(usable, 1):
             begun = arrivals.begin(found, rotation)
             if isinstance(begun, AttachedDisk):
@@ -317,6 +324,15 @@ class DiskVisits:
                 return begun
             self._ended(rotation, begun)
         return begun or (arrivals.released(rotation) if automatic else None)
+
+    def _usable(self, arrivals: "PluggedInDisks", rotation: RotationSet) -> tuple[IdentifiedDevice, ...]:
+        """Return the plugged-in disks of a set, the requested one first; where there is none, one that was switched off is woken."""
+        usable = arrivals.usable(rotation)
+        automatic = arrivals.visit_context.cause is VisitCause.AUTOMATIC
+        if not usable and (rotation.use_again or not automatic) and arrivals.wake([rotation]):
+            arrivals.look_again()
+            usable = arrivals.usable(rotation)
+        return usable
 
     def _ended(self, rotation: RotationSet, ended: VisitResult) -> None:
         if self._arrivals is not None:

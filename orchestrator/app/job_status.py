@@ -17,7 +17,6 @@ from orchestrator.domain.problem import (
     problem_hint,
     problem_sentence,
 )
-from orchestrator.domain.rotation import MOUNT_ROOT
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.domain.source_identity import SOURCE_STATE
 from orchestrator.domain.source_state import parse_source_state
@@ -26,7 +25,7 @@ from orchestrator.history.views import HistoryReader
 from orchestrator.planners.health import CLOCKS_DIFFER, CopyHealth, HealthInput, JobState, judge_health
 from orchestrator.views.drills import newest_drill
 from orchestrator.views.format import unseen_sentence
-from orchestrator.views.status import JobStatus, Overview, StrayCopies
+from orchestrator.views.status import JobStatus, Overview
 
 if TYPE_CHECKING:
     from orchestrator.app.settings import Settings
@@ -274,6 +273,7 @@ def _job_status(
 
 def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Overview:
     """Return the state of the jobs of these names; without a name of all. Raises: DeclarationError, HistoryError."""
+    from orchestrator.app.ended_jobs import stray_copies
     from orchestrator.app.next_run import find_next_runs
 
     known = settings.configuration()
@@ -291,28 +291,8 @@ def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Ov
             sets = report_sets(
                 [each for each in known.sets if each.name in aimed], known.jobs, views, now, state=settings.where.state
             )
-        stray = () if names else stray_copies(known.jobs, views, now)
+        stray = () if names else stray_copies(known.jobs, views)
     return Overview(
         jobs=tuple(found), coming=coming, sets=sets, rotates=bool(aimed), scheduled=any(one.schedule for one in jobs),
         stray=stray,
     )  # fmt: skip
-
-
-def stray_copies(jobs: Sequence[Job], views: HistoryReader, now: datetime) -> tuple[StrayCopies, ...]:
-    """Return the jobs that copied and have no file any more, by name; without those that are paused: they are over on purpose."""
-    from orchestrator.domain.place import USED
-
-    declared = {name for one in jobs for name in (one.name, one.identity)}
-    gone = {job: used for job, used in views.facts_of_jobs(USED).items() if job not in declared}
-    pauses = views.due_runs.pauses() if gone else {}
-    return tuple(
-        StrayCopies(job=job, place="" if used.startswith(MOUNT_ROOT) else used)
-        for job, used in sorted(gone.items())
-        if not (job in pauses and _rests(pauses[job], now)) and _copied(views, job)
-    )
-
-
-def _copied(views: HistoryReader, job: str) -> bool:
-    """Return False for a job whose newest run worked on its source alone."""
-    run = next(iter(views.runs(job, 1)), None)
-    return run is not None and run.source != run.target

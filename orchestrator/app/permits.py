@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.domain.errors import CentreRefused, CentreUnreachable, NotNow, OrchestratorError, Stopped
-from orchestrator.domain.permit import PermitAnswer, PermitRequest, RunVoice, describe_absence, describe_wait
+from orchestrator.domain.permit import (
+    PermitAnswer,
+    PermitRequest,
+    RunVoice,
+    describe_absence,
+    describe_lapse,
+    describe_wait,
+)
 from orchestrator.domain.units import show_duration
 from orchestrator.process.stop import StopRequest
 
@@ -21,11 +28,14 @@ if TYPE_CHECKING:
     from orchestrator.domain.machine import FleetOptions
     from orchestrator.fleet.connection import CentreSession
 
+    _Membership = tuple[FleetOptions, FleetIdentity]
+
 PROMPT_S = 0.9  # for all that a run that goes on waits for a centre which is away, at its begin and its end together
 PATIENT_S = 10.0  # for one answer, of a run that may wait
 AWAY_S = 60.0  # for so long after it was found away, nobody waits for it again
 _AWAY = "fleet-away"
 _TELL_S = 60.0  # at least between two lines of history about the wait
+_CUT_S = 60.0  # within which the centre sees that a session was cut, by its keepalives
 
 
 class CentrePermits:
@@ -39,20 +49,21 @@ class CentrePermits:
     ) -> None:
         self._where, self.patience_s, self._lease_s = where, patience_s, lease_s
         self.visit_patience_s: float | None = None
+        self.aside = ""  # what is said of a wait besides
         self.waited_s = 0.0
-        self._early: tuple[_LeaseThread, PermitAnswer] | None = None
+        self._early: _PermitLine | None = None
+        self._without: float | None = None  # the seconds after which a run goes on without: the centre is away
 
     def lends_at_once(self, job: str, request: PermitRequest) -> bool:
         """Ask once; return False when a run of the job would wait now: for its turn, or with patience for a centre that is away.
 
-        What was lent is kept for the `hold` that follows, or until `drop`. A place in the queue is kept, and holds nobody up.
+        What was lent is kept for the `hold` that follows, which asks again, or until `drop`. A place in the queue is kept, and holds nobody up.
         """
         away_file = f"{self._where.state}/{_AWAY}"
         if _away_for(away_file) is not None:
             return request.patience is None
-        lease = self._lease_s or _lease_s()
         try:
-            line = _PermitLine(job, request, *self._membership(), lease)
+            line = _PermitLine(job, request, *self._membership(), self._lease_s or _lease_s())
         except OrchestratorError:
             return True  # it goes on without, and says why
         try:
@@ -62,8 +73,7 @@ class CentrePermits:
             _remember_away(away_file)
             return request.patience is None
         if answer.granted:
-            self._early = (_LeaseThread(line, lease / 3), answer)
-            self._early[0].start()
+            self._early = line
         else:
             line.close()
         return answer.granted or answer.busy
@@ -71,45 +81,58 @@ class CentrePermits:
     def drop(self) -> None:
         """Give back what was lent for a run that did not begin."""
         early, self._early = self._early, None
+        self._without = None
         if early is not None:
-            early[0].end(1.0)
+            early.release(1.0)
+
+    def obtain(self, job: str, request: PermitRequest, voice: RunVoice, stop: StopRequest) -> None:
+        """Wait for the permit of a job, and keep what was lent for the `hold` that follows, or until `drop`. Raises: as `hold`."""
+        try:
+            membership = self._membership()
+        except OrchestratorError:
+            return  # `hold` says why
+        self._wait(job, request, membership, voice, stop)
 
     @contextlib.contextmanager
     def hold(self, job: str, request: PermitRequest, voice: RunVoice, stop: StopRequest) -> Iterator[None]:
-        """Hold the permit of a job while inside, or go on without it. Raises: Stopped, and NotNow at the end of the patience."""
+        """Hold the permit of a job while inside, or go on without it. Raises: Stopped, and NotNow at the end of the patience.
+
+        What was lent before is asked for again: since then this machine may have slept, the line may have been cut, or another copy of
+        the centre may answer, and somebody else may have it.
+        """
         try:
-            fleet, identity = self._membership()
+            membership = self._membership()
         except OrchestratorError as error:
             hint = f"; {error.hint}" if error.hint else ""
             voice.warn(f"goes on without the permit {' and '.join(request.limits)}: {error.why}{hint}")
             yield
             return
-        lease, waited = self._lease_s or _lease_s(), 0.0
-        early, self._early = self._early, None
-        if early is not None:
-            lease_thread = early[0]
-        else:
-            line = _PermitLine(job, request, fleet, identity, lease)
-            waited = self._wait(
-                _Asking(line, voice, stop, f"{self._where.state}/{_AWAY}", self.patience_s, self.visit_patience_s)
-            )
-            lease_thread = _LeaseThread(line, lease / 3)
-            lease_thread.start()
+        line, waited = self._wait(job, request, membership, voice, stop)
+        self._early = self._without = None
+        lease_thread = _LeaseThread(line, (self._lease_s or _lease_s()) / 3, voice)
+        lease_thread.start()
         try:
-            if early is not None:
-                _warn_of(early[1], request, voice)
             yield
         finally:
             lease_thread.end(max(0.0, PROMPT_S - waited))
 
-    def _wait(self, asking: "_Asking") -> float:
-        begun = compose.monotonic()
-        try:
-            return asking.until_granted()
-        finally:
-            self.waited_s += compose.monotonic() - begun
+    def _wait(
+        self, job: str, request: PermitRequest, membership: "_Membership", voice: RunVoice, stop: StopRequest
+    ) -> "tuple[_PermitLine, float]":
+        """Return the line on which the permit was lent, or is to be claimed later; and the seconds that a centre which is away took."""
+        line, self._early = self._early, None
+        if line is None or self._without is None:
+            line = line or _PermitLine(job, request, *membership, self._lease_s or _lease_s())
+            asking, begun = _Asking(line, voice, stop, f"{self._where.state}/{_AWAY}", self), compose.monotonic()
+            try:
+                took = asking.until_granted()
+            finally:
+                self.waited_s += compose.monotonic() - begun
+            self._without = None if asking.lent else took
+        self._early = line
+        return line, self._without or 0.0
 
-    def _membership(self) -> "tuple[FleetOptions, FleetIdentity]":
+    def _membership(self) -> "_Membership":
         """Return the centre and who this host is there. Raises: OrchestratorError with why it cannot be asked."""
         from orchestrator.fleet.connection import INSTALL, has_library
         from orchestrator.fleet.credentials import read_identity
@@ -123,6 +146,21 @@ class CentrePermits:
         if not has_library():
             raise OrchestratorError("a fleet needs psycopg, which is not installed", hint=INSTALL)
         return fleet, identity
+
+
+class JobPermit:
+    """The permit of one run of a job, as a run sees it."""
+
+    def __init__(self, lender: CentrePermits, job: str, request: PermitRequest, stop: StopRequest) -> None:
+        self._lender, self._job, self._request, self._stop = lender, job, request, stop
+
+    def obtain(self, voice: RunVoice) -> None:
+        """Wait until it is lent, and keep it for `hold`. Raises: Stopped, and NotNow at the end of the patience."""
+        self._lender.obtain(self._job, self._request, voice, self._stop)
+
+    def hold(self, voice: RunVoice) -> contextlib.AbstractContextManager[None]:
+        """Hold it while inside, after a wait where it was not obtained before. Raises: as `obtain`."""
+        return self._lender.hold(self._job, self._request, voice, self._stop)
 
 
 def _lease_s() -> int:
@@ -141,6 +179,10 @@ class _PermitLine:
         self._job, self._fleet, self._identity, self._lease = job, fleet, identity, lease
         self._session: CentreSession | None = None
         self._permit: int | None = None
+        self.cut = False  # a session was cut that may have been lent the permit, and may live for the centre
+        self.lapsed = (
+            False  # the centre had given the permit up when it was asked last: for a while others could have it
+        )
 
     def ask(self, *, taken: bool, seconds: float) -> PermitAnswer:
         """Ask within that time, connected anew where the session was cut. Raises: CentreUnreachable, CentreRefused."""
@@ -157,10 +199,12 @@ class _PermitLine:
                     within=max(0.05, until - compose.monotonic()),
                 )  # fmt: skip
             except CentreUnreachable:
+                self.cut |= self._session is not None
                 self._drop()
                 if again or fresh:
                     raise
             else:
+                self.lapsed = taken and self._permit is not None and answer.permit != self._permit
                 self._permit = answer.permit
                 return answer
         raise AssertionError("unreachable")
@@ -194,12 +238,12 @@ class _Asking:
         voice: RunVoice,
         stop: StopRequest,
         away_file: str,
-        patience_s: float | None,
-        visit_patience_s: float | None,
+        rules: CentrePermits,
     ) -> None:
         self._line, self._voice, self._stop = line, voice, stop
-        self._away_file, self._patience_s = away_file, patience_s
-        self._visit_patience_s = float("inf") if visit_patience_s is None else visit_patience_s
+        self._away_file, self._patience_s, self._aside = away_file, rules.patience_s, rules.aside
+        self._visit_patience_s = float("inf") if rules.visit_patience_s is None else rules.visit_patience_s
+        self.lent = False
         self._told, self._told_at = "", float("-inf")
         self._warned = False
 
@@ -242,8 +286,9 @@ class _Asking:
                     self._warned = True
                     _warn_of(answer, request, self._voice)
                 if answer.granted:
+                    self.lent = True
                     return 0.0
-                if answer.busy:
+                if answer.busy and not (self._line.cut and compose.monotonic() - begun < _CUT_S):
                     raise NotNow("another run of this job holds its permit", hint="poolferry status")
                 waits = describe_wait(answer)
                 self._show(waits, answer.limit + answer.opens)
@@ -256,6 +301,7 @@ class _Asking:
 
     def _show(self, text: str, reason: str) -> None:
         """Show what the run waits for; record it when the reason is another one, or at times."""
+        text += self._aside
         self._voice.waits(text)
         now = compose.monotonic()
         if reason != self._told or (text != self._told and now - self._told_at >= _TELL_S):
@@ -275,22 +321,27 @@ def _warn_of(answer: PermitAnswer, request: PermitRequest, voice: RunVoice) -> N
 class _LeaseThread(threading.Thread):
     """The thread that keeps a permit alive during its run, claims it again after a cut, and gives it back."""
 
-    def __init__(self, line: _PermitLine, every_s: float) -> None:
+    def __init__(self, line: _PermitLine, every_s: float, voice: RunVoice) -> None:
         super().__init__(name="permit", daemon=True)
-        self._line, self._every_s = line, every_s
+        self._line, self._every_s, self._voice = line, every_s, voice
         self._over = threading.Event()
         self._failures = 0
 
     def run(self) -> None:
-        """Say at each beat that the run goes on; after a failure soon again, then more and more rarely."""
+        """Say at each beat that the run goes on; after a failure soon again, then as often as ever.
+
+        Why no more rarely: a centre that is back lends nothing again for the time of a lease, and who holds a permit must come within it.
+        """
         pause = self._every_s
         while not self._over.wait(pause):
             try:
-                self._line.ask(taken=True, seconds=PATIENT_S)
+                self._line.ask(taken=True, seconds=min(PATIENT_S, self._every_s))
                 pause, self._failures = self._every_s, 0
+                if self._line.lapsed and not self._over.is_set():
+                    self._voice.warn(describe_lapse(self._line.request))
             except OrchestratorError:
                 self._failures += 1
-                pause = min(self._every_s / 4 * 2 ** min(self._failures - 1, 6), 60.0) * (
+                pause = min(self._every_s / 4 * 2 ** min(self._failures - 1, 6), self._every_s) * (
                     0.75 + 0.5 * compose.random_fraction()
                 )
         self._line.release(1.0)

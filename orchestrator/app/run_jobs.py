@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.job import Job
     from orchestrator.domain.machine import MachineConfig
     from orchestrator.domain.run import VisitCause
+    from orchestrator.runner.run_recorder import RunRecorder
 
 
 QUEUE_PATIENCE_S = 20.0
@@ -77,13 +78,14 @@ def run_jobs(
     ):
         patience = QueuePatience(session, each_s=QUEUE_PATIENCE_S if only_due else None)
         alone = len(declared) == 1 and not (cause is VisitCause.AUTOMATIC and declared[0].target.rotates)
-        ordered = _with_their_visits(requested, known, visits, session, settings, cause)
+        rounds = _VisitRounds(requested, known, visits, session, settings, cause)
+        ordered: Iterable[tuple[Job, str]] = rounds
         if not alone:
             pausable = settings if cause is VisitCause.AUTOMATIC else None
-            ordered = _permits_last(ordered, requested if only_due else (), session, visits, pausable)
+            ordered = _permits_last(rounds, session, visits, pausable)
         for one, reason in ordered:
             begun = around.begins(one)
-            with patience.of(one):
+            with patience.of(one, attached=visits is None or visits.is_attached(one)):
                 ends.append(_run(session, visits, known, one, reason, allowed))
             for report in (ends[-1].report, *(drill.report for drill in ends[-1].drills)):
                 settings.subscriber.ended(report)
@@ -114,50 +116,62 @@ def all_job_names(settings: Settings) -> tuple[str, ...]:
 def _jobs_to_run(
     settings: Settings, session: "Session", known: "Configuration", declared: "Sequence[Job]", *, why: str | None
 ) -> "AbstractContextManager[Iterable[tuple[Job, str]]]":
-    """Return the jobs to run, each with its reason. `why` None: those with a due run, of these jobs or of all."""
+    """Return the jobs to run, each once and with its reason. `why` None: those with a due run, of these jobs or of all, asked for again each time."""
     from contextlib import nullcontext
 
     if why is not None:
-        return nullcontext([(one, why) for one in declared])
+        return nullcontext(iter([(one, why) for one in declared]))
     from orchestrator.app.run_due import take_due_runs
 
     parallel, names = compose.read_machine_config(settings.where).clock.parallel, [one.name for one in declared]
     return take_due_runs(settings.where, known.jobs, names, session.history, parallel=parallel)
 
 
-def _with_their_visits(
-    requested: "Iterable[tuple[Job, str]]",
-    known: "Configuration",
-    visits: "DiskVisits | None",
-    session: "Session",
-    settings: Settings,
-    cause: "VisitCause",
-) -> "Iterator[tuple[Job, str]]":
-    """Yield the requested jobs; after those that began a visit by themselves, also the other jobs of the disk's set.
+class _VisitRounds:
+    """The requested jobs; after those that began a visit by themselves, also the other jobs of the disk's set. Each round asks again.
 
-    Why: once a disk was said to be safe to remove, nothing automatic touches it until it was away.
+    Why the other jobs: once a disk was said to be safe to remove, nothing automatic touches it until it was away.
     """
-    from orchestrator.domain.run import VisitCause
 
-    begun = dict[str, str]()
-    for job, why in requested:
-        yield job, why
-        begun[job.name] = why
-    if cause is not VisitCause.AUTOMATIC or visits is None:
-        return
-    from orchestrator.runner.disk.state import explain_not_due, jobs_of_set, order_jobs
+    def __init__(
+        self,
+        requested: "Iterable[tuple[Job, str]]",
+        known: "Configuration",
+        visits: "DiskVisits | None",
+        session: "Session",
+        settings: Settings,
+        cause: "VisitCause",
+    ) -> None:
+        self._requested, self._known, self._visits = requested, known, visits
+        self._session, self._settings, self._cause = session, settings, cause
+        self._begun = set[str]()  # also those of a set that are not due: they are asked for once
 
-    for rotation in known.sets:
-        attached = visits.attached(rotation)
-        if attached is None or rotation.use_again:
-            continue
-        for job in order_jobs(jobs_of_set(rotation, known.jobs)):
-            if job.name in begun:
+    def __iter__(self) -> "Iterator[tuple[Job, str]]":
+        """Yield what is requested and was not yielded before, then what belongs to the visits."""
+        for job, why in self._requested:
+            yield job, why
+            self._begun.add(job.name)
+        yield from self._of_visits()
+
+    def _of_visits(self) -> "Iterator[tuple[Job, str]]":
+        from orchestrator.domain.run import VisitCause
+
+        if self._cause is not VisitCause.AUTOMATIC or self._visits is None:
+            return
+        from orchestrator.runner.disk.state import explain_not_due, jobs_of_set, order_jobs
+
+        for rotation in self._known.sets:
+            attached = self._visits.attached(rotation)
+            if attached is None or rotation.use_again:
                 continue
-            if told := explain_not_due(job, attached.disk, session.history.views, compose.now()):
-                settings.say(f"{job.name}: not now: {told}")
-            else:
-                yield job, f"disk {attached.disk.name} is visited"
+            for job in order_jobs(jobs_of_set(rotation, self._known.jobs)):
+                if job.name in self._begun:
+                    continue
+                self._begun.add(job.name)
+                if told := explain_not_due(job, attached.disk, self._session.history.views, compose.now()):
+                    self._settings.say(f"{job.name}: not now: {told}")
+                else:
+                    yield job, f"disk {attached.disk.name} is visited"
 
 
 class QueuePatience:
@@ -171,10 +185,13 @@ class QueuePatience:
         self._waited_s = 0.0  # of the runs that held a disk: what they took to copy is no wait
 
     @contextmanager
-    def of(self, job: "Job") -> "Iterator[None]":
-        """Let a run of the job wait so long in the queue as is left. What was lent for it and not used is given back afterwards."""
+    def of(self, job: "Job", *, attached: bool = True) -> "Iterator[None]":
+        """Let a run of the job wait so long in the queue as is left. What was lent for it and not used is given back afterwards.
+
+        `attached`: the disk that it needs, if it needs one, is attached before it waits.
+        """
         session, before = self._session, self._session.waited_s
-        holds_disk = job.permit is not None and bool(job.target.rotates or job.target.disk)
+        holds_disk = attached and job.permit is not None and bool(job.target.rotates or job.target.disk)
         left = max(0.0, VISIT_PATIENCE_S - self._waited_s) if holds_disk else None
         session.visit_patience_s = left
         session.queue_patience_s = left if self._each_s is None else self._each_s
@@ -187,40 +204,40 @@ class QueuePatience:
 
 
 def _permits_last(
-    requested: "Iterable[tuple[Job, str]]",
-    again: "Iterable[tuple[Job, str]]",
+    rounds: "Iterable[tuple[Job, str]]",
     session: "Session",
     visits: "DiskVisits | None",
     pausable: "Settings | None",
 ) -> "Iterator[tuple[Job, str]]":
     """Yield the jobs that need not wait for a permit, then the others; each after those that it runs after.
 
-    `again`: what is due after those. `pausable`: skip a job that was paused while it waited, and tell these settings.
+    `rounds`: gives the jobs; asked again, what came meanwhile. `pausable`: skip a job that was paused while it waited, and tell these settings.
     """
     from orchestrator.runner.disk.state import is_paused
 
-    waiting: list[tuple[Job, str]] = []
-    for job, why in requested:
-        if waits_for_permit(job, [each for each, _ in waiting], session, visits):
-            waiting.append((job, why))
-        else:
-            yield job, why
-    for job, why in waiting:
-        if pausable is not None and is_paused(job, session.history.views, compose.now()):
-            pausable.say(f"{job.name}: not now: it is paused")
-        else:
-            yield job, why
-    if waiting:
-        yield from again
+    while True:
+        waiting: list[tuple[Job, str]] = []
+        for job, why in rounds:
+            if waits_for_permit(job, [each for each, _ in waiting], session, visits):
+                waiting.append((job, why))
+            else:
+                yield job, why
+        for job, why in waiting:
+            if pausable is not None and is_paused(job, session.history.views, compose.now()):
+                pausable.say(f"{job.name}: not now: it is paused")
+            else:
+                yield job, why
+        if not waiting:
+            return
 
 
 def waits_for_permit(
     job: "Job", waiting: "Sequence[Job]", session: "Session", visits: "DiskVisits | None" = None
 ) -> bool:
-    """Return True when a job has to wait for its permit, or for one of those that wait. Its disk is attached before it asks."""
+    """Return True when a job has to wait for its permit, or for one of those that wait. Without a disk it asks for none."""
     if any(each.name in job.after for each in waiting):
         return True
-    if not job.permit or (visits is not None and not visits.attach(job)):
+    if not job.permit or not (visits is None or visits.is_attached(job) or visits.can_attach(job)):
         return False
     return session.must_wait(job)
 
@@ -240,20 +257,26 @@ def _run(
     allowed: frozenset[str],
 ) -> RunEnd:
     """Run the job, and the restore test that is due after it, while the disk is attached."""
-    from orchestrator.runner.run import run_job
+    from orchestrator.runner.run import run_job, wait_for_permit
 
     drills: list[DrillRunResult] = []
+    begun: RunRecorder | None = None
 
     def do(placed: "Job", absent: "NotNow | None") -> "RunReport":
-        if absent is not None and _is_held(absent):
+        if begun is None and absent is not None and _is_held(absent):
             return unrecorded_report(job.name, Outcome.WAITING, absent.why, hint=absent.hint)
-        report = session.do(placed, run_job, why=why, allowed=allowed, absent=absent)
+        report = session.do(placed, run_job, why=why, allowed=allowed, absent=absent, begun=begun)
         if placed.drill.requested and report.outcome.well and not session.stopped:
             from orchestrator.runner.drill.drill import drill_when_due
 
             drills.extend(filter(None, [session.do(placed, drill_when_due)]))
         return report
 
+    if job.permit and visits is not None and not visits.is_attached(job) and visits.can_attach(job):
+        begun, ended = session.do_unplaced(job, wait_for_permit, why=why)  # meanwhile the disk is not held
+        if ended is not None:
+            return RunEnd(report=ended, drills=(), heals=())
+        visits.can_attach(job, again=True)
     report, heals = visits.run(job, do) if visits else do(job, None), tuple[str, ...]()
     if report.outcome.well and not job.target.rotates:
         _note_scrub(session, known, job)

@@ -61,28 +61,15 @@ def pause_jobs(
     """Pause jobs; return their names and until when. `span` None: until they are resumed. Raises: OverflowError."""
     now = compose.now()
     until = now + timedelta(seconds=span) if span is not None else None
-    jobs = _names(settings, names)
+    jobs = tuple(one.name for one in settings.jobs(names))
     with compose.open_history(settings.where) as history:
         for name in jobs:
             history.due_runs.pause(name, now=now, until=until, why=why)
     return jobs, until
 
 
-def _names(settings: "Settings", names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of these jobs, each once; also of one that copied and has no file any more. Raises: DeclarationError."""
-    from orchestrator.domain.place import USED
-
-    known = settings.configuration()
-    declared = {one.name for one in known.jobs}
-    if set(names) <= declared:
-        return tuple(one.name for one in settings.jobs(names))
-    with settings.views() as views:
-        declared |= views.facts_of_jobs(USED).keys()
-    return tuple(name if name in declared else known.job(name).name for name in dict.fromkeys(names))
-
-
 def resume_jobs(settings: "Settings", names: Sequence[str]) -> dict[str, bool]:
     """Resume jobs; return whether each was paused."""
-    jobs = _names(settings, names)
+    jobs = tuple(one.name for one in settings.jobs(names))
     with compose.open_history(settings.where) as history:
         return {name: history.due_runs.resume(name) for name in jobs}

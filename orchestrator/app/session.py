@@ -19,20 +19,16 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from orchestrator.app.disk_visits import DiskVisits
-    from orchestrator.app.permits import CentrePermits
+    from orchestrator.app.permits import CentrePermits, JobPermit
     from orchestrator.app.settings import ProgressOutput
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
-    from orchestrator.domain.permit import PermitRequest, RunVoice
     from orchestrator.domain.run import VisitCause
     from orchestrator.domain.units import Bytes
     from orchestrator.history.store import History
     from orchestrator.runner.context import RunContext
     from orchestrator.runner.disk.visit import BudgetReader, BudgetReadResult, VisitContext
     from orchestrator.runner.progress_note import ProgressNote
-
-    Lend = Callable[[RunVoice], AbstractContextManager[None]]
-
 
 _SHORT = 1.0  # seconds; whoever asks for the progress of a shorter run comes too late
 _SIGNAL_TEXTS = {
@@ -150,13 +146,19 @@ class Session:
 
             with jobs_on_attached_disks(self._settings, job, "a command that reads it") as placed:
                 return self.do(placed[0], action, *arguments, **more)
+        return self.do_unplaced(job, action, *arguments, **more)
+
+    def do_unplaced(
+        self, job: "Job", action: "Callable[Concatenate[Job, RunContext, P], T]", *arguments: P.args, **more: P.kwargs
+    ) -> T:
+        """Call `action` as `do` does, though the job may be placed on no disk of its set yet."""
         stop = compose.make_stop_request(job)
         noted = _NotedProgress(self._settings.where.state, self._shown.notify)
         with noted, stop_on_signals(stop) as heard, self._shown, compose.open_connections(job) as ssh_options:
             tools = compose.make_run_context(
                 job, self._settings.where, self.history, notify=noted.notify, log=self._shown.log if self._shown.verbose else no_log, stop=stop,
                 ssh_options=ssh_options, watched=self._shown.watched,
-                permits=self._permits(job.name, job.permit, stop) if job.permit else None,
+                permit=self._permit(job, stop),
             )  # fmt: skip
             done = action(job, tools, *arguments, **more)
         self.stopped = bool(heard)
@@ -183,16 +185,25 @@ class Session:
             lender[1].drop()
             self.waited_s += lender[1].waited_s
 
-    def _permits(self, job: str, request: "PermitRequest", stop: StopRequest) -> "Lend":
+    def _permit(self, job: "Job", stop: StopRequest) -> "JobPermit | None":
         """Return what holds the permit of a run. Only jobs that need one import any of it."""
-        from orchestrator.app.permits import CentrePermits
+        from orchestrator.app.permits import CentrePermits, JobPermit
 
-        if self._lender is None or self._lender[0] != job:
+        if job.permit is None:
+            return None
+        if self._lender is None or self._lender[0] != job.name:
             self.drop_permit()
-            self._lender = (job, CentrePermits(self._settings.where))
+            self._lender = (job.name, CentrePermits(self._settings.where))
         lender = self._lender[1]
         lender.patience_s, lender.visit_patience_s = self.queue_patience_s, self.visit_patience_s
-        return lambda voice: lender.hold(job, request, voice, stop)
+        lender.aside = (
+            f"; disk {job.target.disk} stays attached meanwhile"
+            if job.target.disk
+            else "; its disk is attached afterwards"
+            if job.target.rotates
+            else ""
+        )
+        return JobPermit(lender, job.name, job.permit, stop)
 
 
 class open_session:  # noqa: N801 - used as a function: `with open_session(settings) as session`

@@ -1,6 +1,7 @@
 """Permits of a job: the limits of a fleet's centre that its runs count against, and what a run does while the centre is away."""
 
 import re
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
@@ -88,6 +89,16 @@ class RunVoice(Protocol):
         """Show what the run waits for; empty: nothing any more."""
 
 
+class RunPermit(Protocol):
+    """The permit of one run: waited for and then held, or both at once."""
+
+    def obtain(self, voice: RunVoice) -> None:
+        """Wait until it is lent, and keep it for `hold`. Raises: Stopped, and NotNow at the end of the patience."""
+
+    def hold(self, voice: RunVoice) -> AbstractContextManager[None]:
+        """Hold it while inside, after a wait where it was not obtained before. Raises: as `obtain`."""
+
+
 def parse_limit_name(text: str) -> str:
     """Return the text, if it may name a limit. Raises: ValueError."""
     if not LIMIT_NAME.fullmatch(text):
@@ -111,6 +122,8 @@ def parse_permit_away(text: str) -> Seconds | None:
 
 def describe_wait(answer: PermitAnswer) -> str:
     """Return what a run waits for, as one line."""
+    if answer.busy:
+        return "waits until the centre sees that the line of this run to it was cut: it was lent the permit there"
     queued = f"; number {answer.place} in the queue" if answer.place else ""
     if answer.opens:
         return f"waits for the permit {answer.limit}, which is closed until {answer.opens}{queued}"
@@ -123,3 +136,11 @@ def describe_absence(request: PermitRequest, why: str) -> str:
         return f"goes on without the permit {' and '.join(request.limits)}: {why}"
     long = show_duration(request.patience)
     return f"waits up to {long} for the centre, which lends the permit {' and '.join(request.limits)}: {why}"
+
+
+def describe_lapse(request: PermitRequest) -> str:
+    """Return what is said of a permit that ran out while its run went on."""
+    return (
+        f"the centre heard nothing of this run for so long that it gave up its permit {' and '.join(request.limits)}, and others could have it: "
+        "this machine slept, or the line was cut; the run goes on, and is counted again"
+    )

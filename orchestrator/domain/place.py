@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.rotation import RotationSet
 
 USED = "target-used"  # a small fact of a job: the location of its target at the last run
+OVER = "over"  # of a job without a file: the number of its newest run when its owner said that it is over; empty: it is not
 FOUND = "found"  # the name of a place that a job was made from, where no configuration is left
 _USER = r"[\w.@+%=\\][\w.@+%=\\-]*\$?"  # no sign that a shell or a terminal obeys
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]")

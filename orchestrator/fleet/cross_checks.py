@@ -19,7 +19,7 @@ SELECT place, array_agg(DISTINCT host || ' ' || job ORDER BY host || ' ' || job)
     FROM poolferry.jobs j JOIN poolferry.hosts h ON h.id = j.host CROSS JOIN LATERAL (
         SELECT runs.target, runs.source FROM poolferry.runs WHERE runs.host = j.host AND runs.job = j.job AND runs.type = 'run'
         ORDER BY runs.incarnation DESC, runs.id DESC LIMIT 1) AS r
-    WHERE j.declared AND h.left_at IS NULL AND h.joined_at IS NOT NULL AND r.target <> r.source
+    WHERE j.declared AND j.state <> 'no-file' AND h.left_at IS NULL AND h.joined_at IS NOT NULL AND r.target <> r.source
 ) AS each GROUP BY place HAVING count(DISTINCT id) > 1 ORDER BY place LIMIT 100
 """
 _SHARED_DISKS = """

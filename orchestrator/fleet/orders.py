@@ -90,9 +90,7 @@ def report_order(
 
 
 _MEMBERS = "SELECT h.id, h.name FROM poolferry.hosts h WHERE h.joined_at IS NOT NULL AND h.left_at IS NULL"
-_DECLARES = (
-    "AND EXISTS (SELECT FROM poolferry.jobs j WHERE j.host = h.id AND j.job = %s AND j.declared) ORDER BY h.name"
-)
+_DECLARES = "AND EXISTS (SELECT FROM poolferry.jobs j WHERE j.host = h.id AND j.job = %s AND j.declared AND j.state <> 'no-file') ORDER BY h.name"
 _PLACE = (
     "INSERT INTO poolferry.orders (host, verb, job, point, span, asked_by, deadline)"
     " VALUES (%s, %s, %s, %s, %s, %s, now() + %s) RETURNING id"

@@ -22,7 +22,7 @@ from orchestrator.domain.fleet_status import (
 from orchestrator.domain.units import Bytes
 from orchestrator.fleet.connection import CentreSession, Row
 
-_BAD = "('late', 'failing', 'incomplete')"
+_BAD = "('late', 'failing', 'incomplete', 'no-file')"
 # Why not one materialized list of all hosts: each question needs few of its columns, or few of its rows. Why the time stands in each
 # statement and is no column: so the planner knows how few jobs are late.
 _NOW = "coalesce(%(now)s::timestamptz, now())"

@@ -19,6 +19,9 @@ UPDATE runs SET outcome = :outcome, ended_at = :now, why = :why, cure = :hint, m
     evidence = :evidence
 WHERE id = :run;
 
+-- name: place_run
+UPDATE runs SET target = :target WHERE id = :run;
+
 -- Of runs that wait for the same thing, one after the other, the first and the newest tell all.
 -- name: fold_waits
 DELETE FROM runs

@@ -215,6 +215,10 @@ class History:
             ),
         )
 
+    def placed(self, run: int, target: str) -> None:
+        """Record where a run copies to, known since its disk was attached."""
+        self._known(f"run {run}", self._database.change("place_run", run=run, target=target))
+
     def fold_waits(self, report: RunReport) -> None:
         """Keep only the first of several waiting runs in a row. Why: a disk may be away for months."""
         self._database.change("fold_waits", job=report.job, run=report.run, why=report.why)

@@ -1,7 +1,6 @@
 """The services that a run works with; `compose` makes them, tests make their own."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.process.stop import StopRequest
 
 if TYPE_CHECKING:  # a run does not import classes that its job does not use
-    from orchestrator.domain.permit import RunVoice
+    from orchestrator.domain.permit import RunPermit
     from orchestrator.engines.contract.restore import FileRestorer
     from orchestrator.engines.contract.snapshots import Snapshotter
     from orchestrator.engines.contract.trees import TreeEngine
@@ -52,7 +51,7 @@ class RunContext:
     alive: Callable[[int, int, str], bool]
     files: Callable[[], Engine] | None = None  # the engine that copies files from snapshots
     lock_wait: float = 5.0
-    permits: "Callable[[RunVoice], AbstractContextManager[None]] | None" = None  # for jobs that need one
+    permit: "RunPermit | None" = None  # for jobs that need one
     watched: bool = False  # a person watches the progress, so that sizes are worth a survey
 
     @property

@@ -27,7 +27,7 @@ from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext, begin_bare_look
 from orchestrator.runner.locks import lock_job
-from orchestrator.runner.run_recorder import RunRecorder, begin_run
+from orchestrator.runner.run_recorder import RunRecorder, begin_run, continue_run
 
 _TURN = 0.0005  # seconds; 5 ms is the default, and waiting for a program needs some ten switches
 
@@ -47,13 +47,20 @@ def import_meanwhile(*modules: str) -> Iterator[None]:
 
 
 def run_job(
-    job: Job, tools: RunContext, *, why: str, allowed: frozenset[str] = frozenset(), absent: NotNow | None = None
+    job: Job,
+    tools: RunContext,
+    *,
+    why: str,
+    allowed: frozenset[str] = frozenset(),
+    absent: NotNow | None = None,
+    begun: RunRecorder | None = None,
 ) -> RunReport:
     """Execute one complete run. All errors are in the report; only a lost history raises.
 
-    `absent`: why no disk of the job's rotation set can be used; a job that is not placed on a disk waits.
+    `absent`: why no disk of the job's rotation set can be used; a job that is not placed on a disk waits. `begun`: it has begun by
+    `wait_for_permit`, before its disk was attached.
     """
-    journal = begin_run(job, tools, why)
+    journal = begin_run(job, tools, why) if begun is None else continue_run(begun, job, tools)
     try:
         if job.target.rotates:
             raise absent or NotNow(f"no disk of the set {job.target.name} is here")
@@ -74,17 +81,39 @@ def run_job(
             with _watched(journal):
                 report = _attempts(journal, tools.writer(inherit), allowed)
     except OrchestratorError as error:
-        report = journal.ended_by(error, continues="the next run continues from here")
-        if (job.target.rotates or job.permit) and isinstance(error, NotNow):
-            tools.history.fold_waits(report)
+        report = _ended_by(error, journal)
     _call_hooks(report.outcome.value, journal, report)
+    return report
+
+
+def wait_for_permit(job: Job, tools: RunContext, *, why: str) -> tuple[RunRecorder, RunReport | None]:
+    """Begin the run of a job that is not placed on a disk yet, and wait for its permit, which is kept for the rest of it.
+
+    Return its record, and its report where it has ended: it was stopped, or has no more patience.
+    """
+    journal = begin_run(job, tools, why)
+    try:
+        if tools.permit is not None:
+            tools.permit.obtain(journal)
+    except OrchestratorError as error:
+        report = _ended_by(error, journal)
+        _call_hooks(report.outcome.value, journal, report)
+        return journal, report
+    return journal, None
+
+
+def _ended_by(error: OrchestratorError, journal: RunRecorder) -> RunReport:
+    """End the run by an error; of several that waited for the same thing only the first is kept."""
+    report = journal.ended_by(error, continues="the next run continues from here")
+    if (journal.job.target.rotates or journal.job.permit) and isinstance(error, NotNow):
+        journal.tools.history.fold_waits(report)
     return report
 
 
 def _permits(journal: RunRecorder) -> AbstractContextManager[None]:
     """Return the context of a run's permit, which comes before its locks: while it waits, others may have them."""
-    lend = journal.tools.permits
-    return nullcontext() if lend is None else lend(journal)
+    permit = journal.tools.permit
+    return nullcontext() if permit is None else permit.hold(journal)
 
 
 @contextmanager

@@ -202,6 +202,15 @@ def begin_run(job: Job, tools: RunContext, why: str, kind: RunType = RunType.RUN
     return RunRecorder(tools=tools, job=job, run=run, begun=tools.monotonic())
 
 
+def continue_run(begun: RunRecorder, job: Job, tools: RunContext) -> RunRecorder:
+    """Go on with a run that has begun, now that its job is placed on a disk; its warnings stay."""
+    tools.history.placed(begun.run, str(job.target.location))
+    tools.notify(RunStarted(run=begun.run, job=job.name))
+    journal = RunRecorder(tools=tools, job=job, run=begun.run, begun=begun.begun)
+    journal.warnings = begun.warnings
+    return journal
+
+
 def error_evidence(error: OrchestratorError) -> tuple[str, ...]:
     """Return a failure's evidence as lines to show."""
     match error:

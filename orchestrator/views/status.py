@@ -295,7 +295,7 @@ class StrayCopies:
     @property
     def hint(self) -> str:
         """Return what helps."""
-        return f"put jobs/{self.job}.toml back; or, if the job is over: `poolferry pause {self.job}`"
+        return f"put jobs/{self.job}.toml back; or, if the job is over: `poolferry end {self.job}`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,16 @@
 """One PostgreSQL for each process of the tests, and for each test a centre of its own."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
+from orchestrator.domain.machine import FleetOptions
+from orchestrator.domain.permit import DeclaredLimit
+from orchestrator.fleet.connection import open_centre
+from orchestrator.fleet.permits import declare_limit
 from orchestrator.fleet.schema import upgrade_schema
+from tests.fleet.askers import COUNT, PermitHost
 from tests.fleet.centres import Centre, make_centre
 from tests.fleet.lines import SilentLine
 from tests.fleet.postgres import PostgresServer
@@ -54,3 +60,41 @@ def line(centre: Centre) -> Iterator[SilentLine]:
     made = SilentLine(centre.server.port)
     yield made
     made.close()
+
+
+@pytest.fixture
+def sessions() -> Iterator[ExitStack]:
+    """Sessions that end with the test."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def asker(centre: Centre, sessions: ExitStack) -> PermitHost:
+    """A host, and the limits link (2 slots) and lab (3)."""
+    with centre.administrator() as session:
+        session.change(COUNT)
+        declare_limit(session, DeclaredLimit(name="link", slots=2))
+        declare_limit(session, DeclaredLimit(name="lab", slots=3))
+    return PermitHost(centre, centre.join("web-1"), sessions)
+
+
+@pytest.fixture
+def own_centre() -> Iterator[Centre]:
+    """A centre on a server of its own, which the test stops, and which others can follow."""
+    server = PostgresServer(
+        synchronous_commit="on", wal_level="replica", max_wal_senders="2"
+    )  # what it said that it stored is there after a crash
+    try:
+        server.start()
+        name = server.make_database()
+        with open_centre(FleetOptions(centre=server.url(name)), None, purpose="test") as session:
+            upgrade_schema(session)
+            session.change(COUNT)
+            declare_limit(session, DeclaredLimit(name="link", slots=2))
+            declare_limit(session, DeclaredLimit(name="lab", slots=3))
+        centre = Centre(server, name)
+        yield centre
+        centre.server.remove()
+    finally:
+        server.remove()

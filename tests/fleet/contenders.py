@@ -73,12 +73,26 @@ def contend(folder: Path, told: dict[str, object], rounds: int, hold_s: float, l
         limits=tuple(told["limits"]), weight=int(str(told["weight"])), patience=None if patience is None else Seconds(float(str(patience))),  # type: ignore[arg-type]
     )  # fmt: skip
     permits = CentrePermits(where, lease_s=lease_s)
+    if told.get("early"):
+        assert permits.lends_at_once(name, request)
+        log.add("lent")
+        wait_for(folder / "begin")
     for _ in range(rounds):
         with permits.hold(name, request, Voice(log=log), StopRequest()):
             log.add("+", json.dumps([told["limits"], told["weight"]]))
+            if told.get("long"):
+                wait_for(folder / "end")
             time.sleep(hold_s)
             log.add("-")
     log.add("over")
+
+
+def wait_for(path: Path) -> None:
+    """Wait until the file is there."""
+    until = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < until, path
+        time.sleep(0.02)
 
 
 def main(folder: Path) -> None:

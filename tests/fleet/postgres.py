@@ -16,6 +16,7 @@ import psycopg
 
 _HBA = """
 local all postgres trust
+local replication postgres trust
 local all all scram-sha-256
 host all all 127.0.0.1/32 scram-sha-256
 """
@@ -41,9 +42,9 @@ def program(name: str) -> str:
 
 
 class PostgresServer:
-    """One server with its own folder, port and processes; it ends with the process that started it."""
+    """One server with its own folder, port and processes; it ends with the process that started it. `follows`: it is a standby of that one."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, *, follows: "PostgresServer | None" = None, **settings: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="poolferry-pg-", dir="/tmp"))
         self.port = _free_port()
         self.data = self.folder / "data"
@@ -52,10 +53,23 @@ class PostgresServer:
         self._user = _unprivileged()
         if self._user:
             os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
-        self._run(
-            program("initdb"), "-D", str(self.data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"
-        )
-        (self.data / "pg_hba.conf").write_text(_HBA)
+        if follows is None:
+            self._run(
+                program("initdb"),
+                "-D",
+                str(self.data),
+                "-U",
+                "postgres",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--locale=C",
+                "-N",
+            )
+            (self.data / "pg_hba.conf").write_text(_HBA)
+        else:
+            self._run(program("pg_basebackup"), "-D", str(self.data), "-d", follows.url("postgres"), "-c", "fast", "-R")
         conf = "".join(f"{name} = '{value}'\n" for name, value in self._settings.items())
         with (self.data / "postgresql.conf").open("a") as file:
             file.write(f"{conf}port = {self.port}\nunix_socket_directories = '{self.folder}'\n")
@@ -77,15 +91,18 @@ class PostgresServer:
             argv = self._as_user([program("postgres"), "-D", str(self.data)], tied=True)
             self._process = subprocess.Popen(argv, cwd="/", stdout=log, stderr=log, start_new_session=True)
         until = time.monotonic() + 60
-        while True:
-            try:
-                psycopg.connect(self.url("postgres"), connect_timeout=5).close()
-            except psycopg.OperationalError:
-                assert time.monotonic() < until, (self.folder / "log").read_text()[-4000:]
-                assert self._process.poll() is None, (self.folder / "log").read_text()[-4000:]
-                time.sleep(0.03)
-            else:
-                return
+        while not self.answers():
+            assert time.monotonic() < until, (self.folder / "log").read_text()[-4000:]
+            assert self._process.poll() is None, (self.folder / "log").read_text()[-4000:]
+            time.sleep(0.03)
+
+    def answers(self) -> bool:
+        """Return True when it takes a connection."""
+        try:
+            psycopg.connect(self.url("postgres"), connect_timeout=5).close()
+        except psycopg.OperationalError:
+            return False
+        return True
 
     def stop(self, mode: str = "immediate") -> None:
         """Stop the server: `immediate`, as a crash does; `fast`; `smart`."""

@@ -1,5 +1,6 @@
 """A host that was taken over: with its own role it tries everything on everything, and can lie about itself and nothing more."""
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -18,6 +19,7 @@ from orchestrator.fleet.cross_checks import cross_check, end_long_transactions, 
 from orchestrator.fleet.enrolment import change_quota, forget_host, let_join_again
 from orchestrator.fleet.overview import find_hosts, find_pools, find_records, find_runs, survey_fleet, survey_week
 from orchestrator.fleet.permits import ask_permit, declare_limit
+from tests.daemon.daemon_world import until
 from tests.fleet.centres import Centre
 from tests.fleet.postgres import PostgresServer
 
@@ -25,7 +27,7 @@ from tests.fleet.postgres import PostgresServer
 ITS_OWN = {
     "hosts": {"SELECT"}, "centre": {"SELECT"}, "quotas": {"SELECT"}, "migrations": {"SELECT"}, "job_counts": {"SELECT"},
     **{name: {"SELECT", "INSERT", "UPDATE"} for name in ("progress", "runs", "records", "beats", "jobs")},
-    **{name: set() for name in ("limits", "permits", "permit_parts", "orders", "limits_now", "permits_now")},
+    **{name: set() for name in "limits permits permit_parts orders lender limits_now permits_now".split()},
 }  # fmt: skip
 RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
 PARTS = ("SELECT", "INSERT", "UPDATE", "REFERENCES")
@@ -301,6 +303,43 @@ def test_locks_that_it_holds_hold_up_nobody(
         )
         assert ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False).granted
         assert denied(mine, "SELECT 1") == "57P01"
+        assert [each.about for each in find_held_permits(session)] == ["locks of evil"]
+
+
+COMPUTES = "SELECT count(*) FROM pg_class WHERE pg_sleep(1) IS NOT NULL"  # by others, while it waits for them itself
+ALONE = "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0"
+
+
+@pytest.mark.parametrize(
+    "waits", ["UPDATE poolferry.runs SET seq = 3", COMPUTES], ids=["for a lock of its own", "for its own workers"]
+)
+def test_a_host_that_waits_while_it_has_the_locks_holds_up_nobody(centre: Centre, waits: str) -> None:
+    """Seen: who waits for a lock was taken for one who waits for a permit as others do."""
+    evil = centre.join("evil")
+    with (
+        centre.administrator() as session,
+        centre.session(evil) as beside,
+        centre.session(evil) as mine,
+        centre.session(centre.join("good")) as other,
+    ):
+        declare_limit(session, DeclaredLimit(name="wan", slots=9))
+        row = mine.first("SELECT poolferry.this_host() AS host")
+        assert row is not None
+        mine.change(RUN, (row["host"],))
+        beside.change("BEGIN")
+        beside.change("UPDATE poolferry.runs SET seq = 2")
+        mine.change(f"{ALONE}; SET parallel_leader_participation = off; SET statement_timeout = 0")
+        mine.change("BEGIN")
+        mine.rows("SELECT poolferry.ask_permit('photos', '{wan}', 1, 30, false)")
+        mine.change("SET LOCAL lock_timeout = 0")
+        states = list[str]()
+        hangs = threading.Thread(target=lambda: states.append(denied(mine, waits)))
+        hangs.start()
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE query = %s AND wait_event_type IN ('Lock', 'IPC')"
+        until(lambda: bool(session.rows(waiting, (waits,))), "it waits", str)
+        assert ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False).granted
+        hangs.join()
+        assert states == ["57P01"]
         assert [each.about for each in find_held_permits(session)] == ["locks of evil"]
 
 

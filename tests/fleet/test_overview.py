@@ -121,6 +121,32 @@ def test_a_job_that_is_declared_no_more_is_not_judged(
         assert (odd.mistakes > 0, odd.jobs) == (True, 1)
 
 
+def test_copies_whose_job_has_no_file_are_named_until_their_host_says_that_it_is_over(
+    centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, administrator = (
+        FleetHost(tmp_path / "web-1", centre, "web-1", monkeypatch),
+        centre.server.url(centre.database),
+    )
+    for name in ("photos", "mail"):
+        host.ferry.job(name)
+        assert host.ferry.run("run", name).code == 0
+    host.send()
+    assert host.ferry.run("fleet", "status", "--centre", administrator).code == 0
+    (host.ferry.config / "jobs" / "photos.toml").unlink()
+    host.send()
+    told = host.ferry.run("fleet", "status", "--centre", administrator)
+    assert told.code == 4
+    assert "no-file  web-1 photos: newest verified copy" in told.out
+    assert "it has no file any more, so nobody makes new copies; those in" in told.out
+    assert "on web-1: put jobs/photos.toml back; or, if the job is over: `poolferry end photos`" in told.out
+    order = host.ferry.run("fleet", "order", "run", "photos", "--all", "--centre", administrator)
+    assert "no host has told that it declares a job photos" in order.err
+    assert host.ferry.run("end", "photos").out == "photos: is over; its copies stay\n"
+    host.send()
+    assert host.ferry.run("fleet", "status", "--centre", administrator).code == 0
+
+
 def test_the_commands_show_all_hosts_to_an_administrator_and_itself_to_a_host(
     centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

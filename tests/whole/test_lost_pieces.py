@@ -171,6 +171,14 @@ def test_status_names_copies_whose_job_has_no_file_until_they_are_said_to_be_ove
     (words,) = hinted_commands(stray["hint"])
     assert copied.call(*words[1:]).code == 0
     assert (copied.call("status").code, "stray" in copied.call("status").value) == (0, False)
+    assert copied.call("end", "pictures", "--undo").code == 0
+    assert copied.call("status").code == 4
+    assert copied.call("end", "pictures").code == 0
     file.write_text(text)
-    assert copied.call("resume", "pictures").code == 0
-    assert copied.call("status").code == 0
+    assert copied.call("status").code == 0, "it goes on by itself"
+    assert copied.run("pictures").outcome is not None
+    assert "remove jobs/pictures.toml first" in copied.call("end", "pictures").errors
+    assert copied.call("pause", "pictures").code == 0
+    file.unlink()
+    assert copied.call("status").code == 4, "this loss is another one, and a job that rests is not over"
+    assert copied.call("end", "nothing").code == 2

@@ -1,0 +1,57 @@
+"""Jobs without a file: those that are over, as their owner said, and those whose copies are strays, as the file may be lost."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from orchestrator import compose
+from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import OVER, USED
+from orchestrator.domain.rotation import MOUNT_ROOT
+from orchestrator.views.status import StrayCopies
+
+if TYPE_CHECKING:
+    from orchestrator.history.views import HistoryReader
+
+
+def stray_copies(jobs: Sequence[Job], views: "HistoryReader") -> tuple[StrayCopies, ...]:
+    """Return the jobs that copied and have no file any more, by name; without those that are over. `jobs`: all declared ones."""
+    declared = {name for one in jobs for name in (one.name, one.identity)}
+    gone = {job: used for job, used in views.facts_of_jobs(USED).items() if job not in declared}
+    over = views.facts_of_jobs(OVER) if gone else {}
+    return tuple(
+        StrayCopies(job=job, place="" if used.startswith(MOUNT_ROOT) else used)
+        for job, used in sorted(gone.items())
+        if _copied_since(views, job, over.get(job, ""))
+    )
+
+
+def _copied_since(views: "HistoryReader", job: str, over: str) -> bool:
+    """Return True for a job whose newest run copied, and began after it was over last. `over`: the number of its newest run then."""
+    run = next(iter(views.runs(job, 1)), None)
+    return run is not None and run.source != run.target and not (over.isdecimal() and run.id <= int(over))
+
+
+def end_jobs(settings: Settings, names: Sequence[str], *, undo: bool) -> tuple[str, ...]:
+    """Record that these jobs, which have no file, are over; return their names. `undo`: that they are not.
+
+    Raises: WrongRequest for a job with a file · DeclarationError for one that nobody knows · HistoryError.
+    """
+    known, jobs = settings.configuration(), tuple(dict.fromkeys(names))
+    declared = {one.name for one in known.jobs}
+    for name in jobs:
+        if name in declared:
+            rest = settings.repeat(f"pause {name}")
+            raise WrongRequest(
+                f"{name} has a file, so it is not over: remove jobs/{name}.toml first; `{rest}` lets it rest"
+            )
+    with compose.open_history(settings.where) as history:
+        copied = history.views.facts_of_jobs(USED)
+        for name in jobs:
+            if name not in copied:
+                known.job(name)
+        with history.together():
+            for name in jobs:
+                newest = next(iter(history.views.runs(name, 1)), None)
+                history.remember(name, OVER, "" if undo or newest is None else str(newest.id))
+    return jobs

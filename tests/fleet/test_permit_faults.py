@@ -1,0 +1,293 @@
+"""Permits beside killed holders, a centre that crashes, fails over or falls silent, and machines that sleep: no run is broken."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from orchestrator import compose
+from orchestrator.app import permits
+from orchestrator.domain.errors import CentreUnreachable
+from orchestrator.domain.fleet import FleetIdentity
+from orchestrator.domain.machine import FleetOptions
+from orchestrator.domain.permit import DeclaredLimit, PermitAnswer, PermitRequest
+from orchestrator.domain.units import Seconds
+from orchestrator.fleet.connection import open_centre
+from orchestrator.fleet.permits import (
+    SESSION_LIMITS,
+    ask_permit,
+    declare_limit,
+    list_permits,
+)
+from orchestrator.process.stop import StopRequest
+from tests.daemon.daemon_world import until
+from tests.fleet.askers import Contest, Heard, PermitHost, contenders, most_at_once
+from tests.fleet.centres import Centre
+from tests.fleet.contenders import declare_host
+from tests.fleet.postgres import PostgresServer
+
+
+def test_two_dozen_contend_and_killed_holders_never_let_more_in(
+    centre: Centre, asker: PermitHost, tmp_path: Path
+) -> None:
+    contest = Contest(tmp_path, contenders(centre, 24, patience=60), rounds=1, hold_s=0.1)
+    killed = dict[int, float]()
+    while len(killed) < 3:  # whoever holds one at this moment
+        contest.wait_for("+", 4 * len(killed) + 2)
+        holding = dict[int, str]()
+        for _, pid, _, what, _ in contest.events():
+            holding[pid] = what
+        victim = next((pid for pid, what in holding.items() if what == "+" and pid not in killed), None)
+        if victim is not None:
+            killed[victim] = time.monotonic()
+            os.kill(victim, signal.SIGKILL)
+    contest.end()
+    events = contest.events()
+    assert sum(event[3] == "over" for event in events) == 21
+    assert [event for event in events if event[3] == "warns"] == []
+    most = most_at_once(events, killed)
+    assert most["link"] == 2
+    assert most["lab"] in (2, 3)
+
+
+def sleeps_too_long(centre: Centre, pid: int, other: PermitHost) -> PermitAnswer:
+    """Freeze a process as a machine that sleeps is, until its session is gone, its lease is over and somebody else has what it had."""
+    os.kill(pid, signal.SIGSTOP)
+    with centre.administrator() as session:
+        session.change("SELECT pg_terminate_backend(backend, 30000) FROM poolferry.permits")
+        session.change("UPDATE poolferry.permits SET seen_at = seen_at - interval '1 hour'")
+    lent = other.ask("mail", "link", weight=2, lease_s=60)
+    assert lent.granted
+    os.kill(pid, signal.SIGCONT)
+    return lent
+
+
+def test_what_was_lent_before_a_machine_slept_is_asked_for_again(
+    centre: Centre, asker: PermitHost, sessions: ExitStack, tmp_path: Path
+) -> None:
+    other = PermitHost(centre, centre.join("nas"), sessions)
+    contest = Contest(tmp_path, contenders(centre, 1, patience=60, early=True), rounds=1, hold_s=0)
+    contest.wait_for("lent", 1)
+    lent = sleeps_too_long(centre, contest.events()[0][1], other)
+    (tmp_path / "begin").touch()
+    contest.wait_for("says", 1)
+    assert "waits for the permit link: 2 of 2 slots are lent" in contest.events()[-1][4]
+    other.give_back("mail", lent)
+    contest.end()
+    assert [event[3] for event in contest.events()] == ["lent", "says", "+", "-", "over"]
+
+
+def test_a_run_whose_machine_slept_goes_on_and_says_that_others_could_have_its_permit(
+    centre: Centre, asker: PermitHost, sessions: ExitStack, tmp_path: Path
+) -> None:
+    other = PermitHost(centre, centre.join("nas"), sessions)
+    contest = Contest(tmp_path, contenders(centre, 1, patience=60, long=True), rounds=1, hold_s=0)
+    contest.wait_for("+", 1)
+    sleeps_too_long(centre, contest.events()[0][1], other)
+    contest.wait_for("warns", 1)
+    assert "it gave up its permit link, and others could have it" in contest.events()[-1][4]
+    with centre.administrator() as session:
+        assert [(each.job, each.taken) for each in list_permits(session)] == [("mail", False), ("job-0", True)]
+    (tmp_path / "end").touch()
+    contest.end()
+
+
+def test_who_holds_a_permit_comes_again_within_its_lease_however_long_the_centre_was_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seen: after an hour it came each minute, and a centre that is back lends again after half of that."""
+    pauses = list[float]()
+
+    class Patience(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout or 0.0)
+            return len(pauses) > 30
+
+    def ask(*_: object, seconds: float, **__: object) -> PermitAnswer:
+        pauses[-1] += seconds
+        raise CentreUnreachable("away", hint="")
+
+    monkeypatch.setattr(compose, "random_fraction", lambda: 0.999)
+    line = permits._PermitLine("photos", PermitRequest(limits=("link",)), FleetOptions(), FleetIdentity(host="web-1", role="x"), 30)  # fmt: skip
+    monkeypatch.setattr(line, "ask", ask)
+    thread = permits._LeaseThread(line, 10.0, Heard())
+    monkeypatch.setattr(thread, "_over", Patience())
+    thread.run()
+    assert max(pauses) < 30
+
+
+def test_a_crash_of_the_centre_breaks_no_run_and_lends_nothing_twice(own_centre: Centre, tmp_path: Path) -> None:
+    contest = Contest(tmp_path, contenders(own_centre, 6, patience=60), rounds=1, hold_s=3)
+    contest.wait_for("+", 2)
+    own_centre.server.stop("immediate")
+    time.sleep(1)
+    own_centre.server.start()
+    contest.end()
+    events = contest.events()
+    assert sum(event[3] == "over" for event in events) == 6
+    assert [event[4] for event in events if event[3] == "warns"] == []
+    most = most_at_once(events, {})
+    assert most["link"] <= 2
+    assert most["lab"] <= 3
+
+
+def test_what_was_lent_is_there_after_a_crash_in_the_same_moment(own_centre: Centre) -> None:
+    """The session of a run lends without waiting for the disk, so that others are not held up; it believes only what is there."""
+    web = own_centre.join("web-1")
+    for turn in range(3):
+        with open_centre(own_centre.options, web, purpose="permit", limits=SESSION_LIMITS) as line:
+            assert ask_permit(line, f"job-{turn}", PermitRequest(limits=("lab",)), taken=False).granted
+            own_centre.server.stop("immediate")
+        own_centre.server.start()
+        with own_centre.administrator() as session:
+            assert [each.job for each in list_permits(session)] == [f"job-{n}" for n in range(turn + 1)]
+
+
+def test_a_centre_that_cannot_settle_lends_all_the_same(centre: Centre, asker: PermitHost) -> None:
+    with centre.administrator() as session:
+        session.change("DROP FUNCTION poolferry.settle_permit")
+    assert asker.ask("photos", "link").granted
+
+
+def crash(centre: Centre) -> None:
+    """Let the server crash as a whole."""
+    centre.server.stop("immediate")
+    centre.server.start()
+
+
+def crash_one(centre: Centre) -> None:
+    """Kill one of the server's processes: it ends all others, and recovers without a start."""
+
+    def is_ended() -> bool:
+        try:
+            witness.rows("SELECT 1")
+        except CentreUnreachable:
+            return True
+        return False
+
+    with centre.administrator() as session, centre.administrator() as witness:
+        row = session.first("SELECT pg_backend_pid() AS pid")
+        assert row is not None
+        os.kill(row["pid"], signal.SIGKILL)
+        until(is_ended, "the others are ended", str)
+    until(centre.server.answers, "it has recovered", str)
+
+
+def fail_over(centre: Centre) -> None:
+    """Let a standby take over that was started long before."""
+    first = centre.server
+    standby = PostgresServer(follows=first, wal_level="replica", max_wal_senders="2")
+    standby.start()
+    with centre.administrator() as session:
+        has_all = "SELECT 1 FROM pg_stat_replication WHERE replay_lsn >= pg_current_wal_lsn()"
+        until(lambda: bool(session.rows(has_all)), "it has all", str)
+    with open_centre(FleetOptions(centre=standby.url("postgres")), None, purpose="test") as session:
+        is_old = "SELECT 1 WHERE now() > pg_postmaster_start_time() + interval '1.5 seconds'"  # longer than the lease
+        until(lambda: bool(session.rows(is_old)), "it was started long before", str)
+        first.remove()
+        session.rows("SELECT pg_promote()")
+    centre.server = standby
+
+
+@pytest.mark.parametrize("fails", [crash, crash_one, fail_over])
+def test_after_a_crash_of_the_centre_holders_have_the_time_of_their_lease_to_come_again(
+    own_centre: Centre, sessions: ExitStack, fails: Callable[[Centre], None]
+) -> None:
+    asker = PermitHost(own_centre, own_centre.join("web-1"), sessions)
+    assert asker.ask("photos", "link", weight=2).granted
+    with own_centre.administrator() as session:
+        session.change("UPDATE poolferry.permits SET seen_at = seen_at - interval '1 hour'")  # as long as it is away
+    fails(own_centre)
+    assert not asker.ask("mail", "link").granted
+    again = asker.ask("photos", "link", weight=2, taken=True, anew=True)
+    with own_centre.administrator() as session:
+        assert [(each.job, each.held, each.taken) for each in list_permits(session)] == [("photos", True, False), ("mail", False, False)]  # fmt: skip
+    asker.give_back("photos", again)
+    assert asker.ask("mail", "link").granted
+
+
+def test_where_the_centre_is_away_a_run_is_delayed_by_a_second_at_most_and_the_next_ones_by_nothing(
+    own_centre: Centre, tmp_path: Path
+) -> None:
+    known = contenders(own_centre, 1)
+    own_centre.server.stop("fast")
+    begun = time.monotonic()
+    contest = Contest(tmp_path, known, rounds=2, hold_s=0.1)
+    contest.end()
+    assert begun < contest.events()[0][0]
+    warned = [event for event in contest.events() if event[3] == "warns"]
+    assert len(warned) == 2
+    assert "goes on without the permit link" in warned[0][4]
+    assert "was away" in warned[1][4]
+
+
+class SilentCentre:
+    """A centre that takes all and answers nothing, by a clock of its own: who waits for it lets that clock go on."""
+
+    def __init__(self, *, connects: bool) -> None:
+        self.now, self.connects, self.ends_with = 1000.0, connects, 0.0
+
+    def connect(self, _: object, __: object, seconds: float) -> "SilentCentre":
+        """Connect within so long."""
+        if not self.connects:
+            self.within(seconds)
+        return self
+
+    def within(self, seconds: float) -> None:
+        """Ask within so long."""
+        self.now += seconds
+        raise CentreUnreachable("silent", hint="")
+
+    def close(self) -> None:
+        """End the session."""
+
+
+@pytest.mark.parametrize("connects", [False, True])
+def test_all_that_a_run_waits_for_a_silent_centre_is_less_than_a_second(
+    centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, connects: bool
+) -> None:
+    """Here by the waits that are asked for: no clock of a machine that is busy is looked at."""
+    where = declare_host(tmp_path, centre.address, centre.join("web-1"))
+    silent, voice, ends = SilentCentre(connects=connects), Heard(), list[float]()
+    monkeypatch.setattr(compose, "monotonic", lambda: silent.now)
+    monkeypatch.setattr(permits, "_connect_within", silent.connect)
+    monkeypatch.setattr(permits._LeaseThread, "end", lambda _, seconds: ends.append(seconds))
+    with permits.CentrePermits(where).hold("photos", PermitRequest(limits=("lab",)), voice, StopRequest()):
+        assert "goes on without the permit lab: silent" in voice.lines[0]
+    assert 0.5 < silent.now - 1000 + sum(ends) < 1
+    with permits.CentrePermits(where).hold("photos", PermitRequest(limits=("lab",)), voice, StopRequest()):
+        assert "was away" in voice.lines[1]
+    assert silent.now - 1000 < 1
+
+
+def test_the_end_of_a_run_waits_for_no_centre_that_was_away_when_it_was_last_asked(
+    centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = declare_host(tmp_path, centre.address, centre.join("web-1"))
+    with centre.administrator() as session:
+        declare_limit(session, DeclaredLimit(name="lab", slots=1))
+    asked, joined = threading.Event(), list[float | None]()
+    with permits.CentrePermits(where, lease_s=1).hold(
+        "photos", PermitRequest(limits=("lab",), patience=Seconds(60)), Heard(), StopRequest()
+    ):
+
+        def fail(*_: object, **__: object) -> None:
+            asked.set()
+            raise CentreUnreachable("silent", hint="")
+
+        monkeypatch.setattr(permits._PermitLine, "ask", fail)
+        join = threading.Thread.join
+
+        def wait(thread: threading.Thread, seconds: float | None = None) -> None:
+            joined.append(seconds)
+            join(thread, seconds)
+
+        monkeypatch.setattr(threading.Thread, "join", wait)
+        assert asked.wait(30)
+        until(lambda: any(each.name == "permit" and each._failures for each in threading.enumerate()), "it failed", str)  # type: ignore[attr-defined]
+    assert joined == [0.0]

@@ -34,7 +34,9 @@ _OPTIONS = re.compile(
 _NUMBER = re.compile("[0-9]{1,19}")
 _NOTE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 # Of our own folder, what other requests make there.
-_NO_NOTES = frozenset(("lock", "target.json", "work", "abilities", "trash", "cannot-be-closed", ADDING, LINKED))
+_NO_NOTES = frozenset(
+    ("lock", "target.json", "work", "abilities", "trash", "cannot-be-closed", "unwritten", ADDING, LINKED)
+)
 _MOST_PATIENCE = 3600
 _MOST_NAMES = 2000
 

@@ -59,7 +59,7 @@ def prepare_target(root: str, job: str, folders: tuple[str, ...], *, stored: boo
     """
     try:
         with Folder.at_place(root, make=True) as place, place.make_folder(_OURS) as ours:
-            if not _is_ours(ours):
+            if not _is_ours(ours) or os.path.lexists(f"/proc/self/fd/{ours.fd}/unwritten"):
                 return False
             if not _is_there(ours, "target.json"):
                 _write_marker(ours, job, stored=stored)

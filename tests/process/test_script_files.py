@@ -91,6 +91,7 @@ def test_a_script_is_read_as_it_is() -> None:
 # Scripts that change something before they have entered a folder, each with the reason why no stranger's name is in it.
 MAKES_ITS_FOLDER = {
     "engines/rsync/enter-place.sh": "it enters part by part, and makes what lacks where it stands",
+    "engines/rsync/sync-noted.sh": "a function for those that are in our own folder by then",
     "engines/sanoid/run-sanoid.sh": "a folder of ours below the state directory, or of mktemp",
     "engines/sanoid/take.sh": "a folder of ours, from run-sanoid.sh",
     "engines/zfs/hide-snapshot.sh": "a folder of ours below /run, 0700",

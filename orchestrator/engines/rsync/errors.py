@@ -51,6 +51,13 @@ _GOES_ON = "what arrived stays; the next attempt continues from it"
 
 _TABLE = (
     FailureRow(
+        words=r"sync: error syncing ",
+        error=OutsideError,
+        why="the disk did not take all that was written",
+        hint="look at the kernel's messages and the disk's health (smartctl -a), and at the space of what it lies on, such as a thin pool; "
+        "every earlier point is whole, and the next run copies anew what it may have lost",
+    ),
+    FailureRow(
         words=r"No space left on device|Disk quota exceeded",
         error=TargetFull,
         why="the target has no space left (space, inodes or quota)",

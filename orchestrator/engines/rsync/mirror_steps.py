@@ -1,14 +1,35 @@
-"""The step that keeps files of others out of a mirror. Pure."""
+"""The steps around the copy of a mirror: files of others are kept out of it, an interrupted one goes on, all is written to the disk. Pure."""
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Pipeline, Step
+from orchestrator.domain.plan import Command, Pipeline, Step
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.model import MOST_ALTERED, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 
+Stage = tuple[Step, ...]
 
-def separate_files(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[tuple[Step, ...], ...]:
+
+def resume_mirror(job: Job) -> Stage:
+    """Return the stage that prepares an interrupted mirror.
+
+    Why no file is resumed by its name: users own folders of a mirror; rsync continues from the files in our own folder.
+    """
+    command = script_commands.resume_mirror_command(job.target.location)
+    return _alone("tidy up after the cut", "what a killed rsync left must not stay between the files", command)
+
+
+def end_mirror(job: Job) -> Stage:
+    """Return the stage that writes all remaining data to the disk."""
+    command = script_commands.end_mirror_command(job.target.location)
+    return _alone("write everything to the disk", "only then the mirror is as the source", command)
+
+
+def _alone(action: str, why: str, command: Command) -> Stage:
+    return (Step(action=action, why=why, worker="main", work=Pipeline(stages=(command,)), expected=None),)
+
+
+def separate_files(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[Stage, ...]:
     """Return the stage that keeps files of others out of what rsync changes in place.
 
     Why a mirror's alone: in a point every such file is made anew.

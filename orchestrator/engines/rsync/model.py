@@ -33,6 +33,7 @@ BUSY = 75  # exit code of flock when the lock stays busy
 MARKER = f"{OURS}/target.json"
 MANIFEST = f"{OURS}/manifest.gz"
 LINK_UNCHANGED = "link-unchanged"  # what only a gate does, by itself
+UNWRITTEN = "unwritten"  # a file in our folder: a note from before all is written to the disk until that is done
 MIRROR_DAMAGED = f"{OURS}/mirror.damaged"
 
 
@@ -108,6 +109,9 @@ class TargetSurvey:
     root_owner: int = 0
     root_shared: bool = False  # other users than its owner may write into the root
     by_root: bool = False  # root looked at it, and will write there
+    unwritten: bool = (
+        False  # the disk may not have taken all of what was to become a point, or of what changed in a mirror
+    )
     stored: bool = False  # its copies keep owners, modes and kinds in attributes
     led: bool = False  # another user may exchange a folder above the root, so no path of it is safe to write by
 

@@ -30,6 +30,7 @@ from orchestrator.engines.rsync.model import (
     RESERVED,
     ROOT,
     TEMPORARY,
+    UNWRITTEN,
     WORK,
     CountsEqual,
     DifferingPaths,
@@ -279,16 +280,15 @@ def _parse_folder(folder: str, records: Iterator[bytes]) -> SourceSurvey:
         return SourceSurvey(
             folder=folder, exists=kind != b"a", directory=False, device=0, mounted=False, empty=False, leads=leads
         )
-    words = rest.split()
-    own, owner, mode, parent = int(words[0]), int(words[1]), words[2], int(words[3])
+    own, owner, mode, parent = rest.split()[:4]
     return SourceSurvey(
         folder=folder,
         exists=True,
         directory=True,
-        device=own,
-        mounted=own != parent,
+        device=int(own),
+        mounted=int(own) != int(parent),
         empty=not next(records, b"").startswith(b"x"),
-        owner=owner,
+        owner=int(owner),
         shared=_writable(mode),
     )
 
@@ -358,6 +358,7 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
         points=tuple(_point(root, name, files, stored=marker is not None and marker.stored) for name in sorted(points)),
         damaged=(),
         work=("o", "d", "work") in names,
+        unwritten={("o", "d", "work"), ("o", "f", UNWRITTEN)} <= set(names),
         half=(),
         litter=litter,
         orphans=orphans,

@@ -79,13 +79,22 @@ def _bounded(job: Job, stages: tuple[Stage, ...], world: RsyncSurvey, request: R
     return ((replace(first, needs=(*first.needs, (_left_out_file(request), rules))), *stages[0][1:]), *stages[1:])
 
 
-def prepare_target(job: Job, *folders: str) -> Stage:
-    """Return the stage that makes the target ours, once old receivers have ended. `folders`: ours, below its root."""
+def prepare_target(job: Job, *folders: str, discards: bool = False) -> Stage:
+    """Return the stage that makes the target ours, once old receivers have ended. `folders`: ours, below its root.
+
+    `discards`: the copy in the work tree goes, as its disk may not have taken it.
+    """
     root, stored, patience = job.target.location, options_of(job).fake_super, int(job.pipe.stall_after) + 30
     inside = tuple(folder.removeprefix(f"{OURS}/") for folder in folders)
     command = script_commands.prepare_command(root, job.identity, inside, patience=patience, stored=stored)
     why = "the marker says whose it is; no receiver of an earlier run may be alive"
-    step = _small("prepare the target", why, command)
+    action = "prepare the target"
+    if discards:
+        action, why = (
+            f"{action}, and discard the cut copy",
+            f"{why}; it is not certain that the disk took all of that copy",
+        )
+    step = _small(action, why, command)
     if root.host is not None:
         return (step,)
     work = TargetPreparation(
@@ -457,21 +466,6 @@ def mirror_stages(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[St
     return ((copy,), *repair)
 
 
-def resume_mirror(job: Job) -> Stage:
-    """Return the stage that prepares an interrupted mirror.
-
-    Why no file is resumed by its name: users own folders of a mirror; rsync continues from the files in our own folder.
-    """
-    command = script_commands.resume_mirror_command(job.target.location)
-    return (_small("tidy up after the cut", "what a killed rsync left must not stay between the files", command),)
-
-
-def end_mirror(job: Job) -> Stage:
-    """Return the stage that writes all remaining data to the disk."""
-    command = script_commands.end_mirror_command(job.target.location)
-    return (_small("write everything to the disk", "only then the mirror is as the source", command),)
-
-
 def _expected(world: RsyncSurvey) -> Bytes | None:
     return None if world.changes is None or world.changes.moving is None else Bytes(world.changes.moving)
 
@@ -539,7 +533,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     stages = (
         *_clearing(job, world, request),
         *try_target(job, world),
-        prepare_target(job, WORK),
+        prepare_target(job, WORK, discards=world.target.unwritten),
         *((_discard_others(job),) if world.target.work and job.parts else ()),
         *((unshare_tree(job),) if world.target.work and world.points else ()),
         *_remainders(job, world, work, request),
@@ -566,7 +560,7 @@ def _remainders(job: Job, world: RsyncSurvey, tree: Location, request: RunReques
 def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     """Plan the copy to one plain tree that becomes equal to the source."""
     from orchestrator.engines.rsync.manifest_steps import record_mirror
-    from orchestrator.engines.rsync.mirror_steps import separate_files
+    from orchestrator.engines.rsync.mirror_steps import end_mirror, resume_mirror, separate_files
 
     stages = (
         *_clearing(job, world, request),

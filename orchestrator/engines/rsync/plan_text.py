@@ -22,6 +22,11 @@ def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
             f"{what} in {job.target.location} could be entered by other users of that machine; now only by the owner (0700), "
             "if modes are kept"
         )
+    if world.target.unwritten:
+        found.append(
+            f"it is not certain that the disk took all that the last run wrote to {job.target.location}: that is copied anew; "
+            "look at the kernel's messages and the disk's health (smartctl -a)"
+        )
     if not world.points and world.changes and world.changes.entries_now == 0:
         found.append(f"the source {job.tree} is empty, and so is this first copy: is it mounted?")
     elif not world.points:

@@ -22,9 +22,9 @@ def _script(name: str, *values: str, effect: Effect, host: Host | None, before: 
     return script_command(_ROOM, name, *values, effect=effect, host=host, before=before)
 
 
-def _inside(name: str, *values: str, host: Host | None, effect: Effect = Effect.WRITES) -> Command:
-    """Build the command of a script that enters folders before it changes anything."""
-    return _script(name, *values, effect=effect, host=host, before=_functions())
+def _inside(name: str, *values: str, host: Host | None, effect: Effect = Effect.WRITES, more: str = "") -> Command:
+    """Build the command of a script that enters folders before it changes anything. `more`: functions that it needs besides."""
+    return _script(name, *values, effect=effect, host=host, before=_functions() + more)
 
 
 @functools.cache
@@ -257,9 +257,14 @@ def resume_mirror_command(root: Location) -> Command:
     return _inside("resume-mirror.sh", root.path, host=root.host)
 
 
+def list_written_command(root: Location, most: int) -> Command:
+    """Build the command that prints the files of a mirror that changed since its unfinished run began, NUL-terminated, `most` at the most."""
+    return _inside("list-written.sh", root.path, str(most), host=root.host, effect=Effect.READS)
+
+
 def publish_command(root: Location, name: str, manifest: str) -> Command:
     """Build the command that syncs to disk, then names manifest, tree and `latest`, each by one rename."""
-    return _inside("publish.sh", root.path, name, manifest, host=root.host)
+    return _inside("publish.sh", root.path, name, manifest, host=root.host, more=script(_ROOM, "sync-noted.sh"))
 
 
 def remove_command(root: Location, names: tuple[str, ...]) -> Command:
@@ -269,7 +274,7 @@ def remove_command(root: Location, names: tuple[str, ...]) -> Command:
 
 def end_mirror_command(root: Location) -> Command:
     """Build the command that syncs to disk, then removes the records of damage and of the unfinished mirror."""
-    return _inside("end-mirror.sh", root.path, host=root.host)
+    return _inside("end-mirror.sh", root.path, host=root.host, more=script(_ROOM, "sync-noted.sh"))
 
 
 def name_latest_command(root: Location, name: str) -> Command:

@@ -64,6 +64,7 @@ _One = TypeVar("_One")
 _Other = TypeVar("_Other")
 _ORPHAN = rb"(?s)(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}"
 _MOST_HALF_COPIED = 200
+_MOST_WRITTEN = 1000  # files by their names: rsync compares each of the mirror with each of them
 _WITH_CLONES = (b"btrfs", b"xfs")  # xfs of before 2018 has none, which shows when one is tried
 PROGRAM = "rsync's host"
 _PATIENCE = Seconds(
@@ -390,6 +391,8 @@ def read_target(job: Job, run: Callable[[Command], bytes], text: bytes) -> Targe
     seen = _parsed_target(text, root, mirror=not points)
     if OURS in seen.open and points:
         seen = replace(seen, work=False)  # the plan closes our folders and starts a new work tree
+    if seen.unwritten and points:
+        seen = replace(seen, work=False)  # what prepares the target discards it
     half = survey_half_copied(root / WORK, job.source, run) if seen.work and points else ()
     note = None
     if not points:
@@ -397,9 +400,18 @@ def read_target(job: Job, run: Callable[[Command], bytes], text: bytes) -> Targe
     elif seen.points and seen.points[-1].damaged:
         note = root / f"points/{seen.points[-1].name}.damaged"
     damaged = ask(run, script_commands.show_file_command(note), _parse_names) if note else ()
+    if seen.unwritten and not points:
+        damaged = (*damaged, *_survey_written(root, run))
     if points and seen.points and seen.points[-1].manifest is None:
         damaged = (b"",)  # nothing in it can be verified, so nothing is linked to it
     return replace(seen, half=half, damaged=damaged)
+
+
+def _survey_written(root: Location, run: Callable[[Command], bytes]) -> tuple[bytes, ...]:
+    """Return what a mirror's disk may not have taken: each file by its name, or the empty name, which means all of them."""
+    listed = run(script_commands.list_written_command(root, _MOST_WRITTEN + 1))
+    names = tuple(filter(None, listed.split(b"\0")))
+    return (b"",) if len(names) > _MOST_WRITTEN else names
 
 
 def _parsed_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:

@@ -432,6 +432,13 @@ def test_a_mirror_goes_on_after_a_tidying() -> None:
     assert deeds(found)[:3] == ["prepare the target", "tidy up after the cut", "mirror /srv/photos"]
 
 
+def test_a_cut_copy_that_the_disk_may_not_have_taken_is_discarded() -> None:
+    found = planned(job(), world(replace(EMPTY, owner="photos", unwritten=True), FIRST))
+    assert deeds(found)[0] == "prepare the target, and discard the cut copy"
+    assert "not certain that the disk took all" in found.warnings[0]
+    assert found.anew
+
+
 def test_our_folders_are_closed_where_an_older_version_left_them_open() -> None:
     found = planned(job(), world(replace(USED, open=(".poolferry", "points"))))
     assert deeds(found)[:2] == ["close our folders to other users", "prepare the target"]

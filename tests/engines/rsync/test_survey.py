@@ -105,6 +105,22 @@ def test_a_mirror_is_compared_itself_without_our_folder(trees: Trees) -> None:
     (ours / "mirror.damaged").write_text("a\n")
     assert survey_points(trees.job(points=False), Reader())[0].damaged
     assert trees.look(points=False).target.damaged == (b"a",)
+    (ours / "work").mkdir()
+    os.utime(ours / "work", (1, 1))
+    (ours / "unwritten").touch()
+    assert set(trees.look(points=False).target.damaged) == {b"a", b"points/a.txt", b"points/a/b"}
+    for number in range(1000):
+        (trees.target / str(number)).touch()
+    assert trees.look(points=False).target.all_damaged
+
+
+def test_a_work_tree_that_the_disk_may_not_have_taken_is_none(trees: Trees) -> None:
+    trees.write("a")
+    ours = trees.mark()
+    (ours / "work").mkdir()
+    assert (trees.look().target.work, trees.look().target.unwritten) == (True, False)
+    (ours / "unwritten").touch()
+    assert (trees.look().target.work, trees.look().target.unwritten) == (False, True)
 
 
 def test_a_mirror_of_nobody_is_not_compared(trees: Trees) -> None:

@@ -23,6 +23,13 @@ fi
 # A disk may have been elsewhere: flock would wait for ever for a FIFO, and follow a link.
 if [ -L lock ] || { [ -e lock ] && [ ! -f lock ]; }; then rm -rf -- lock; fi
 flock -x -w "$patience" -E 75 ./lock true
+# What was to become a point then may look whole, and the disk may not have taken it.
+if [ "$*" = work ] && { [ -e unwritten ] || [ -L unwritten ]; }; then
+  # A user who is not root cannot remove what lies in a folder that he may not write to, though it is his own.
+  [ "$(id -u)" = 0 ] || [ ! -d work ] || find work -type d ! -perm -u+rwx -execdir chmod u+rwx {} ";"
+  rm -rf --one-file-system -- ./work
+  rm -rf -- ./linked ./unwritten
+fi
 for folder in "$@"; do
   if [ -L "./$folder" ]; then
     echo ".poolferry/$folder is a link, and should be a folder that poolferry made" >&2

@@ -6,10 +6,10 @@
 set -e
 root=$1 name=$2 manifest=${3##*/}
 enter_place "$root"
-sync -f .poolferry/work
 [ -d points ] || (umask 077; mkdir points)
 enter_room .poolferry
 [ ! -L ../points ]
+sync_noted work
 mv -T -- "./$manifest" "../points/$name.manifest.gz"
 # A folder that its owner may not write to cannot be moved by him: its .. changes.
 mode=

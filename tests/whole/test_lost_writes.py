@@ -1,0 +1,59 @@
+"""Writes that a disk never took are done anew: the kernel tells of them once, and shows them whole from its memory until then."""
+
+import os
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.whole.house import House, facts, loop_filesystem, mounted
+from tests.whole.kills import MIB
+
+pytestmark = [pytest.mark.root, pytest.mark.namespace]
+# XFS goes on after errors; its log has its room from the begin.
+_XFS = ("mkfs.xfs", "-q", "-K")
+
+
+@pytest.fixture
+def failing(house: House, tmp_path: Path) -> Iterator[House]:
+    """Copies on a disk that has room for its own records and 8 MiB: it takes no more, and fails."""
+    with mounted(tmp_path / "disk", "size=500m"), loop_filesystem(tmp_path / "disk", *_XFS, size=400 * MIB) as disk:
+        house.target = disk / "copies"
+        used = subprocess.run(["du", "-sm", disk.parent / "filesystem.img"], capture_output=True, text=True).stdout
+        grow(house, int(used.split()[0]) + 8)
+        yield house
+
+
+def grow(house: House, size: int) -> None:
+    """Give the disk so many MiB."""
+    subprocess.run(["mount", "-o", f"remount,size={size}m", house.target.parent.parent], check=True)
+
+
+def forget_memory(copy: Path) -> None:
+    """Let only what the disk took be read from now on."""
+    for path in copy.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+@pytest.mark.parametrize("points", [True, False], ids=["points", "mirror"])
+def test_what_the_disk_did_not_take_is_copied_anew(failing: House, points: bool) -> None:
+    """Before, the next run found all of it in memory, and called it verified."""
+    for number in range(24):
+        failing.write(f"folder/{number}", random.randbytes(MIB))
+    failing.job(rsync={"points": points})
+    ran = failing.run()
+    assert (ran.code, ran.outcome) == (1, "failed"), ran
+    assert ran["why"].startswith("the disk did not take all that was written"), ran
+    grow(failing, 500)
+    ran = failing.run()
+    assert ran.outcome == "done", ran
+    assert "not certain that the disk took all" in str(ran["warnings"]), ran
+    copy = failing.point() if points else failing.target
+    forget_memory(copy / "folder")
+    assert facts(failing.source / "folder") == facts(copy / "folder")
+    assert failing.call("verify", "photos").code == 0
+    assert failing.run().outcome == "nothing-to-do"

@@ -95,7 +95,7 @@ lab: packages-lab setup  ## builds the virtual machines: Debian 13 and 12 with O
 check: packages-test setup .venv/debian/stamp  ## format, lint, types, spelling, shell, the fast tests; under a minute
 	@$(BIN)/python -m ruff format --check --quiet . $(call scripts,python3) || { echo "format: run make format" >&2; exit 1; }
 	@$(BIN)/python -m ruff check --quiet . $(call scripts,python3)
-	@for script in $$(find orchestrator -name '*.pl'); do perl -c $$script 2>&1 | { grep -v ' syntax OK$$' || :; } >&2; done
+	@for script in $$(find orchestrator -name '*.pl'); do perl -Mstrict -c $$script 2>&1 | { grep -v ' syntax OK$$' || :; } >&2; done
 	@read_all() { $(BIN)/python -m mypy --no-error-summary && $(BIN)/codespell && shellcheck $(call scripts,(ba|da)?sh) \
 	  && $(BIN)/python -m pytest -q -p no:xdist tests/test_house.py; }; \
 	said=$$(mktemp); trap 'rm -f $$said' EXIT; read_all >$$said 2>&1 & \

@@ -86,9 +86,12 @@ def _opened(root: str) -> Iterator[Folder]:
 
 def _wait(ours: Folder, asked: PointAddition) -> None:
     """Keep this process, and all that it becomes, apart from others of the gate. Raises: GateRefusal when they do not end in time."""
-    with contextlib.suppress(FileExistsError):
-        ours.create_file(ADDING, b"")
-    lock = ours.open_file(ADDING, change=True)
+    try:
+        lock = ours.open_file(ADDING, change=True)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):
+            ours.create_file(ADDING, b"")
+        lock = ours.open_file(ADDING, change=True)
     os.set_inheritable(lock, True)
     how = fcntl.LOCK_EX if asked.lock == ALONE else fcntl.LOCK_SH
     until = time.monotonic() + asked.patience

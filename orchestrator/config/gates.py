@@ -2,13 +2,16 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from orchestrator.config.decode import TomlFile, decode_section, parse_toml_file
-from orchestrator.config.parse_job import JobDraft
 from orchestrator.domain.errors import ConfigMistake, DeclarationError
 from orchestrator.domain.gate import Gate
 from orchestrator.domain.names import JOB_NAME, show_name
 from orchestrator.trees.beneath import writable_by_others
+
+if TYPE_CHECKING:  # a gate's request needs nothing of jobs
+    from orchestrator.config.parse_job import JobDraft
 
 FOLDER = "gates"
 
@@ -40,7 +43,7 @@ def gate_mistakes(directory: str) -> Iterator[ConfigMistake]:
             yield from error.mistakes
 
 
-def judge_arrivals(drafts: Iterable[JobDraft], directory: str) -> None:
+def judge_arrivals(drafts: "Iterable[JobDraft]", directory: str) -> None:
     """Record each job that would prune what came through no gate: the owner's own snapshots have other rules."""
     gates = [gate for name in _names(directory) if (gate := _sound(directory, name))]
     roots, folders = [each.receives for each in gates if each.receives], [each.adds for each in gates if each.adds]

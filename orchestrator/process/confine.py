@@ -6,6 +6,7 @@ The kernel's Landlock does it, for root too. Source: landlock(7), linux/landlock
 import ctypes
 import errno
 import fcntl
+import functools
 import os
 import select
 import signal
@@ -23,7 +24,7 @@ _VERSION_FLAG, _BENEATH = 1, 1
 _NO_NEW_PRIVS = 38
 _IOCTL = 1 << 15
 _EXECUTE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 2, 1 << 3
-_READ = _READ_FILE | _READ_DIR
+READABLE = _READ_FILE | _READ_DIR
 _WRITE_FILE = 1 << 1
 _OF_FILES = _EXECUTE | _READ_FILE | _WRITE_FILE | _IOCTL
 _SINCE_MOVES = 2  # the first version that lets a confined process rename into another folder
@@ -248,7 +249,7 @@ def confine(readable: Iterable[int], *, datasets: bool = False, writable: Iterab
     rules = _checked(libc.syscall(_CREATE_RULESET, ruleset, len(ruleset), 0))
     try:
         for folder in readable:
-            _add(libc, rules, folder, _READ)
+            _add(libc, rules, folder, READABLE)
         for folder in writable:
             _add(libc, rules, folder, handled & ~(_EXECUTE | _IOCTL))
         for path, rights in _system_rules(handled, datasets=datasets):
@@ -259,14 +260,15 @@ def confine(readable: Iterable[int], *, datasets: bool = False, writable: Iterab
         os.close(rules)
 
 
-def dataset_rules() -> tuple[int, bytes, tuple[tuple[str, int, int], ...]]:
-    """Return what `confine_to_datasets` does here, for another program to do the same: the version of Landlock, 0 where there is none; its
-    ruleset; and of each path what is allowed in it where it is a folder, and of it where it is a file.
+@functools.cache
+def confinement(*, datasets: bool) -> tuple[int, bytes, tuple[tuple[str, int, int], ...]]:
+    """Return what `confine` does here, for another program to do the same: the version of Landlock, 0 where there is none; its
+    ruleset; and of each path what is allowed in it where it is a folder, and of it where it is a file. `datasets`: as there.
     """
     version = max(0, _version(ctypes.CDLL(None, use_errno=True)))
     if not version:
         return 0, b"", ()
-    rules = _system_rules(_sum(_FILES, version), datasets=True)
+    rules = _system_rules(_sum(_FILES, version), datasets=datasets)
     return version, _ruleset(version), tuple((path, rights, rights & _OF_FILES) for path, rights in rules)
 
 
@@ -283,13 +285,13 @@ def _ruleset(version: int) -> bytes:
 def _system_rules(handled: int, *, datasets: bool) -> Iterator[tuple[str, int]]:
     """Yield the paths of the system that stay open, and what is allowed below them."""
     for path in _PROGRAMS:
-        yield path, _READ | _EXECUTE
+        yield path, READABLE | _EXECUTE
     for path in _SYSTEM:
-        yield path, _READ
+        yield path, READABLE
     yield "/dev/null", _READ_FILE | _WRITE_FILE
     if datasets:
         for path in _OF_DATASETS:
-            yield path, _READ
+            yield path, READABLE
         yield _ZFS_DOOR, _READ_FILE | _WRITE_FILE | (_IOCTL & handled)
 
 

@@ -1,7 +1,9 @@
 """One process that answers the requests of a gate one after another, so that each of a run need not start its own.
 
 The first request leaves it behind. The later ones start as little as can be (`scripts/hand-over.pl`), hand their descriptors and
-their line over to it, and wait for the end. It forks for each, and the fork answers as a process of its own would: it reads the gate's
+their line over to it. Most requests it only judges, by the gate's file as it is then: it says what answers them, and the perl that asked
+shuts itself in and becomes that. A little stream is gathered by perl first, so that all of it is looked at. For the others it
+forks, and perl waits for the end; the fork answers as a process of its own would: it reads the gate's
 file anew, takes one of its places, and ends when whoever waits for it is ended. The process that stays ends when nobody has asked for
 some seconds, and after some minutes at the latest. Why no channel of its own for requests: what a key may ask enters by one door alone,
 and streams pass by the same way as all else.
@@ -22,6 +24,11 @@ IDLE, LONGEST = 15.0, 600.0  # seconds; the first as long as a shared connection
 _MOST = 200_000  # bytes of a request: of the words that a system call hands on, one has 128 KiB at most
 _MOST_WAITING = 64
 _TAKEN = b"taken"
+_BECOMES = "becomes"  # the last word of a request of hand-over.pl, which can become what answers it
+_BECOME, _GATHER, _WHOLE = b"become", b"gather", b"whole"
+LITTLE = (
+    256 << 10
+)  # bytes of a stream that are gathered, and looked at, before its receiver begins; as `hand-over.pl` has it
 _LOST = 255  # exit status, as ssh's own for a connection that is lost
 _PATIENCE = 2.0  # seconds in which who connects must say what it wants
 # What admits and answers, of this package; `hand-over.pl` has the same. A "/" at the end: the modules there. Not the folder, in which
@@ -45,8 +52,16 @@ if TYPE_CHECKING:
         def __call__(self, line: str, *, at_end: bool = False) -> None: ...
 
 
-Answer = Callable[[str, str, "PutOff"], int]
-"""Answers a request in this process: its line, and who asks, as sshd tells both; returns the exit status."""
+Answer = Callable[[str, str, "PutOff", bytes], int]
+"""Answers a request in this process: its line, and who asks, as sshd tells both, and what came of its input; returns the exit status."""
+Judge = Callable[[str, bytes | None], tuple[bytes, str] | None]
+"""Judges a request by its line: how perl becomes its answer, and the line to see to once that has ended; None: a fork answers it.
+
+The bytes are the whole input, for a request of which that is looked at: for one, `GATHER` was returned before.
+"""
+GATHER = b"", ""
+Handed = tuple[str, str, bool]
+"""A request as it is handed over: its line, who asks, and whether whoever hands it over can become its answer."""
 _BY_PERL = "do shift; exec {$ARGV[0]} @ARGV"
 
 
@@ -138,12 +153,14 @@ def leave_behind(
     most: int,
     answer: Answer,
     *,
+    judge: Judge,
     prepare: Callable[[], None],
     see_to: Callable[[list[str]], None],
 ) -> None:
     """Leave a process behind that answers the next requests of this gate, unless one is there; `most` at once.
 
-    `prepare`: imports there what answers need, so that no fork has to. `see_to`: sees, in a fork, to the lines that answers put off.
+    `answer`: does so in a fork; `judge`: says without one what answers. `prepare`: imports there what answers need, so that no
+    fork has to. `see_to`: sees, in a fork, to the lines that answers put off.
     """
     import fcntl
 
@@ -166,7 +183,7 @@ def leave_behind(
         os.setsid()
         if os.fork():
             os._exit(0)
-        server = _GateServer(state, gate, most, answer, see_to, lock)
+        server = _GateServer(state, gate, most, answer, judge, see_to, lock)
         prepare()
         gc.freeze()
         server.serve()
@@ -175,10 +192,17 @@ def leave_behind(
 
 
 class _GateServer:
-    """The process that stays: it listens, forks for each request, and tells each asker how its request ended."""
+    """The process that stays: it listens, judges each request or forks for it, and tells each asker how its request ended."""
 
     def __init__(
-        self, state: str, gate: str, most: int, answer: Answer, see_to: Callable[[list[str]], None], lock: int
+        self,
+        state: str,
+        gate: str,
+        most: int,
+        answer: Answer,
+        judge: Judge,
+        see_to: Callable[[list[str]], None],
+        lock: int,
     ) -> None:
         import contextlib
         import select
@@ -196,7 +220,7 @@ class _GateServer:
         os.chdir("/")
         folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         path = f"/proc/self/fd/{folder}/{_name(gate)}"
-        self._kept, self._most, self._answer, self._see_to = kept, most, answer, see_to
+        self._kept, self._most, self._answer, self._judge, self._see_to = kept, most, answer, judge, see_to
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
@@ -206,6 +230,8 @@ class _GateServer:
         self._listener.listen(_MOST_WAITING)
         self._path = path
         self._children: dict[int, socket.socket | None] = {}  # None: it answers nobody
+        self._gathering: dict[int, tuple[socket.socket, Handed, list[int]]] = {}  # by the asker's descriptor
+        self._became: dict[int, tuple[socket.socket, str]] = {}  # likewise; the line to see to once it has ended
         self._later = _LaterLines()
         self._poll = select.poll()
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -223,18 +249,19 @@ class _GateServer:
         poll.register(self._listener, select.POLLIN)
         poll.register(self._wakeup[0], select.POLLIN)
         listens = True
-        while listens or self._children or self._later.waiting:
+        while listens or self._under_way or self._later.waiting:
             ready = {descriptor for descriptor, _ in poll.poll(1000)}
             now = time.monotonic()
             self._hear_stops(ready)
+            self._hear_askers(ready)
             if self._wakeup[0] in ready:
                 os.read(self._wakeup[0], 4096)
                 self._reap()
-            if lines := self._later.due(now, soon=not listens and not self._children):
+            if lines := self._later.due(now, soon=not listens and not self._under_way):
                 self._see_to_later(lines)
             if self._listener.fileno() in ready:
                 asked = now if self._take(self._listener.accept()[0]) else asked
-            if listens and (now - begun > LONGEST or (not self._children and now - asked > IDLE)):
+            if listens and (now - begun > LONGEST or (not self._under_way and now - asked > IDLE)):
                 listens = False
                 poll.unregister(self._listener)
                 with contextlib.suppress(FileNotFoundError):
@@ -258,22 +285,87 @@ class _GateServer:
                 _tell(asker, str(code if code >= 0 else 128 - code).encode())
                 asker.close()
 
+    @property
+    def _under_way(self) -> int:
+        return len(self._children) + len(self._gathering) + len(self._became)
+
     def _take(self, asker: "socket.socket") -> bool:
-        """Take one request, and fork for it; return whether it was one. One that is not ours, or one too many, is told nothing: it starts its own process."""
-        received = self._receive(asker) if len(self._children) < self._most else None
+        """Take one request; return whether it was one. One that is not ours, or one too many, is told nothing: it starts its own process."""
+        received = self._receive(asker) if self._under_way < self._most else None
         if received is None:
             asker.close()
             return False
-        line, who, descriptors = received
+        if not (received[0][2] and self._judged(asker, *received, None)):
+            self._answer_in_fork(asker, *received, b"")
+        return True
+
+    def _judged(self, asker: "socket.socket", request: Handed, descriptors: list[int], came: bytes | None) -> bool:
+        """Judge a request here, and tell the asker what it becomes; return whether that is done. `came`: all of its input, where that was gathered."""
+        import select
+
+        try:
+            verdict = self._judge(request[0], came)
+        except Exception:  # noqa: BLE001  # the fork meets the same, and says so
+            return False
+        if verdict == GATHER and came is None:
+            self._gathering[asker.fileno()] = asker, request, descriptors
+            self._poll.register(asker, select.POLLIN)
+            _tell(asker, _GATHER)
+            return True
+        try:
+            if verdict is None or not asker.send(_BECOME + verdict[0]):
+                return False
+        except OSError:  # more than a message holds
+            return False
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self._became[asker.fileno()] = asker, verdict[1]
+        self._poll.register(asker, 0)  # it says nothing more; that it ended is heard
+        return True
+
+    def _answer_in_fork(self, asker: "socket.socket", request: Handed, descriptors: list[int], came: bytes) -> None:
         child = os.fork()
         if not child:
-            self._become(line, who, descriptors)
+            self._become(request, descriptors, came)
         for descriptor in descriptors:
             os.close(descriptor)
         self._children[child] = asker
-        self._poll.register(asker, 0)  # it says nothing more; that it ended is heard
+        self._poll.register(asker, 0)
         _tell(asker, _TAKEN)
-        return True
+
+    def _hear_askers(self, ready: set[int]) -> None:
+        """Go on with requests of which the input was gathered, and see to what waited for the end of others."""
+        for number in ready & self._became.keys():
+            asker, line = self._became.pop(number)
+            self._leave(asker)
+            asker.close()
+            self._later.add(line)
+        for number in ready & self._gathering.keys():
+            asker, request, descriptors = self._gathering.pop(number)
+            self._leave(asker)
+            came = self._gathered(asker)
+            if came is None:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+                asker.close()
+            elif not (came[1] and self._judged(asker, request, descriptors, came[0])):
+                self._answer_in_fork(asker, request, descriptors, came[0])
+
+    def _gathered(self, asker: "socket.socket") -> tuple[bytes, bool] | None:
+        """Return what an asker gathered of its input, and whether that is all; None: it ended before."""
+        import socket
+
+        try:
+            said, descriptors, _, _ = socket.recv_fds(asker, len(_WHOLE), 1)
+        except OSError:
+            return None
+        try:
+            return (os.pread(descriptors[0], LITTLE, 0), said == _WHOLE) if descriptors else None
+        except OSError:
+            return None
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
 
     def _hear_stops(self, ready: set[int]) -> None:
         """End the answers to those who were ended themselves before: by SIGTERM, or with the session of sshd's."""
@@ -293,7 +385,7 @@ class _GateServer:
         with contextlib.suppress(KeyError):  # its end was heard before
             self._poll.unregister(asker)
 
-    def _receive(self, asker: "socket.socket") -> tuple[str, str, list[int]] | None:
+    def _receive(self, asker: "socket.socket") -> tuple[Handed, list[int]] | None:
         import socket
         import struct
 
@@ -311,9 +403,9 @@ class _GateServer:
             for descriptor in descriptors:
                 os.close(descriptor)
             return None
-        return *request, descriptors
+        return request, descriptors
 
-    def _become(self, line: str, who: str, descriptors: list[int]) -> "NoReturn":
+    def _become(self, request: Handed, descriptors: list[int], came: bytes) -> "NoReturn":
         """Answer as the process that sshd started would."""
         import signal
 
@@ -325,7 +417,7 @@ class _GateServer:
             for number, descriptor in enumerate(descriptors):
                 os.dup2(descriptor, number)
             put_off = self._later.keep_only_this(3)
-            code = self._answer(line, who, put_off)
+            code = self._answer(*request[:2], put_off, came)
         finally:
             os._exit(code)
 
@@ -372,6 +464,10 @@ class _LaterLines:
         lines, self._lines, self._since = self._lines, [], None
         return lines
 
+    def add(self, line: str) -> None:
+        """Take a line."""
+        self._lines += [line] if line else []
+
     def note_end(self, process: int, code: int) -> None:
         """Take what waited for the end of a process, where it ended well."""
         self._take()
@@ -404,13 +500,12 @@ class _LaterLines:
         return put_off
 
 
-def parse_handover(said: bytes, identity: bytes) -> tuple[str, str] | None:
-    """Return a request's line and who asks; None: it is another program's."""
-    whose, _, rest = said.partition(b"\0")
-    who, found, line = rest.partition(b"\0")
-    if whose != identity or not found or b"\0" in line:
+def parse_handover(said: bytes, identity: bytes) -> Handed | None:
+    """Return a request; None: it is another program's."""
+    whose, *words = said.split(b"\0")
+    if whose != identity or len(words) not in (2, 3) or words[2:] not in ([], [_BECOMES.encode()]):
         return None
-    return os.fsdecode(line), os.fsdecode(who)
+    return os.fsdecode(words[1]), os.fsdecode(words[0]), len(words) == 3
 
 
 def _is_ready(listener: "socket.socket") -> bool:

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Command
-from orchestrator.process.confine import DATASET_VARIABLES, dataset_rules
+from orchestrator.process.confine import DATASET_VARIABLES, READABLE, confinement
 from orchestrator.process.handover import HAND_OVER, PERL, program_identity, state_of
+from orchestrator.process.program_path import is_missing
 
 _MOST, _LONGEST = 64, 64 << 10  # questions of one gate, those that came last; bytes of a question's line
 _MOST_BYTES = 1 << 20  # of them all; more is not read
@@ -78,14 +79,9 @@ def with_question(recorded: bytes, question: GateQuestion, command: Command, *, 
     if len(line) > _LONGEST:
         return recorded
     known = list(_unpacked(recorded))
-    version, ruleset, rules = dataset_rules()
-    allowed = (
-        field for path, *rights in rules for field in (path.encode(), *(struct.pack("=Q", each) for each in rights))
-    )
+    answer = _answer(command, most=question.most, shown=question.shown)
     entry = _packed((
-        identity, line, b"%d" % now, os.fsencode(question.file), question.mark.encode(), b"%d" % question.most, b"%d" % version, ruleset, _packed(allowed),
-        _packed(word.encode() for pair in DATASET_VARIABLES.items() for word in pair), _packed(map(os.fsencode, command.argv)),
-        os.fsencode(question.shown), b"end",
+        identity, line, b"%d" % now, os.fsencode(question.file), question.mark.encode(), *answer, b"end",
     ))  # fmt: skip
     if any(_is_same(each, entry) for each in known):
         return recorded
@@ -93,6 +89,32 @@ def with_question(recorded: bytes, question: GateQuestion, command: Command, *, 
     while len(whole := _packed(kept)) > _MOST_BYTES:
         del kept[0]
     return whole
+
+
+def answer_message(command: Command, *, most: int, shown: str, folders: tuple[tuple[str, bytes], ...] = ()) -> bytes:
+    """Return what `hand-over.pl` needs to become a command now, as `confine.become_for_datasets` and `confine.become` do. `most`: the
+    gate's connections; `folders`: those that it may read, with what tells each from others; none: it asks zfs.
+
+    Raises: OSError for what cannot be shut in, and for a missing program.
+    """
+    if is_missing(command.argv[0], DATASET_VARIABLES) or (folders and not confinement(datasets=False)[0]):
+        raise FileNotFoundError(command.argv[0])
+    return _packed((*_answer(command, most=most, shown=shown, folders=folders), b"end"))
+
+
+def _answer(
+    command: Command, *, most: int, shown: str, folders: tuple[tuple[str, bytes], ...] = ()
+) -> tuple[bytes, ...]:
+    version, ruleset, rules = confinement(datasets=not folders)
+    allowed = (
+        field for path, *rights in rules for field in (path.encode(), *(struct.pack("=Q", each) for each in rights))
+    )
+    variables = {**DATASET_VARIABLES, **dict(command.environment)}
+    opened = (field for path, mark in folders for field in (os.fsencode(path), mark, struct.pack("=Q", READABLE)))
+    return (
+        b"%d" % most, b"%d" % version, ruleset, _packed(allowed), _packed(word.encode() for pair in variables.items() for word in pair),
+        _packed(map(os.fsencode, command.argv)), _packed(opened), os.fsencode(shown),
+    )  # fmt: skip
 
 
 def _is_same(entry: bytes, new: bytes) -> bool:

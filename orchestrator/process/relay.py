@@ -47,41 +47,46 @@ class TooMuchInput(Exception):
     """An input that is longer than it may be; the program has ended, and what it kept of it is its own matter."""
 
 
-def read_head(missing: Callable[[bytes], int], patience: float | None) -> bytes:
-    """Return the head of our input. `missing`: how many more bytes are needed after these; `patience`: as of `read_on`.
+class InputBegin:
+    """The beginning of our input. `came`: what was read of it before; `patience`: the most seconds of silence, None: any."""
 
-    Raises: EOFError for an end before, SilentInput.
-    """
-    poll, head = select.poll(), b""
-    poll.register(_INPUT, select.POLLIN)
-    while needed := missing(head):
-        if patience is not None and not poll.poll(1000 * patience):
+    def __init__(self, came: bytes, patience: float | None) -> None:
+        self._came, self._patience, self._poll = came, patience, select.poll()
+        self._poll.register(_INPUT, select.POLLIN)
+
+    def _read(self, most: int) -> bytes:
+        if self._came:
+            piece, self._came = self._came[:most], self._came[most:]
+            return piece
+        if self._patience is not None and not self._poll.poll(1000 * self._patience):
             raise SilentInput
-        read = os.read(_INPUT, needed)
-        if not read:
-            raise EOFError
-        head += read
-    return head
+        return os.read(_INPUT, most)
 
+    def head(self, missing: Callable[[bytes], int]) -> bytes:
+        """Return the head. `missing`: how many more bytes are needed after these. Raises: EOFError for an end before, SilentInput."""
+        head = b""
+        while needed := missing(head):
+            read = self._read(needed)
+            if not read:
+                raise EOFError
+            head += read
+        return head
 
-def read_on(head: bytes, most: int, watch: InputWatch | None, patience: float | None) -> tuple[bytes, bool]:
-    """Return the head and what follows it, up to `most` bytes in all, and whether our input ended by then.
+    def rest(self, head: bytes, most: int, watch: InputWatch | None) -> tuple[bytes, bool]:
+        """Return the head and what follows it, up to `most` bytes in all, or as many as came, and whether our input ended by then.
 
-    `watch`: sees all behind the head, and what it raises is raised; `patience`: the most seconds of silence. Raises: SilentInput.
-    """
-    poll, pieces, size = select.poll(), [head], len(head)
-    poll.register(_INPUT, select.POLLIN)
-    while size < most:
-        if patience is not None and not poll.poll(1000 * patience):
-            raise SilentInput
-        piece = os.read(_INPUT, most - size)
-        if not piece:
-            return b"".join(pieces), True
-        if watch is not None:
-            watch.follow(piece)
-        size += len(piece)
-        pieces.append(piece)
-    return b"".join(pieces), False
+        `watch`: sees all behind the head, and what it raises is raised. Raises: SilentInput.
+        """
+        pieces, size = [head], len(head)
+        while size < most or self._came:
+            piece = self._read(max(most - size, len(self._came)))
+            if not piece:
+                return b"".join(pieces), True
+            if watch is not None:
+                watch.follow(piece)
+            size += len(piece)
+            pieces.append(piece)
+        return b"".join(pieces), False
 
 
 def read_input(*, at_most: int) -> bytes:

@@ -1,5 +1,6 @@
 """Command lines that sshd hands on are taken apart, and no shell ever sees them."""
 
+import random
 import shlex
 
 import pytest
@@ -10,7 +11,7 @@ from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync.script_commands import survey_source_command
-from orchestrator.gate.request import GateRequest, parse_request
+from orchestrator.gate.request import GateRequest, parse_request, split_line
 
 HOST = Host(user="root", name="nas", port=None)
 
@@ -59,3 +60,20 @@ def test_settings_of_the_environment_are_never_taken_over() -> None:
     assert parse_request("env LC_ALL=C.UTF-8 LC_ALL=C sync -f /srv").name == "sync"
     for setting in ("LD_PRELOAD=/tmp/x.so", "LC_ALL=x", "-i", "PATH=/tmp"):
         assert parse_request(shlex.join(("env", setting, "sync", "-f", "/srv"))).name == setting
+
+
+def test_a_line_has_the_words_that_a_shell_sees() -> None:
+    """However it is written: as poolferry does, which is taken apart more quickly, or nearly so."""
+    chance = random.Random(7)
+    signs = " '\"\\\nab$#;\t\udcff-é"
+    for _ in range(20_000):
+        line = "".join(chance.choices(signs, k=chance.randrange(14)))
+        try:
+            expected = shlex.split(line)
+        except ValueError:
+            with pytest.raises(ValueError, match="No "):
+                split_line(line)
+        else:
+            assert split_line(line) == expected, line
+        words = ["".join(chance.choices(signs, k=chance.randrange(8))) for _ in range(3)]
+        assert split_line(shlex.join(words)) == words

@@ -115,23 +115,29 @@ def test_what_is_no_request_of_this_program_is_told_nothing(left: OneGate) -> No
     for _ in range(200):
         said = chance.randbytes(chance.randrange(300))
         assert parse_handover(said, b"ours") is None
-    assert parse_handover(b"ours\0who\0line", b"ours") == ("line", "who")
-    assert parse_handover(b"ours\0who\0line\0more", b"ours") is None
+    assert parse_handover(b"ours\0who\0line", b"ours") == ("line", "who", False)
+    assert parse_handover(b"ours\0who\0line\0becomes", b"ours") == ("line", "who", True)
+    for said in (b"ours\0who\0line\0more", b"ours\0who", b"ours\0who\0line\0becomes\0"):
+        assert parse_handover(said, b"ours") is None
     assert handed(left, said=b"ours\0\0") is None
     assert handed(left, VERSION, descriptors=2) is None
     assert handed(left, VERSION) is not None
 
 
-def handed(gate: OneGate, line: str = "", *, said: bytes = b"", descriptors: int = 3) -> int | None:
-    """Hand a request over, with nothing to read and nowhere to write; return its exit status, or None where nothing is told."""
+def handed(
+    gate: OneGate, line: str = "", *, said: bytes = b"", descriptors: int = 3, becomes: bool = False
+) -> int | str | None:
+    """Hand a request over, with nothing to read and nowhere to write; return its exit status, or what is told of what it may become, or None
+    where nothing is told."""
     whose = gate.identity()
     with gate.connected() as server, open(os.devnull, "r+b") as nothing:
-        request = said or os.fsencode(f"{whose}\0fuzz\0{line}")
+        request = said or os.fsencode(f"{whose}\0fuzz\0{line}") + b"\0becomes" * becomes
         fds = struct.pack(f"{descriptors}i", *[nothing.fileno()] * descriptors)
         server.sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
-        if server.recv(5) != b"taken":
-            return None
-        return int(server.recv(8))
+        told = server.recv(1 << 18)
+        if becomes and told[:6] in (b"become", b"gather"):
+            return told[:6].decode()
+        return int(server.recv(8)) if told == b"taken" else None
 
 
 SLOW_ZFS = """#!/bin/sh
@@ -139,6 +145,8 @@ case $1 in receive) echo $$ > {took}.new && mv {took}.new {took} && exec cat > /
 """
 WITH_IT = """import orchestrator.process.confine as confine, orchestrator.process.program_path as programs
 programs.SYSTEM_PATH, confine.confine_to_datasets = ({folder!r}, *programs.SYSTEM_PATH), lambda: None
+confine.DATASET_VARIABLES["PATH"], rules = ":".join(programs.SYSTEM_PATH), confine._system_rules
+confine._system_rules = lambda handled, *, datasets: (*rules(handled, datasets=datasets), ({folder!r}, handled))
 from orchestrator.__main__ import program
 program()
 """
@@ -157,7 +165,7 @@ def test_a_bounded_receive_ends_in_its_middle_with_whoever_waits_for_it(gate: On
     asks = (PERL, HAND_OVER, *argv) if by == "perl" else argv
     with subprocess.Popen(asks, env=gate.variables(line), stdin=subprocess.PIPE) as waits:
         assert waits.stdin
-        waits.stdin.write(begin() + bytes(300_000))
+        waits.stdin.write(begin() + bytes(1_500_000))
         waits.stdin.flush()
         wait_until(took.exists, 20)
         receiver = int(took.read_text())
@@ -176,35 +184,41 @@ esac
 """
 
 
-def test_when_several_snapshots_came_is_recorded_at_once_and_at_its_end_at_the_latest(gate: OneGate) -> None:
+@pytest.mark.parametrize("by_perl", [False, True])
+def test_when_several_snapshots_came_is_recorded_at_once_and_at_its_end_at_the_latest(
+    gate: OneGate, by_perl: bool
+) -> None:
     """Also where zfs no longer knows one of them."""
-    zfs, calls, program = (gate.state / name for name in ("zfs", "calls", "program"))
+    zfs, calls = gate.state / "zfs", gate.state / "calls"
     zfs.write_text(COUNTED_ZFS.format(calls=calls))
     zfs.chmod(0o755)
     soon = "import orchestrator.process.handover as one\none.IDLE, one._SOON = 1, 60\n"
-    program.write_text(soon + WITH_IT.format(folder=str(gate.state)))
     gate.file.write_text(f'receives = "{ROOT}"\n')
-    argv = (sys.executable, str(program), *gate.words)
+    argv = gate.made_program("program", soon + WITH_IT.format(folder=str(gate.state)))
     gate.ask(VERSION, argv=argv)
     wait_until(gate.door.exists, 20)
+    calls.unlink()
+    by_it = (PERL, HAND_OVER, *argv) if by_perl else argv
     for name in "abc":
         line = sent("zfs.sh", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/{name}")
-        assert gate.ask(line, argv=argv, stdin=begin(name="tank/p@s" + name))[0] == 0
+        assert gate.ask(line, argv=by_it, stdin=begin(name="tank/p@s" + name))[0] == 0
     wait_until(lambda: len(read_arrivals(str(gate.state))) == 3, 30)
     mark = f"{len(ROOT) + 5}.9"
     assert set(read_arrivals(str(gate.state))) == {(f"{ROOT}/{name}", mark) for name in "abc"}
     assert calls.read_text().split() == ["receive", "receive", "receive", "get"]
 
 
-def test_a_second_stream_behind_a_little_one_is_seen_before_anything_begins(gate: OneGate) -> None:
-    zfs, calls, program = (gate.state / name for name in ("zfs", "calls", "program"))
+@pytest.mark.parametrize("by_perl", [False, True])
+def test_a_second_stream_behind_a_little_one_is_seen_before_anything_begins(gate: OneGate, by_perl: bool) -> None:
+    zfs, calls = gate.state / "zfs", gate.state / "calls"
     zfs.write_text(COUNTED_ZFS.format(calls=calls))
     zfs.chmod(0o755)
-    program.write_text(WITH_IT.format(folder=str(gate.state)))
     gate.file.write_text(f'receives = "{ROOT}"\n')
-    argv = (sys.executable, str(program), *gate.words)
+    argv = gate.made_program("program", WITH_IT.format(folder=str(gate.state)))
     gate.ask(VERSION, argv=argv)
     wait_until(gate.door.exists, 20)
+    calls.unlink()
+    argv = (PERL, HAND_OVER, *argv) if by_perl else argv
     line = sent("receive.sh", "9999k", "60", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/a")
     hidden = compound() + end() + begin(name="tank/other@a") + end()
     refused = gate.ask(line, argv=argv, stdin=hidden)
@@ -213,6 +227,29 @@ def test_a_second_stream_behind_a_little_one_is_seen_before_anything_begins(gate
     )
     assert gate.ask(line, argv=argv, stdin=compound() + end() + end())[0] == 0
     assert calls.read_text().split() == ["receive"]
+
+
+KEPT_ZFS = """#!/bin/sh
+case $1 in receive) echo $$ > {took} && exec cat > {kept} ;; *) echo 0 ;; esac
+"""
+
+
+@pytest.mark.parametrize(("size", "becomes"), [(0, True), (200_000, True), (2_000_000, False)])
+def test_a_little_stream_is_received_by_the_very_process_that_asked(gate: OneGate, size: int, becomes: bool) -> None:
+    """And each comes whole, whatever of it was gathered before."""
+    zfs, took, kept = (gate.state / name for name in ("zfs", "took", "kept"))
+    zfs.write_text(KEPT_ZFS.format(took=took, kept=kept))
+    zfs.chmod(0o755)
+    gate.file.write_text(f'receives = "{ROOT}"\n')
+    argv = gate.made_program("program", WITH_IT.format(folder=str(gate.state)))
+    gate.ask(VERSION, argv=argv)
+    wait_until(lambda: gate.pid, 20)
+    line = sent("zfs.sh", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/a")
+    stream = begin() + random.Random(1).randbytes(size)
+    with gate.begin(line, stream, argv=(PERL, HAND_OVER, *argv)) as asked:
+        assert asked.wait(60) == 0
+    assert kept.read_bytes() == stream
+    assert (int(took.read_text()) == asked.pid) == becomes
 
 
 IMPATIENT = """import orchestrator.gate.receive as one
@@ -293,19 +330,22 @@ def fuzz(gate: OneGate, count: int) -> None:
     """Require of requests made of those of a run, that each is refused or let through as by the gate's own judgement."""
     copy = f"{ROOT}/photos"
     lines = [parse_request(ssh_argv(each)[-1]) for each in (*pushed(copy), *receive_commands(copy))]
-    passed = 0
-    for request in mutated(lines, WORDS, seed=count, number=count):
+    passed, became = 0, set[int | str | None]()
+    gate.file.write_text(f'receives = "{ROOT}"\n')
+    for number, request in enumerate(mutated(lines, WORDS, seed=count, number=count)):
         line = shlex.join(("sh", "-c", "id", request.name, *request.values)).replace("\0", "")
         try:
             admit(parse_request(line), Gate(receives=ROOT))
             fits = True
         except GateRefusal:
             fits = False
-        status = handed(gate, line)
+        status = handed(gate, line, becomes=bool(number % 3))
         assert status is not None
         assert fits or status == REFUSED, line
+        became.add(status)
         passed += fits
     assert passed > count / 50
+    assert became >= {"become", "gather", REFUSED}
     assert gate.pid
 
 

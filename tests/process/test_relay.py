@@ -9,7 +9,7 @@ import pytest
 _PROGRAM = """
 import sys
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.process.relay import TooMuchInput, feed, read_head
+from orchestrator.process.relay import InputBegin, TooMuchInput, feed
 script, most, long = sys.argv[1:]
 command = Command(argv=("sh", "-c", script), effect=Effect.WRITES)
 class Watch:
@@ -30,7 +30,7 @@ class Limit:
     def give_back(self, count):
         self.left += count
 try:
-    head = read_head(lambda data: int(long) - len(data), None)
+    head = InputBegin(b"", None).head(lambda data: int(long) - len(data))
     sys.exit(feed(command, head, limit=Limit(int(most) - len(head)) if most.isdigit() else None, watch=Watch() if most == "watched" else None))
 except ValueError:
     sys.exit(97)
@@ -94,7 +94,7 @@ def test_an_input_that_ends_in_its_head_begins_nothing() -> None:
 _WHOLE = """
 import sys
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.process.relay import SilentInput, become_fed, feed, read_head, read_on
+from orchestrator.process.relay import InputBegin, SilentInput, become_fed, feed
 command = Command(argv=("sh", "-c", sys.argv[1]), effect=Effect.WRITES)
 class Watch:
     unseen, wanted = 0, 1000
@@ -102,8 +102,8 @@ class Watch:
         if b"!" in data:
             raise ValueError
 try:
-    head = read_head(lambda data: 10 - len(data), float(sys.argv[3]))
-    data, whole = read_on(head, int(sys.argv[2]), Watch(), float(sys.argv[3]))
+    begin = InputBegin(sys.argv[4].encode(), float(sys.argv[3]))
+    data, whole = begin.rest(begin.head(lambda data: 10 - len(data)), int(sys.argv[2]), Watch())
 except SilentInput:
     sys.exit(96)
 except ValueError:
@@ -114,9 +114,9 @@ sys.exit(feed(command, data, limit=None, watch=Watch()))
 """
 
 
-def begun(script: str, most: int, *, patience: float = 60) -> "subprocess.Popen[bytes]":
-    """Begin a script that is fed with what is there by then, at most so many bytes, and then with the rest."""
-    words = [sys.executable, "-c", _WHOLE, script, str(most), str(patience)]
+def begun(script: str, most: int, *, patience: float = 60, came: str = "") -> "subprocess.Popen[bytes]":
+    """Begin a script that is fed with what came before and is there by then, at most so many bytes, and then with the rest."""
+    words = [sys.executable, "-c", _WHOLE, script, str(most), str(patience), came]
     return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -127,6 +127,19 @@ def test_a_program_gets_all_whether_the_whole_of_it_was_there_or_not(more: int) 
         told, parent = relay.communicate(given[: 200_000 + more], timeout=60)
         assert (relay.returncode, told) == (7, given[: 200_000 + more])
         assert (int(parent) == relay.pid) == (more >= 0), "what is there as a whole needs nobody beside its program"
+
+
+@pytest.mark.parametrize("before", [1, 10, 11, 5000])
+def test_what_was_read_before_comes_first(before: int) -> None:
+    given = b"0123456789" * 30_000
+    with begun("cat", 200_000, came=given[:before].decode()) as relay:
+        assert relay.communicate(given[before:], timeout=60)[0] == given
+
+
+def test_what_was_read_before_is_seen_too() -> None:
+    with begun("echo begun", 200_000, came="0123456789-!") as relay:
+        told, _ = relay.communicate(b"more", timeout=60)
+    assert (relay.returncode, told) == (97, b"")
 
 
 @pytest.mark.parametrize("at", [10, 199_999, 200_001, 400_000])

@@ -14,7 +14,7 @@ from orchestrator.cli.terminal.options import CliCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 if TYPE_CHECKING:
-    from orchestrator.app.gate import GateSetup
+    from orchestrator.app.gate_setup import GateSetup
 
 
 _KEEP = ("daily = 14", "weekly = 8", "monthly = 12")
@@ -69,7 +69,7 @@ def gate(
     copies to here, and its key can add to the copies below that dataset, or to the restore points in that folder, and can neither
     change nor remove any. All as the user who runs this command, which for the files and datasets of others must be root.
     """
-    from orchestrator.app.gate import USUAL_KEYS, GateSetup, install_gate, remove_gate
+    from orchestrator.app.gate_setup import USUAL_KEYS, GateSetup, install_gate, remove_gate
 
     if not remove and not ((reads or sends or receives or adds) and key):
         raise click.UsageError(
@@ -93,7 +93,7 @@ def gate(
 
 def _show(terminal: Terminal, request: "GateSetup", written: tuple[str, ...]) -> None:
     """Print what was written, and what the other machine needs."""
-    from orchestrator.app.gate import describe_receiver
+    from orchestrator.app.gate_setup import describe_receiver
 
     paths = {word: getattr(request, word) for word in ("sends", "receives", "adds")}
     lines = {word: _line(word, path) for word, path in paths.items() if path}

@@ -147,12 +147,12 @@ def answer_and_show(terminal: Terminal, name: str) -> int:
     """Answer a request that came through a gate; return the exit code of a refusal or of a receive, else never."""
     asker = os.environ.get("SSH_CONNECTION", "").partition(" ")[0]
 
-    def later(line: str, who: str, put_off: Callable[..., None]) -> int:
+    def later(line: str, who: str, put_off: Callable[..., None], came: bytes) -> int:
         from orchestrator.cli.terminal.errors import report_errors
         from orchestrator.cli.terminal.screen import flush_output
 
         with report_errors(terminal) as end:
-            end.code = _answer(terminal, name, line, who, put_off=put_off)
+            end.code = _answer(terminal, name, line, who, put_off=put_off, came=came)
         flush_output()
         return end.code
 
@@ -167,13 +167,15 @@ def _answer(
     *,
     later: Callable[..., int] | None = None,
     put_off: Callable[..., None] | None = None,
+    came: bytes = b"",
 ) -> int:
     from orchestrator.app.gate import answer_request
     from orchestrator.domain.gate import PRINTED, REFUSED, CutStream, GateRefusal
     from orchestrator.views.gate import refusal_line
 
     try:
-        return answer_request(terminal, name, line, asker or "a person here", later=later, put_off=put_off)
+        asker = asker or "a person here"
+        return answer_request(terminal, name, line, asker, later=later, put_off=put_off, came=came)
     except GateRefusal as refusal:
         terminal.say(refusal_line(name, refusal.why))
         return REFUSED

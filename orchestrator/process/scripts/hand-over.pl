@@ -1,25 +1,29 @@
 #!/usr/bin/perl
 # Answers one request of a gate as quickly as can be, and ends as its answer ended. A question that the key asked before is answered
 # by what is recorded of it (process/recorded_answers.py). Any other request is handed over to the process that an earlier one left behind
-# (process/handover.py). Where neither is there, this becomes the program. Only what Debian's perl-base has. Arguments: the program,
-# `gate`, the gate's name, options.
-# Why not Python: its start costs five times what all this does. Why no module, no `use warnings`: loading them costs more still.
+# (process/handover.py), which answers it, or says what this becomes. Where neither is there, this becomes the program. Only what
+# Debian's perl-base has. Arguments: the program, `gate`, the gate's name, options.
+# Why not Python: its start costs five times what all this does. Why no module, no `use strict` (`make check` has it), no `use warnings`:
+# loading them costs more still.
 # The line of a key reads it by `do`, and becomes the program where this file is not there any more, as after a downgrade.
-use strict;
 
-# The numbers of sendmsg and prctl by machine, as ELF names it, of those with 64 bits; those of Landlock are the same everywhere.
-my %OF_MACHINE = (62 => [46, 157], 183 => [211, 167], 243 => [211, 167], 258 => [211, 167], 21 => [341, 171], 22 => [370, 172]);
+# The numbers of sendmsg, prctl and memfd_create by machine, as ELF names it, of those with 64 bits; those of Landlock are the same everywhere.
+my %OF_MACHINE = (62 => [46, 157, 319], 183 => [211, 167, 279], 243 => [211, 167, 279], 258 => [211, 167, 279], 21 => [341, 171, 360],
+    22 => [370, 172, 350]);
 my ($CREATE_RULESET, $ADD_RULE, $RESTRICT_SELF, $NO_NEW_PRIVS) = (444, 445, 446, 38);
 my ($PATH_ONLY, $CLOSED_LATER, $UNIX, $PACKETS, $DATAGRAMS, $SOCKET, $PEER, $DESCRIPTORS) = (010000000, 02000000, 1, 5, 2, 1, 17, 1);
 my ($READ_WRITE, $CREATE, $SET_LOCK, $WRITE_LOCK, $AUTH_INFO, $NOT_THERE, $ALONE) = (2, 0100, 37, 1, 38, 2, 2);
 my $LOST = 255;                                  # exit status, as ssh's own for a connection that is lost
 my $HOLDS = 86400;                               # seconds for which what is recorded of a question holds
+my $LITTLE = 256 << 10;                          # bytes of a stream that are gathered, as process/handover.py has it
+my ($SILENCE, $LONGEST) = (5, 15);               # seconds without a byte, and in all, after which what came goes on by itself
+my $LONGEST_ANSWER = 1 << 18;                    # bytes of what is said
 
 # What admits and answers, of the package, as process/handover.py has it. A "/" at the end: the modules there.
 my @ANSWERING = ("__init__.py", "app/gate.py", "config/", "domain/gate.py", "domain/names.py", "domain/place.py", "domain/plan.py",
     "engines/zfs/commands/", "engines/zfs/scripts", "gate/", "process/", "process/scripts", "trees/");
 
-my ($sendmsg, $prctl) = numbers();
+my ($sendmsg, $prctl, $memfd_create) = numbers();
 my $folder = state_folder();
 my ($line, $asker) = map { defined $_ ? $_ : "" } @ENV{"SSH_ORIGINAL_COMMAND", "SSH_CONNECTION"};
 $asker =~ s/ .*//s;
@@ -60,22 +64,66 @@ sub mark {
     return "$number $count @sums";
 }
 
-# Returns the connection over which the end of the request comes; nothing where nobody takes it.
+# Returns the connection over which the end of the request comes; nothing where nobody takes it. It does not return where this becomes the answer.
 sub asked {
     my ($identity) = @_;
     my ($state, $to);
-    sysopen($state, $folder, $PATH_ONLY) && socket($to, $UNIX, $PACKETS, 0) or return;
+    {
+        local $^F = 1 << 20;    # it stays open: where this becomes the answer, its end is the end of that
+        sysopen($state, $folder, $PATH_ONLY | $CLOSED_LATER) && socket($to, $UNIX, $PACKETS, 0) or return;
+    }
     my $address = pack "S a*", $UNIX, "/proc/self/fd/" . fileno($state) . "/gate-$ARGV[2].session\0";
     return if length $address > 110 || !connect($to, $address);
     return if (unpack "l3", getsockopt($to, $SOCKET, $PEER) || "")[1] != $>;
-    my $request = join "\0", $identity, $asker, $line;
-    my $piece = pack "P Q", $request, length $request;
-    my $passed = pack "Q l l l3 x4", 28, $SOCKET, $DESCRIPTORS, 0, 1, 2;
+    hand($to, join("\0", $identity, $asker, $line, "becomes"), 0, 1, 2) or return;
+    my $said = hear($to);
+    if ($said eq "gather") {
+        my ($held, $whole) = gathered();
+        # What was read is here alone: where nobody takes it, it is lost.
+        exit $LOST if !defined $held || !hand($to, $whole ? "whole" : "part", fileno $held);
+        $said = hear($to);
+        exit $LOST if $said !~ /^(?:taken$|become)/s;
+        open(STDIN, "<&", $held) && sysseek(STDIN, 0, 0) or exit $LOST;
+    }
+    become(eval { unpack "(N/a*)*", substr $said, 6 }) if $said =~ /^become/s;
+    return $said eq "taken" ? $to : undef;
+}
+
+# Hands words and open files over; returns whether that was taken.
+sub hand {
+    my ($to, $words, @files) = @_;
+    my $piece = pack "P Q", $words, length $words;
+    my $size = 16 + 4 * @files;
+    my $passed = pack "Q l l l* x![8]", $size, $SOCKET, $DESCRIPTORS, @files;
     my $message = pack "Q L x4 P Q P Q l x4", 0, 0, $piece, 1, $passed, length $passed, 0;
-    return if syscall($sendmsg, fileno($to), $message, 0) < 0;
-    my $taken = "";
-    recv($to, $taken, 5, 0);
-    return $taken eq "taken" ? $to : undef;
+    return syscall($sendmsg, fileno($to), $message, 0) >= 0;
+}
+
+# Returns what is said; nothing where nobody is there any more.
+sub hear {
+    my ($from) = @_;
+    my $said = "";
+    recv($from, $said, $LONGEST_ANSWER, 0);
+    return defined $said ? $said : "";
+}
+
+# Returns a file in memory with the beginning of the input, and whether that is all; nothing where it cannot be made.
+sub gathered {
+    my $name = "input";
+    my $number = syscall($memfd_create, $name, 1);
+    return if $number < 0 || !open(my $held, "+<&=", $number);
+    my ($size, $until) = (0, time + $LONGEST);
+    while ($size < $LITTLE) {
+        my ($ready, $piece) = ("", "");
+        vec($ready, 0, 1) = 1;
+        return ($held, 0) if time > $until || !select($ready, undef, undef, $SILENCE);
+        my $came = sysread(STDIN, $piece, $LITTLE - $size);
+        return if !defined $came;
+        return ($held, 1) if !$came;
+        for (my $at = 0; $at < $came;) { $at += syswrite($held, $piece, $came - $at, $at) || return }
+        $size += $came;
+    }
+    return ($held, 0);
 }
 
 # Becomes what answers a question that the key asked before. Returns where nothing is recorded of it, or anything is not as it was.
@@ -89,22 +137,31 @@ sub answer_again {
     for my $entry (eval { unpack "(N/a*)*", $recorded }) {
         next if substr($entry, 0, length $wanted) ne $wanted;
         my (undef, undef, $when, @rest) = eval { unpack "(N/a*)*", $entry };
-        next if !defined $when || $when !~ /^[0-9]+$/ || @rest != 10 || $rest[9] ne "end";
+        next if !defined $when || $when !~ /^[0-9]+$/ || @rest != 11 || $rest[10] ne "end";
         my $age = time - $when;
         answer_by(@rest) if $age >= 0 && $age < $HOLDS;
     }
 }
 
-# Becomes an answer: as process/confine.py's `become_for_datasets` does, after what is checked for each request.
+# Becomes a recorded answer, after what is checked for each request.
 sub answer_by {
-    my ($gate, $seen, $most, $version, $ruleset, $rules, $environment, $argv, $shown) = @_;
+    my ($gate, $seen, @answer) = @_;
     my $above = $gate;
     while ($above =~ s{/[^/]*$}{}s) { return if !is_ours(length $above ? $above : "/") || !-d _ }
     return if !is_ours($gate) || join(" ", (lstat $gate)[0 .. 5, 7, 9, 10]) ne $seen;
+    become(@answer);
+}
+
+# Becomes an answer, as process/confine.py's `become_for_datasets` and `become` do. Returns where anything is not as it was.
+sub become {
+    my ($most, $version, $ruleset, $rules, $environment, $argv, $folders, $shown, $end) = @_;
+    return if !defined $end || $end ne "end";
     my $landlock = syscall($CREATE_RULESET, 0, 0, 1);
     return if ($landlock < 1 ? 0 : $landlock) != $version;
     my $shut = confinement($ruleset, $rules);
     return if !defined $shut;
+    my $first = let_read($shut, $folders);
+    return if !defined $first;
     my $places = place($most);
     return if !defined $places;
     note($shown);
@@ -112,7 +169,7 @@ sub answer_by {
     # From here on nothing else can answer any more.
     $SIG{CHLD} = "DEFAULT";
     umask(umask() | 022);
-    fail("/") if !chdir "/";
+    fail("folder") if !($first ? chdir $first : chdir "/");
     fail("Landlock") if $shut && (syscall($prctl, $NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall($RESTRICT_SELF, $shut, 0) < 0);
     my @words = unpack "(N/a*)*", $argv;
     %ENV = unpack "(N/a*)*", $environment;
@@ -145,10 +202,29 @@ sub confinement {
             next if $! == $NOT_THERE;
             return;
         }
-        my $rule = pack "a8 l", (-d $at ? $in_folders : $of_files), fileno $at;
-        return if syscall($ADD_RULE, $made, 1, $rule, 0) < 0;
+        return if !allow($made, $at, -d $at ? $in_folders : $of_files);
     }
     return $made;
+}
+
+# Adds what is allowed in an open folder to a ruleset; returns whether it could.
+sub allow {
+    my ($made, $at, $rights) = @_;
+    my $rule = pack "a8 l", $rights, fileno $at;
+    return syscall($ADD_RULE, $made, 1, $rule, 0) >= 0;
+}
+
+# Allows to read these folders, and returns the first one, open, or 0: there is none. Nothing: one of them is another one by now.
+sub let_read {
+    my ($shut, $folders) = @_;
+    my $first = 0;
+    my @left = unpack "(N/a*)*", $folders;
+    while (my ($path, $mark, $rights) = splice @left, 0, 3) {
+        sysopen(my $at, $path, $PATH_ONLY | $CLOSED_LATER) or return;
+        return if join(" ", (stat $at)[0, 1]) ne $mark || !-d _ || !allow($shut, $at, $rights);
+        $first ||= $at;
+    }
+    return $first;
 }
 
 # Returns the open file in which one of the gate's places is taken until this process, and what it becomes, have ended; nothing: there

@@ -5,7 +5,7 @@ OrchestratorError
 ├─ NotNow                  lock busy · disk away · a hook said 75                 WHEN_IT_CHANGES
 ├─ Stopped                 a signal, or the end of the time window                WHEN_IT_CHANGES
 ├─ OutsideError            holds the command lines, exits, last output, host
-│  ├─ ProgramMissing · PermissionDenied · TargetFull · SourceMissing              ASK_A_HUMAN
+│  ├─ ProgramMissing · PermissionDenied · TargetFull · QuotaReached · SourceMissing ASK_A_HUMAN
 │  ├─ HostUnreachable · Stalled · StreamBroken                                    LATER
 │  ├─ BaseGone · TokenStale                                                       NOW
 │  └─ Unexplained          output that no rule explains yet: verbatim             ONCE
@@ -139,6 +139,10 @@ class PermissionDenied(OutsideError):
 
 class TargetFull(OutsideError):
     """A lack of free space (bytes, inodes or quota) on the target."""
+
+
+class QuotaReached(OutsideError):
+    """A limit on the space of one dataset of the target; others may have room."""
 
 
 class SourceMissing(OutsideError):

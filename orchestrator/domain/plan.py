@@ -319,6 +319,9 @@ class TreeVerification:
         return f"(poolferry) read {self.tree} against {self.point.manifest}"
 
 
+COMMON = "main"  # the worker of steps that all others need, or that need all others
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One complete step: its commands, its reason, and its expected effect."""
@@ -374,6 +377,8 @@ class Plan:
     brings: bool = False  # that point is new at the target
     taken: datetime | None = None  # when the source was in the state of that point, where the plan knows
     refusals: tuple["Refusal", ...] = ()  # parts that are left out: the rest is done, and then the run has failed
+    # Each worker's steps need no others than those of the workers whose names lie above its own, and of COMMON.
+    independent: bool = False
     compared: str = ""  # why everything was compared, where a quick look might have been enough
     left_out: tuple[tuple[bytes, str], ...] = ()  # entries of the source that are not copied, each with the reason
 

@@ -44,7 +44,7 @@ def survey(values: Values, root: str, *, target: bool) -> Command:
             built = commands.survey_command(
                 Location(path=dataset_below(name, root, itself=True)), target=target, recursive=deep == "-r", sudo=False,
                 above=above == "yes", created=columns.endswith(",creation"),
-                newest=target and kinds == "newest" and properties.startswith("prevsnap,"),
+                newest=target and kinds == "newest" and properties.startswith("prevsnap,"), marks_apart=":" not in properties,
             )  # fmt: skip
             return same(("plain", *values[1:]), built)
     raise UnknownQuestion

@@ -142,10 +142,11 @@ def _holds(script: str) -> questions.Answer:
 
 
 def _properties(values: Values, root: str) -> Command:
+    from orchestrator.engines.zfs.restore.survey import properties_command
+
     match values:
         case (name,):
-            dataset_below(name, root, itself=True)
-            return commands.script_command("list-properties.sh", name, effect=Effect.READS, where=HERE)
+            return properties_command(Location(path=dataset_below(name, root, itself=True)))
     raise UnknownQuestion
 
 

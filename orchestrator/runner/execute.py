@@ -271,8 +271,7 @@ def partial_refusal(refusals: tuple[Refusal, ...]) -> PartlyRefused:
 def _do(decision: Plan | NothingToDo, executor: StepExecutor, world: Any) -> None:
     """Carry out all stages; when the target is full, add how much space was missing."""
     try:
-        for stage in decision.stages:
-            executor.do(stage)
+        executor.carry_out(decision)
     except TargetFull as error:
         engine = executor.journal.tools.engine
         space = engine.space(world) if implements(engine, Copier) else ""

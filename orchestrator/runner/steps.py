@@ -19,6 +19,7 @@ from orchestrator.domain.errors import (
     OutsideError,
     PermissionDenied,
     ProgramMissing,
+    RetryClass,
     Stalled,
     Stopped,
     StreamBroken,
@@ -30,9 +31,11 @@ from orchestrator.domain.errors import (
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.names import show_short_name
 from orchestrator.domain.plan import (
+    COMMON,
     FileCloning,
     FolderOpening,
     ManifestRecording,
+    NothingToDo,
     Pipeline,
     Plan,
     PointsRemoval,
@@ -56,6 +59,7 @@ if TYPE_CHECKING:  # its import takes 4 ms, and most runs do nothing in parallel
 _NAMED = 20  # warnings name so many entries; the manifest and history's output name all
 # Errors that the next worker would only meet again.
 HALTING_ERRORS = (Stopped, HostUnreachable, TargetFull, ProgramMissing)
+_MAY_PASS = (RetryClass.NOW, RetryClass.LATER, RetryClass.ONCE)
 # Errors of the stream itself, not of its host, free space or permissions.
 PASSING_ERRORS = (BaseGone, Stalled, StreamBroken, TokenStale, Unexplained)
 
@@ -84,8 +88,14 @@ def told_where_full(what: str, hint: str) -> Iterator[None]:
 
 
 def gravest_error(errors: list[OrchestratorError]) -> OrchestratorError:
-    """Return the error that represents a stage: one that ends the run, else the first; it counts the other failures."""
-    chosen = next((error for error in errors if isinstance(error, HALTING_ERRORS)), errors[0])
+    """Return the error that represents several: one that ends the run, else one that may pass; it counts the other failures.
+
+    Why one that may pass: another attempt is made then, which all that failed takes part in.
+    """
+    chosen = next(
+        (error for error in errors if isinstance(error, HALTING_ERRORS)),
+        next((error for error in errors if error.retry in _MAY_PASS), errors[0]),
+    )
     if len(errors) > 1:
         chosen.why = f"{chosen.why} (and {len(errors) - 1} more failed beside it)"
     return chosen
@@ -110,6 +120,10 @@ def warnings_of(left_out: SkippedEntries | None) -> tuple[str, ...]:
 def _first(lines: list[str], what: str) -> tuple[str, ...]:
     more = len(lines) - _NAMED
     return (*lines[:_NAMED], *((f"and {more} more {what}",) if more > 0 else ()))
+
+
+def _halts(errors: Iterable[OrchestratorError]) -> bool:
+    return any(isinstance(error, HALTING_ERRORS) for error in errors)
 
 
 Going = TypeVar("Going")  # result of `begin`, argument of `act`
@@ -211,6 +225,7 @@ class StepExecutor:
         self.recorded: ManifestCounts | None = None
         self._open_sides = frozenset[Side]()  # told already
         self._linked = False  # a tree was linked before its copy
+        self._failed = set[str]()  # workers of which a step failed
         self._progress: _StageProgress | None = None
 
     def count(self, plan: Plan) -> None:
@@ -224,12 +239,37 @@ class StepExecutor:
         if plan.left_out:
             self.left_out.append(SkippedEntries(unmade=plan.left_out))
 
+    def carry_out(self, decision: Plan | NothingToDo) -> None:
+        """Run all stages, one after the other. Raises: OrchestratorError.
+
+        Of an independent plan a failed step holds up only what needs it: all else is done, and then the gravest error is raised.
+        """
+        independent = isinstance(decision, Plan) and decision.independent
+        errors: list[OrchestratorError] = []
+        for stage in decision.stages:
+            errors += self._run_stage([step for step in stage if not self._is_held_up(step, errors)])
+            if errors and (not independent or COMMON in self._failed or _halts(errors)):
+                break
+        if errors:
+            raise self._perhaps_again(gravest_error(errors))
+
+    def _is_held_up(self, step: Step, errors: Sequence[OrchestratorError]) -> bool:
+        if step.worker == COMMON:
+            return bool(errors)
+        return any(f"{step.worker}/".startswith(f"{failed}/") for failed in self._failed)
+
     def do(self, stage: Sequence[Step]) -> None:
         """Run the steps of one stage, then their checks, which one survey may answer together.
 
         Raises: OrchestratorError after every step that began has ended.
         """
+        if errors := self._run_stage(stage):
+            raise self._perhaps_again(gravest_error(errors))
 
+    def _run_stage(self, stage: Sequence[Step]) -> list[OrchestratorError]:
+        """Run the steps of one stage, then their checks; return the errors of those that failed."""
+        if not stage:
+            return []
         progress = self._progress or _StageProgress(self.journal, stage)
         ended: list[_StepEnd] = []
 
@@ -249,13 +289,14 @@ class StepExecutor:
             together=self.journal.tools.history.together,
         )  # fmt: skip
         lanes.run(stage, self.parallel)
+        errors = [how.error for how in ended if how.error is not None]
         try:
             self._confirm(ended)
-        except VerificationFailed as error:
-            raise self._perhaps_again(error) from error
-        errors = [how.error for how in ended if how.error is not None]
-        if errors:
-            raise self._perhaps_again(gravest_error(errors))
+        except OrchestratorError as error:
+            if error not in errors:
+                errors.insert(0, error)
+        self._failed |= {how.step.worker for how in ended if how.error is not None}
+        return errors
 
     def _perhaps_again(self, error: OrchestratorError) -> OrchestratorError:
         """Return the error, or after a copy over a linked tree a request to look again: then nothing is linked before.

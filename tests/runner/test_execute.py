@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.errors import Evidence, OrchestratorError, SourceMissing
+from orchestrator.domain.errors import Evidence, OrchestratorError, PermissionDenied, SourceMissing, StreamBroken
 from orchestrator.domain.job import Job, KeepRules, SnapshotRules
-from orchestrator.domain.plan import Decision, NothingToDo, Plan, Refusal, Step
+from orchestrator.domain.plan import COMMON, Decision, NothingToDo, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
 from orchestrator.engines.contract.engine import RunRequest, StageResults
@@ -20,6 +20,7 @@ from orchestrator.history.store import History, open_history
 from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.execute import execute_decision
 from orchestrator.runner.snapshots import take_snapshots
+from orchestrator.runner.steps import gravest_error
 from tests.engines.zfs.sides import ASKED, COPY, job, world
 from tests.runner.journals import journal, small
 
@@ -163,6 +164,48 @@ def test_what_a_failed_step_promised_is_confirmed_as_uncertain(history: History,
     with pytest.raises(OrchestratorError, match="ended with 1"):
         execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
     assert (engine.asked.confirmations, engine.asked.uncertain) == ((one,), (two,))
+
+
+# Of two datasets and one below the first, in three stages: what fails, and what is done all the same.
+@pytest.mark.parametrize(
+    ("fails", "done"),
+    [
+        ("v/a", ["keep", "v/b", "v/a b", "v/b more"]),
+        ("v/a/c", ["keep", "v/a", "v/b", "v/a b", "v/b more"]),
+        ("keep", []),
+        ("full v/a", ["keep"]),
+    ],
+)
+def test_what_fails_holds_up_only_what_needs_it(history: History, tmp_path: Path, fails: str, done: list[str]) -> None:
+    """Who owns one dataset may let its stream fail each night. What all others need comes first, and the end needs all."""
+    told = tmp_path / "told"
+
+    def step(name: str, worker: str) -> Step:
+        ends = "echo no space left on device >&2; false" if fails == f"full {name}" else "false"
+        return replace(small(ends if fails.endswith(name) else f"echo {name} >>{told}"), worker=worker)
+
+    stages = (
+        (step("keep", COMMON),),
+        (step("v/a", "v/a"),),
+        (step("v/a/c", "v/a/c"), step("v/b", "v/b"), step("v/a b", "v/a b")),
+        (step("v/b more", "v/b"),),
+        (step("release", COMMON),),
+    )
+    made = journal(history, tmp_path)
+    made.job = job()
+    made.tools = replace(made.tools, engine=Keeps(Plan(summary="", stages=stages, independent=True)))
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(OrchestratorError):
+        execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
+    assert sorted(told.read_text().splitlines() if told.exists() else []) == sorted(done)
+
+
+def test_what_may_pass_is_tried_again_whatever_failed_before_it() -> None:
+    """A failure for good of one dataset takes no attempt from the others."""
+    nothing = Evidence(lines=(), exits=(1,), last_output=("",))
+    good, bad = StreamBroken("cut", evidence=nothing), PermissionDenied("no right", evidence=nothing)
+    chosen = gravest_error([bad, good])
+    assert (type(chosen), chosen.why) == (StreamBroken, "cut (and 1 more failed beside it)")
 
 
 class Holds(Keeps):

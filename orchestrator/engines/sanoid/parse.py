@@ -10,6 +10,7 @@ from orchestrator.engines.sanoid.model import INTERVALS, PREFIX, SanoidReport, S
 
 _LONGEST = 4096  # characters; a snapshot's name has 255, and on a line of millions these patterns would never end
 _NAME = re.compile(rf"{PREFIX}_.*_({'|'.join(INTERVALS)})")
+_DATASET = re.compile(r"([^\t]+)\t(\d{1,20})\t(.*)")
 _VERSION = re.compile(r"sanoid version (\d+(?:\.\d+)*)")
 _TAKING = re.compile(r"taking (?:dst )?snapshot (.+?@\S+)(?: \(zfs recursive\))?")
 _PRUNING = re.compile(r"INFO: pruning (.+@\S+) \.\.\. ")
@@ -20,26 +21,42 @@ _FAILED = re.compile(r"CRITICAL ERROR: \S+ snapshot (?:-r )?(.+@\S+) failed.*")
 
 
 def parse_survey(text: bytes, root: Location) -> SanoidSurvey:
-    """Parse the source: the time, (name, guid, our mark) up to the empty line, then (time, snapshot) of the root. Raises: ValueError."""
-    head, empty, snapshots = text.decode("utf-8", "surrogateescape").partition("\n\n")
+    """Parse the source: the time, (name, guid, our mark) up to the empty line, then (time, snapshot) of the root. Raises: ValueError.
+
+    An owner below the root may give her mark a value of several lines: those that are none of a dataset are passed over. Of two
+    lines for one name the first counts: the root's own comes before all others.
+    """
+    head, empty, snapshots = text.decode("utf-8", "surrogateescape").rpartition("\n\n")
     if not empty:
         raise ValueError("the look at the source broke off")
-    clock, *listed = head.splitlines()
-    told = [line.split("\t") for line in listed]
-    datasets = {name: int(guid) for name, guid, _ in told}
-    check_zfs_names(datasets)
+    clock, *listed = head.split("\n")
+    told: dict[str, tuple[int, str]] = {}
+    for line in listed:
+        if (found := _DATASET.fullmatch(line)) and _is_below(found[1], root.path):
+            told.setdefault(found[1], (int(found[2]), found[3]))
+    if root.path not in told:
+        raise ValueError(f"zfs listed no {root.path}")
     lines = (line.split("\t") for line in snapshots.splitlines())
-    found = [taken for at, name in lines if (taken := _taken(name.rpartition("@")[2], at))]
-    check_zfs_names(taken.name for taken in found)
+    dated = [taken for at, name in lines if (taken := _taken(name.rpartition("@")[2], at))]
+    check_zfs_names(taken.name for taken in dated)
     return SanoidSurvey(
         root=root,
         at=_instant(clock),
-        guid=datasets.get(root.path, 0),
-        datasets=tuple(datasets),
-        snapshots=tuple(found),
-        restoring=any("b" in flags for name, _, flags in told if name == root.path),
-        restoring_below=any("b" in flags for name, _, flags in told if name != root.path),
+        guid=told[root.path][0],
+        datasets=tuple(told),
+        snapshots=tuple(dated),
+        restoring=any("b" in flags for name, (_, flags) in told.items() if name == root.path),
+        restoring_below=any("b" in flags for name, (_, flags) in told.items() if name != root.path),
     )
+
+
+def _is_below(name: str, root: str) -> bool:
+    """Return whether a dataset is the root, or lies below it, by a name that a dataset can have."""
+    try:
+        check_zfs_names((name,))
+    except ValueError:
+        return False
+    return f"{name}/".startswith(f"{root}/")
 
 
 def _taken(name: str, at: str) -> SanoidSnapshot | None:

@@ -173,8 +173,7 @@ def _do(
             journal.warn(warning)
     executor = StepExecutor(journal, writer, run_request.notes, parallel=plan.parallel)
     executor.count(plan)
-    for stage in plan.stages:
-        executor.do(stage)
+    executor.carry_out(plan)
     if plan.refusals:
         raise partial_refusal(plan.refusals)
 

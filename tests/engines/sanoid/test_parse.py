@@ -39,13 +39,31 @@ def test_what_is_being_restored_is_marked() -> None:
     assert asked == [False, True], "whoever may set a property below stops no snapshot of others"
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x\ntank/photos\t9\tLceb",
+        "\n\n9\ttank/photos@autosnap_2099-01-01_00:00:00_daily",
+        "x\n\n",
+        "x\n;\t5\tLceb\ntank/photos/y\tz",
+        "\t\t",
+    ],
+)
+def test_a_mark_of_several_lines_passes_for_no_other(value: str) -> None:
+    text = f"1\ntank/photos\t41\t-\ntank/photos/x\t42\t{value}\ntank/photos/y\t43\t-\n\n1\ttank/photos@autosnap_2026-11-20_15:10:58_daily\n"
+    world = parse_survey(text.encode(), ROOT)
+    assert (world.guid, world.restoring) == (41, False)
+    assert set(world.datasets) == {"tank/photos", "tank/photos/x", "tank/photos/y"}
+    assert [each.name for each in world.snapshots] == ["autosnap_2026-11-20_15:10:58_daily"]
+
+
 def test_a_dataset_without_snapshots_is_no_broken_look() -> None:
     assert parse_survey(b"1\ntank/photos\t41\t-\n\n", ROOT).snapshots == ()
 
 
 @pytest.mark.parametrize("text", [b"", b"1\ntank/photos\t41\t-\n", b"x\ntank\t1\t-\n\n", b"1\ntank\tx\t-\n\n"])
 def test_a_broken_look_is_never_an_empty_one(text: bytes) -> None:
-    with pytest.raises(ValueError, match=r"broke off|invalid literal"):
+    with pytest.raises(ValueError, match=r"broke off|listed no tank/photos|invalid literal"):
         parse_survey(text, ROOT)
 
 

@@ -31,6 +31,7 @@ PATH = "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 SUDO = 'zfs() { sudo -n zfs "$@"; }'
 _ROOM = "engines/zfs"
 MOUNT_FUNCTIONS = "mount-safely.sh"
+PROPERTY_FUNCTIONS = "properties-by-line.sh"
 # One argument may have 128 KiB, and a whole remote line is one argument of the remote shell.
 LONGEST = 96 << 10
 MOST_CHANGES = 2000  # of one dataset; more are never only mountpoint folders
@@ -144,14 +145,25 @@ def hello_command(host: Host, hello: str) -> Command:
 
 
 def survey_command(
-    root: Location, *, target: bool, recursive: bool, sudo: bool, above: bool, created: bool, newest: bool = False
+    root: Location,
+    *,
+    target: bool,
+    recursive: bool,
+    sudo: bool,
+    above: bool,
+    created: bool,
+    newest: bool = False,
+    marks_apart: bool = False,
 ) -> Command:
     """Build the command that prints all data of one side for a plan. `above`: the root's parents even if it exists.
 
     Only names, guids and createtxg of snapshots: any other property opens every one of them. `newest`: of each dataset's
     snapshots only the newest. Why: for each listed snapshot zfs opens its dataset again unless that is mounted, and copies are
-    not.
+    not. `marks_apart`: our own properties one by one, as the value of one has several lines.
     """
+    properties = _TARGET_PROPERTIES if target else _SOURCE_PROPERTIES
+    if marks_apart:
+        properties = ",".join(name for name in properties.split(",") if ":" not in name)
     columns = "name,guid,createtxg" + (",creation" if created else "")
     return script_command(
         "survey.sh",
@@ -160,7 +172,7 @@ def survey_command(
         root.path,
         "-r" if recursive else "-d1",  # a dataset's snapshots are one level below it
         "-r" if recursive else "-d0",
-        ("prevsnap," if newest else "") + (_TARGET_PROPERTIES if target else _SOURCE_PROPERTIES),
+        ("prevsnap," if newest else "") + properties,
         columns,
         "newest" if newest else "snapshot" if target else "snapshot,bookmark",
         "yes" if above else "no",

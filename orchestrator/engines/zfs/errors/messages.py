@@ -10,6 +10,7 @@ from orchestrator.domain.errors import (
     OutsideError,
     PermissionDenied,
     ProgramMissing,
+    QuotaReached,
     Stalled,
     StreamBroken,
     TargetFull,
@@ -115,7 +116,7 @@ _ENCRYPTION = (
 _SPACE = (
     says(
         r"(?i)quota exceeded",
-        TargetFull, "a quota on the target is reached",
+        QuotaReached, "a quota on the target is reached",
         f"`zfs get -r quota,refquota` there names it: raise it; {GOES_ON}",
     ),
     says(

@@ -21,7 +21,7 @@ from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.zfs.commands.commands import hinted_zfs_command
 from orchestrator.engines.zfs.model import ChangedEntry, Dataset, RenameAside, Rollback, SideSurvey, Snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
-from orchestrator.engines.zfs.plan.hold_names import LONGEST_NAME
+from orchestrator.engines.zfs.plan.hold_names import DEEPEST, LONGEST_NAME
 from orchestrator.engines.zfs.plan.increments import CommonSnapshot, find_common_snapshot
 
 ASIDE = "aside"  # allowed: rename the obstacle, and send everything again
@@ -165,9 +165,15 @@ def refuse_name_conflict(
 
 
 def refuse_long_name(case: PlanContext, name: str, coming: Iterable[Snapshot]) -> Refusal | None:
-    """Return a refusal when a snapshot's whole name would be longer on the target than zfs allows."""
+    """Return a refusal when a dataset would lie deeper on the target than zfs allows, or a snapshot's whole name be longer."""
     whole = case.target_name(name)
     longest = max((f"{whole}{one.mark}" for one in coming), key=len, default="")
+    if (depth := whole.count("/") + 1) > DEEPEST:
+        return Refusal(
+            why=f"{whole} cannot be made: it would lie {depth} datasets deep, and zfs allows {DEEPEST}",
+            evidence=(f"zfs_max_dataset_nesting is {DEEPEST}, where nobody has set it",),
+            hint="a place with fewer datasets above it; or move the dataset up on the source (zfs rename)",
+        )
     if len(longest.encode("utf-8", "surrogateescape")) <= LONGEST_NAME:
         return None
     return Refusal(

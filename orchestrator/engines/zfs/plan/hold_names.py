@@ -15,6 +15,9 @@ CURSOR = "poolferry"  # and every bookmark's name
 _TARGET_ID = r"([0-9a-f]{16})(?:_([0-9a-f]{8}))?"
 _BOOKMARK = re.compile(rf"{CURSOR}_(held_)?{_TARGET_ID}_([0-9a-f]{{16}})")
 LONGEST_NAME = 255  # bytes of a dataset's or snapshot's whole name. Source: openzfs, ZFS_MAX_DATASET_NAME_LEN
+DEEPEST = (
+    50  # datasets from the pool's own on down, where the module is as it comes. Source: zfs(4), zfs_max_dataset_nesting
+)
 _LONGEST_MARK = len(f"#{CURSOR}_held_") + 16 + len("_") + 8 + len("_") + 16
 _TAG = re.compile(rf"{HOLD}_{_TARGET_ID}")
 

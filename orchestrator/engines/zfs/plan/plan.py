@@ -49,6 +49,7 @@ def plan(job: Job, world: ZfsSurvey, request: RunRequest) -> Decision:
         warnings=decided.warnings,
         again=decided.again,
         parallel=options_of(job).parallel,
+        independent=True,
         current=decided.current,
         brings=made is not None,
         taken=world.created.get(made.snapshot.guid) if made else None,

@@ -6,7 +6,7 @@ from typing import assert_never
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Command, Pipeline, Step
+from orchestrator.domain.plan import COMMON, Command, Pipeline, Step
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
@@ -47,7 +47,6 @@ from orchestrator.engines.zfs.plan.hold_names import (
 )
 from orchestrator.engines.zfs.plan.resume import attempts_key
 
-MAIN = "main"
 Stage = tuple[Step, ...]
 
 
@@ -325,11 +324,13 @@ class _StepBuilder:
         ]
         for command in commands.bookmark_commands(tuple(marks), self.source):
             text = f"remember {show_count(len(action.cursors) or len(action.holds), 'snapshot')} by bookmarks"
-            yield _one(text, "the next send starts from them, even when the snapshots are gone by then", MAIN, command)
+            yield _one(
+                text, "the next send starts from them, even when the snapshots are gone by then", COMMON, command
+            )
         held = tuple(self._at_source(name, one.mark) for name, one in (*action.holds, *action.between))
         for command in commands.hold_commands(hold_tag(target_id), held, self.source):
             yield _one(
-                f"hold {show_count(len(held), 'snapshot')}", "a send that is cut needs them to go on", MAIN, command
+                f"hold {show_count(len(held), 'snapshot')}", "a send that is cut needs them to go on", COMMON, command
             )
 
     def _let_go(self, action: ReleaseBases) -> Iterator[Step]:
@@ -338,12 +339,12 @@ class _StepBuilder:
             held = tuple(self._at_source(name, one.mark) for name, one in holds)
             for command in commands.release_commands(hold_tag(target_id), held, self.source):
                 text = f"release {show_count(len(held), 'snapshot')}"
-                yield _one(text, "no cut send needs them any more", MAIN, command)
+                yield _one(text, "no cut send needs them any more", COMMON, command)
         gone = [self._at_source(name, one.mark) for name, one in action.cursors]
         gone += [f"{self.source.full(name)}#{hold_bookmark_name(ours, one.guid)}" for name, one in action.holds]
         gone += [f"{self.source.full(name)}#{hold_bookmark_name(older, one.guid)}" for name, one in action.older]
         for command in commands.destroy_bookmark_commands(tuple(gone), self.source):
-            yield _one(f"drop {show_count(len(gone), 'bookmark')} of ours", "newer ones replace them", MAIN, command)
+            yield _one(f"drop {show_count(len(gone), 'bookmark')} of ours", "newer ones replace them", COMMON, command)
 
     def _target_id(self) -> ReplicationTargetId:
         return replication_target_id(self.target.pool_guid, self.target.root)

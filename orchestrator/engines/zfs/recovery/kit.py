@@ -61,6 +61,7 @@ def kit_command(root: Location) -> Command:
         *(ancestors(root.path) or (pool,)),
         effect=Effect.READS,
         where=CommandHost(host=root.host),
+        with_functions=commands.PROPERTY_FUNCTIONS,
     )
 
 

@@ -235,6 +235,7 @@ def _carry(
         warnings=(*decided.warnings, *gaps, *late),
         again=True,
         parallel=options_of(seen.job).parallel,
+        independent=True,
         refusals=decided.refusals,
     )
 

@@ -119,14 +119,15 @@ def _properties(root: Location, reader: Reader) -> PropertyListing:
 def properties_command(root: Location) -> Command:
     """Build the command that prints all properties of a root and of all below it, and all mounts."""
     return commands.script_command(
-        "list-properties.sh", root.path, effect=Effect.READS, where=CommandHost(host=root.host)
-    )
+        "list-properties.sh", root.path, effect=Effect.READS, where=CommandHost(host=root.host),
+        with_functions=commands.PROPERTY_FUNCTIONS,
+    )  # fmt: skip
 
 
 def parse_properties(lines: Iterable[bytes], root: Location) -> PropertyListing:
     """Parse properties by dataset below the root, and mounted datasets by mountpoint. Raises: ValueError.
 
-    Of a value of several lines, possible only in user properties, the first line is returned.
+    Of a value of several lines the first line is listed.
     """
     told: dict[str, dict[str, PropertyValue]] = {}
     mounts: dict[str, str] = {}

@@ -1,10 +1,10 @@
 #!/bin/sh
 # shellcheck shell=dash
 # Creates bookmarks, each with a program of its own, for users who may run no channel program. One that is there already is
-# fine. Arguments: dataset, snapshot with its @, and bookmark of each.
+# fine, and a snapshot that is gone since the look: its own send says so. Arguments: dataset, snapshot with its @, and bookmark of each.
 create() {
   said=$(zfs bookmark "$1$2" "$1#$3" 2>&1) || case $said in
-    *"bookmark exists"*) ;;
+    *"bookmark exists"* | *"dataset does not exist"*) ;;
     *)
       printf "%s\n" "$said" | head -n 1 >&2
       echo failed ;;

@@ -7,7 +7,7 @@
 root=$1
 printf "=properties\n"
 exec 3>&1
-said=$(zfs get -Hp -r -t filesystem,volume -o name,property,value,received,source all "$root" 2>&1 >&3) || case $said in
+said=$(properties_by_line -r "$root" 2>&1 >&3) || case $said in
   *"does not exist"* | *"no such pool"*) ;;
   *)
     printf "%s\n" "$said" >&2

@@ -4,7 +4,6 @@
 # Arguments: the pool, the root, what lies above it.
 pool=$1 root=$2
 shift 2
-columns=name,property,value,received,source
 printf "=status\n"
 zpool status -P "$pool" || exit
 printf "=pool\n"
@@ -19,8 +18,8 @@ fi
 printf "=links\n"
 [ ! -d /dev/disk/by-id ] || find /dev/disk/by-id -type l -printf "%p\t%l\n"
 printf "=datasets\n"
-zfs get -Hp -t filesystem,volume -o "$columns" all "$@" || exit
-zfs get -Hp -r -t filesystem,volume -o "$columns" all "$root" || exit
+properties_by_line "$@" || exit
+properties_by_line -r "$root" || exit
 printf "=marks\n"
 # One list for all that follows: holds are asked of snapshots that have any, rights of datasets. No stream brings either.
 all=$(zfs list -Hp -r -t all -o name,guid,createtxg,userrefs "$root") || exit

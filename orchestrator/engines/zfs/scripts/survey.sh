@@ -5,6 +5,7 @@
 # deep datasets are (-d0 or -r); the datasets' properties; the snapshots' columns; the kinds of snapshots; "yes" to print the
 # datasets above though the root is there, else "no"; then the datasets above the root.
 # Kinds "newest": of each dataset its newest snapshot alone, which `prevsnap` names; a clone's may be another dataset's.
+# Where none of our own properties is among those asked for, they come in a part of their own, each value on one line.
 how=$1 pool=$2 root=$3 snapshot_depth=$4 dataset_depth=$5 properties=$6 columns=$7 kinds=$8 print_above=$9
 shift 9
 
@@ -50,34 +51,46 @@ list_above() {
 }
 [ "$print_above" = no ] || [ $# = 0 ] || list_above "$@"
 
-printf "=datasets\n"
-# The listing by itself, and behind it what zfs said if it failed.
-datasets=$(
-  {
-    said=$(
-      zfs get -Hp "$dataset_depth" -t filesystem,volume -o name,property,value,source "$properties" "$root" 2>&1 >&3
-    ) || printf "=failed %s\n" "$said"
-  } 3>&1
-)
-case $datasets in
-  *"=failed "*"does not exist"*)
-    printf "=absent\n"
-    list_above "$@" "$root"
-    printf "=end\n"
-    exit 0 ;;
-  *"=failed "*)
-    printf "%s\n" "${datasets#*=failed }" >&2
-    exit 1 ;;
-esac
+# An owner may give a property of ours a value of several lines, which then look like properties of other datasets.
+list_marks() {
+  printf "=marks\n"
+  zfs get -H "$dataset_depth" -t filesystem,volume -s local -o name,property \
+    poolferry:flags,poolferry:placeholder,poolferry:waits "$root" |
+    while IFS="$tab" read -r name property; do
+      value=$(zfs get -H -o value "$property" "$name" | tr "\n" " ")
+      printf "%s\t%s\t%s\tlocal\n" "$name" "$property" "$value"
+    done
+}
 
-printf "%s\n=snapshots\n" "$datasets"
+tab=$(printf "\t")
+printf "=datasets\n"
+if ! datasets=$(
+  zfs get -Hp "$dataset_depth" -t filesystem,volume -o name,property,value,source "$properties" "$root" 2>/dev/null
+); then
+  said=$(zfs get -Hp "$dataset_depth" -t filesystem,volume -o name "$properties" "$root" 2>&1 >/dev/null)
+  case $said in
+    *"does not exist"*)
+      printf "=absent\n"
+      list_above "$@" "$root"
+      printf "=end\n"
+      exit 0 ;;
+  esac
+  printf "%s\n" "$said" >&2
+  exit 1
+fi
+
+printf "%s\n" "$datasets"
+case $properties in *poolferry:*) ;; *) list_marks ;; esac
+printf "=snapshots\n"
 if [ "$kinds" = newest ]; then
-  tab=$(printf "\t")
   newest=$(
     printf "%s\n" "$datasets" | sed -n "s/^\(.*\)${tab}prevsnap${tab}\(\1@[^${tab}]*\).*/\2/p"
   )
   if [ -n "$newest" ]; then
-    printf "%s\n" "$newest" | tr "\n" "\0" | xargs -0 zfs list -Hp -t snapshot -o "$columns" || exit
+    # One of them may be gone meanwhile, or be no name at all.
+    newest=$(printf "%s\n" "$newest" | tr "\n" "\0" | xargs -0 zfs list -Hp -t snapshot -o "$columns" 2>/dev/null) ||
+      newest=$(zfs list -Hp "$snapshot_depth" -t snapshot -o "$columns" "$root") || exit
+    printf "%s\n" "$newest"
   fi
 else
   zfs list -Hp "$snapshot_depth" -t "$kinds" -o "$columns" "$root" || exit

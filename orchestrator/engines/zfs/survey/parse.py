@@ -88,8 +88,20 @@ def parse_survey(lines: Iterable[bytes]) -> SideListing:
     return reading.look()
 
 
+# The parts of a survey, each with those that may follow it.
+_PARTS = {
+    "": ("=here",), "=here": ("=wire", "=pool"), "=wire": ("=pool",), "=pool": ("=above", "=datasets"),
+    "=datasets": ("=absent", "=marks", "=snapshots"), "=marks": ("=snapshots",), "=absent": ("=above", "=end"), "=snapshots": ("=end",),
+    "=above": ("=datasets", "=end"), "=end": (),
+}  # fmt: skip
+
+
 class _ListingReader:
-    """One output while it is parsed: a line that begins with "=" starts a part, as no dataset's name can begin so."""
+    """One output while it is parsed: a line that begins with "=" starts a part, as no dataset's name can begin so.
+
+    The value of a property may have several lines, which then pass for others: parts out of their order, and properties that are
+    told twice, are no listing.
+    """
 
     def __init__(self) -> None:
         self._part = ""
@@ -107,7 +119,7 @@ class _ListingReader:
     def feed(self, line: str) -> None:
         if self._part == "=snapshots" and not line.startswith("="):
             self._snapshot(line)
-        elif self._part == "=datasets" and not line.startswith("="):
+        elif self._part in ("=datasets", "=marks") and not line.startswith("="):
             self._property(line)
         elif line.startswith("="):
             self._open(line)
@@ -120,10 +132,13 @@ class _ListingReader:
             self._before = line
 
     def _open(self, line: str) -> None:
-        self._part, *rest = line.split(" ", 4)
-        if self._before and self._part == "=here":
+        part, *rest = line.split(" ", 4)
+        if self._before and part == "=here":
             raise UnreadableListing(f"a login there prints text of its own before every answer, {self._before!r}")
-        self._seen.add(self._part)
+        if part not in _PARTS[self._part] or part in self._seen - {"=above"}:
+            raise UnreadableListing(f"not as zfs prints it: {line!r}")
+        self._part = part
+        self._seen.add(part)
         if self._part == "=here":
             self._here = rest
         elif self._part == "=pool":
@@ -133,7 +148,10 @@ class _ListingReader:
 
     def _property(self, line: str) -> None:
         name, kind, *value, source = _fields(line, 4)
-        self._properties.setdefault(name, {})[kind] = ("\t".join(value), source)
+        told = self._properties.setdefault(name, {})
+        if kind in told:
+            raise UnreadableListing(f"{kind} of {name!r} is told twice: a property has a value of several lines")
+        told[kind] = ("\t".join(value).strip(), source)
 
     def _snapshot(self, line: str) -> None:
         name, guid, createtxg, *created = _fields(line, 3)

@@ -16,6 +16,7 @@ from orchestrator.domain.errors import (
     OutsideError,
     Stopped,
     TargetUnable,
+    UnreadableAnswer,
     mark_copies,
 )
 from orchestrator.domain.job import Job
@@ -187,10 +188,26 @@ class _Surveyor:
         self._reader = reader
 
     def at(self, root: Location, *, target: bool, above: bool, newest: bool = False) -> tuple[SideSurvey, SideListing]:
-        """Survey one side. Raises: OrchestratorError."""
+        """Survey one side. Raises: OrchestratorError.
+
+        Where the answer is no listing, an owner may have given a property of ours a value of several lines: it is asked for apart.
+        """
+        try:
+            return self._look(root, target=target, above=above, newest=newest, marks_apart=False)
+        except UnreadableAnswer as unreadable:
+            try:
+                return self._look(root, target=target, above=above, newest=newest, marks_apart=True)
+            except Stopped:
+                raise
+            except OrchestratorError:
+                raise unreadable from None
+
+    def _look(
+        self, root: Location, *, target: bool, above: bool, newest: bool, marks_apart: bool
+    ) -> tuple[SideSurvey, SideListing]:
         command = commands.survey_command(
             root, target=target, above=above, recursive=self._options.recursive, sudo=self._options.sudo,
-            created=self._options.catch_up == "kept" and not target, newest=newest,
+            created=self._options.catch_up == "kept" and not target, newest=newest, marks_apart=marks_apart,
         )  # fmt: skip
         with mark_copies(seen=False) if target else nullcontext():
             result = run_read_command(self._reader, command)

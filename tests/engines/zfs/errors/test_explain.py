@@ -10,6 +10,7 @@ from orchestrator.domain.errors import (
     OutsideError,
     PermissionDenied,
     ProgramMissing,
+    QuotaReached,
     RetryClass,
     Stalled,
     Stopped,
@@ -90,7 +91,7 @@ TABLE: list[tuple[str, str, type[OrchestratorError], str]] = [
     # Room.
     ("warning: cannot send 'tank/p@a': signal received", "cannot receive new filesystem stream: out of space", TargetFull,
      "the target pool has no space"),
-    ("", "cannot receive new filesystem stream: destination 'v/p' space quota exceeded.", TargetFull, "a quota on the target"),
+    ("", "cannot receive new filesystem stream: destination 'v/p' space quota exceeded.", QuotaReached, "a quota on the target"),
     ("", "cannot create 'vault/p': out of space", TargetFull, "the target pool has no space"),
     # Pools and versions.
     ("", "cannot receive new filesystem stream: pool is read-only", OutsideError, "a pool is imported read-only"),
@@ -276,7 +277,7 @@ def test_no_token_is_told_to_anybody() -> None:
 
 RETRIES: dict[type[OrchestratorError], RetryClass] = {
     TokenStale: RetryClass.NOW, BaseGone: RetryClass.NOW, StreamBroken: RetryClass.LATER, HostUnreachable: RetryClass.LATER, Stalled: RetryClass.LATER,
-    TargetFull: RetryClass.ASK_A_HUMAN, PermissionDenied: RetryClass.ASK_A_HUMAN, ProgramMissing: RetryClass.ASK_A_HUMAN,
+    TargetFull: RetryClass.ASK_A_HUMAN, QuotaReached: RetryClass.ASK_A_HUMAN, PermissionDenied: RetryClass.ASK_A_HUMAN, ProgramMissing: RetryClass.ASK_A_HUMAN,
     OutsideError: RetryClass.ASK_A_HUMAN,
 }  # fmt: skip
 

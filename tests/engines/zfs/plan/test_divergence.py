@@ -322,6 +322,21 @@ def test_a_name_that_is_too_long_on_the_target_is_refused_alone() -> None:
     assert refusal.evidence == (f"{COPY}/{long}@bb",)
 
 
+def test_a_dataset_that_would_lie_too_deep_on_the_target_is_refused_alone() -> None:
+    """Who owns a dataset of the source may make others below it, as deep as zfs allows there."""
+    world = ferry("a")
+    deep = f"{ROOT}/{'/'.join('d' * (50 - ROOT.count('/') - 1))}"
+    parts = deep.split("/")
+    for depth in range(ROOT.count("/") + 2, len(parts) + 1):
+        world.source.create("/".join(parts[:depth]))
+    world.source.snapshot(deep, "bb")
+    decided = world.run()
+    assert isinstance(decided, ActionPlan)
+    assert world.newest_is_there()
+    (refusal,) = decided.refusals
+    assert refusal.why.endswith("datasets deep, and zfs allows 50")
+
+
 def changed_tree(*changes: tuple[str, str], **options: Any) -> tuple[Ferry, ActionPlan | Refusal]:
     """A copy with a child that was written to, as `zfs diff` shows it; a path that ends with / is a folder."""
     world = ferry("a", **options)

@@ -250,3 +250,39 @@ def test_text_of_a_login_is_named_as_what_it_is() -> None:
         parse_survey([b"sh: no such", b"thing"])
     with pytest.raises(UnreadableListing, match="not as zfs prints it: 'talk'"):
         parse_survey(f"{HEAD}talk\n".encode().split(b"\n"))
+
+
+def block(name: str, guid: int, mark: str = "-", source: str = "-") -> str:
+    told = {"type": "filesystem", "guid": str(guid), "createtxg": "12", "origin": "-", "encryption": "off"}
+    lines = [f"{name}\t{kind}\t{value}\t-" for kind, value in told.items()]
+    return "\n".join((*lines, f"{name}\tpoolferry:flags\t{mark}\t{source}\n"))
+
+
+# Pieces of what an owner of vault/r/p/eve may write into the value of a property.
+FORGED = (
+    "x", "\t", "\n", "\tlocal", "\t-", " ", "=absent", "=absent \t", "=snapshots", "=snapshots \t", "=end", "=end \t", "=marks", "=pool 0 FAULTED",
+    "=here 0 no no 2", "=above", "vault/r/p/ann\tpoolferry:flags\tLceb\tlocal", "vault/r/p/fay\tguid\t9\t-", "vault/r/p/ann@b\t9\t99",
+    "vault/r/p/ann#b\t9\t99\tlocal", "other\tguid\t9\t-", block("vault/r/p/fay", 9).rstrip("\n"), block("vault/r/p/new", 9).rstrip("\n"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("last", [False, True])
+@given(value=st.lists(st.sampled_from(FORGED), max_size=8).map("".join))
+def test_a_value_of_several_lines_is_no_listing_or_says_nothing_of_others(last: bool, value: str) -> None:
+    """Of a dataset that is not there it may tell, which is of no use: without a snapshot nothing of it is copied."""
+    text = (
+        HEAD + "=datasets\n" + block("vault/r/p", 5) + block("vault/r/p/ann", 6) + block("vault/r/p/eve", 7, value, "local")
+        + ("" if last else block("vault/r/p/fay", 8)) + "=snapshots\nvault/r/p/ann@a\t1\t12\n=end\n"
+    )  # fmt: skip
+    try:
+        side = seen(text)
+    except ValueError:
+        return
+    assert side.pool_guid == 10706450245829482859
+    assert [(name, side.datasets[name].guid, side.datasets[name].flags) for name in ("", "ann")] == [
+        ("", 5, None),
+        ("ann", 6, None),
+    ]
+    assert [one.name for each in side.datasets.values() for one in each.snapshots] == ["a"]
+    assert not any(each.bookmarks for each in side.datasets.values())
+    assert last or (side.datasets["fay"].guid, side.datasets["fay"].flags) == (8, None)

@@ -177,7 +177,7 @@ def test_what_a_failed_step_promised_is_confirmed_as_uncertain(history: History,
     ],
 )
 def test_what_fails_holds_up_only_what_needs_it(history: History, tmp_path: Path, fails: str, done: list[str]) -> None:
-    """Who owns one dataset may let its stream fail each night. What all others need comes first, and the end needs all."""
+    """An owner may let the stream of one dataset fail each night. What all others need comes first, and the end needs all."""
     told = tmp_path / "told"
 
     def step(name: str, worker: str) -> Step:

@@ -111,7 +111,7 @@ TAG, GONE, HELD = "tag already exists on this dataset", "dataset does not exist"
     ],
 )
 def test_holding_again_is_fine_and_so_is_what_is_gone(said: str, fine: bool, tmp_path: Path) -> None:
-    """Who destroys a snapshot of hers after the look holds up nobody else: its own send fails."""
+    """A snapshot that its owner destroys after the look holds up nobody else: its own send fails."""
     (command,) = commands.hold_commands("tag", ("t@a", "t@b"), side(SOURCE))
     done = run(command, tmp_path, {"zfs": said})
     assert (done.returncode == 0) is fine, done

@@ -323,7 +323,7 @@ def test_a_name_that_is_too_long_on_the_target_is_refused_alone() -> None:
 
 
 def test_a_dataset_that_would_lie_too_deep_on_the_target_is_refused_alone() -> None:
-    """Who owns a dataset of the source may make others below it, as deep as zfs allows there."""
+    """An owner of a dataset of the source may make others below it, as deep as zfs allows there."""
     world = ferry("a")
     deep = f"{ROOT}/{'/'.join('d' * (50 - ROOT.count('/') - 1))}"
     parts = deep.split("/")

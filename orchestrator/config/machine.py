@@ -75,12 +75,15 @@ def parse_machine_config(toml_file: TomlFile, jobs: Collection[str] | None = Non
         toml_file.say((name,), "unknown key", f"[{near}], the nearest name" if near else list_choices(known))
     sections = {name: _section(toml_file, name, model) for name, model in SECTIONS.items()}
     if "fleet" in toml_file.table:
-        _check_fleet(toml_file, sections["fleet"])
+        _check_fleet(toml_file, sections["fleet"], whole=jobs is not None)
     return MachineConfig(**sections, notice=_channels(toml_file, jobs))
 
 
-def _check_fleet(toml_file: TomlFile, fleet: FleetOptions) -> None:
-    """Record what is wrong with the centre's keys together, and with the files that they name."""
+def _check_fleet(toml_file: TomlFile, fleet: FleetOptions, *, whole: bool) -> None:
+    """Record what is wrong with the centre's keys together, and with the files that they name. `whole`: the whole configuration is checked.
+
+    Why a file that is gone is a mistake only then: runs need no centre, and cron's `run --due` would copy nothing any more for want of it.
+    """
     table = toml_file.table["fleet"]
     if not isinstance(table, dict):
         return
@@ -92,16 +95,16 @@ def _check_fleet(toml_file: TomlFile, fleet: FleetOptions) -> None:
             toml_file.say(("fleet", other), "is missing", f"the file that belongs to [fleet] {one}")
     for name in ("root-certificate", "certificate", "key"):
         path = getattr(fleet, name.replace("-", "_"))
-        if path is not None and (wrong := _wrong_pem(path, secret=name == "key")):
+        if path is not None and (wrong := _wrong_pem(path, secret=name == "key", whole=whole)):
             toml_file.say(("fleet", name), *wrong)
 
 
-def _wrong_pem(path: str, *, secret: bool) -> tuple[str, str] | None:
+def _wrong_pem(path: str, *, secret: bool, whole: bool) -> tuple[str, str] | None:
     """Return what is wrong with a file of a certificate or a key, and what is expected; None: nothing that this user can see."""
     try:
         seen = os.stat(path)
     except FileNotFoundError:
-        return f"there is no {show_name(path)}", "a file in PEM format"
+        return (f"there is no {show_name(path)}", "a file in PEM format") if whole else None
     except OSError:
         return None  # the status page reads this file too, and may not look there
     if not stat.S_ISREG(seen.st_mode):

@@ -216,11 +216,26 @@ def open_centre(
     except ImportError as error:
         raise OrchestratorError("a fleet needs psycopg", hint=INSTALL) from error
     centre = str(fleet.centre)
+    _require_files(fleet)
     with plain_errors(centre):
         told: dict[str, Any] = connection_settings(fleet, identity, purpose=purpose, limits=limits)
         connection = psycopg.connect(**told, autocommit=True, row_factory=dict_row)
     set_json_loads(_json_of_a_host, connection)
     return CentreSession(connection, centre)
+
+
+def _require_files(fleet: FleetOptions) -> None:
+    """Check that the files for TLS are there. Raises: CentreRefused with the one that is gone.
+
+    Why: without its certificate the library goes on, and then the centre seems not to know this host.
+    """
+    files = {"root-certificate": fleet.root_certificate, "certificate": fleet.certificate, "key": fleet.key}
+    for name, file in files.items():
+        if file is not None and not os.path.exists(file):
+            raise CentreRefused(
+                f"the {name} {file} of [fleet] is gone, so the centre {fleet.centre} is not asked",
+                hint="put it back, or change [fleet] in poolferry.toml; `poolferry check` looks at it",
+            )
 
 
 def _json_of_a_host(text: bytes | str) -> object:

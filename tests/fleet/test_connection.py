@@ -161,6 +161,11 @@ def _certificates_run_out_and_are_renewed(
     with (folder / "root.pem").open("ab") as file:  # an authority that is renewed: both for a while
         file.write((folder / "new.pem").read_bytes())
     connect().close()
+    for name in ("web-1.pem", "web-1.key", "root.pem"):
+        (folder / name).rename(folder / "away")
+        with pytest.raises(CentreRefused, match=rf"{name} of \[fleet\] is gone"):
+            connect()
+        (folder / "away").rename(folder / name)
     openssl(folder, SIGN.format(ca="new", days=-1, what="server"))
     put(server, folder, "server.pem")
     server.stop("fast")

@@ -1,11 +1,14 @@
 """A centre that crashes, is killed, has no room or falls silent, and senders that are killed: nothing is lost, nothing is twice."""
 
 import itertools
+import os
 import random
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,12 +16,16 @@ import pytest
 from orchestrator import compose
 from orchestrator.app import fleet_sender
 from orchestrator.app.fleet_line import CentreLine
+from orchestrator.app.permits import CentrePermits
 from orchestrator.app.settings import Settings
 from orchestrator.config.this_machine import machine_id_hash
 from orchestrator.domain.errors import CentreUnreachable, HistoryError, NotNow, OrchestratorError
+from orchestrator.domain.permit import PermitRequest
 from orchestrator.fleet import ledger
+from orchestrator.process.stop import StopRequest
 from tests.daemon.daemon_world import until
 from tests.ferry import COMMAND
+from tests.fleet.askers import Heard
 from tests.fleet.centres import Centre, make_centre
 from tests.fleet.hosts import FleetHost
 from tests.fleet.lines import SilentLine
@@ -81,30 +88,32 @@ def test_a_centre_that_crashes_and_senders_that_are_killed_in_the_middle(
     assert told(fragile) == list(range(1, 4001 + 500 * len(said)))
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_session_that_is_killed_in_its_transaction(
-    tmp_path: Path, centre: Centre, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, fragile: Centre, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    host = FleetHost(tmp_path / "web-1", centre, "web-1", monkeypatch)
+    """Of a server process that is killed -9 all others end, too, and the server recovers."""
+    host = FleetHost(tmp_path / "web-1", fragile, "web-1", monkeypatch)
     host.record(count=10)
-    with centre.administrator() as session, session.transaction():
+
+    def kill() -> None:
+        waits = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename <> 'postgres'"
+        with fragile.administrator() as other:
+            until(lambda: other.rows(waits), "it waits", str)
+            for row in other.rows(waits):
+                os.kill(row["pid"], number)
+
+    with suppress(CentreUnreachable), fragile.administrator() as session, session.transaction():
         session.change("LOCK TABLE poolferry.runs IN ACCESS EXCLUSIVE MODE")
-
-        def kill() -> None:
-            with centre.administrator() as other:
-                for _ in range(200):
-                    waits = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename <> 'postgres'"
-                    if other.rows(waits):
-                        return
-                    time.sleep(0.02)
-
         killer = threading.Thread(target=kill)
         killer.start()
         with pytest.raises(CentreUnreachable):
             host.send()
         killer.join()
-    assert told(centre) == []
+    until(fragile.server.answers, "it has recovered", str)
+    assert told(fragile) == []
     assert host.send().rows == 10
-    assert told(centre) == list(range(1, 11))
+    assert told(fragile) == list(range(1, 11))
 
 
 def test_a_line_that_falls_silent_in_a_batch(
@@ -260,11 +269,16 @@ def test_a_disk_that_is_full(tmp_path: Path, fragile: Centre, monkeypatch: pytes
         with fragile.administrator() as session:
             session.change(f"CREATE TABLESPACE small LOCATION '{small}'")
             session.change("ALTER TABLE poolferry.runs SET TABLESPACE small")
+            session.change("ALTER TABLE poolferry.permits SET TABLESPACE small")
         with pytest.raises(CentreUnreachable, match="has no room"):
             host.send()
         with host.history() as history:
             waits = history.outbox.count()
         assert len(told(fragile)) == 3000 - waits
+        voice, where = Heard(), host.settings.where
+        with CentrePermits(where).hold("photos", PermitRequest(limits=("wan",)), voice, StopRequest()):
+            assert "goes on without the permit wan: the centre" in voice.lines[0]
+            assert "has no room" in voice.lines[0]
         subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
         host.send()
         assert told(fragile) == list(range(1, 3001))

@@ -1,5 +1,6 @@
 """A host that was taken over: with its own role it tries everything on everything, and can lie about itself and nothing more."""
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -11,16 +12,19 @@ import pytest
 
 from orchestrator.app.fleet_line import CentreLine
 from orchestrator.domain.errors import CentreUnreachable
+from orchestrator.domain.order import order_request
 from orchestrator.domain.permit import DeclaredLimit, PermitRequest
 from orchestrator.domain.units import Bytes
 from orchestrator.fleet import schema
 from orchestrator.fleet.connection import CentreSession
 from orchestrator.fleet.cross_checks import cross_check, end_long_transactions, find_held_permits, remove_old_rows
 from orchestrator.fleet.enrolment import change_quota, forget_host, let_join_again
+from orchestrator.fleet.orders import place_orders
 from orchestrator.fleet.overview import find_hosts, find_pools, find_records, find_runs, survey_fleet, survey_week
 from orchestrator.fleet.permits import ask_permit, declare_limit
 from tests.daemon.daemon_world import until
 from tests.fleet.centres import Centre
+from tests.fleet.first_version import say_all
 from tests.fleet.postgres import PostgresServer
 
 # What a host may do, by table: all else must be denied.
@@ -156,6 +160,66 @@ def test_rows_of_others_are_neither_seen_nor_changed(sessions: tuple[CentreSessi
     assert denied(mine, "UPDATE poolferry.runs SET arrived_at = now() - interval '1 year'") == "42501"
     assert denied(mine, "UPDATE poolferry.beats SET seen_at = now()") == "42501"
     assert other.first("SELECT job FROM poolferry.runs") == {"job": "photos"}
+
+
+# By the type of an argument: what a host that was taken over would put there, of the other host's where there is such a thing.
+ARGUMENTS = {
+    "integer": "(SELECT id FROM poolferry.permits WHERE host = {them})", "uuid": "(SELECT key FROM poolferry.orders WHERE host = {them})",
+    "text": "'photos'", "text[]": "'{{wan}}'::text[]", "boolean": "true", "bigint": "1", "timestamp with time zone": "now()",
+}  # fmt: skip
+
+
+def test_nothing_of_the_catalogue_changes_a_row_of_another_host(
+    centre: Centre, sessions: tuple[CentreSession, CentreSession, int, int]
+) -> None:
+    """Each table with rows of hosts and each function that a host may call, as the catalogue has them: one that is added is in by itself."""
+    mine, other, me, them = sessions
+    with centre.administrator() as session:
+        declare_limit(session, DeclaredLimit(name="wan", slots=9))
+        for each, host in ((mine, "evil"), (other, "good")):
+            say_all(each)
+            assert ask_permit(each, "photos", PermitRequest(limits=("wan",)), taken=False).granted
+            request = order_request("run", "photos", user="ann")
+            place_orders(session, request, (host,), asked_by="ann", within=timedelta(hours=1))
+
+        def rows_of(table: str) -> list[dict[str, object]]:
+            return [row["it"] for row in session.rows(f"SELECT to_jsonb(t) AS it FROM {table} t WHERE t.host = %s ORDER BY t::text", (them,))]  # noqa: S608 # fmt: skip
+
+        tables: dict[str, list[str]] = {}
+        for row in session.rows(
+            "SELECT 'poolferry.' || c.relname AS name, a.attname AS part FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0"
+            " WHERE c.relnamespace = 'poolferry'::regnamespace AND c.relkind IN ('r', 'p') ORDER BY 1, a.attnum"
+        ):
+            tables.setdefault(row["name"], []).append(row["part"])
+        tables = {name: parts for name, parts in tables.items() if "host" in parts}
+        before = {name: rows_of(name) for name in tables}
+        assert [name for name, rows in before.items() if not rows] == [], "each has a row that could be attacked"
+        for name, parts in tables.items():
+            assert denied(mine, f"SELECT 1 / (host - host) FROM {name} WHERE host = %s", them) in ("", "42501"), name  # noqa: S608
+            assert denied(mine, f"DELETE FROM {name} WHERE host = %s", them) in ("", "42501"), name  # noqa: S608
+            for part in parts:
+                change = f"UPDATE {name} SET {part} = {{0}} WHERE host = %s OR host <> %s"  # noqa: S608
+                for value in (part, "NULL", f"(SELECT {part} FROM {name} LIMIT 1)"):  # noqa: S608
+                    denied(mine, change.format(value), them, me)
+            assert denied(mine, f"UPDATE {name} SET host = %s", them) == "42501", name  # noqa: S608
+            may = "SELECT part FROM unnest(%s::text[]) AS part WHERE has_column_privilege(%s, part, 'INSERT')"
+            given = [row["part"] for row in mine.rows(may, (parts, name))]
+            there = before[name][0] | {"id": 77, "key": "77"}
+            insert = f"INSERT INTO {name} ({{0}}) OVERRIDING SYSTEM VALUE SELECT {{0}} FROM jsonb_populate_record(NULL::{name}, %s::jsonb)"  # noqa: S608
+            assert denied(mine, insert.format(", ".join(given or parts)), json.dumps(there)) == "42501", name
+        calls = mine.rows(
+            "SELECT proname AS name, ARRAY(SELECT format_type(t, NULL) FROM unnest(proargtypes) AS t) AS types FROM pg_proc"
+            " WHERE pronamespace = 'poolferry'::regnamespace AND has_function_privilege(oid, 'EXECUTE') ORDER BY proname = 'leave', 1"
+        )
+        assert {row["name"] for row in calls} == FUNCTIONS
+        numbers = {
+            name: session.first("SELECT " + text.format(them=them) + " AS it") for name, text in ARGUMENTS.items()
+        }
+        for row in calls:
+            values = [(numbers[each] or {}).get("it") for each in row["types"]]
+            holes = ", ".join(f"%s::{each}" for each in row["types"])
+            denied(mine, f"SELECT * FROM poolferry.{row['name']}({holes})", *values)  # noqa: S608
+        assert {name: rows_of(name) for name in tables} == before
 
 
 def test_what_is_not_its_own_is_denied(sessions: tuple[CentreSession, CentreSession, int, int]) -> None:

@@ -10,6 +10,8 @@ import pytest
 from orchestrator.domain.errors import CentreRefused
 from orchestrator.domain.ledger import SUBJECTS
 from orchestrator.domain.run import Outcome
+from orchestrator.fleet.credentials import keep_identity
+from orchestrator.fleet.schema import upgrade_schema
 from orchestrator.history.outbox import OutboxHistory
 from tests.fleet.centres import Centre
 from tests.fleet.hosts import FleetHost
@@ -175,6 +177,34 @@ def test_a_centre_that_was_put_back_is_told_again(host: FleetHost, centre: Centr
     host.send()
     assert runs(centre) == before
     assert host.send().rows == 0
+
+
+def test_a_hosts_number_that_an_older_copy_of_the_centre_gives_again_lets_no_host_speak_as_another(
+    host: FleetHost, centre: Centre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = Centre(centre.server, centre.server.make_database(template=centre.database))
+    later = FleetHost(tmp_path / "web-2", centre, "web-2", monkeypatch)
+    later.record(count=2)
+    later.send()
+    try:
+        with copy.administrator() as session:
+            upgrade_schema(session)  # rights on a database are no part of its copy
+        new = FleetHost(tmp_path / "web-3", copy, "web-3", monkeypatch)
+        new.record("mail")
+        new.send()
+        later.declare(copy.address)
+        with pytest.raises(CentreRefused, match="this host is no member at"):
+            later.send()
+        told = "SELECT h.name, h.id, r.job FROM poolferry.runs r JOIN poolferry.hosts h ON h.id = r.host ORDER BY h.id, r.id"
+        with copy.administrator() as session:
+            assert [tuple(row.values()) for row in session.rows(told)] == [("web-3", 2, "mail")]
+        keep_identity(str(later.ferry.state), copy.join("web-2", machine=later.machine))
+        assert later.send().rows == 2
+        with copy.administrator() as session:
+            known = [tuple(row.values()) for row in session.rows(told)]
+        assert known == [("web-3", 2, "mail"), ("web-2", 3, "photos"), ("web-2", 3, "photos")]
+    finally:
+        centre.server.drop_database(copy.database)
 
 
 def test_a_batch_whose_answer_was_lost_is_not_told_again(

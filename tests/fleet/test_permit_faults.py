@@ -26,9 +26,10 @@ from orchestrator.fleet.permits import (
 )
 from orchestrator.process.stop import StopRequest
 from tests.daemon.daemon_world import until
-from tests.fleet.askers import Contest, Heard, PermitHost, contenders, most_at_once
+from tests.fleet.askers import Contest, Heard, PermitHost, contenders, most_at_once, until_granted
 from tests.fleet.centres import Centre
 from tests.fleet.contenders import declare_host
+from tests.fleet.lines import SilentLine
 from tests.fleet.postgres import PostgresServer
 
 
@@ -134,6 +135,23 @@ def test_a_crash_of_the_centre_breaks_no_run_and_lends_nothing_twice(own_centre:
     most = most_at_once(events, {})
     assert most["link"] <= 2
     assert most["lab"] <= 3
+
+
+def test_a_line_that_swallows_all_breaks_no_run_and_keeps_no_slot(
+    centre: Centre, asker: PermitHost, line: SilentLine, tmp_path: Path
+) -> None:
+    where = declare_host(tmp_path, f"postgresql://127.0.0.1:{line.port}/{centre.database}", centre.join("nas"))
+    wan, heard = PermitRequest(limits=("link",), weight=2, patience=Seconds(60)), Heard()
+    with permits.CentrePermits(where, lease_s=1).hold("mail", wan, heard, StopRequest()):
+        line.silence()
+        assert not asker.ask("photos", "link").granted
+    with centre.administrator() as session:  # as the server does by its keepalives, which this line answers
+        session.change("SELECT pg_terminate_backend(backend) FROM poolferry.permits WHERE granted_at IS NOT NULL")
+    until_granted(asker, "photos")
+    assert heard.lines == []
+    prompt = PermitRequest(limits=("link",))
+    with permits.CentrePermits(where, lease_s=1).hold("mail", prompt, heard, StopRequest()):
+        assert "goes on without the permit link: the centre" in heard.lines[0]
 
 
 def test_what_was_lent_is_there_after_a_crash_in_the_same_moment(own_centre: Centre) -> None:

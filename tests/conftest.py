@@ -84,7 +84,7 @@ SLOW = (
     "web/test_routes",
     "web/test_server",
     "whole/",
-    "trees/test_new_target",
+    "trees/test_local_target",
 )
 
 

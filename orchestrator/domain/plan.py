@@ -152,6 +152,7 @@ class ManifestRecording:
 
     `moved`: the local folder whose files "moved-…" note what copying steps moved; `linked`: the point that unchanged files
     were linked from, if its manifest is authentic. A file in neither of them is read. `recorder`: keeps the listings for the next look.
+    `sweep`: removes remainders of half-copied files, where the listing meets some; None: that was done before.
     """
 
     tree: Location
@@ -164,11 +165,13 @@ class ManifestRecording:
     stored: bool = False  # it keeps owners, modes and kinds in attributes
     review: SourceReview | None = None  # None: the source is not looked at again
     recorder: ListingRecorder | None = None
+    sweep: Pipeline | None = None
 
     effect = Effect.WRITES
 
     def __str__(self) -> str:
-        return f"(poolferry) list {self.tree}, write {self.manifest}"
+        swept = ", sweep it where remainders lie in it" if self.sweep else ""
+        return f"(poolferry) list {self.tree}{swept}, write {self.manifest}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +257,24 @@ class TargetPreparation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PointPublication:
+    """Work that makes a point at a target on this machine visible. `otherwise`: does it, or says why not, where anything is not plain.
+
+    `manifest`: below the root, in our own folder.
+    """
+
+    root: Location
+    name: str
+    manifest: str
+    otherwise: Pipeline
+
+    effect = Effect.WRITES
+
+    def __str__(self) -> str:
+        return f"(poolferry) sync, name {self.root}/points/{self.name}, sync; where anything is in the way:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PointsRemoval:
     """Work that removes points that a gate added to a folder here: out of sight by one rename each, then entry by entry.
 
@@ -336,6 +357,7 @@ class Step:
         | FileCloning
         | TargetTrial
         | TargetPreparation
+        | PointPublication
         | PointsRemoval
         | FolderOpening
         | TreeVerification

@@ -14,6 +14,7 @@ from orchestrator.domain.plan import (
     NothingToDo,
     Pipeline,
     Plan,
+    PointPublication,
     Refusal,
     Step,
     TargetPreparation,
@@ -83,7 +84,7 @@ def _lines(step: Step, line: Callable[[Pipeline], str], own: Callable[[str], str
     match step.work:
         case Pipeline() as work:
             return (line(work),)
-        case TargetTrial() | TargetPreparation() as work:
+        case TargetTrial() | TargetPreparation() | PointPublication() as work:
             return (own(str(work)), line(work.otherwise))
     return (own(str(step.work)),)
 

@@ -15,6 +15,7 @@ from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.verify.attributes import NO_ATTRIBUTES, keep_parts
 from orchestrator.verify.build import ManifestDraft, ManifestMerge, draft_of
 from orchestrator.verify.carried_lines import CarriedLines, ListedEntries, NotCarried, listed_records
+from orchestrator.verify.completeness import NotSwept, without_remainders
 from orchestrator.verify.digest import OpenTree
 from orchestrator.verify.manifest import ManifestHeader, read_tagged_lines, write_batches
 from orchestrator.verify.source import SourceComparison
@@ -54,7 +55,7 @@ class ManifestCarrier:
             return self._draft()
         except ManifestForged:
             raise
-        except (NotCarried, PipelineFailed, VerificationFailed, FileNotFoundError, *NOT_READ):
+        except (NotCarried, NotSwept, PipelineFailed, VerificationFailed, FileNotFoundError, *NOT_READ):
             return None
 
     def _draft(self) -> ManifestDraft:
@@ -99,7 +100,7 @@ class ManifestCarrier:
     def _list_copy(self, apart: frozenset[bytes]) -> ListedEntries:
         found = ListedEntries(apart)
         with self._writer.records(Pipeline(stages=(self._recorder.listing(self._work.tree),))) as records:
-            for entries in self._recorder.batches(iter(records), copy=True):
+            for entries in self._recorder.batches(without_remainders(records), copy=True):
                 found.add_copy(entries)
         return found
 

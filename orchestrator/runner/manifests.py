@@ -58,6 +58,7 @@ from orchestrator.verify.build import (
     sorted_moves,
     sorted_records,
 )
+from orchestrator.verify.completeness import REMAINDERS, NotSwept, without_remainders
 from orchestrator.verify.entry import UNKNOWN
 from orchestrator.verify.fake_super import stored_command, stored_entries
 from orchestrator.verify.manifest import ManifestHeader, Row, read_manifest, read_rows, read_tag
@@ -72,8 +73,6 @@ _READER_HINT = (
 MOST_AT_ONCE = 500  # names in one command line
 _MOST_ROUNDS = 50  # of copying again what is known by name
 _PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of its programs failed
-NEVER_COPIED = (b".~poolferry-partial~", b".poolferry-restoring.json")  # an older version copied them, at any path
-REMAINDERS = (b".~poolferry-partial~",)  # what rsync keeps of half-copied files: no part of any tree
 
 
 def record_manifest(
@@ -192,10 +191,22 @@ class _ManifestBuilder:
         return self._journal.tools.monotonic() - self._began
 
     def draft(self) -> tuple[ManifestDraft, SourceComparison | None]:
-        """List the tree, and the source beside it; return the draft and the comparison. Raises: OrchestratorError."""
+        """List the tree, and the source beside it; return the draft and the comparison. Raises: OrchestratorError.
+
+        Where remainders lie in the tree, it is swept first. Why not in any case: nearly no copy leaves some, and the listing sees each entry.
+        """
+        sweep = self._work.sweep
+        if sweep is not None:
+            with contextlib.suppress(NotSwept):
+                return self._draft(swept=False)
+            run_small(sweep, self._journal, self._writer)
+        return self._draft(swept=True)
+
+    def _draft(self, *, swept: bool) -> tuple[ManifestDraft, SourceComparison | None]:
+        """Do the same. `swept`: what is left of remainders is no part of the tree. Raises: NotSwept."""
         work, notes, recorder = self._work, self._notes, self._work.recorder
         list_tree = stored_command if work.stored else listing_command
-        command = list_tree(work.tree, exclude=REMAINDERS, apart=work.apart)
+        command = list_tree(work.tree, exclude=REMAINDERS if swept else (), apart=work.apart)
         if recorder:
             recorder.begin(work.tree, work.point, carried=False)
             command = replace(command, argv=(*command.argv[:-1], recorder.form))
@@ -211,10 +222,11 @@ class _ManifestBuilder:
                 if work.stored:
                     listing = _sorted(record for record, _ in stored_entries(records, folder=notes))
                 else:
+                    seen = records if swept else without_remainders(records)
                     told = (
-                        _without_change(chain.from_iterable(recorder.batches(iter(records), copy=True)))
+                        _without_change(chain.from_iterable(recorder.batches(iter(seen), copy=True)))
                         if recorder
-                        else records
+                        else seen
                     )
                     listing = _sorted(sorted_records(told, folder=notes))
                 return self._merge(listing, moved.result(), source.result())
@@ -334,10 +346,9 @@ def _fill(
 def _fill_here(
     work: ManifestRecording, local: str, journal: RunRecorder, writer: Writer, notes: str
 ) -> Iterator[tuple[int, str]]:
+    """Yield digests of unknown files, read by workers past the page cache: what a disk did not take of an interrupted copy is there still."""
     workers = journal.job.verify.workers
-    pipeline = worker_pipeline(
-        work.tree.path, draft_of(local), workers=workers, mode="fill", algorithm=work.digest, keep_cache=True
-    )
+    pipeline = worker_pipeline(work.tree.path, draft_of(local), workers=workers, mode="fill", algorithm=work.digest)
     with DigestSpool(notes) as spool:
         collector = ResultCollector(workers, taken=spool.take)
         run_workers(pipeline, collector, journal, writer)

@@ -30,6 +30,7 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.names import show_short_name
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import (
     COMMON,
     FileCloning,
@@ -38,6 +39,7 @@ from orchestrator.domain.plan import (
     NothingToDo,
     Pipeline,
     Plan,
+    PointPublication,
     PointsRemoval,
     Step,
     TargetPreparation,
@@ -393,6 +395,8 @@ class StepExecutor:
                 case TargetTrial() | TargetPreparation():
                     if not _is_done_here(step.work):
                         self._stream(step, step.work.otherwise, progress, end)
+                case PointPublication():
+                    self._publish(step, step.work, progress, end)
                 case ManifestRecording():
                     from orchestrator.runner.manifests import record_manifest
 
@@ -428,6 +432,18 @@ class StepExecutor:
             end.error = local_file_error(error, step)
         end.took = self.journal.tools.monotonic() - end.began
         return end
+
+    def _publish(self, step: Step, work: PointPublication, progress: "_StageProgress", end: "_StepEnd") -> None:
+        """Publish a point at a target on this machine; where anything is not plain there, its script does it, or says why not."""
+        from orchestrator.trees.local_target import publish_point
+        from orchestrator.verify.pipelines import settle_pipeline
+
+        def sync(folder: int) -> None:
+            # Why by /proc: an open folder is the same whoever exchanges its name.
+            self._stream(step, settle_pipeline(Location(path=f"/proc/{os.getpid()}/fd/{folder}")), progress, end)
+
+        if not publish_point(work.root.path, work.name, work.manifest, sync):
+            self._stream(step, work.otherwise, progress, end)
 
     def _stream(
         self,
@@ -501,7 +517,7 @@ class StepExecutor:
 
 def _is_done_here(work: TargetTrial | TargetPreparation) -> bool:
     """Do work at a target by system calls; return False where its program must do it, or say why not."""
-    from orchestrator.trees.new_target import prepare_target, try_abilities
+    from orchestrator.trees.local_target import prepare_target, try_abilities
 
     match work:
         case TargetTrial():

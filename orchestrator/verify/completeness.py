@@ -11,11 +11,26 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import CopiedEntries
 from orchestrator.verify.entry import split_records
 
+NEVER_COPIED = (b".~poolferry-partial~", b".poolferry-restoring.json")  # an older version copied them, at any path
+REMAINDERS = (b".~poolferry-partial~",)  # what rsync keeps of half-copied files: no part of any tree
 _BEHIND = b"\xff" * 4096
 _FEW = 5
 _MOST_FOLDERS = 100_000  # that changed; what lies in others counts as lacking, and the next look decides
 _PIECE = 1 << 18
 _MISSING, _SURPLUS = b"-", b"+"
+
+
+class NotSwept(Exception):
+    """A listing has the name of a remainder in it, if only in the path to which a link leads."""
+
+
+def without_remainders(records: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the same records. Raises: NotSwept."""
+    (name,) = REMAINDERS
+    for record in records:
+        if name in record:
+            raise NotSwept
+        yield record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -232,3 +232,15 @@ def test_a_file_that_was_copied_and_then_linked_to_the_older_point_keeps_its_old
     noted(house, b"something else")
     (house.source / "first").unlink()
     ends_right(house)
+
+
+def test_remainders_that_nothing_needs_are_in_no_point(house: House) -> None:
+    """More than a survey looks at, an empty folder of theirs, and a link that only leads to such a name."""
+    work = prepared(house)
+    house.write("folder/file", CONTENT)
+    os.symlink(PARTIAL, house.source / "link")
+    for number in range(205):
+        lay(work / "folder" / PARTIAL / f"gone {number}", b"half")
+    (work / PARTIAL).mkdir()
+    ends_right(house)
+    assert not list(house.point().rglob(f"{PARTIAL}*"))

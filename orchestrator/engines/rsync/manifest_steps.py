@@ -41,6 +41,7 @@ def record_manifest(
         stored=options_of(job).fake_super,
         review=_review(job, world, work, request, base, named=named),
         recorder=world.look.recording if world.look else None,
+        sweep=None if work.host else Pipeline(stages=(script_commands.sweep_command(work),)),
     )
     counted = not named and not world.links_at_gate(base)
     return (_manifest(recording, CountsEqual(tree=work) if counted else None),)

@@ -14,6 +14,7 @@ from orchestrator.domain.plan import (
     NothingToDo,
     Pipeline,
     Plan,
+    PointPublication,
     Refusal,
     Step,
     TargetPreparation,
@@ -427,20 +428,25 @@ def discard_partial_files(work: Location, stale: tuple[PartialFile, ...]) -> Sta
     return (_small("discard remainders", "their files have left the source", command),)
 
 
-def sweep_partial_files(work: Location) -> Stage:
-    """Return the stage that removes unfinished partial files of unreadable sources; the folders keep their times."""
+def sweep_partial_files(work: Location) -> tuple[Stage, ...]:
+    """Return the stage that removes unfinished partial files of unreadable sources; the folders keep their times.
+
+    Why only on a host: on this machine the listing for the manifest sees whether there are any, see `record_manifest`.
+    """
+    if work.host is None:
+        return ()
     command = script_commands.sweep_command(work)
-    return (_small("sweep the tree", "remainders that nothing needs any more must not stay in it", command),)
+    return ((_small("sweep the tree", "remainders that nothing needs any more must not stay in it", command),),)
 
 
 def publish_point(job: Job, name: str) -> Stage:
     """Return the stage that makes the point visible by one rename."""
     root = job.target.location
-    step = _small(
-        f"publish point {name}",
-        "it is whole: one rename makes it visible",
-        script_commands.publish_command(root, name, MANIFEST),
-    )
+    command = script_commands.publish_command(root, name, MANIFEST)
+    step = _small(f"publish point {name}", "it is whole: one rename makes it visible", command)
+    if root.host is None:
+        work = PointPublication(root=root, name=name, manifest=MANIFEST, otherwise=Pipeline(stages=(command,)))
+        step = replace(step, work=work)
     return (replace(step, makes=name, confirmation=PointVisible(root=root, name=name)),)
 
 
@@ -538,7 +544,7 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
         *((unshare_tree(job),) if world.target.work and world.points else ()),
         *_remainders(job, world, work, request),
         *copy_stages(job, world, work, base, request),
-        sweep_partial_files(work),
+        *sweep_partial_files(work),
         *((_open_top(job),) if job.parts else ()),
         record_manifest(job, world, work, name, base, request, named=named),
         publish_point(job, name),

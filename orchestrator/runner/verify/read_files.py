@@ -24,8 +24,6 @@ from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.manifests import (
-    NEVER_COPIED,
-    REMAINDERS,
     digests_there,
     forgery_sentence,
     is_own_note,
@@ -39,6 +37,7 @@ from orchestrator.verify.attributes import NO_ATTRIBUTES, UNRECORDED
 from orchestrator.verify.build import sorted_moves, sorted_records
 from orchestrator.verify.check_entry import CheckTask, EntryChecker
 from orchestrator.verify.compare import compare, find_extras
+from orchestrator.verify.completeness import NEVER_COPIED, REMAINDERS
 from orchestrator.verify.digest import FileHasher, OpenTree
 from orchestrator.verify.entry import ManifestEntry, Tolerance, parse_listing
 from orchestrator.verify.fake_super import stored_command, stored_entries

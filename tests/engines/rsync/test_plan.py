@@ -13,6 +13,7 @@ from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.plan import (
     Decision,
     Effect,
+    ManifestRecording,
     NothingToDo,
     Pipeline,
     Plan,
@@ -205,7 +206,7 @@ def test_a_first_copy() -> None:
     found = planned(job(), world(EMPTY, FIRST))
     assert found.summary == f"first copy: make point {NAME} of 9 entries, 4.0 KiB"
     assert deeds(found) == [
-        "ask what the target can hold", "prepare the target", "copy /srv/photos", "sweep the tree", "write the manifest", f"publish point {NAME}",
+        "ask what the target can hold", "prepare the target", "copy /srv/photos", "write the manifest", f"publish point {NAME}",
     ]  # fmt: skip
     assert (found.resumes, found.anew, found.steps[2].why, found.steps[2].expected) == (
         None,
@@ -302,7 +303,14 @@ def test_lanes_side_by_side() -> None:
     ]
     assert side_by_side[0].why == "2 parts, 4.0 KiB: all parallel copies have about the same size"
     assert all(step.accounts for step in side_by_side)
-    assert found.stages[2][0].action == "sweep the tree"
+    assert found.stages[2][0].action == "write the manifest"
+
+
+def test_a_far_tree_is_swept_by_a_step_and_one_here_where_its_listing_shows_remainders() -> None:
+    plans = planned(job(), world(EMPTY, FIRST)), planned(job(target=THERE), world(EMPTY, FIRST, here=NEW, there=NEW))
+    assert [deeds(found).count("sweep the tree") for found in plans] == [0, 1]
+    works = [step.work for found in plans for step in found.steps if isinstance(step.work, ManifestRecording)]
+    assert [each.sweep is not None and "sweep.sh" in str(each.sweep) for each in works] == [True, False]
 
 
 def test_after_a_cut_what_is_shared_and_what_is_lost_goes_before_the_parallel_copies() -> None:

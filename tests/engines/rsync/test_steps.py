@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.domain.plan import Effect, ManifestRecording, Pipeline, Step, TargetPreparation
+from orchestrator.domain.plan import Effect, ManifestRecording, Pipeline, PointPublication, Step, TargetPreparation
 from orchestrator.engines.rsync import manifest_steps, plan
 from orchestrator.engines.rsync.model import WORK, CountsEqual, PartialFile, PointVisible
 from tests.engines.rsync.builders import (
@@ -91,7 +91,12 @@ def test_publishing_is_proved_by_a_look() -> None:
     (step,) = plan.publish_point(job(), NAME)
     assert (step.makes, step.confirmation) == (NAME, PointVisible(root=ROOT, name=NAME))
     assert str(step.confirmation) == f"/backup/photos/points/{NAME} is there and latest"
-    assert values(step) == (ROOT.path, NAME, ".poolferry/manifest.gz")
+    assert isinstance(step.work, PointPublication)
+    assert (step.work.root, step.work.name, step.work.manifest) == (ROOT, NAME, ".poolferry/manifest.gz")
+    (there,) = plan.publish_point(job(target=THERE), NAME)
+    assert (
+        values(replace(step, work=step.work.otherwise)) == values(there) == (ROOT.path, NAME, ".poolferry/manifest.gz")
+    )
 
 
 def test_preparing_outlasts_a_receiver_that_is_left_over() -> None:
@@ -111,7 +116,7 @@ def test_preparing_outlasts_a_receiver_that_is_left_over() -> None:
 def test_a_manifest_knows_what_it_may_believe() -> None:
     (step,) = manifest_steps.record_manifest(job(), world(USED), TREE, NAME, point(), ASKED)
     assert isinstance(step.work, ManifestRecording)
-    assert replace(step.work, review=None) == ManifestRecording(
+    assert replace(step.work, review=None, sweep=None) == ManifestRecording(
         tree=TREE, manifest=ROOT / ".poolferry/manifest.gz", point=NAME, moved="/notes", linked=point(),
         digest="xxh128",
     )  # fmt: skip

@@ -1,7 +1,8 @@
-"""A target on this machine made ours by system calls: what its filesystem can hold is tried, and our folder in it is prepared.
+"""A target on this machine by system calls: what its filesystem can hold is tried, our folder in it prepared, a point published.
 
 Each does what the script of its name in `engines/rsync/scripts` does, and returns False wherever something is not plain: then the
-script does it, waits, and says what is wrong. Why not the scripts alone: they start 30 programs, a tenth of a small first copy.
+script does it, waits, and says what is wrong. Why not the scripts alone: they start 38 programs, a tenth of a small first copy; and
+why the scripts: a far target has nothing else, and they say what is wrong in the words that the failures are known by.
 """
 
 import contextlib
@@ -13,7 +14,8 @@ from collections.abc import Callable, Iterator
 
 from orchestrator.trees.beneath import Folder
 
-_OURS, _TRIED = ".poolferry", "abilities"
+_OURS, _TRIED, _WORK, _POINTS, _LATEST = ".poolferry", "abilities", "work", "points", "latest"
+_UNWRITTEN = "unwritten"  # the note of `sync-noted.sh`
 _NEW = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONG, _CHARACTERS, _NOT_UTF8 = b"0" * 255, b"a:b?|*", b"caf\xe9"
 _TIMES = (10**9, 4_294_967_999, -86_400)
@@ -59,13 +61,72 @@ def prepare_target(root: str, job: str, folders: tuple[str, ...], *, stored: boo
     """
     try:
         with Folder.at_place(root, make=True) as place, place.make_folder(_OURS) as ours:
-            if not _is_ours(ours) or os.path.lexists(f"/proc/self/fd/{ours.fd}/unwritten"):
+            if not _is_ours(ours) or os.path.lexists(f"/proc/self/fd/{ours.fd}/{_UNWRITTEN}"):
                 return False
             if not _is_there(ours, "target.json"):
                 _write_marker(ours, job, stored=stored)
             return _is_unlocked(ours) and all(_make(ours, folder) for folder in folders)
     except OSError:
         return False
+
+
+def publish_point(root: str, name: str, manifest: str, sync: Callable[[int], None]) -> bool:
+    """Give manifest, tree and `latest` their names, each by one rename; what fails on the way is taken back.
+
+    `manifest`: below the root, in our own folder. `sync`: writes the filesystem of an open folder to the disk, before and after, or
+    raises; False is never returned for that. Why no system call: Linux tells a write error once, so the script, which would sync next,
+    would know nothing of it, and publish what is not on the disk. Raises: what `sync` raises.
+    """
+    try:
+        with Folder.at_place(root) as place, place.enter(_OURS) as ours:
+            if not _is_ours(ours) or not _name_point(place, ours, name, manifest.rpartition("/")[2], sync):
+                return False
+            fd = os.dup(ours.fd)
+    except OSError:
+        return False
+    try:
+        sync(fd)
+    finally:
+        os.close(fd)
+    return True
+
+
+def _name_point(place: Folder, ours: Folder, name: str, manifest: str, sync: Callable[[int], None]) -> bool:
+    listed = f"{name}.manifest.gz"
+    with ours.enter(_WORK) as work, place.make_folder(_POINTS) as points:
+        writable = os.fstat(work.fd).st_mode & stat.S_IWUSR  # else its owner may not move it: its .. changes
+        if not writable or not _is_ours(points) or _is_there(points, name) or _is_there(points, listed):
+            return False
+        with _noted(ours):
+            sync(work.fd)
+        with _moved(ours, manifest, points, listed), _moved(ours, _WORK, points, name):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(_LATEST, dir_fd=ours.fd)
+            os.symlink(f"{_POINTS}/{name}", _LATEST, dir_fd=ours.fd)
+            os.rename(_LATEST, _LATEST, src_dir_fd=ours.fd, dst_dir_fd=place.fd)
+    return True
+
+
+@contextlib.contextmanager
+def _noted(ours: Folder) -> Iterator[None]:
+    """Keep a note until all is written to the disk; it stays after an error. Why: see `sync-noted.sh`."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(_UNWRITTEN, dir_fd=ours.fd)
+    with _new_file(ours.fd, _UNWRITTEN) as fd:
+        os.fsync(fd)
+    yield
+    os.unlink(_UNWRITTEN, dir_fd=ours.fd)
+
+
+@contextlib.contextmanager
+def _moved(one: Folder, old: str, other: Folder, new: str) -> Iterator[None]:
+    """Move an entry; after an error it is moved back."""
+    os.rename(old, new, src_dir_fd=one.fd, dst_dir_fd=other.fd)
+    try:
+        yield
+    except OSError:
+        os.rename(new, old, src_dir_fd=other.fd, dst_dir_fd=one.fd)
+        raise
 
 
 def _is_ours(folder: Folder) -> bool:

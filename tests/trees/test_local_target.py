@@ -1,4 +1,4 @@
-"""A new target by system calls is as by the scripts: real filesystems answer alike, the marks are the same, and what is odd is theirs to judge."""
+"""A target by system calls is as by the scripts: real filesystems answer alike, marks and points are the same, and what is odd is theirs to judge."""
 
 import contextlib
 import fcntl
@@ -14,7 +14,7 @@ import pytest
 from orchestrator.domain.place import Location
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.abilities import ABILITIES
-from orchestrator.trees.new_target import prepare_target, try_abilities
+from orchestrator.trees.local_target import prepare_target, publish_point, try_abilities
 from tests.whole.house import loop_filesystem, mounted
 
 LACKS = {  # by root, and besides by any other user
@@ -167,3 +167,95 @@ def test_a_target_in_use_or_led_elsewhere_is_left_to_the_script(
     if held is not None:
         os.close(held)
         assert prepare_target(str(tmp_path), "photos", ("work",), stored=False)
+
+
+NAME, MANIFEST = "2026-11-26T150000Z", ".poolferry/manifest.gz"
+
+
+def sync(folder: int) -> None:
+    subprocess.run(["sync", "-f", f"/proc/{os.getpid()}/fd/{folder}"], check=True)
+
+
+def made_ready(root: Path) -> Path:
+    """A target with a tree that may become a point."""
+    assert prepare_target(str(root), "photos", ("work",), stored=False)
+    (root / ".poolferry/work/file").write_text("content")
+    (root / MANIFEST).write_text("manifest")
+    return root
+
+
+@pytest.mark.parametrize("former", ["", "points/2025-01-01T000000Z"])
+def test_a_point_is_published_as_by_the_script(tmp_path: Path, former: str) -> None:
+    one, other = made_ready(tmp_path / "one"), made_ready(tmp_path / "other")
+    for root in (one, other):
+        if former:
+            (root / "latest").symlink_to(former)
+        (root / ".poolferry/latest").symlink_to("left by a cut")
+    command = script_commands.publish_command(Location(path=str(one)), NAME, MANIFEST)
+    subprocess.run(command.argv, check=True)
+    assert publish_point(str(other), NAME, MANIFEST, sync)
+    assert shape(one) == shape(other)
+    assert os.readlink(other / "latest") == f"points/{NAME}"
+    assert (other / "points" / NAME / "file").read_text() == "content"
+
+
+@pytest.mark.parametrize("well", [0, 1])
+def test_a_sync_that_fails_ends_the_publishing_where_it_is(tmp_path: Path, well: int) -> None:
+    """The first one before anything has a name; the second leaves all as it is."""
+    root, synced = made_ready(tmp_path), list[int]()
+
+    def fail(folder: int) -> None:
+        synced.append(folder)
+        if len(synced) > well:
+            raise RuntimeError("the disk did not take all")
+
+    with pytest.raises(RuntimeError):
+        publish_point(str(root), NAME, MANIFEST, fail)
+    assert (root / "points" / NAME / "file").exists() == (root / "latest").exists() == bool(well)
+    assert (root / ".poolferry/work/file").exists() == (root / ".poolferry/unwritten").exists() == (not well)
+    assert prepare_target(str(root), "photos", ("work",), stored=False) == bool(well), "the script discards the copy"
+
+
+def _point_there(root: Path) -> None:
+    (root / "points" / NAME).mkdir(parents=True)
+
+
+def _manifest_there(root: Path) -> None:
+    (root / "points").mkdir()
+    (root / f"points/{NAME}.manifest.gz").write_text("")
+
+
+def _points_elsewhere(root: Path) -> None:
+    (root / "points").symlink_to("/tmp")
+
+
+def _latest_is_a_folder(root: Path) -> None:
+    (root / "latest").mkdir()
+
+
+def _no_manifest(root: Path) -> None:
+    (root / MANIFEST).unlink()
+
+
+def _unwritable(root: Path) -> None:
+    (root / ".poolferry/work").chmod(0o500)
+
+
+def _not_ours(root: Path) -> None:
+    (root / "points").mkdir()
+    os.chown(root / "points", 1234, 1234)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    "spoil",
+    [_point_there, _manifest_there, _points_elsewhere, _latest_is_a_folder, _no_manifest, _unwritable, _not_ours],
+)
+def test_what_cannot_be_published_plainly_is_taken_back_and_left_to_the_script(
+    tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    root = made_ready(tmp_path / "target")
+    spoil(root)
+    before = [each for each in shape(root) if each[0] not in ("points", ".poolferry/latest")]
+    assert not publish_point(str(root), NAME, MANIFEST, sync)
+    assert [each for each in shape(root) if each[0] not in ("points", ".poolferry/latest")] == before

@@ -114,16 +114,19 @@ class LiveStreams:
             self._ended.set()
 
     async def stream(self, name: str, shown: str = "") -> AsyncGenerator[bytes, None]:
-        """Yield a topic's part, and again each time it has changed. `shown`: the mark of what the page shows already."""
+        """Yield a topic's part, and again each time it has changed. `shown`: the mark of what the page shows already.
+
+        The first look comes before the first bytes, and is one for all who ask at once: the history may be locked. Raises what making raises.
+        """
         self._ended = ended = self._ended or asyncio.Event()
         topic = self._topics.setdefault(name, _Topic())
         self._open += 1
         topic.looking += 1
         spoken = compose.monotonic()
         try:
+            part = await self._current(name, topic)
             yield b"retry: 3000\n\n"
             while not ended.is_set():
-                part = await self._current(name, topic)
                 if topic.mark != shown:
                     event, shown, spoken = topic.event(shown), topic.mark, compose.monotonic()
                     yield event
@@ -134,6 +137,7 @@ class LiveStreams:
                     spoken = compose.monotonic()
                     yield b": here\n\n"
                 await _wait(ended, max(_PAUSE, min(10 * topic.took, _LONGEST_PAUSE)))
+                part = await self._current(name, topic)
         finally:
             self._open -= 1
             topic.looking -= 1

@@ -3,7 +3,7 @@
 import asyncio
 import gzip
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -177,15 +177,15 @@ class Site:
         topic = request.path_params["topic"]
         if self.streams.full:
             return Response("too many pages are open; close some\n", 503, {"Retry-After": "60"}, "text/plain")
-        await run_in_threadpool(
-            self._pages.part, topic
-        )  # an address that names nothing is said before the stream begins
-        if request.method == "HEAD":
-            return Response(media_type="text/event-stream")  # a stream of nothing would be held open
-        unheld = {"X-Accel-Buffering": "no"}  # nginx would hold it back until its buffer is full
         # A browser that connects anew says the last it got; what its page was made with may be older.
         shown = request.headers.get("last-event-id") or request.query_params.get("shown", "")
-        return StreamingResponse(self.streams.stream(topic, shown), media_type="text/event-stream", headers=unheld)
+        events = self.streams.stream(topic, shown)
+        first = await anext(events)  # an address that names nothing is said before the stream begins
+        if request.method == "HEAD":
+            await events.aclose()
+            return Response(media_type="text/event-stream")  # a stream of nothing would be held open
+        unheld = {"X-Accel-Buffering": "no"}  # nginx would hold it back until its buffer is full
+        return StreamingResponse(_after(first, events), media_type="text/event-stream", headers=unheld)
 
     def _enter(self, request: Request) -> Response:
         if request.method == "HEAD":  # who only looks where a link leads, such as a mail program, does not use it up
@@ -258,6 +258,16 @@ def _packed(request: Request, page: bytes) -> Response:
 def _this_month() -> tuple[int, int]:
     today = compose.now().astimezone()
     return today.year, today.month
+
+
+async def _after(first: bytes, events: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Yield all events of a stream of which one was read; it ends with this one."""
+    try:
+        yield first
+        async for event in events:
+            yield event
+    finally:
+        await events.aclose()
 
 
 async def _form_body(request: Request) -> bytes | None:

@@ -17,6 +17,7 @@ import uvicorn
 from orchestrator import compose
 from orchestrator.app.control import DaemonControl
 from orchestrator.history.store import open_history
+from orchestrator.web.live import LivePart
 from orchestrator.web.pages import Pages
 from orchestrator.web.server import WARM, open_unix_socket, serve, server_config
 from orchestrator.web.site import Site
@@ -347,29 +348,34 @@ def test_a_page_that_cannot_be_made_ends_nothing(
     assert caplog.text.count("RuntimeError: a mistake of ours") == 2
 
 
-def test_pages_that_wait_for_history_leave_threads_to_what_needs_none(
+def test_pages_and_streams_that_wait_for_history_leave_threads_to_what_needs_none(
     ferry: Ferry, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = settings_of(ferry)
-    pages, begun, go_on = Pages(settings, DaemonControl(settings)), list[int](), threading.Event()
+    pages, begun, go_on = Pages(settings, DaemonControl(settings)), list[str](), threading.Event()
 
-    def slow(*_: object) -> str:
-        begun.append(1)
+    def slow(*asked: object) -> LivePart:
+        begun.append(str(asked[0]))
         go_on.wait(60)
-        return ""
+        return LivePart(marked="")
 
     monkeypatch.setattr(pages, "runs", slow)
+    monkeypatch.setattr(pages, "part", slow)
     server = uvicorn.Server(server_config(Site(pages).program))
     with open_unix_socket(str(path)) as listening, ExitStack() as held:
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
         thread.start()
         try:
+            for number in range(100):
+                held.enter_context(ask(path, f"/live/{'promises' if number % 2 else f'runs/{number}'}"))
+            wait_until(lambda: "promises" in begun)
             for _ in range(60):
                 held.enter_context(ask(path, "/runs"))
-            wait_until(lambda: len(begun) >= 30)
+            wait_until(lambda: begun.count("None") >= 30)
             with ask(path, "/static/app.css") as style, ask(path, "/") as front:
                 assert b"HTTP/1.1 200" in style.recv(1 << 16)
                 assert b"HTTP/1.1 200" in read_until(front, b"</html>")
+            assert begun.count("promises") == 1, "one look for all who ask for the same"
             assert not go_on.is_set()
         finally:
             go_on.set()

@@ -19,17 +19,19 @@ def stray_copies(jobs: Sequence[Job], views: "HistoryReader") -> tuple[StrayCopi
     declared = {name for one in jobs for name in (one.name, one.identity)}
     gone = {job: used for job, used in views.facts_of_jobs(USED).items() if job not in declared}
     over = views.facts_of_jobs(OVER) if gone else {}
-    return tuple(
-        StrayCopies(job=job, place="" if used.startswith(MOUNT_ROOT) else used)
-        for job, used in sorted(gone.items())
-        if _copied_since(views, job, over.get(job, ""))
-    )
+    found = (_stray(views, job, used, over.get(job, "")) for job, used in sorted(gone.items()))
+    return tuple(each for each in found if each)
 
 
-def _copied_since(views: "HistoryReader", job: str, over: str) -> bool:
-    """Return True for a job whose newest run copied, and began after it was over last. `over`: the number of its newest run then."""
-    run = next(iter(views.runs(job, 1)), None)
-    return run is not None and run.source != run.target and not (over.isdecimal() and run.id <= int(over))
+def _stray(views: "HistoryReader", job: str, used: str, over: str) -> StrayCopies | None:
+    """Return the copies of a job whose newest run copied, and began after it was over last. `over`: the number of its newest run then."""
+    facts = views.health_facts(job, limit=1)
+    run = next(iter(facts.last), None)
+    if run is None or run.source == run.target or (over.isdecimal() and run.id <= int(over)):
+        return None
+    target = facts.copies[0].place if facts.copies else run.target
+    place = "" if used.startswith(MOUNT_ROOT) else used
+    return StrayCopies(job=job, place=place, target=target, newest=facts.newest_copy, last=run)
 
 
 def end_jobs(settings: Settings, names: Sequence[str], *, undo: bool) -> tuple[str, ...]:

@@ -7,8 +7,9 @@ from orchestrator.app.ended_jobs import stray_copies
 from orchestrator.app.job_status import job_statuses
 from orchestrator.app.next_run import find_next_runs
 from orchestrator.domain.errors import DeclarationError
-from orchestrator.domain.heartbeat import NO_FILE, HostBeat, JobBeat
+from orchestrator.domain.heartbeat import HostBeat, JobBeat
 from orchestrator.domain.ledger import plain_text
+from orchestrator.planners.health import JobState
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from orchestrator.domain.job import Job
     from orchestrator.fleet.connection import CentreSession
     from orchestrator.history.store import History
-    from orchestrator.history.views import HistoryReader
     from orchestrator.views.status import JobStatus, NextRun, StrayCopies
 
 
@@ -44,24 +44,23 @@ def _judge(jobs: "tuple[Job, ...]", history: "History", now: "datetime") -> tupl
     views = history.views
     found = job_statuses(jobs, views, now=now, alive=compose.is_process_alive)
     coming = find_next_runs(jobs, views, now=now, running=[each.job.name for each in found if each.running]).jobs
-    strays = (_stray_beat(each, views) for each in stray_copies(jobs, views))
-    return (*(_job_beat(each, coming[each.job.name]) for each in found), *strays)
+    told = (_job_beat(each, coming[each.job.name]) for each in found)
+    return (*told, *map(_stray_beat, stray_copies(jobs, views)))
 
 
-def _stray_beat(stray: "StrayCopies", views: "HistoryReader") -> JobBeat:
+def _stray_beat(stray: "StrayCopies") -> JobBeat:
     """Tell of a job that has no file any more, as its newest run knew it."""
-    facts = views.health_facts(stray.job, limit=1)
-    last = facts.last[0]
+    last = stray.last
     return JobBeat(
         job=plain_text(stray.job),
         engine=last.engine,
         source=plain_text(last.source),
         target=plain_text(stray.place or last.target),
-        state=NO_FILE,
+        state=JobState.NO_FILE.value,
         why=plain_text(stray.sentence),
         hint=plain_text(stray.hint),
         late_after_s=None,
-        copied_at=facts.newest_copy,
+        copied_at=stray.newest,
         due_at=None,
         next_at=None,
         running_at=None,

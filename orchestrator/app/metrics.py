@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
+from orchestrator.app.ended_jobs import stray_copies
 from orchestrator.app.job_status import job_statuses
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.machine import MachineConfig
@@ -50,8 +51,9 @@ def write_whole(path: str, content: bytes) -> None:
 def _measure(where: compose.Directories, jobs: "Sequence[Job]", now: datetime) -> MetricsInput:
     with compose.open_history_reader(where) as views:
         found = tuple(job_statuses(jobs, views, now=now, alive=compose.is_process_alive))
+        stray = stray_copies(jobs, views)
         declared = {job.name for job in jobs}
         totals = tuple(each for each in views.totals() if each.job in declared)
         due_runs = {name: each.scheduled_at for name, each in views.due_runs.due().items() if name in declared}
         queued = len(views.notifications.queued())
-    return MetricsInput(standing=found, totals=totals, due=due_runs, queued=queued, now=now)
+    return MetricsInput(standing=found, stray=stray, totals=totals, due=due_runs, queued=queued, now=now)

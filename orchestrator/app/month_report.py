@@ -4,6 +4,7 @@ from datetime import UTC, date, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from orchestrator.app.ended_jobs import stray_copies
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.units import Seconds
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.act import ActRecord
     from orchestrator.domain.job import Job
     from orchestrator.history.monthly import MonthRecords
+    from orchestrator.views.status import StrayCopies
 
 _MOST_ACTS = 40
 
@@ -39,7 +41,10 @@ class JobMonth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonthReport:
-    """A month, to its end or to now. `acts`: what was asked for on the status page, the newest of many."""
+    """A month, to its end or to now. `acts`: what was asked for on the status page, the newest of many.
+
+    `stray`: copies whose job has no file now; of a month that goes on.
+    """
 
     first: date
     ended: bool
@@ -47,6 +52,7 @@ class MonthReport:
     acts: "tuple[ActRecord, ...]"
     left_out: int
     made_at: datetime
+    stray: "tuple[StrayCopies, ...]" = ()
 
 
 def report_month(settings: "Settings", year: int, month: int, now: datetime) -> MonthReport:
@@ -57,10 +63,11 @@ def report_month(settings: "Settings", year: int, month: int, now: datetime) -> 
     with settings.views() as views, views.glance():
         records = views.monthly.records([job.name for job in known], begin, until)
         acts = views.acts.between(begin, until)
+        stray = stray_copies(known, views) if now < end else ()
     jobs = tuple(_job_month(job, records, begin, until) for job in known if job.copies)
     return MonthReport(
         first=date(year, month, 1), ended=end <= now, jobs=jobs, acts=acts[-_MOST_ACTS:], left_out=max(0, len(acts) - _MOST_ACTS),
-        made_at=now,
+        made_at=now, stray=stray,
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 
 from orchestrator import compose
+from orchestrator.app.ended_jobs import stray_copies
 from orchestrator.app.job_status import JobHealth, Pauses, judge_job, lasting_run
 from orchestrator.app.notify_queue import DeliveryContext, Say, deliver_messages, host_name, make_sender_context
 from orchestrator.domain.errors import OrchestratorError
@@ -26,6 +27,7 @@ from orchestrator.planners import notifications as noticing
 from orchestrator.planners.health import BAD, JobState
 from orchestrator.planners.notifications import ChannelMemory, CopyStatus, Notice, Trouble
 from orchestrator.views.notification_text import WeekSummary, digest_message, notices_message, ping_message
+from orchestrator.views.status import StrayCopies
 
 ALL_JOBS = "all jobs"
 # The notices that hooks received are kept under names that no channel can have.
@@ -95,7 +97,10 @@ def _decisions(
 ) -> tuple[list[Write], tuple[Notice, ...]]:
     """Return all writes, messages included, and the notices for the `late` hooks."""
     pauses = views.due_runs.pauses()
-    seen = tuple(survey_copy_status(job, views, now=now, pauses=pauses, awake=context.awake) for job in context.jobs)
+    seen = (
+        *(survey_copy_status(job, views, now=now, pauses=pauses, awake=context.awake) for job in context.jobs),
+        *map(_stray_status, stray_copies(context.jobs, views)),
+    )
     bad = {each.job for each in seen if each.state in BAD}
     writes: list[Write] = []
     for channel in context.machine.notice:
@@ -142,6 +147,14 @@ def survey_copy_status(
         hint=found.hint,
         run=named.id if named else None,
     )
+
+
+def _stray_status(found: StrayCopies) -> CopyStatus:
+    """Return the state of copies whose job has no file."""
+    return CopyStatus(
+        job=found.job, target=found.target, state=JobState.NO_FILE, why=found.sentence, cause=JobState.NO_FILE.value,
+        hint=found.hint,
+    )  # fmt: skip
 
 
 def _cause(found: JobHealth) -> str:

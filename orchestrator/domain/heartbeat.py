@@ -4,8 +4,6 @@ from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
 
-NO_FILE = "no-file"  # the state of a job that copied and has no file any more; its host judges no other job so
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBeat:

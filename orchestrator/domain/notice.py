@@ -8,7 +8,8 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import config_key
 from orchestrator.domain.units import Seconds, parse_duration
 
-STATES = ("failing", "late", "incomplete", "waiting", "paused")
+_REPORTED = ("failing", "late", "incomplete", "no-file")
+STATES = (*_REPORTED, "waiting", "paused")
 _ADDRESS = re.compile(r"[A-Za-z0-9._%+=/&'*-]+(@[A-Za-z0-9.-]+)?")
 _SERVER = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 _WEB = re.compile(r"https?://[!-~]+")
@@ -76,7 +77,7 @@ class MailChannel:
     user: str | None = config_key("name to log in with at the mail server", default=None, example="backup")
     password_file: str | None = config_key("file with the password", default=None, example="mail-password")
     jobs: tuple[str, ...] = config_key(_JOBS, default=(), example='["photos"]')
-    states: tuple[str, ...] = config_key(_STATES, default=("failing", "late", "incomplete"), choices=STATES)
+    states: tuple[str, ...] = config_key(_STATES, default=_REPORTED, choices=STATES)
     digest: bool = config_key("the weekly digest too", default=True)
 
 
@@ -88,7 +89,7 @@ class NtfyChannel:
     topic: str = config_key("address of the topic", parse=parse_web, example="https://ntfy.example.org/backups")
     token_file: str | None = config_key("file with the access token", default=None, example="ntfy-token")
     jobs: tuple[str, ...] = config_key(_JOBS, default=(), example='["photos"]')
-    states: tuple[str, ...] = config_key(_STATES, default=("failing", "late", "incomplete"), choices=STATES)
+    states: tuple[str, ...] = config_key(_STATES, default=_REPORTED, choices=STATES)
     digest: bool = config_key("the weekly digest too", default=True)
 
 
@@ -102,7 +103,7 @@ class WebhookChannel:
         "file with a token, sent as Authorization: Bearer", default=None, example="hook-token"
     )
     jobs: tuple[str, ...] = config_key(_JOBS, default=(), example='["photos"]')
-    states: tuple[str, ...] = config_key(_STATES, default=("failing", "late", "incomplete"), choices=STATES)
+    states: tuple[str, ...] = config_key(_STATES, default=_REPORTED, choices=STATES)
     digest: bool = config_key("the weekly digest too", default=True)
 
 
@@ -113,7 +114,7 @@ class AppriseChannel:
     name: str = ""
     url: str = config_key("address in Apprise's own way of writing", parse=parse_apprise, example="@apprise-url")
     jobs: tuple[str, ...] = config_key(_JOBS, default=(), example='["photos"]')
-    states: tuple[str, ...] = config_key(_STATES, default=("failing", "late", "incomplete"), choices=STATES)
+    states: tuple[str, ...] = config_key(_STATES, default=_REPORTED, choices=STATES)
     digest: bool = config_key("the weekly digest too", default=True)
 
 

@@ -25,18 +25,22 @@ CLOCKS_DIFFER = timedelta(hours=1)  # a copy dated further after now was made wh
 
 
 class JobState(StrEnum):
-    """State of a job's copy; only LATE, FAILING and INCOMPLETE need a person. INCOMPLETE: files are left out or stored otherwise."""
+    """State of a job's copy; only those in BAD need a person. INCOMPLETE: files are left out or stored otherwise.
+
+    NO_FILE: the job has no file any more, and nobody said that it is over. No job with a file is judged so.
+    """
 
     NEW = "new"
     UP = "up"
     LATE = "late"
     FAILING = "failing"
     INCOMPLETE = "incomplete"
+    NO_FILE = "no-file"
     WAITING = "waiting"
     PAUSED = "paused"
 
 
-BAD = (JobState.LATE, JobState.FAILING, JobState.INCOMPLETE)
+BAD = (JobState.LATE, JobState.FAILING, JobState.INCOMPLETE, JobState.NO_FILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

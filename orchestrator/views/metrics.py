@@ -15,7 +15,7 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.run import Outcome
 from orchestrator.history.values import RunTotals
 from orchestrator.planners.health import JobState
-from orchestrator.views.status import JobStatus
+from orchestrator.views.status import JobStatus, StrayCopies
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -29,9 +29,13 @@ _ENDED = tuple(outcome.value for outcome in Outcome)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsInput:
-    """The data behind the metrics. `due`: since when a run is due, by job; `queued`: messages not delivered yet."""
+    """The data behind the metrics. `due`: since when a run is due, by job; `queued`: messages not delivered yet.
+
+    `stray`: copies whose job has no file: of these only that they are there.
+    """
 
     standing: tuple[JobStatus, ...]
+    stray: tuple[StrayCopies, ...] = ()
     totals: tuple[RunTotals, ...]
     due: Mapping[str, datetime]
     queued: int
@@ -75,21 +79,22 @@ def families(measured: MetricsInput) -> "Iterator[Metric]":
         "job_due_since_timestamp_seconds", "The instant of the due run of a job that has not ended yet.", (_JOB,),
         [((name,), since.timestamp()) for name, since in sorted(measured.due.items())],
     )  # fmt: skip
-    yield from _of_jobs(each)
+    yield from _of_jobs(each, measured.stray)
     yield from _of_copies(each)
     yield from _of_runs(each)
     yield from _totals(measured.totals)
 
 
-def _of_jobs(found: Sequence[JobStatus]) -> "Iterator[Metric]":
+def _of_jobs(found: Sequence[JobStatus], stray: Sequence[StrayCopies]) -> "Iterator[Metric]":
     job = (_JOB,)
+    states = [*((one.job.name, one.health.state) for one in found), *((one.job, JobState.NO_FILE) for one in stray)]
     yield make_gauge(
         "job_info", "What a job copies, and where to.", (_JOB, "engine", "source", "target"),
         [((one.job.name, one.job.engine, show_name(str(one.job.tree)), show_name(str(one.job.target.location))), 1) for one in found],
     )  # fmt: skip
     yield make_gauge(
         "job_state", "How a job stands: 1 for the state that it is in.", (_JOB, "state"),
-        [((one.job.name, state.value), float(one.health.state is state)) for one in found for state in JobState],
+        [((name, state.value), float(judged is state)) for name, judged in states for state in JobState],
     )  # fmt: skip
     yield make_gauge(
         "job_late_after_seconds", "The age from which on a job's newest verified copy is late.", job,

@@ -20,6 +20,7 @@ _ORDER = (
     JobState.LATE,
     JobState.FAILING,
     JobState.INCOMPLETE,
+    JobState.NO_FILE,
     JobState.WAITING,
     JobState.PAUSED,
     JobState.NEW,
@@ -96,11 +97,12 @@ def digest_message(
     ranks = {
         JobState.FAILING: 0,
         JobState.LATE: 1,
-        JobState.INCOMPLETE: 2,
-        JobState.PAUSED: 3,
-        JobState.WAITING: 4,
-        JobState.NEW: 5,
-        JobState.UP: 6,
+        JobState.NO_FILE: 2,
+        JobState.INCOMPLETE: 3,
+        JobState.PAUSED: 4,
+        JobState.WAITING: 5,
+        JobState.NEW: 6,
+        JobState.UP: 7,
     }
     lines = [line for row in sorted(rows, key=lambda row: (ranks[row[0].state], row[0].job)) for line in _row(*row)]
     rule = (
@@ -154,7 +156,8 @@ def _rule(kind: NoticeType, notices: Sequence[Notice], states: Sequence[str]) ->
     if kind is NoticeType.RECOVERY:
         return _WELL
     jobs = list(dict.fromkeys(notice.seen.job for notice in notices if not notice.seen.called))
-    silence = [f"`poolferry pause {jobs[0] if len(jobs) == 1 else 'JOB'}` silences it."] if jobs else []
+    rest = [job for job in jobs if job not in {each.seen.job for each in notices if each.seen.state is JobState.NO_FILE}]
+    silence = [f"`poolferry pause {rest[0] if len(rest) == 1 else 'JOB'}` silences it."] if rest else []
     disks = dict.fromkeys(notice.seen.called[5:] for notice in notices if notice.seen.called.startswith("disk "))
     if gone := [f"`poolferry disks retire {disk}`" for disk in disks]:
         silence.append(f"A disk that is gone for good is missed no more after {' or '.join(gone)}.")

@@ -25,7 +25,7 @@ from orchestrator.views.status import (
 )
 
 _ORDER = (
-    JobState.FAILING, JobState.LATE, JobState.INCOMPLETE, JobState.WAITING, JobState.PAUSED, JobState.NEW, JobState.UP
+    JobState.FAILING, JobState.LATE, JobState.INCOMPLETE, JobState.NO_FILE, JobState.WAITING, JobState.PAUSED, JobState.NEW, JobState.UP
 )  # fmt: skip
 
 
@@ -168,20 +168,18 @@ def _running(found: JobStatus, now: datetime) -> RunningRow | None:
 
 def headline(found: Overview, rows: Sequence[SourceRow]) -> Headline:
     """Return the first sentence of the page."""
-    bad = [row for row in rows if row.bad]
+    bad, number = sum(row.bad for row in rows) + len(found.stray), len(rows) + len(found.stray)
     late_disks = any(each.standing.health.late or each.standing.health.overdue for each in found.sets)
     ailing = any(each.standing.health.ailing for each in found.sets)
     if bad:
-        verb = "needs" if len(bad) == 1 else "need"
+        verb = "needs" if bad == 1 else "need"
         return Headline(
-            kind="bad", title=f"{len(bad)} of {show_count(len(rows), 'job')} {verb} you", more="What is wrong comes first, with the command that helps."
+            kind="bad", title=f"{bad} of {show_count(number, 'job')} {verb} you", more="What is wrong comes first, with the command that helps."
         )  # fmt: skip
     if late_disks or ailing:
         return Headline(
             kind="bad", title="A disk needs you", more="Each job is well; a disk of a set is late, or ails."
         )
-    if found.stray:
-        return Headline(kind="bad", title="Copies without a job", more="A job copied, and has no file any more.")
     if rows and all(row.state is JobState.NEW for row in rows):
         return Headline(
             kind="new", title="Nothing is copied yet", more="The first run makes the first restore point; its command is below."

@@ -28,6 +28,7 @@ _COLOURS = {
     JobState.LATE: "red",
     JobState.FAILING: "red",
     JobState.INCOMPLETE: "red",
+    JobState.NO_FILE: "red",
     JobState.WAITING: "yellow",
     JobState.NEW: "dim",
     JobState.PAUSED: "dim",
@@ -281,10 +282,16 @@ def next_run_value(found: NextRun) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrayCopies:
-    """Copies of a job that has no file any more: nobody makes new ones. `place`: where they lie; empty: on disks of a set."""
+    """Copies of a job that has no file any more: nobody makes new ones. `place`: where they lie; empty: on disks of a set.
+
+    `target`: the name of the place that holds the newest, which was as the source at `newest`; `last`: the job's newest run.
+    """
 
     job: str
     place: str
+    target: str
+    newest: datetime | None
+    last: RunRecord
 
     @property
     def sentence(self) -> str:

@@ -350,7 +350,9 @@ class _Past:
                 last_output=said, error=error or None,
             )  # fmt: skip
         history.attempt_ended(run, 1, night + timedelta(seconds=took), error or None, None)
-        history.said(run, night, "info", "error: the attempt failed" if error else f"copies what changed to {name}")
+        history.said(
+            run, night, *(("warning", "the attempt failed") if error else ("info", f"copies what changed to {name}"))
+        )
 
     def _drill(self, at: datetime) -> None:
         job = self._job

@@ -22,10 +22,13 @@ _MOST_ACTS = 40
 class JobMonth:
     """One job in a month. `gap`: the longest time without a run that ended well; None: none did; `kept` None: nothing was promised.
 
+    `begun` False: history knows no run up to the end of the month, so nothing is judged.
+
     `drills`, `failed_drills`: restore tests; `read_bytes`: read again; `unsound`: readings that found damage.
     """
 
     job: "Job"
+    begun: bool
     well: int
     badly: int
     gap: Seconds | None
@@ -76,11 +79,12 @@ def _local(year: int, month: int) -> datetime:
 
 
 def _job_month(job: "Job", records: "MonthRecords", begin: datetime, until: datetime) -> JobMonth:
-    counts, ends = records.counts[job.name], records.well[job.name]
+    counts, ends, begun = records.counts[job.name], records.well[job.name], job.name in records.begun
     gap = longest_gap(ends, records.first_run.get(job.name, begin), until)
     limit = job.late_after
     return JobMonth(
-        job=job, well=counts["well"], badly=counts["badly"], gap=gap, kept=None if limit is None else gap is not None and gap <= limit,
+        job=job, begun=begun, well=counts["well"], badly=counts["badly"], gap=gap,
+        kept=None if limit is None or not begun else gap is not None and gap <= limit,
         points=counts["points"], moved_bytes=counts["moved"], readings=counts["readings"], read_bytes=counts["read"],
         unsound=counts["unsound"], drills=counts["drills"], failed_drills=counts["failed_drills"],
     )  # fmt: skip

@@ -21,6 +21,7 @@ class MonthRecords:
     counts: Mapping[str, Mapping[str, int]]
     well: Mapping[str, tuple[datetime, ...]]
     first_run: Mapping[str, datetime]
+    begun: frozenset[str]
 
 
 class MonthlyHistory:
@@ -53,7 +54,12 @@ class MonthlyHistory:
             if before := self._database.first("last_good_end_before", job=job, first=first):
                 well[job].append(before["ended_at"])
         ends = {job: tuple(sorted(each)) for job, each in well.items()}
-        return MonthRecords(counts=counts, well=ends, first_run=first_run)
+        begun = frozenset(job for job in jobs if job in first_run or ends[job] or self._began_before(job, last))
+        return MonthRecords(counts=counts, well=ends, first_run=first_run, begun=begun)
+
+    def _began_before(self, job: str, last: datetime) -> bool:
+        first = self._database.first("first_begun", job=job)
+        return first is not None and first["begun_at"] < last
 
     def _rows(self, statement: str, jobs: Mapping[str, object], first: datetime, last: datetime) -> list[Row]:
         return [row for row in self._database.rows(statement, first=first, last=last) if row["job"] in jobs]

@@ -28,13 +28,19 @@ class MonthRow:
 
 
 def month_row(
-    job: "Job", *, gap: float | None, kept: bool | None, well: int, badly: int, points: int, moved_bytes: int, readings: int,
+    job: "Job", *, begun: bool, gap: float | None, kept: bool | None, well: int, badly: int, points: int, moved_bytes: int, readings: int,
     read_bytes: int, unsound: int, drills: int, failed_drills: int,
 ) -> MonthRow:  # fmt: skip
     """Return one job in a month as a row."""
     limit = f"no copy older than {show_duration(job.late_after)}; " if job.late_after else ""
-    longest = f"longest time without a good run: {show_duration(gap)}" if gap is not None else "no run ended well"
-    word = {True: "kept", False: "not kept", None: "no limit is set"}[kept]
+    longest = (
+        f"longest time without a good run: {show_duration(gap)}"
+        if gap is not None
+        else "no run ended well"
+        if begun
+        else "as far as history goes back"
+    )
+    word = {True: "kept", False: "not kept", None: "no limit is set" if begun else "no run yet"}[kept]
     failed = f", {show_count(badly, 'run')} failed" if badly else ""
     read = f"{show_count(readings, 'reading')}, {show_size(read_bytes)}" if readings else "none read again"
     tests = show_count(drills, "restore test") if drills else "no restore test"

@@ -43,5 +43,5 @@ def _forecast(status: ReadStatus, now: datetime) -> str:
     if not status.by_bytes:
         return "not known: the size of some points was not recorded"
     if left is None or left > _FAR_S:
-        return f"at the pace of the last {pace} never"
+        return f"never, at the pace of the last {pace}"
     return f"the rest by about {(now + timedelta(seconds=left)).astimezone():%Y-%m-%d}, at the pace of the last {pace}"

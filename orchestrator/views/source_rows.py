@@ -58,7 +58,8 @@ class RunningRow:
 class SourceRow:
     """One job against its promise. `share`: the age of its newest verified copy as a part of its limit; None: no limit, or no copy.
 
-    `drill_well` None: no restore test yet, or none is requested; `whole_restore`: how long all of it would take, as last measured.
+    `drill_well` None: no restore test yet, or none is requested; `whole_restore`: how long all of it would take, as last measured;
+    `enrolls`: its rotation set, if that has no disk: until one is enrolled no run copies anything.
     """
 
     job: str
@@ -82,6 +83,7 @@ class SourceRow:
     advice: tuple[Advice, ...]
     running: RunningRow | None
     copies: bool
+    enrolls: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +120,7 @@ def source_row(found: JobStatus, coming: NextRuns, now: datetime) -> SourceRow:
         drill_well=drilled.drilled.outcome is Outcome.DONE if drilled else None,
         whole_restore=show_duration(whole) if whole is not None else "",
         next=coming.jobs[job.name].words, why=found.health.why, advice=_advice(found, now), running=_running(found, now),
-        copies=job.copies,
+        copies=job.copies, enrolls=rotation.name if (rotation := job.target.rotation) and not rotation.disks else "",
     )  # fmt: skip
 
 

@@ -240,13 +240,11 @@ class Pages:
     def job(self, name: str, year: int | None) -> str:
         """Return the page of one job."""
         from orchestrator.app.past import list_points, list_runs
-        from orchestrator.app.schedule_report import survey_schedule
         from orchestrator.views.point_calendar import calendar_span, point_calendars, point_years
         from orchestrator.views.run_charts import run_charts
         from orchestrator.views.run_history import PointTable
-        from orchestrator.views.schedule import describe_schedule
 
-        acts = self._job_acts_values(name)
+        values = self._job_values(name)
         now, job = compose.now(), self._settings.configuration().job(name)
         found = list_points(self._settings, (name,), look=False)
         table = PointTable(
@@ -255,16 +253,16 @@ class Pages:
         runs = list_runs(self._settings, name, _CHART_RUNS)
         span = calendar_span(now.astimezone().date(), year)
         return self.render(
-            "job.html", part=LivePart(marked=self.render("_job_acts.html", **acts)), job=job, row=acts["row"], calendars=point_calendars(table, name, span),
+            "job.html", part=LivePart(marked=self.render("_job.html", **values)), job=job, row=values["row"], calendars=point_calendars(table, name, span),
             span=span, year=year, years=point_years(table.known[name]), charts=run_charts(runs), runs=runs[:_SHOWN_RUNS],
-            schedule=describe_schedule(job), table=table,
-            coming=survey_schedule(self._settings, (name,), now),
+            table=table,
         )  # fmt: skip
 
-    def _job_acts_values(self, name: str) -> dict[str, Any]:
+    def _job_values(self, name: str) -> dict[str, Any]:
         from orchestrator.app.acts import list_acts
         from orchestrator.app.job_status import survey_jobs
         from orchestrator.views.acts import newest_plan, recent_acts
+        from orchestrator.views.schedule import describe_schedule
         from orchestrator.views.source_rows import source_row
 
         self._require_job(name)
@@ -273,7 +271,7 @@ class Pages:
         acts = list_acts(self._settings, _RECENT_ACTS, subject=name)
         return {
             "row": source_row(overview.jobs[0], overview.coming, now), "asked": recent_acts(acts, now),
-            "planned": newest_plan(acts, now),
+            "planned": newest_plan(acts, now), "job": overview.jobs[0].job, "schedule": describe_schedule(overview.jobs[0].job),
         }  # fmt: skip
 
     def _require_job(self, name: str) -> None:
@@ -430,7 +428,7 @@ class Pages:
         found = report_month(self._settings, year, month, now)
         rows = [
             month_row(
-                each.job, gap=each.gap, kept=each.kept, well=each.well, badly=each.badly, points=each.points,
+                each.job, begun=each.begun, gap=each.gap, kept=each.kept, well=each.well, badly=each.badly, points=each.points,
                 moved_bytes=each.moved_bytes, readings=each.readings, read_bytes=each.read_bytes, unsound=each.unsound,
                 drills=each.drills, failed_drills=each.failed_drills,
             )
@@ -460,7 +458,7 @@ class Pages:
             return LivePart(marked=self.render("_disks.html", **self._disk_values()))
         kind, _, number = topic.partition("/")
         if kind == "jobs":
-            return LivePart(marked=self.render("_job_acts.html", **self._job_acts_values(number)))
+            return LivePart(marked=self.render("_job.html", **self._job_values(number)))
         if kind == "acts" and is_number(number):
             values = self._act_values(int(number))
             return LivePart(marked=self.render("_act.html", **values), over=values["act"].kind != "live")

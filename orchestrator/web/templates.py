@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +18,7 @@ from orchestrator.views.point_calendar import CHECK_WORDS, check_point
 from orchestrator.views.source_rows import hint_command
 from orchestrator.web.live import CUT
 
+_FIGURE = re.compile(r"(\d) (d|h|min|s|B|[KMGT]iB|points?)\b")
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -36,7 +38,7 @@ class Templates:
         self._environment.filters |= {
             "size": show_size, "duration": show_duration, "count": show_count, "iso": format_iso,
             "ago": lambda instant, now: format_ago(instant, now=now), "clock": lambda instant, now: format_clock(instant, now=now),
-            "brief": lambda instant, now: format_brief(instant, now=now), "exact": _exact, "ticks": _ticks,
+            "figures": _figures, "brief": lambda instant, now: format_brief(instant, now=now), "exact": _exact, "ticks": _ticks,
         }  # fmt: skip
         self._environment.globals |= {
             "share_bar": _svg(charts.share_bar), "heat_map": _svg(charts.heat_map), "legend_cell": _svg(charts.legend_cell),
@@ -54,8 +56,15 @@ def _exact(instant: datetime | None) -> str:
     return "" if instant is None else f"{instant.astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-def _ticks(text: str) -> Markup:
-    """Return a sentence of ours in which commands stand in backquotes, with these set as commands."""
+def _figures(text: str) -> str:
+    """Return a sentence of ours whose figures stay on one line with their units."""
+    return _FIGURE.sub("\\1\u00a0\\2", text)
+
+
+def _ticks(text: str, command: str = "") -> Markup:
+    """Return a sentence of ours in which commands stand in backquotes, with these set as commands. `command`: another one in it."""
+    if command and f"`{command}`" not in text:
+        text = text.replace(command, f"`{command}`", 1)
     parts = [escape(make_printable(part)) for part in text.split("`")]
     if len(parts) % 2 == 0:  # a backquote that is no pair's
         return escape(make_printable(text))

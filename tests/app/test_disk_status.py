@@ -81,7 +81,7 @@ def test_a_disk_that_stays_away_is_one_notice_and_its_return_ends_it(ferry: Ferr
     first = bodies(server)[0]
     assert first.startswith("disk blue: late\n  no whole copy on disk blue for 40 d (limit 30 d)\n  what to do: ")
     assert "Please plug in disk blue" in first
-    assert "Rule: a disk that becomes failing or late or incomplete is reported once" in first
+    assert "Rule: a disk that becomes failing or late or incomplete or no-file is reported once" in first
     assert "`poolferry disks retire blue`" in first
     assert "poolferry pause" not in first
     disks.filled("blue", NOW + 61 * DAY)

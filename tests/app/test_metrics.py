@@ -96,11 +96,15 @@ def test_a_reading_is_told_and_what_it_found(ferry: Ferry) -> None:
     assert of(told(ferry), "job_unsound_restore_points", place="photos-copies") == 1
 
 
-def test_a_job_that_is_gone_is_told_no_more(ferry: Ferry) -> None:
+def test_of_a_job_that_is_gone_only_that_it_has_no_file_is_told_until_it_is_over(ferry: Ferry) -> None:
     ferry.job()
     ferry.job("mail")
     assert ferry.run("run", "photos", "mail").code == 0
     (ferry.config / "jobs" / "mail.toml").unlink()
+    found = told(ferry)
+    assert {name for name, labels in found if dict(labels).get("backup_job") == "mail"} == {"poolferry_job_state"}
+    assert of(found, "job_state", "mail", state="no-file") == 1
+    assert ferry.run("end", "mail").code == 0
     assert {dict(labels).get("backup_job") for _, labels in told(ferry)} == {None, "photos"}
 
 

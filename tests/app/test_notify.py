@@ -23,7 +23,7 @@ def test_a_failed_run_mails_once_and_its_end_mails_once(ferry: Ferry, server: Ma
     assert states(ferry) == [("me", "trouble", "delivered"), ("me", "recovery", "delivered")]
     body = read(server.letters[0][2]).get_content()
     assert "what to do: mend the hook" in body
-    assert "Rule: a job that becomes failing or late or incomplete is reported once" in body
+    assert "Rule: a job that becomes failing or late or incomplete or no-file is reported once" in body
     assert "`poolferry pause photos` silences it." in body
 
 

@@ -7,13 +7,11 @@ from orchestrator import compose
 from orchestrator.app.cached_settings import CachedSettings
 from orchestrator.app.fleet_beat import _judge
 from orchestrator.app.month_report import report_month
-from orchestrator.app.settings import Settings
 from orchestrator.planners.health import BAD
 from tests.app.notices import by_mail, declare, look, subjects, where_of
 from tests.ferry import Ferry
 from tests.peers import MailServer, read
-from tests.web.sites import client
-from tests.web.test_pages import text_of
+from tests.web.sites import client, text_of
 
 
 def _bad_states(ferry: Ferry) -> dict[str, str]:
@@ -23,7 +21,7 @@ def _bad_states(ferry: Ferry) -> dict[str, str]:
     return {job: state for job, state in told if state in BAD}
 
 
-def _page(settings: Settings) -> Callable[[str], str]:
+def _page(settings: CachedSettings) -> Callable[[str], str]:
     asked = client(settings)
     return lambda path: text_of(asked.get(path).text)
 

@@ -3,7 +3,6 @@
 import os
 import re
 from datetime import UTC, datetime
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -22,13 +21,8 @@ from tests.ferry import Ferry
 from tests.fleet.centres import Centre
 from tests.fleet.hosts import HOUR, FleetHost, beat, told
 from tests.web.aria_text import axe_findings
-from tests.web.sites import HOST, ODD, client, settings_of
+from tests.web.sites import HOST, ODD, client, settings_of, text_of
 from tests.web.states import served
-
-
-def words(page: str) -> str:
-    """The words of a page, without its marks."""
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
 def test_hosts_and_runs_of_all_hosts_are_shown(
@@ -45,21 +39,21 @@ def test_hosts_and_runs_of_all_hosts_are_shown(
     asked = TestClient(site.program, base_url=HOST)
     front = asked.get("/fleet")
     assert front.status_code == 200
-    assert "All hosts are well" in words(front.text)
-    assert "Hosts: 2 heard. Jobs: 2 new." in words(front.text)
+    assert "All hosts are well" in text_of(front.text)
+    assert "Hosts: 2 heard. Jobs: 2 new." in text_of(front.text)
     assert '<a href="/fleet" aria-current="page">Fleet</a>' in front.text
-    assert "web-1" not in words(asked.get("/fleet?name=db").text)
-    assert "No host fits" in words(asked.get("/fleet?state=silent").text)
+    assert "web-1" not in text_of(asked.get("/fleet?name=db").text)
+    assert "No host fits" in text_of(asked.get("/fleet?state=silent").text)
     runs = asked.get("/fleet/runs")
     assert "&lt;b&gt;web-1&lt;/b&gt;" in runs.text
     assert "<b>" not in runs.text
-    failed = words(asked.get("/fleet/runs?outcome=failed").text)
+    failed = text_of(asked.get("/fleet/runs?outcome=failed").text)
     assert ("db-1" in failed, "web-1" in failed) == (True, False)
-    assert "No run fits" in words(asked.get("/fleet/runs?host=nobody&outcome=strange").text)
-    assert "No job of engine" in words(asked.get("/fleet/pools?host=web-1").text)
+    assert "No run fits" in text_of(asked.get("/fleet/runs?host=nobody&outcome=strange").text)
+    assert "No job of engine" in text_of(asked.get("/fleet/pools?host=web-1").text)
     centre.server.drop_database(centre.database)
     away = asked.get("/fleet")
-    assert (away.status_code, "poolferry fleet invite" in away.text or "gives no answer" in words(away.text)) == (
+    assert (away.status_code, "poolferry fleet invite" in away.text or "gives no answer" in text_of(away.text)) == (
         503,
         True,
     )
@@ -118,7 +112,7 @@ def test_the_pages_are_accessible_fit_and_answer_to_keys(
                             path=f"{pictures}/fleet{FLEET_PAGES.index(path)}-{width}-{scheme}.png", full_page=True
                         )
         page.goto(f"{address}/fleet")
-        shown = words(page.content()).replace(" :", ":")
+        shown = text_of(page.content()).replace(" :", ":")
         assert len(status) == 7
         for line in status[2:]:
             assert all(part in shown for part in re.split(r"  +|: ", line.strip())), line

@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager, suppress
+from html import unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -39,6 +40,11 @@ def client(
     control = DemoControl(settings) if demo else DaemonControl(settings)
     site = Site(Pages(settings, control, demo=demo), key=key, names=names, proxy_user=proxy_user)
     return TestClient(site.program, base_url=HOST, follow_redirects=False)
+
+
+def text_of(page: str) -> str:
+    """Return the words of a page, without its marks."""
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", re.sub(r"</?code>", "", page))).split())
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from orchestrator.web.live import CUT
 from orchestrator.web.pages import NoSuchPage, Pages
 from tests.ferry import Ferry
 from tests.history.records import begin, report
-from tests.web.sites import HOST, ODD, client, settings_of
+from tests.web.sites import HOST, ODD, client, settings_of, text_of
 from tests.web.states import NOW, STATES, made_machine, standing_clock, three_hundred_sources
 
 
@@ -34,11 +34,6 @@ def years(tmp_path_factory: pytest.TempPathFactory) -> TestClient:
     settings = CachedSettings(config=f"{folder}/etc", state=f"{folder}/state")
     write_demonstration(settings, compose.now())
     return client(settings, demo=True)
-
-
-def text_of(page: str) -> str:
-    """The words of a page, without its marks."""
-    return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
 def test_what_is_wrong_comes_first_with_the_command_that_helps(years: TestClient) -> None:

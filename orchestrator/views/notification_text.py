@@ -156,7 +156,9 @@ def _rule(kind: NoticeType, notices: Sequence[Notice], states: Sequence[str]) ->
     if kind is NoticeType.RECOVERY:
         return _WELL
     jobs = list(dict.fromkeys(notice.seen.job for notice in notices if not notice.seen.called))
-    rest = [job for job in jobs if job not in {each.seen.job for each in notices if each.seen.state is JobState.NO_FILE}]
+    rest = [
+        job for job in jobs if job not in {each.seen.job for each in notices if each.seen.state is JobState.NO_FILE}
+    ]
     silence = [f"`poolferry pause {rest[0] if len(rest) == 1 else 'JOB'}` silences it."] if rest else []
     disks = dict.fromkeys(notice.seen.called[5:] for notice in notices if notice.seen.called.startswith("disk "))
     if gone := [f"`poolferry disks retire {disk}`" for disk in disks]:

@@ -54,13 +54,13 @@ define installed
 endef
 
 .NOTPARALLEL:
-.PHONY: help demo demo-fleet pictures test test-long test-zfs lab check coverage format bench bench-zfs bench-fleet deb zipapp lock clean setup packages packages-test packages-lab
+.PHONY: help demo demo-fleet pictures test test-long test-zfs lab check coverage format bench bench-zfs bench-fleet deb zipapp lock clean setup packages packages-test packages-fleet packages-lab
 
 help:  ## this list
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/make \1|\2/p' Makefile | while IFS='|' read -r target does; do \
 	  printf '  %-14s %s\n' "$$target" "$$does"; done
 
-demo-fleet: packages-test setup  ## a centre and three hosts for real, one of them silent, one late; and tells what it does
+demo-fleet: packages-fleet setup  ## a centre and three hosts for real, one of them silent, one late; and tells what it does
 	@$(BIN)/python -m tests.demo_fleet
 
 demo: setup  ## installs what is missing, then runs a real backup from copy to restore, and tells it
@@ -119,7 +119,7 @@ bench: setup  ## measures; judges nothing
 bench-zfs: packages-lab setup  ## the same for datasets, in the virtual machines, next to syncoid, zfs-autobackup and bzfs
 	@$(BIN)/python -m tests.bench.zfs $(ARGS)
 
-bench-fleet: packages-test setup  ## a centre of many hosts by simulation: what it stores in a second, its pages, its size (ARGS="--hosts 10000")
+bench-fleet: packages-fleet setup  ## a centre of many hosts by simulation: what it stores in a second, its pages, its size (ARGS="--hosts 10000")
 	@$(BIN)/python -m tests.bench.fleet $(ARGS)
 
 deb: setup  ## builds dist/poolferry_VERSION_ARCH.deb for Debian 12 and 13; the same commit makes the same bytes
@@ -145,6 +145,9 @@ packages:
 
 packages-test:
 	$(call installed,$(RUNTIME_PACKAGES) $(TEST_PACKAGES))
+
+packages-fleet:
+	$(call installed,$(RUNTIME_PACKAGES) postgresql postgresql-common)
 
 packages-lab:
 	$(call installed,$(LAB_PACKAGES))

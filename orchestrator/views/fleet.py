@@ -27,6 +27,7 @@ _RUN_HEAD = ("HOST", "RUN", "JOB", "BEGAN", "OUTCOME", "MOVED", "WHY")
 _POOL_HEAD = ("HOST", "POOL", "STATE", "FULL", "LOOKED AT", "SCRUB, OR WHAT IS WRONG")
 _RECORD_HEAD = ("HOST", "KEY", "TOLD", "SAYS")
 _COLOURS = {HostState.SILENT: "red", HostState.HEARD: "green"}
+SILENT_HINT = "systemctl status poolferry"
 Paint = Callable[[str, str | None], str]
 
 
@@ -172,7 +173,7 @@ def _job_value(found: FleetJob) -> dict[str, Any]:
         "job": found.job,
         "state": found.state,
         "why": found.why,
-        "hint": found.hint or None,
+        "hint": job_hint(found),
         "late_after_s": found.late_after_s,
         "newest_verified": format_iso(found.copied),
         "last_outcome": found.last_outcome,
@@ -197,11 +198,12 @@ def fleet_lines(found: FleetStatus, now: datetime, paint: Paint) -> list[str]:
         lines.append(
             f"and {found.silent_count - len(found.silent)} more silent hosts: poolferry fleet hosts --only silent"
         )
+    lines += indent([f"on each of them: {SILENT_HINT}"], 4) if found.silent else []
     for each in found.odd:
         lines += indent([f"{paint('odd', 'yellow')}     {each.name}: {odd_sentence(each)}"], 0)
     for job in found.bad:
         lines += indent([f"{paint(job.state, 'red')}  {job.host} {job.job}: {job_sentence(job, now)}"], 0)
-        lines += indent([f"on {job.host}: {job.hint}"], 4) if job.hint else []
+        lines += indent([f"on {job.host}: {job_hint(job)}"], 4)
     if found.bad_count > len(found.bad):
         lines.append(f"and {found.bad_count - len(found.bad)} more jobs")
     return lines if not found.well else [*lines, "all is well"]
@@ -225,6 +227,11 @@ def odd_sentence(found: FleetHost) -> str:
             f"it told {_told(found)} that it may; `poolferry fleet quota {quoted(found.name)} --most {quoted(twice_as_much(found.most))}` gives it more"
         )
     return "; ".join(told)
+
+
+def job_hint(job: FleetJob) -> str:
+    """Return what helps on a job's host; of one that was well when its host told of it last, where to look."""
+    return job.hint or f"poolferry status {quoted(job.job)}"
 
 
 def job_sentence(job: FleetJob, now: datetime) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from orchestrator.app.fleet_overview import fleet_hosts, fleet_pools, fleet_runs, fleet_status
 from orchestrator.domain.fleet_status import HostState
 from orchestrator.domain.run import Outcome
-from orchestrator.views.fleet import job_sentence, odd_sentence
+from orchestrator.views.fleet import SILENT_HINT, job_hint, job_sentence, odd_sentence
 from orchestrator.views.watched_pools import fill_said, scan_said
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class FleetPages:
         return self._pages.render(
             "fleet.html", status=fleet_status(self._settings, self._centre), hosts=found, sought=name, only=state,
             states=[each.value for each in HostState], most=_MOST_HOSTS,
-            odd_sentence=odd_sentence, job_sentence=job_sentence,
+            odd_sentence=odd_sentence, job_sentence=job_sentence, job_hint=job_hint, silent_hint=SILENT_HINT,
         )  # fmt: skip
 
     def pools(self, host: str) -> str:

@@ -29,6 +29,7 @@ from orchestrator.fleet.credentials import keep_identity
 from orchestrator.fleet.permits import SESSION_LIMITS, ask_permit, declare_limit, list_permits, release_permit
 from orchestrator.planners.identify_disk import VisitOutcome
 from orchestrator.runner.disk import visit
+from tests.daemon.daemon_world import until
 from tests.ferry import COMMAND
 from tests.fleet.centres import Centre
 from tests.whole.loop_disks import LoopDisks, missing
@@ -117,6 +118,35 @@ def test_who_must_wait_for_a_permit_waits_last_and_holds_up_no_other_job_or_disk
         assert ended_runs(drawer) == [*plain, *last], said
     with centre.administrator() as session:
         assert list_permits(session) == ()
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_a_disk_can_be_pulled_out_while_its_job_waits(drawer: LoopDisks, centre: Centre, *, stops: bool) -> None:
+    drawer.pull("red")  # it was said to be safe to remove
+    drawer.plug("red")
+    words = [*COMMAND, "run", "--scheduled", "photos"]
+    with (
+        open_centre(centre.options, centre.join("nas"), purpose="permit", limits=SESSION_LIMITS) as other,
+        subprocess.Popen(words, env=drawer.ferry.variables(), stdout=PIPE, stderr=STDOUT, text=True) as process,
+    ):
+        lent = ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False)
+        assert lent.permit is not None
+        try:
+            until(lambda: "its disk is attached afterwards" in drawer.run("status").out, "it waits", str)
+            drawer.pull("red")
+            if stops:
+                process.terminate()
+            else:
+                release_permit(other, lent.permit, within=30)
+            said, _ = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    ((job, outcome),) = ended_runs(drawer)
+    assert (job, outcome) == ("photos", "interrupted" if stops else "waiting"), said
+    shown = drawer.run("show", "last").out
+    assert ("SIGTERM" if stops else "no disk of the set offsite is here") in shown, shown
+    with centre.administrator() as session:
+        assert [each.job for each in list_permits(session)] == (["mail"] if stops else [])
 
 
 def test_a_disk_is_let_go_when_the_patience_of_its_visit_is_over(

@@ -113,7 +113,7 @@ def test_the_pages_are_accessible_fit_and_answer_to_keys(
                         )
         page.goto(f"{address}/fleet")
         shown = text_of(page.content()).replace(" :", ":")
-        assert len(status) == 7
+        assert len(status) == 10
         for line in status[2:]:
             assert all(part in shown for part in re.split(r"  +|: ", line.strip())), line
         page.get_by_label("Host", exact=True).press_sequentially("db")

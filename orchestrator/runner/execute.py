@@ -223,12 +223,13 @@ def _record_look(
 
 
 def _fitting(journal: RunRecorder, writer: Writer, world: Any, plan: Plan, request: RunRequest) -> Plan | Refusal:
-    """Return the plan, or a refusal when the target has too little free space, even without what [keep] lets go.
+    """Return the plan, or as much of it as fits, or a refusal: the target has too little free space, even without what [keep] lets go.
 
     Why before the copy here: after it nothing would ever be pruned on a target that is full.
     """
     fitting = check_fit(journal.job, journal.tools.engine, world, plan, request, writer)
-    if isinstance(fitting, Refusal) and journal.tools.snapshotter is not None:
+    short = isinstance(fitting, Refusal) or len(fitting.refusals) > len(plan.refusals)
+    if short and journal.tools.snapshotter is not None:
         from orchestrator.runner.snapshots import prune_target
 
         if prune_target(journal, writer):

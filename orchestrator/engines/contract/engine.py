@@ -48,7 +48,8 @@ class RunRequest:
     sent here go, or why none may; None: the engine prunes none. `missed`: returns the names of points that were at the place
     and that we never removed: whatever remains of one stays, as the point may come back. `looks`: a local folder in which the
     engine may remember what it saw; empty: it remembers nothing. `bare`: begins a look whether any entry of a folder here has attributes;
-    its second argument is the time of change, in nanoseconds, from which one may change once more without a sign.
+    its second argument is the time of change, in nanoseconds, from which one may change once more without a sign. `left_out`: parts
+    of the source that are not to be copied now, each with the reason.
     """
 
     now: datetime
@@ -61,6 +62,7 @@ class RunRequest:
     looks: str = ""
     bare: "Callable[[str, int], BareScan] | None" = None
     judge: "Callable[[tuple[ReceivedPoint, ...]], tuple[PointRemoval, ...] | Refusal] | None" = None
+    left_out: Mapping[str, Refusal] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

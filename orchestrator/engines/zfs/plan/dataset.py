@@ -73,6 +73,13 @@ def decide_dataset(case: PlanContext, name: str, done: DatasetPlans, origin: str
     return replace(dataset_plan, blocks=(above.blocks if above else None) or dataset_plan.refusal)
 
 
+def _refuse_now(case: PlanContext, name: str) -> Refusal | None:
+    """Return the refusal of a dataset that is left out of this plan, or whose restore is not finished."""
+    if _is_unfinished(case, name):
+        return refuse_unfinished(case, name, sure=False)
+    return case.requested.left_out.get(name)
+
+
 def _is_unfinished(case: PlanContext, name: str) -> bool:
     flags = case.world.source.datasets[name].flags
     return case.world.returning is None and flags is not None and flags.backup
@@ -89,14 +96,14 @@ def _decide(
         return DatasetPlan(name=name, refusal=refuse_renamed(case, name, old))
     if target is None:
         here = DatasetPlan(name=name, moved=moved, inheritance=inheritance_below(_encryption_above(case, name, done)))
-        if _is_unfinished(case, name):
-            return replace(here, refusal=refuse_unfinished(case, name, sure=False))
+        if refusal := _refuse_now(case, name):
+            return replace(here, refusal=refusal)
         return _begin(case, here, done, origin, onto=None)
     here = DatasetPlan(name=name, there=True, inheritance=_encryption_of(case, target))
     if name in case.world.receiving:
         return replace(here, there=bool(target.snapshots), refusal=_refuse_busy(case, name))
-    if _is_unfinished(case, name):
-        return replace(here, there=bool(target.snapshots), refusal=refuse_unfinished(case, name, sure=False))
+    if refusal := _refuse_now(case, name):
+        return replace(here, there=bool(target.snapshots), refusal=refusal)
     return _go_on(case, here, target, done, origin) if target.snapshots else _fill(case, here, target, done, origin)
 
 

@@ -96,8 +96,42 @@ def _checked(job: Job, world: ZfsSurvey, plan: Plan, request: RunRequest, reader
         return plan
     if expected * _SURE > space.free and _is_sure(world, plan, space, _packs(world, reader)):
         pruning = _pruning(request, space, expected, lambda names: _frees(world, names, reader))
-        return _refuse(job, world, space, expected, pruning)
+        refusal = _refuse(job, world, space, expected, pruning)
+        return _without_largest(job, world, plan, request, space, refusal) or refusal
     return replace(plan, warnings=(*plan.warnings, _warning(space, expected)))
+
+
+def _without_largest(
+    job: Job, world: ZfsSurvey, plan: Plan, request: RunRequest, space: TargetSpace, refusal: Refusal
+) -> Plan | None:
+    """Return the plan of all datasets that fit once the largest are left out; None: none is left then.
+
+    Why the largest: who fills one dataset without an end shall not keep the others from being copied.
+    """
+    from orchestrator.engines.zfs.plan.plan import plan as plan_run
+
+    below = len(world.target.root.path) + 1
+    sizes: dict[str, int] = {}
+    for step in plan.steps:
+        if step.copies:
+            sizes[step.worker[below:]] = sizes.get(step.worker[below:], 0) + (step.expected or 0)
+    left_out: dict[str, Refusal] = {}
+    for name, size in sorted(sizes.items(), key=lambda pair: pair[1], reverse=True):
+        if sum(sizes.values()) - sum(sizes[one] for one in left_out) <= space.free:
+            break
+        why = f"{world.source.full(name)} does not fit on the target beside the others: {show_size(size)} of it are to be sent"
+        left_out[name] = replace(refusal, why=why, evidence=(refusal.why, *refusal.evidence))
+    fitting = plan_run(job, world, replace(request, left_out=left_out)) if len(left_out) < len(sizes) else None
+    if not isinstance(fitting, Plan) or not any(step.copies for step in fitting.steps):
+        return None
+    known = {(step.worker, step.action): step.expected for step in plan.steps if step.copies}
+    return replace(
+        fitting,
+        stages=tuple(
+            tuple(replace(step, expected=known.get((step.worker, step.action), step.expected)) for step in stage)
+            for stage in fitting.stages
+        ),
+    )
 
 
 def _warning(space: TargetSpace, expected: int) -> str:

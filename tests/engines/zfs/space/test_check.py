@@ -89,6 +89,31 @@ def test_what_surely_does_not_fit_is_refused_with_what_could_go() -> None:
     assert all(not each.effect for each in used.requested), "a dry destroy destroys nothing"
 
 
+@pytest.mark.parametrize(("eve", "ann", "fits"), [(3, 1, True), (3, 3, True), (9, 9, False)])
+def test_whatever_fits_without_the_largest_is_sent(eve: int, ann: int, fits: bool) -> None:
+    """An owner who fills her dataset keeps no others from being copied."""
+    both = [dataset("", A, B, used=9 * GIB), dataset("ann", A, B), dataset("eve", A, B)]
+    old = [dataset("", A, B), dataset("ann", A), dataset("eve", A)]
+    seen = world(side(SOURCE, *both), side(COPY, *old, available=GIB))
+    sizes = f"size\t{ann * GIB // 4}\nsize\t{eve * GIB // 2}\n".encode()
+    used = ScriptedExecutor([
+        (says("zfs send"), scripted_result(sizes)), (says("freeing"), scripted_result(room(GIB, more="").encode())),
+        (says("compression"), scripted_result(f"{SOURCE.path}/ann\tlz4\n{SOURCE.path}/eve\tlz4\n".encode())),
+    ])  # fmt: skip
+    told = checked(seen, used)
+    if not fits:
+        assert isinstance(told, Refusal)
+        return
+    assert isinstance(told, Plan)
+    sent = [step for step in told.steps if step.copies]
+    assert [step.worker for step in sent] == [f"{COPY.path}/ann"]
+    assert [step.expected for step in sent] == [ann * GIB // 4]
+    (refusal,) = told.refusals
+    assert refusal.why.startswith(f"{SOURCE.path}/eve does not fit on the target beside the others")
+    assert (refusal.guard, "not enough space" in refusal.evidence[0]) == (GUARD, True)
+    assert "drop" not in " ".join(step.action for step in told.steps if "eve" in str(step.work))
+
+
 def test_a_disk_is_attached_for_it() -> None:
     placed = replace(job(), target=Place(name="red", location=Location(path=COPY.path), disk="red"))
     seen = near()

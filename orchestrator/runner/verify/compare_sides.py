@@ -21,6 +21,7 @@ from orchestrator.history.store import WHOLE
 from orchestrator.process.executor import Writer
 from orchestrator.runner.problems import missing_parts, note_missing_parts
 from orchestrator.runner.run_recorder import RunRecorder
+from orchestrator.runner.source_state import remembered_facts
 from orchestrator.runner.steps import StepExecutor
 from orchestrator.runner.verify.read_files import describe_counts, describe_first_findings
 from orchestrator.verify.build import sorted_records
@@ -64,7 +65,7 @@ def compare_copy(
     job, tools = journal.job, journal.tools
     began = tools.monotonic()
     os.makedirs(notes, mode=0o700, exist_ok=True)
-    request = RunRequest(now=journal.now, notes=notes)
+    request = RunRequest(now=journal.now, notes=notes, remembered=remembered_facts(job, tools))
     seen = engine.survey_both(job, request, writer, content=content)
     comparison = engine.plan_comparison(job, seen, request, point=point, content=content)
     if isinstance(comparison, Refusal):

@@ -25,6 +25,7 @@ from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import follow_renamed_place, see_points
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, fetch_file
+from orchestrator.runner.source_state import remember_refusal
 from orchestrator.runner.verify.compare_sides import compare_copy, comparison_report
 from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, read_tree, verify_tree
 
@@ -114,6 +115,7 @@ def _compare(
             point = compared.comparison.point
             return VerifyJobResult(report=report, point=point, reading=compared.reading, source=compared.source)
         find_points(job, tools, writer)  # which says so if the place lacks the copies that it held
+        remember_refusal(journal, compared)
         chosen = compared
     report = journal.ended(Outcome.REFUSED, chosen.why, hint=chosen.hint, evidence=chosen.evidence)
     return VerifyJobResult(report=report, point=name, reading=None)

@@ -106,18 +106,27 @@ def _works(stages: Stages) -> bool:
 def _refuse_sides(case: PlanContext) -> Refusal | None:
     """Return a refusal when a side is missing, its restore is not finished, or its transport is not possible."""
     source, target = case.world.source, case.world.target
-    if "" not in source.datasets:
-        hint = "correct `source` in the job file, or import its pool"
-        if case.world.returning is None and case.world.target.datasets:
-            hint = f"import its pool; or, if it is lost, {restore_first(case)}; or correct `source` in the job file"
-        gone = SourceState.GONE if case.world.returning is None and case.world.target.datasets else None
-        return Refusal(why=f"the source {source.root} is not there", evidence=(), hint=hint, source=gone)
+    if refusal := _refuse_absent_source(case) or _refuse_unfinished(case):
+        return refusal
     pool, below, _ = target.root.path.partition("/")
-    if case.world.returning is None and (unfinished := _refuse_unfinished(case)):
-        return unfinished
     if "" not in target.datasets and below and pool not in target.above:
         return absent_pool(target.root)
     return transport.refuse_transport(case.job, source, target)
+
+
+def refuse_lost_source(case: PlanContext) -> Refusal | None:
+    """Return a refusal when the source is not there, is being restored, or was made anew: its copy is as good as it was."""
+    return _refuse_absent_source(case) or _refuse_unfinished(case) or refuse_remade(case)
+
+
+def _refuse_absent_source(case: PlanContext) -> Refusal | None:
+    if "" in case.world.source.datasets:
+        return None
+    hint = "correct `source` in the job file, or import its pool"
+    if case.world.returning is None and case.world.target.datasets:
+        hint = f"import its pool; or, if it is lost, {restore_first(case)}; or correct `source` in the job file"
+    gone = SourceState.GONE if case.world.returning is None and case.world.target.datasets else None
+    return Refusal(why=f"the source {case.world.source.root} is not there", evidence=(), hint=hint, source=gone)
 
 
 def _refuse_unfinished(case: PlanContext) -> Refusal | None:
@@ -125,6 +134,8 @@ def _refuse_unfinished(case: PlanContext) -> Refusal | None:
 
     The property alone, on a dataset below the root, holds up only that dataset: its owner may have set it.
     """
+    if case.world.returning is not None:
+        return None
     names = [name for name, one in case.world.source.datasets.items() if one.flags and one.flags.backup]
     if not names or ("" not in names and not is_restore_known(case.requested.remembered)):
         return None

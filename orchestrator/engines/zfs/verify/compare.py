@@ -10,6 +10,7 @@ from orchestrator.engines.zfs.errors.explain import absent_pool
 from orchestrator.engines.zfs.model import Dataset, Snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.increments import find_common_snapshot
+from orchestrator.engines.zfs.plan.plan import refuse_lost_source
 from orchestrator.engines.zfs.survey.survey import lacks_point
 
 _NAMED = 5
@@ -41,12 +42,8 @@ class GuidComparison:
 
 def compare_guids(case: PlanContext, *, point: str | None) -> GuidComparison | Refusal:
     """Compare the whole copy, up to the newest snapshots that both sides hold, or one restore point."""
-    if "" not in case.world.source.datasets:
-        return Refusal(
-            why=f"the source {case.world.source.root} is not there",
-            evidence=(),
-            hint="`zpool import` its pool, or `zfs list` for its name",
-        )
+    if lost := refuse_lost_source(case):
+        return lost
     if not case.world.target.datasets:
         return _refuse_absent_copy(case)
     judged = _judge_point(case, point) if point is not None else _judge_copy(case)

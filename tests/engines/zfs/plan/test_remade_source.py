@@ -10,10 +10,12 @@ from orchestrator.domain.plan import Plan, Refusal
 from orchestrator.domain.source_identity import LAST_RESTORE, SOURCE_IDENTITY, parse_identity, seen_restore_key
 from orchestrator.domain.source_state import SourceState, SourceStateRecord, next_source_state, parse_source_state
 from orchestrator.engines.zfs import ENGINE
-from orchestrator.engines.zfs.model import ActionPlan
+from orchestrator.engines.zfs.model import ActionPlan, SendFlags
 from orchestrator.engines.zfs.options import options_of
+from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.divergence import identity_of_kit
 from orchestrator.engines.zfs.plan.plan import decide_actions, plan
+from orchestrator.engines.zfs.verify.compare import compare_guids
 from tests.engines.zfs.model_run import NOW, Ferry, ferry, requested
 
 ROOT, COPY = "tank/photos", "vault/copies/photos"
@@ -54,6 +56,25 @@ def test_a_pool_that_was_made_anew_is_restored_first(snapshots: tuple[str, ...],
     )
     assert (f"{COPY} holds 2 snapshots of what was there" in found.evidence) is target
     assert (found.source, found.guard) == (SourceState.ANEW, None), "nobody is led to set the only good copy aside"
+
+
+@pytest.mark.parametrize("lost", ["gone", "anew", "restoring"])
+def test_no_copy_is_called_changed_while_its_source_is_lost(lost: str) -> None:
+    """All that a new and empty source lacks would be extra on the copy, which may be the only good one."""
+    world, remembered = copied("a", "b")
+    made_anew(world, pool=True)
+    seen = world.survey()
+    if lost == "gone":
+        seen = replace(seen, source=replace(seen.source, datasets={}))
+    if lost == "restoring":
+        root = replace(seen.source.datasets[""], flags=SendFlags(backup=True))
+        seen = replace(seen, source=replace(seen.source, datasets={"": root}))
+    judged = compare_guids(PlanContext(world.job, seen, replace(requested(), remembered=remembered)), point=None)
+    assert isinstance(judged, Refusal), judged
+    assert "poolferry restore run photos --to tank/photos" in judged.hint
+    assert (
+        judged.source is {"gone": SourceState.GONE, "anew": SourceState.ANEW, "restoring": SourceState.RESTORING}[lost]
+    )
 
 
 def test_a_dataset_that_was_made_anew_may_begin_anew_on_request() -> None:

@@ -121,11 +121,33 @@ def _advice(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:
 
     with compose.make_reader(job, compose.make_stop_request(None), settings.log) as reader:
         advice = load_engine(job.engine).advise(job, reader)
+    if source := _lost_source(settings, job):
+        advice = (*(each for each in advice if not (each.good and each.subject == source[0].subject)), *source)
     subject = f"target {job.target.location}"
     if not job.copies or any(each.subject == subject and not each.good and each.hinders for each in advice):
         return advice
     lost = _lost_copies(settings, job, subject)
     return (*(each for each in advice if not (lost and each.good and each.subject == subject)), *lost)
+
+
+def _lost_source(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...]:
+    """Return a line for a source that history knows to be lost, or not to be restored as a whole.
+
+    Why by history: a pool that was made anew is there, and looks like any other.
+    """
+    from orchestrator.domain.errors import HistoryError
+    from orchestrator.domain.source_identity import SOURCE_STATE
+    from orchestrator.domain.source_state import SourceState, parse_source_state
+
+    try:
+        with settings.views() as views:
+            known = parse_source_state(views.memory(job.name).get(SOURCE_STATE, ""))
+    except HistoryError:
+        return ()
+    if known is None or known.state is SourceState.RESTORED:
+        return ()
+    text = f"{known.state.value} (since {known.since:%Y-%m-%d %H:%M} UTC): {known.why}: {known.hint}"
+    return (SystemCheckResult(good=False, subject=f"source {job.source}", text=text),)
 
 
 def _lost_copies(settings: Settings, job: "Job", subject: str) -> tuple[SystemCheckResult, ...]:

@@ -33,11 +33,11 @@ def take_snapshots(journal: RunRecorder, writer: Writer, allowed: frozenset[str]
     if world is None:
         return
     remembered = remembered_facts(journal.job, journal.tools)
-    if _is_made_anew(snapshotter, world, remembered, allowed):
-        journal.warn(ANEW)
-        return
     if snapshotter.is_being_restored(world, known=is_restore_known(remembered)):
         journal.warn(RESTORING)
+        return
+    if _is_made_anew(snapshotter, world, remembered, allowed):
+        journal.warn(ANEW)
         return
     _do(snapshotter, snapshotter.take(journal.job, world, _folder(journal)), journal, writer)
 

@@ -181,6 +181,8 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
         _do(plan, executor, world)
     except OrchestratorError:
         _note_incomplete(journal, writer, world)
+        if executor.done_in_part:
+            _finish_in_part(journal, writer)
         raise
     _forget_other_copy(journal, world)
     _note_incomplete(journal, writer, world, doubtful=bool(plan.refusals))
@@ -208,6 +210,17 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
             _record_look(journal, writer, world, request, journal.points[-1], touched=touched)
     copy_history(journal, writer)
     return report
+
+
+def _finish_in_part(journal: RunRecorder, writer: Writer) -> None:
+    """Prune the copy, and refresh the kit, after a run in which some datasets failed: one that fails each night would let the target fill.
+
+    Why not the source: there, what was not sent yet is all that there is of those points.
+    """
+    from orchestrator.runner.snapshots import prune_target
+
+    prune_target(journal, writer)
+    _refresh_kit(journal, writer)
 
 
 def _record_look(

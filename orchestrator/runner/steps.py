@@ -228,6 +228,7 @@ class StepExecutor:
         self._open_sides = frozenset[Side]()  # told already
         self._linked = False  # a tree was linked before its copy
         self._failed = set[str]()  # workers of which a step failed
+        self.done_in_part = False  # of an independent plan, all is done that did not need what failed
         self._progress: _StageProgress | None = None
 
     def count(self, plan: Plan) -> None:
@@ -252,6 +253,9 @@ class StepExecutor:
             errors += self._run_stage([step for step in stage if not self._is_held_up(step, errors)])
             if errors and (not independent or COMMON in self._failed or _halts(errors)):
                 break
+        else:
+            copied = {step.worker for step in decision.steps if step.copies} if isinstance(decision, Plan) else set()
+            self.done_in_part = bool(errors) and bool(copied - self._failed)
         if errors:
             raise self._perhaps_again(gravest_error(errors))
 

@@ -182,7 +182,8 @@ def test_what_fails_holds_up_only_what_needs_it(history: History, tmp_path: Path
 
     def step(name: str, worker: str) -> Step:
         ends = "echo no space left on device >&2; false" if fails == f"full {name}" else "false"
-        return replace(small(ends if fails.endswith(name) else f"echo {name} >>{told}"), worker=worker)
+        copies = worker != COMMON
+        return replace(small(ends if fails.endswith(name) else f"echo {name} >>{told}"), worker=worker, copies=copies)
 
     stages = (
         (step("keep", COMMON),),
@@ -193,11 +194,16 @@ def test_what_fails_holds_up_only_what_needs_it(history: History, tmp_path: Path
     )
     made = journal(history, tmp_path)
     made.job = job()
-    made.tools = replace(made.tools, engine=Keeps(Plan(summary="", stages=stages, independent=True)))
+    prunes = Prunes(small(f"touch {tmp_path}/pruned"))
+    made.tools = replace(
+        made.tools, engine=Keeps(Plan(summary="", stages=stages, independent=True)), snapshotter=prunes
+    )
+    made.job = replace(made.job, keep=KeepRules(daily=1))
     (tmp_path / "notes").mkdir()
     with pytest.raises(OrchestratorError):
         execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
     assert sorted(told.read_text().splitlines() if told.exists() else []) == sorted(done)
+    assert (tmp_path / "pruned").exists() is ("v/b" in done), "one that fails each night lets no side fill"
 
 
 def test_what_may_pass_is_tried_again_whatever_failed_before_it() -> None:

@@ -41,6 +41,8 @@ def judge_pins(jobs: Iterable[Job], seen: PinSurvey, now: datetime) -> PinReport
         for one in pool.found:
             owners = tuple(job for job in known if copies_dataset(job, one.dataset, pool.root))
             job, why = _who_needs_hold(one, owners, guids, now, own)
+            if not owners and one.kind == HOLDS and (back := _cut_restore(one, pool, known, now)):
+                job, why = back
             if job is None and one.kind == BOOKMARKS and (chain := _continued_chain(one, pool, owners, guids, seen)):
                 job, why = chain
             pins.append(_pin(one, pool, names, job, why))
@@ -94,6 +96,17 @@ def _who_needs_hold(
     if age > limit:
         return None, f"held for {show_duration(age)}, longer than hold-for ({show_duration(limit)})"
     return owner.name, f"a transfer to {owner.target.name} was cut, and needs it to go on"
+
+
+def _cut_restore(one: HoldOrBookmark, pool: PoolPins, jobs: tuple[Job, ...], now: datetime) -> tuple[str, str] | None:
+    """Return (job, why) for a hold on a copy: a restore from it was cut. None: it is on no copy, or too old."""
+    for job in jobs:
+        copy = job.target.location
+        if copy.host == pool.root.host and f"{one.dataset}/".startswith(f"{copy.path}/"):
+            age = (now - one.since).total_seconds() if one.since else 0.0
+            limit = options_of(job).hold_for
+            return (job.name, "a restore from this copy was cut, and needs it to go on") if age <= limit else None
+    return None
 
 
 def _continued_chain(

@@ -92,6 +92,14 @@ def test_what_a_job_goes_on_from_is_wanted() -> None:
     assert judged(hold("tank/photos", VAULT)) == [("photos", "a transfer to vault was cut, and needs it to go on")]
 
 
+def test_a_hold_on_a_copy_is_wanted_by_the_restore_that_was_cut() -> None:
+    for copy in ("vault/copies/photos", "vault/copies/photos/a"):
+        told = "a restore from this copy was cut, and needs it to go on"
+        assert judged(hold(copy, 7, "photos")) == [("photos", told)]
+        assert judged(hold(copy, 7, "photos", days=15))[0][0] is None
+    assert judged(hold("vault/copies/photosets", 7, "photos"))[0][0] is None
+
+
 def test_a_hold_is_wanted_for_a_time() -> None:
     assert judged(hold("tank/photos", VAULT, days=13.9))[0][0] == "photos"
     assert judged(hold("tank/photos", VAULT, days=15)) == [(None, "held for 15 d, longer than hold-for (14 d)")]

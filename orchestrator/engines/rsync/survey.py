@@ -324,7 +324,7 @@ def greet(
 def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
     """Return the existing restore points, oldest first; for a mirror the mirror itself."""
     root = job.target.location
-    text = command_runner(reader)(script_commands.survey_target_command(root))
+    text = _look_at_target(root, reader)
     points = options_of(job).points
     seen = _parsed_target(text, root, mirror=not points)
     require_same_store(job, seen)
@@ -364,8 +364,16 @@ def require_same_store(job: Job, target: TargetSurvey) -> None:
 def is_own_place(job: Job, reader: Reader) -> bool:
     """Return whether the marker at the target names this job."""
     root = job.target.location
-    text = command_runner(reader)(script_commands.survey_target_command(root))
+    text = _look_at_target(root, reader)
     return _parsed_target(text, root, mirror=not options_of(job).points).owner == job.identity
+
+
+def _look_at_target(root: Location, reader: Reader) -> bytes:
+    """Return the records of a target. Raises: OrchestratorError."""
+    from orchestrator.engines.rsync.target_look import look_here
+
+    here = look_here(root.path) if root.host is None else None
+    return here if here is not None else command_runner(reader)(script_commands.survey_target_command(root))
 
 
 def _require_own_copies(job: Job, target: TargetSurvey) -> None:

@@ -1,7 +1,6 @@
 """(g) The clock with many jobs: how fast `status` answers, and what the daemon takes when nothing is to be done."""
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 from orchestrator.domain.run import Outcome
 from orchestrator.history.store import History, open_history
 from tests.bench.memory import figure
-from tests.bench.rows import Row, timed
+from tests.bench.rows import Row, timed, worked
 from tests.bench.trees import Trees
 from tests.history.records import begin, report
 
@@ -57,16 +56,11 @@ def _status(folder: Path) -> Row:
         subprocess.run(_command(folder, "status"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
     start()
-    before = _of_children()
+    before = worked()
     took = tuple(timed(start) * 1000 for _ in range(_STATUS_ROUNDS))
-    worked = (_of_children() - before) / _STATUS_ROUNDS * 1000
-    what, note = f"`poolferry status`, {JOBS} jobs, {RUNS:,} runs", f"caches warm; {worked:.0f} ms of a core"
+    share = (worked() - before) / _STATUS_ROUNDS * 1000
+    what, note = f"`poolferry status`, {JOBS} jobs, {RUNS:,} runs", f"caches warm; {share:.0f} ms of a core"
     return Row(part="g", what=what, values=took, most=_MOST_STATUS_MS, unit="ms", note=note)
-
-
-def _of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _declare(folder: Path) -> None:

@@ -14,7 +14,26 @@ _FIRST = "source warm, target empty"
 
 
 def nothing_changed(trees: Trees, rounds: int) -> Iterator[Row]:
-    """(a) A run that finds nothing to do, against the rsync that it issues itself."""
+    """(a) A run that finds nothing to do, against the rsync that it issues itself, and against a bare `find` of very many."""
+    yield _nothing_next_to_rsync(trees, rounds)
+    yield _nothing_next_to_find(trees, rounds)
+
+
+def _nothing_next_to_find(trees: Trees, rounds: int) -> Row:
+    source = trees.many()
+    trees.need(trees.entries * 2048)
+    with ferry(trees.folder) as house:
+        house.job(source)
+        house.run("done")
+        house.run("nothing-to-do")
+        listing = ("find", str(source), "-printf", "%p %s %T@ %C@ %i\\n")
+        took = pairs(lambda: house.run("nothing-to-do"), lambda: call(listing), rounds=rounds, before=lambda: None)
+    return ratios(
+        "a", f"`run`, nothing changed in {trees.entries:,} files, to `find` over the source", took, most=3.0, note=_WARM
+    )
+
+
+def _nothing_next_to_rsync(trees: Trees, rounds: int) -> Row:
     source = trees.small()
     trees.need(trees.files * 8192)
     with ferry(trees.folder) as house:
@@ -26,7 +45,7 @@ def nothing_changed(trees: Trees, rounds: int) -> Iterator[Row]:
         house.run("nothing-to-do")
         took = pairs(lambda: house.run("nothing-to-do"), lambda: call(command), rounds=3 * rounds, before=lambda: None)
         what = f"`run`, nothing changed in {trees.files:,} small files, to its rsync that compares everything"
-        yield ratios("a", what, took, most=0.5, note=_WARM)
+        return ratios("a", what, took, most=0.5, note=_WARM)
 
 
 def first_copies(trees: Trees, rounds: int) -> Iterator[Row]:

@@ -3,7 +3,6 @@
 import ctypes
 import json
 import os
-import resource
 import shutil
 import signal
 import statistics
@@ -13,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.bench.ferry import Ferry
-from tests.bench.rows import Row
+from tests.bench.rows import Row, worked
 from tests.bench.trees import Trees
 from tests.whole.sshd import Sshd
 
@@ -79,7 +78,7 @@ class _Way:
         """Run the job; return the processor time of both sides, and the time, in seconds."""
         if first:
             self._forget()
-        before, began = _used(), 0.0
+        before, began = worked(), 0.0
         self._sshd.start()
         try:
             began = time.perf_counter()
@@ -90,17 +89,12 @@ class _Way:
             _end_left(self._ferry.folder.parent)
         if outcome != ("done" if first else "nothing-to-do"):
             raise RuntimeError(f"the run ended {outcome}")
-        return _used() - before, took
+        return worked() - before, took
 
     def _forget(self) -> None:
         shutil.rmtree(self._ferry.state, ignore_errors=True)
         for each in self._far.iterdir() if self._far.is_dir() else ():
             shutil.rmtree(each) if each.is_dir() and not each.is_symlink() else each.unlink()
-
-
-def _used() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _end_left(folder: Path) -> None:

@@ -1,16 +1,21 @@
 """(f) Next to others' programs on the same tree: backup programs, and those that only copy."""
 
 import os
-import resource
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.bench.ferry import ferry
-from tests.bench.rows import Row, call, left_out, ratios, timed
+from tests.bench.rows import Row, both_clocks, call, left_out, twice
 from tests.bench.trees import Trees, change, warm
 
 STAGES = ("first copy", "nothing changed", "1 % changed")
+_MOST = {
+    ("rsnapshot", STAGES[2]): 0.75,
+    ("restic", STAGES[2]): 0.3,
+    ("rsync", STAGES[0]): 1.0,
+    ("rsync", STAGES[1]): 0.5,
+}
 _NOTE = "source warm; each with its own settings as shipped"
 _Stage = Callable[[str], object]
 _Took = dict[tuple[str, str], list[tuple[float, float]]]
@@ -27,9 +32,7 @@ def others(trees: Trees, rounds: int) -> Iterator[Row]:
             for stage in STAGES:
                 ours, theirs = took["poolferry", stage], took[name, stage]
                 what = f"{stage}, {trees.files:,} small files, to {name}"
-                for column, unit in enumerate(("", ": processor time")):
-                    pair = [each[column] for each in ours], [each[column] for each in theirs]
-                    yield ratios("f", what + unit, pair, most=None, note=_NOTE)
+                yield from twice("f", what, (ours, theirs), most=_MOST.get((name, stage)), note=_NOTE)
     for name in PEERS:
         if name not in here:
             yield left_out("f", f"next to {name}", f"{name} is not installed")
@@ -52,16 +55,8 @@ def _stages(trees: Trees, peers: list[str], rounds: int) -> _Took:
                 warm(source)
                 for tool in sorted(actions, reverse=turn % 2 == 1):
                     os.sync()
-                    before = _worked()
-                    seconds = timed(lambda: actions[tool](stage))  # noqa: B023
-                    took[tool, stage].append((seconds, _worked() - before))
+                    took[tool, stage].append(both_clocks(lambda: actions[tool](stage)))  # noqa: B023
     return took
-
-
-def _worked() -> float:
-    """Return the processor time of all programs that ended, in seconds."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _rsnapshot(source: Path, folder: Path) -> _Stage:

@@ -1,9 +1,10 @@
 """Measurements as rows: pairs timed in turns, their ratios, the table, the JSON."""
 
+import resource
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,19 @@ def timed(action: Deed) -> float:
     return time.perf_counter() - began
 
 
+def worked() -> float:
+    """Return the processor time of all programs that ended below this one, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def both_clocks(action: Deed) -> tuple[float, float]:
+    """Return how long an action took, and the processor time of the programs that it ran, in seconds."""
+    before = worked()
+    seconds = timed(action)
+    return seconds, worked() - before
+
+
 def pairs(ours: Deed, theirs: Deed, *, rounds: int, before: Deed) -> tuple[list[float], list[float]]:
     """Seconds of both, in turns: each pair back to back, every second one the other way round. `before`: each deed."""
     took: tuple[list[float], list[float]] = ([], [])
@@ -66,6 +80,20 @@ def ratios(
     seconds = f"{statistics.median(ours):.2f} s : {statistics.median(theirs):.2f} s"
     values = tuple(one / other for one, other in zip(ours, theirs, strict=True))
     return Row(part=part, what=what, values=values, most=most, note=f"{seconds}; {note}" if note else seconds)
+
+
+def twice(
+    part: str,
+    what: str,
+    took: tuple[Sequence[tuple[float, float]], Sequence[tuple[float, float]]],
+    *,
+    most: float | None,
+    note: str,
+) -> Iterator[Row]:
+    """Yield two rows of a pair: by the clock, which the promise is about, and by the processor, which other work does not change."""
+    for column, (unit, limit) in enumerate((("", most), (": processor time", None))):
+        pair = [each[column] for each in took[0]], [each[column] for each in took[1]]
+        yield ratios(part, what + unit, pair, most=limit, note=note)
 
 
 def left_out(part: str, what: str, why: str) -> Row:

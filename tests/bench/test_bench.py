@@ -111,7 +111,7 @@ def test_gates_are_measured_by_the_processor_time_of_both_sides(tmp_path: Path) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("part", "many"), [("a", 1), ("b", 4), ("c", 2), ("d", 4)])
+@pytest.mark.parametrize(("part", "many"), [("a", 2), ("b", 4), ("c", 2), ("d", 4), ("i", 10), ("j", 9)])
 def test_each_part_measures(part: str, many: int, few: Trees) -> None:
     assert len(measured(part, few)) == many
 
@@ -145,7 +145,20 @@ def test_the_line_that_is_compared_is_the_one_that_was_issued(few: Trees) -> Non
 
 @pytest.mark.slow
 def test_the_command_prints_one_object_and_never_fails_for_its_numbers(tmp_path: Path) -> None:
-    words = ["--only", "a", "--files", "200", "--rounds", "1", "--gentle", "--json", "--folder", str(tmp_path)]
+    words = [
+        "--only",
+        "a",
+        "--files",
+        "200",
+        "--entries",
+        "200",
+        "--rounds",
+        "1",
+        "--gentle",
+        "--json",
+        "--folder",
+        str(tmp_path),
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench", *words], capture_output=True, text=True, cwd=CHECKOUT, check=True
     )

@@ -1,4 +1,4 @@
-"""(c) Planning a thousand datasets with a hundred snapshots each: pure, so on this very machine."""
+"""(c) Planning a thousand datasets with five hundred snapshots each, on both sides: pure, so on this very machine."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.bench.rows import Row
 
-DATASETS, SNAPSHOTS = 1_000, 100
+DATASETS, SNAPSHOTS = 1_000, 500
 _CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -21,14 +21,19 @@ def planning(rounds: int, *, datasets: int = DATASETS, snapshots: int = SNAPSHOT
             for _ in range(rounds)
         ]
         what = f"{_CASES[case]}, {datasets:,} datasets × {snapshots} snapshots"
-        seconds, memory = tuple(one["plan"] * 1000 for one in told), tuple(one["peak"] / (1 << 20) for one in told)
-        read = f"reading both listings before it: {max(one['read'] for one in told) * 1000:.0f} ms; {told[-1]['steps']:,} steps"
-        yield Row(part="c", what=f"planning: {what}", values=seconds, most=1000, unit="ms", note=read)
+        seconds, memory = (
+            tuple((one["read"] + one["plan"]) * 1000 for one in told),
+            tuple(one["peak"] / (1 << 20) for one in told),
+        )
+        read = (
+            f"{max(one['read'] for one in told) * 1000:.0f} ms of it to read both listings; {told[-1]['steps']:,} steps"
+        )
+        yield Row(part="c", what=f"planning: {what}", values=seconds, most=2500, unit="ms", note=read)
         yield Row(
             part="c",
             what=f"peak of that process: {what}",
             values=memory,
-            most=200,
+            most=250,
             unit="MiB",
             note="the listings in it",
         )

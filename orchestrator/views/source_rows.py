@@ -183,13 +183,23 @@ def headline(found: Overview, rows: Sequence[SourceRow]) -> Headline:
             kind="bad", title="A disk needs you", more="Each job is well; a disk of a set is late, or ails."
         )
     if rows and all(row.state is JobState.NEW for row in rows):
-        return Headline(
-            kind="new", title="Nothing is copied yet", more="The first run makes the first restore point; its command is below."
-        )  # fmt: skip
+        more = "The first run makes the first restore point, or goes on from those that lie at the target; its command is below."
+        return Headline(kind="new", title="History knows no run yet", more=more)
     resting = [row for row in rows if row.state is not JobState.UP]
     if resting:
         names = ", ".join(f"{row.job} is {row.state}" for row in resting[:3])
         return Headline(kind="calm", title="Nothing needs you", more=f"{names}{' …' if len(resting) > 3 else ''}.")
     return Headline(
-        kind="good", title="All promises are kept", more=f"{show_count(len(rows), 'job')}: each newest copy is verified, and younger than its limit."
+        kind="good", title="All promises are kept", more=f"{show_count(len(rows), 'job')}: each newest copy is verified{_limits_kept(rows)}."
     )  # fmt: skip
+
+
+def _limits_kept(rows: Sequence[SourceRow]) -> str:
+    """Return which limits the ages of the newest copies keep; a job without one is never late."""
+    free = [row.job for row in rows if not row.limit]
+    if not free:
+        return ", and younger than its limit"
+    if len(free) == len(rows):
+        return "; no limit is set (late-after), so none is ever late"
+    named = f"{', '.join(free[:3])}{' …' if len(free) > 3 else ''}"
+    return f", and younger than its limit; no limit is set for {named} (late-after)"

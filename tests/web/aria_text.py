@@ -14,17 +14,22 @@ from tests.web.states import STATES, made_state, served, standing_clock
 FOLDER = Path(__file__).parent / "aria"
 CHROMIUM = "/usr/bin/chromium"
 FRAME = "the frame of each page"
-RUN, POINT, TICKED, FILE = (
+RUN, POINT, TICKED, FOUND, FILE = (
     "the newest run of mail",
     "the newest point of photos",
     "two folders ticked",
+    "what a search finds",
     "a file in all points",
 )
+_ASKED = {TICKED: "?take=2019&take=2026/03", FOUND: "?q=dsc-0300"}
 # Addresses, or how a person comes to a page whose address is another one each time.
 PAGES = {
-    "first-day": ("/", "/jobs/photos", "/jobs/pool-tank", "/runs", "/disks", "/pools", "/acts", "/reading", "/report", "/nothing"),
-    "ordinary": ("/", "/jobs/music", "/runs", RUN, POINT, TICKED, FILE, "/disks", "/pools", "/acts", "/acts/3", "/reading", "/report/2026-10"),
-    "worst-day": ("/", "/jobs/photos", "/runs", RUN, "/disks", "/pools", "/acts", "/reading", "/report"),
+    "first-day": ("/", "/enter", "/jobs/archive", "/jobs/photos", "/jobs/pool-tank", "/runs", "/disks", "/pools", "/acts", "/reading", "/report", "/nothing"),
+    "ordinary": (
+        "/", "/jobs/archive", "/jobs/databases", "/jobs/mail?year=2025", "/jobs/music", "/runs", "/runs?job=mail", RUN, POINT, TICKED, FOUND, FILE,
+        "/disks", "/pools", "/acts", "/acts/3", "/reading", "/report/2026-10",
+    ),
+    "worst-day": ("/", "/jobs/photos", "/jobs/www", "/runs", "/runs?job=old-site", RUN, "/disks", "/pools", "/acts", "/acts/2", "/reading", "/report"),
 }  # fmt: skip
 _ROWS = 3
 _SHORTER = f"""for (const body of document.querySelectorAll("tbody")) for (const row of [...body.rows].slice({_ROWS})) row.remove();"""
@@ -47,7 +52,7 @@ def come_to(page: Page, address: str, name: str) -> None:
     else:
         page.goto(f"{address}/jobs/photos")
         point = page.get_by_role("link", name="look into the newest").get_attribute("href")
-        page.goto(f"{address}{point}{'?take=2019&take=2026/03' if name == TICKED else '/2026/03'}")
+        page.goto(f"{address}{point}{_ASKED.get(name, '/2026/03')}")
         if name == FILE:
             page.get_by_role("link", name="in all points").first.click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()

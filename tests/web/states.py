@@ -23,6 +23,7 @@ from orchestrator.app.cached_settings import CachedSettings
 from orchestrator.app.control import DaemonControl
 from orchestrator.app.demo import DemoControl, write_demonstration
 from orchestrator.domain.act import ActVerb
+from orchestrator.domain.place import USED
 from orchestrator.domain.point import Finding, Verdict
 from orchestrator.domain.rotation import DiskState
 from orchestrator.domain.run import Outcome
@@ -143,6 +144,9 @@ def _bad_runs(history: History) -> None:
             history.attempt_ended(run, 1, at, why, None)
             history.ended(run, report(run, job, outcome, why=why, hint=hint, warnings=(why,)), at)
     begin(history, "music", now=NOW - timedelta(hours=2))  # its process is gone
+    run = begin(history, "old-site", now=NOW - timedelta(days=90), source="/srv/old-site", target="/backup/old-site")
+    history.ended(run, report(run, "old-site"), NOW - timedelta(days=90))
+    history.remember("old-site", USED, "/backup/old-site")  # and no file says that it goes on
     gone = SourceStateRecord(
         state=SourceState.GONE, since=NOW - timedelta(days=1), why="/srv/www is not there; its last point holds 12,408 files",
         hint="`poolferry restore run www --to /srv/www` brings it back",

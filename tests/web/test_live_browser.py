@@ -37,7 +37,10 @@ def test_a_run_that_is_asked_for_here_is_seen_from_its_begin_to_its_end(browser:
     source = ferry.job(more=SLOW)
     (source / "big").write_bytes(os.urandom(1_600_000))
     with watched(browser, ferry) as (page, clock):
-        expect(page.get_by_role("heading", level=1)).to_have_text("Nothing is copied yet")
+        expect(page.get_by_role("heading", level=1)).to_have_text("History knows no run yet")
+        job = page.context.new_page()
+        job.goto(f"{page.url}jobs/photos")
+        expect(job.locator("#job-head .chip")).to_have_text("new")
         page.get_by_role("button", name="Run now").click()
         expect(page.get_by_role("heading", name="Asked for")).to_be_visible()
         expect(page.get_by_role("heading", name="Running now")).to_be_visible(timeout=20_000)
@@ -50,6 +53,8 @@ def test_a_run_that_is_asked_for_here_is_seen_from_its_begin_to_its_end(browser:
         expect(page.get_by_role("heading", name="Running now")).not_to_be_visible()
         expect(page.get_by_role("heading", level=1)).to_have_text("All promises are kept")
         expect(page.locator("#asked .chip")).to_have_text("done")
+        expect(job.locator("#job-head .chip")).to_have_text("up", timeout=20_000)
+        expect(job.get_by_text("has never run")).to_have_count(0)
         assert clock.end() == 0
 
 

@@ -175,7 +175,7 @@ def test_the_first_day(ferry: Ferry) -> None:
     ferry.job()
     site = client(settings_of(ferry))
     page = site.get("/").text
-    assert "Nothing is copied yet" in text_of(page)
+    assert "History knows no run yet" in text_of(page)
     assert f"run photos --config {ferry.config}" in text_of(page), "the command that makes the first point"
     assert "There is no run yet" in text_of(site.get("/runs").text)
     assert "No rotation set" in text_of(site.get("/disks").text)
@@ -298,7 +298,7 @@ def test_three_hundred_sources_are_packed_and_each_that_needs_you_is_said(tmp_pa
 def test_what_is_written_is_seen_at_once_though_pages_are_kept(ferry: Ferry) -> None:
     ferry.job()
     site = client(settings_of(ferry))
-    assert "Nothing is copied yet" in text_of(site.get("/").text)
+    assert "History knows no run yet" in text_of(site.get("/").text)
     who = compose.process_identity()
     with open_history(str(ferry.state / "history.sqlite")) as history:
         run = begin(history, now=compose.now(), pid=who.pid, process_started=who.started, boot=who.boot)

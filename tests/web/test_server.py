@@ -42,7 +42,7 @@ def test_a_socket_is_for_its_owner_and_group_and_goes_with_the_server(ferry: Fer
         assert stat.S_ISSOCK(seen.st_mode)
         assert stat.S_IMODE(seen.st_mode) == 0o660
         with ask(path, "/") as asked:
-            assert b"HTTP/1.1 200" in read_until(asked, b"Nothing is copied yet")
+            assert b"HTTP/1.1 200" in read_until(asked, b"History knows no run yet")
         with ask(path, "/", host="evil.example") as asked:
             assert b"HTTP/1.1 421" in read_until(asked, b"</html>")
         with ask(path, "/?" + "a" * 1_000_000) as asked:  # it does not even read all of it
@@ -224,7 +224,7 @@ def test_systemd_passes_a_socket(ferry: Ferry, path: Path) -> None:
         child = started_by_systemd(ferry, passed, path)
         try:
             with ask(path, "/") as asked:
-                read_until(asked, b"Nothing is copied yet")
+                read_until(asked, b"History knows no run yet")
         finally:
             child.terminate()
             _, said = child.communicate(timeout=20)

@@ -335,7 +335,7 @@ class _LeaseThread(threading.Thread):
         pause = self._every_s
         while not self._over.wait(pause):
             try:
-                self._line.ask(taken=True, seconds=min(PATIENT_S, self._every_s))
+                self._line.ask(taken=True, seconds=PATIENT_S)
                 pause, self._failures = self._every_s, 0
                 if self._line.lapsed and not self._over.is_set():
                     self._voice.warn(describe_lapse(self._line.request))

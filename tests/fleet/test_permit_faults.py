@@ -76,11 +76,14 @@ def test_what_was_lent_before_a_machine_slept_is_asked_for_again(
     contest.wait_for("lent", 1)
     lent = sleeps_too_long(centre, contest.events()[0][1], other)
     (tmp_path / "begin").touch()
-    contest.wait_for("says", 1)
-    assert "waits for the permit link: 2 of 2 slots are lent" in contest.events()[-1][4]
+    until(
+        lambda: "waits for the permit link: 2 of 2 slots are lent" in str(contest.events()),
+        "it waits",
+        lambda: str(contest.events()),
+    )
     other.give_back("mail", lent)
     contest.end()
-    assert [event[3] for event in contest.events()] == ["lent", "says", "+", "-", "over"]
+    assert list(dict.fromkeys(event[3] for event in contest.events())) == ["lent", "says", "+", "-", "over"]
 
 
 def test_a_run_whose_machine_slept_goes_on_and_says_that_others_could_have_its_permit(
@@ -91,7 +94,7 @@ def test_a_run_whose_machine_slept_goes_on_and_says_that_others_could_have_its_p
     contest.wait_for("+", 1)
     sleeps_too_long(centre, contest.events()[0][1], other)
     contest.wait_for("warns", 1)
-    assert "it gave up its permit link, and others could have it" in contest.events()[-1][4]
+    assert "it gave up its permit link, and others could have it" in str(contest.events())
     with centre.administrator() as session:
         assert [(each.job, each.taken) for each in list_permits(session)] == [("mail", False), ("job-0", True)]
     (tmp_path / "end").touch()

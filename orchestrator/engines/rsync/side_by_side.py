@@ -81,8 +81,9 @@ def _choose_by_places(job: Job, source: str, target: str) -> SideBySide:
             return SideBySide(
                 count=1, why=f"one rsync, as {path} is {kind.value}; `parallel` in [rsync] tells another number"
             )
-    told = f"both places are {kinds[0].value}" if kinds[0] is kinds[1] else f"from {kinds[0].value} to {kinds[1].value}"
-    return SideBySide(count=_SIDE_BY_SIDE, why=f"side by side, {told}")
+    same = kinds[0] is kinds[1]
+    told = f"both places are {kinds[0].value}" if same else f"it goes from {kinds[0].value} to {kinds[1].value}"
+    return SideBySide(count=_SIDE_BY_SIDE, why=f"two rsyncs, as {told}")
 
 
 def storage_of(path: str) -> Storage:

@@ -108,8 +108,8 @@ QUICK, SLOW = (Storage.SOLID, Storage.MEMORY), (Storage.SOLID, Storage.SPINNING)
 @pytest.mark.parametrize(
     ("kinds", "processors", "user", "entries", "count", "why"),
     [
-        (QUICK, 2, 0, MUCH, 2, "side by side, from solid state to memory"),
-        ((Storage.SOLID, Storage.SOLID), 8, 0, MUCH, 2, "side by side, both places are solid state"),
+        (QUICK, 2, 0, MUCH, 2, "two rsyncs, as it goes from solid state to memory"),
+        ((Storage.SOLID, Storage.SOLID), 8, 0, MUCH, 2, "two rsyncs, as both places are solid state"),
         (QUICK, 2, 0, MUCH - 1, 1, ""),
         (QUICK, 1, 0, MUCH, 1, "one rsync, as there is one processor"),
         (QUICK, 2, 1000, MUCH, 1, "one rsync, as only root may let several write into one tree"),

@@ -7,7 +7,7 @@ OrchestratorError
 ├─ OutsideError            holds the command lines, exits, last output, host
 │  ├─ ProgramMissing · PermissionDenied · TargetFull · QuotaReached · SourceMissing ASK_A_HUMAN
 │  ├─ HostUnreachable · Stalled · StreamBroken                                    LATER
-│  ├─ BaseGone · TokenStale                                                       NOW
+│  ├─ BaseGone · TokenStale · NamesExhausted                                      NOW
 │  └─ Unexplained          output that no rule explains yet: verbatim             ONCE
 │     └─ UnreadableAnswer  an answer that ended well and is no answer             ONCE
 ├─ VerificationFailed             a step ended well, its effect is missing               ASK_A_HUMAN
@@ -175,6 +175,12 @@ class BaseGone(OutsideError):
 
 class TokenStale(OutsideError):
     """A resume token that is no longer valid."""
+
+    retry = RetryClass.NOW
+
+
+class NamesExhausted(OutsideError):
+    """A file that can have no more names on the target's filesystem: each point gives it as many as it has at the source."""
 
     retry = RetryClass.NOW
 

@@ -6,7 +6,14 @@ So attempts that moved bytes are not counted; only the last limit ends them.
 
 from typing import assert_never
 
-from orchestrator.domain.errors import LookAgain, OrchestratorError, OutsideError, RetryClass, TokenStale
+from orchestrator.domain.errors import (
+    LookAgain,
+    NamesExhausted,
+    OrchestratorError,
+    OutsideError,
+    RetryClass,
+    TokenStale,
+)
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import RetryRules
 from orchestrator.domain.units import Seconds, show_duration
@@ -53,7 +60,7 @@ def decide_retry(
     if attempt >= CAP:
         return GiveUp(why=f"{attempt} attempts in one run are enough; the next run continues from here")
     # An attempt that only removed an obstacle, or went on from where the target no more was, has not tried yet.
-    untried = isinstance(error, LookAgain | TokenStale)
+    untried = isinstance(error, LookAgain | TokenStale | NamesExhausted)
     attempts = max(rules.attempts, AT_ONCE + 1) if untried else rules.attempts
     if attempts == 1 or fruitless >= attempts:
         return GiveUp(why=f"{attempt} attempts, the last {fruitless} without progress (attempts = {rules.attempts})")

@@ -1,6 +1,5 @@
 """The links of a new point to the one before it, and clones of its large files, made before the copy."""
 
-import errno
 import os
 import stat
 
@@ -26,10 +25,6 @@ def link_tree(work: TreeLinking, journal: RunRecorder) -> None:
     except Untrusted as error:
         # What is there now is no new work tree: another survey sees it, and the copy goes on without this step.
         raise LookAgain(f"nothing more is linked from point {work.point.name}: {error}") from error
-    except OSError as error:
-        if error.errno != errno.EMLINK:
-            raise
-        raise LookAgain(f"a file of point {work.point.name} can have no more names on this filesystem") from error
     if stop.reason is not None:
         raise Stopped(stop.reason)
 

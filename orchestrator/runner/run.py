@@ -16,7 +16,7 @@ from functools import partial
 from importlib import import_module
 from threading import Thread
 
-from orchestrator.domain.errors import NotNow, OrchestratorError, Stopped
+from orchestrator.domain.errors import NamesExhausted, NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import point_name
@@ -154,6 +154,7 @@ def _attempts(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> 
             from orchestrator.planners.retry import RetryAfter, decide_retry, failure_key
 
             journal.attempt_ended(error)
+            journal.names_exhausted |= isinstance(error, NamesExhausted)
             fruitless = 0 if journal.moved > moved else fruitless + 1
             again = decide_retry(
                 error, attempt=journal.attempt, fruitless=fruitless, rules=rules, jitter=tools.chance(),
@@ -175,7 +176,7 @@ def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> R
 
         take_snapshots(journal, writer, allowed)
         journal.snapshots_taken = True
-    request = replace(_run_request(job, tools, allowed), again=journal.attempt > 1)
+    request = replace(_run_request(job, tools, allowed), again=journal.attempt > 1, crowded=journal.names_exhausted)
     if request.remembered.get(OWED):
         from orchestrator.runner.source_freeze import give_up_left
 

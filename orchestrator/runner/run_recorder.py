@@ -46,6 +46,7 @@ class RunRecorder:
         ] = {}  # points of which an attempt began to bring the root, and their instants
         self.warnings: list[str] = []
         self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
+        self.names_exhausted = False  # an attempt of this run met a file that could have no more names at the target
         self.snapshots_taken = False  # due ones of the source, by an attempt of this run
         self.copy_damaged = False  # the point from which this run restored data is damaged
         self.left_out = list[str]()  # entries that this run could not read at the source

@@ -15,6 +15,7 @@ from orchestrator.domain.errors import (
     Evidence,
     HostUnreachable,
     LookAgain,
+    NamesExhausted,
     OrchestratorError,
     OutsideError,
     PermissionDenied,
@@ -72,6 +73,8 @@ def local_file_error(error: OSError, step: Step) -> OutsideError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         why = f"the target, or the state directory, has no space left for the manifest ({error.strerror})"
         return TargetFull(why, evidence=evidence, hint="free space there; the next run continues from what is there")
+    if error.errno == errno.EMLINK:  # the attempt after it does otherwise
+        return NamesExhausted(f"{step.action}: one of its files can have no more names there", evidence=evidence)
     kind = PermissionDenied if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS) else OutsideError
     return kind(
         f"{step.action}: {error}",

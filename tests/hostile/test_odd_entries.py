@@ -108,6 +108,24 @@ def test_more_names_of_one_file_than_ext4_takes_cost_no_other_file(odd: House) -
     assert odd.call("verify", "photos").code == 0
 
 
+def test_a_file_whose_names_are_too_many_for_two_points_is_copied_anew_with_all_of_them(odd: House) -> None:
+    """Before, each run of the job failed from the second point on."""
+    first = odd.write("hers/first", "x")
+    for number in range(33_000):
+        os.link(first, f"{odd.source}/hers/{number}")
+    for night in range(2):
+        odd.write("theirs/new", str(night))
+        odd.job()
+        ran = odd.run()
+        assert (ran.outcome, ran["attempts"], len(odd.points())) == ("done", 1 + night, 1 + night), ran
+        assert night == 0 or "can have no more names" in str(ran["warnings"])
+        held = [entry.inode() for entry in os.scandir(odd.point() / "hers")]
+        assert (len(held), len(set(held))) == (33_001, 1)
+        assert facts(odd.point() / "theirs") == facts(odd.source / "theirs")
+    assert odd.call("verify", "photos").code == 0
+    assert odd.run().outcome == "nothing-to-do"
+
+
 def test_what_a_copy_lost_of_many_files_comes_back_for_each(house: House) -> None:
     """More than are copied again at once; before, a point was made of the rest as it was, and called verified."""
     for number in range(2_300):

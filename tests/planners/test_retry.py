@@ -12,6 +12,7 @@ from orchestrator.domain.errors import (
     Evidence,
     HostUnreachable,
     LookAgain,
+    NamesExhausted,
     NotNow,
     OrchestratorError,
     OutsideError,
@@ -79,7 +80,7 @@ def test_one_attempt_means_one_attempt() -> None:
     assert isinstance(decide(outside(BaseGone), rules=rules, fruitless=0), GiveUp)
 
 
-@pytest.mark.parametrize("cleared", [LookAgain("ended a receive"), outside(TokenStale)])
+@pytest.mark.parametrize("cleared", [LookAgain("ended a receive"), outside(TokenStale), outside(NamesExhausted)])
 def test_who_only_cleared_the_way_looks_again_at_once_and_not_for_ever(cleared: OrchestratorError) -> None:
     rules = RetryRules(attempts=1)
     assert [waits(cleared, rules=rules, fruitless=number) for number in (1, 2, AT_ONCE)] == [0, 0, 0]

@@ -49,7 +49,8 @@ class RunRequest:
     and that we never removed: whatever remains of one stays, as the point may come back. `looks`: a local folder in which the
     engine may remember what it saw; empty: it remembers nothing. `bare`: begins a look whether any entry of a folder here has attributes;
     its second argument is the time of change, in nanoseconds, from which one may change once more without a sign. `left_out`: parts
-    of the source that are not to be copied now, each with the reason.
+    of the source that are not to be copied now, each with the reason. `crowded`: an attempt of this run met a file that could have no more
+    names.
     """
 
     now: datetime
@@ -58,6 +59,7 @@ class RunRequest:
     remembered: Mapping[str, str] = field(default_factory=dict)
     retain: Callable[[tuple[tuple[str, datetime], ...]], frozenset[str]] | None = None
     again: bool = False
+    crowded: bool = False
     missed: Callable[[], frozenset[str]] = frozenset
     looks: str = ""
     bare: "Callable[[str, int], BareScan] | None" = None

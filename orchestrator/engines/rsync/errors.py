@@ -12,6 +12,7 @@ from orchestrator.domain.answers import too_much
 from orchestrator.domain.errors import (
     BaseGone,
     HostUnreachable,
+    NamesExhausted,
     NotNow,
     OrchestratorError,
     OutsideError,
@@ -159,7 +160,7 @@ _TABLE = (
     ),
     FailureRow(
         words=r"Too many links",
-        error=OutsideError,
+        error=NamesExhausted,
         why="the target's filesystem allows no more names for one file",
         hint=(
             "write hard-links = false in [rsync]: each name is copied as a file of its own then, and takes its space; or copy to "

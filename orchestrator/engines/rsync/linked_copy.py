@@ -4,7 +4,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, FileCloning, Pipeline, Step, TreeLinking
 from orchestrator.domain.point import RestorePoint
-from orchestrator.domain.units import Bytes, show_size
+from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands
 from orchestrator.engines.rsync.model import LARGE_FILE, PARTIAL, RESERVED, DifferingPaths, RsyncSurvey
@@ -25,7 +25,7 @@ def link_unchanged(job: Job, world: RsyncSurvey, work: Location, base: RestorePo
     local = job.source.host is None and work.host is None
     if not local or base is None or base.manifest is None or base.damaged or base.name != world.points[-1].name:
         return ()
-    if differing is None or world.unread or world.changes is None or _is_split(world):
+    if differing is None or world.unread or world.changes is None or world.crowded or _is_split(world):
         return ()
     if not target.by_root or target.work or target.damaged or target.led or target.open or target.owner != job.identity:
         return ()
@@ -40,6 +40,23 @@ def link_unchanged(job: Job, world: RsyncSurvey, work: Location, base: RestorePo
         expected=None,
     )
     return ((step,),)
+
+
+def copy_crowded(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
+    """Return the stage that copies files of many names before all else, linked to no point: each stays one file with all its names.
+
+    Why before: linked to the point, one of them ends rsync at the first name that its filesystem refuses. The copy that follows passes
+    over what is there, or it would link it to the point all the same.
+    """
+    names = f"{request.notes}/crowded"
+    return copy_over(
+        commands.copy_command(job, work, world, base=None, names=names),
+        action=f"copy files of {show_count(len(world.crowded), 'name')} anew",
+        why="the points have used up the names that one of these files can have",
+        keeps=f"{request.notes}/moved-crowded",
+        expected=None,
+        needs=((names, _listed(world.crowded)),),
+    )
 
 
 def _is_split(world: RsyncSurvey) -> bool:

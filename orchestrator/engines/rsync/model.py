@@ -28,6 +28,10 @@ MOST_ALTERED = 50_000  # files with other metadata that are named; a later run m
 MOST_DIFFERING = 100_000  # paths; with more of them a copy gains little by links made before
 MOST_NAMED = 1_000_000  # the same, for a gate, which links nothing by rsync
 MOST_JOINED = 10_000  # names of files with several names: each takes a look at the source
+CROWDED = (
+    64  # names of one file: from here on the points of a few years may use up what a filesystem allows (ext4: 65,000)
+)
+MOST_NAMES = 65_000  # of one file; with more of them even a point alone has not enough
 LOCK = f"{OURS}/lock"
 BUSY = 75  # exit code of flock when the lock stays busy
 MARKER = f"{OURS}/target.json"
@@ -204,6 +208,9 @@ class RsyncSurvey:
     others: tuple[bytes, ...] = ()  # of such a source, what the newest copy holds besides: it was taken from the list
     gate: GateHello | None = None  # the gate that our key goes through there
     look: Look | None = None  # how source and newest point were compared; None: there was none
+    crowded: tuple[
+        bytes, ...
+    ] = ()  # names of files that are linked to no point, as one has used up the names that its file can have
     # Of a first copy: no entry of the source has access lists or attributes; what its review knows them by. None: some have, or may have.
     bare: tuple[bytes, ...] | None = None
 

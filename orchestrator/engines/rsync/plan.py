@@ -284,12 +284,14 @@ def _copy_and_link(
     linked = linked_copy.link_unchanged(job, world, work, base)
     if differing := linked_copy.differing_by_name(job, world, work, base):
         return (*linked, *linked_copy.copy_by_name(job, world, work, base, differing, request), *again)
-    if count:
+    crowded = (linked_copy.copy_crowded(job, world, work, request),) if world.crowded and base else ()
+    over = bool(linked or crowded)
+    if count and not crowded:
         copies = tuple(_parallel_copy(job, world, work, base, number, request) for number in range(1, count + 1))
     else:
-        copies = _whole(job, world, work, base, request, linked=bool(linked))
-    times = (linked_copy.folder_times(job, world, work, request),) if linked else ()
-    return (*cut, *linked, copies, *times, *again)
+        copies = _whole(job, world, work, base, request, linked=over)
+    times = (linked_copy.folder_times(job, world, work, request),) if over else ()
+    return (*cut, *crowded, *linked, copies, *times, *again)
 
 
 def _update(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:

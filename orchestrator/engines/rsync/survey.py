@@ -32,12 +32,14 @@ from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.hole_limit import limit_holes
 from orchestrator.engines.rsync.large_files import LargeFiles
 from orchestrator.engines.rsync.model import (
+    CROWDED,
     LARGE_FILE,
     MANIFEST,
     MARKER,
     MIRROR_DAMAGED,
     MOST_DIFFERING,
     MOST_NAMED,
+    MOST_NAMES,
     OURS,
     PARTIAL,
     WORK,
@@ -124,7 +126,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
         noted=not target.work or _are_notes_there(request.notes), walled=_is_walled(job, target, differing, run),
         look=how,
     )  # fmt: skip
-    seen = replace(seen, clones=_may_clone(job, seen, run))
+    seen = _with_crowded(job, replace(seen, clones=_may_clone(job, seen, run)), request, reader)
     splits = (
         (options.parallel or 1) > 1 and changes is not None and not changes.none and not _is_little_by_name(job, seen)
     )
@@ -137,6 +139,17 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
             differing=differing and replace(differing, paths=(*differing.paths, *others)),
         )
     return _limited(job, seen, large, reader)
+
+
+def _with_crowded(job: Job, seen: RsyncSurvey, request: RunRequest, reader: Reader) -> RsyncSurvey:
+    """Return the survey with the files that are linked to no point, once one of them could have no more names; a gate links none of them."""
+    options = options_of(job)
+    if not (request.crowded and seen.points and options.points and options.hard_links):
+        return seen
+    crowded, differing = _names_of_crowded(job, reader), seen.differing
+    if seen.adds and differing is not None:
+        differing = replace(differing, joined=(*differing.joined, *crowded))
+    return replace(seen, crowded=crowded, differing=differing)
 
 
 def _limited(job: Job, seen: RsyncSurvey, large: LargeFiles | None, reader: Reader) -> RsyncSurvey:
@@ -477,6 +490,17 @@ def newest_copy(job: Job, target: TargetSurvey, *, mirror: bool) -> Location | N
 
 def _names_of_joined(job: Job, joined: tuple[bytes, ...], reader: Reader) -> tuple[bytes, ...]:
     """Return all names of the source's files at these paths: a gate links none of them, so that they stay names of one file."""
+    wanted = set(joined)
+    return tuple(path for each in _names_by_file(job, reader) if not wanted.isdisjoint(each) for path in each)
+
+
+def _names_of_crowded(job: Job, reader: Reader) -> tuple[bytes, ...]:
+    """Return all names of the source's files that have so many that several points together may have more than a filesystem allows."""
+    return tuple(path for each in _names_by_file(job, reader) if CROWDED <= len(each) <= MOST_NAMES for path in each)
+
+
+def _names_by_file(job: Job, reader: Reader) -> list[list[bytes]]:
+    """List the names of each of the source's files that has several. Raises: OrchestratorError."""
     command = script_commands.list_sizes_command(job.tree, one_filesystem=options_of(job).one_file_system)
     names: dict[bytes, list[bytes]] = {}
     try:
@@ -490,8 +514,7 @@ def _names_of_joined(job: Job, joined: tuple[bytes, ...], reader: Reader) -> tup
         from orchestrator.engines.rsync.errors import explain
 
         raise explain(failed) from failed
-    wanted = set(joined)
-    return tuple(path for each in names.values() if not wanted.isdisjoint(each) for path in each)
+    return list(names.values())
 
 
 def _survey_changes(

@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.domain.errors import (
     HostUnreachable,
+    NamesExhausted,
     NotNow,
     OrchestratorError,
     OutsideError,
@@ -82,7 +83,7 @@ TABLE: list[tuple[int, str, type[OrchestratorError], str]] = [
     (12, "bash: line 1: rsync: command not found\n" + CUT, ProgramMissing, "a program is not installed"),
     (12, "bash: /usr/local/bin/rsync: Permission denied\n" + CUT, PermissionDenied, "something may not be read"),
     (12, "Another instance of rrsync is already accessing this directory.\n" + CUT, NotNow, "another copy"),
-    (13, 'rsync: [generator] link "/t/a" => b failed: Too many links (31)', OutsideError, "the target's filesystem allows"),
+    (13, 'rsync: [generator] link "/t/a" => b failed: Too many links (31)', NamesExhausted, "the target's filesystem allows"),
     (14, ("rsync: [sender] Failed to exec ssh: No such file or directory (2)\n"
      "rsync error: error in IPC code (code 14) at pipe.c(85) [sender=3.5.0]"), ProgramMissing, "a program is not installed"),
     (1, "find: './a': Permission not known", Unexplained, "find ended with 1: find: './a'"),

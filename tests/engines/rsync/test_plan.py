@@ -447,6 +447,17 @@ def test_a_cut_copy_that_the_disk_may_not_have_taken_is_discarded() -> None:
     assert found.anew
 
 
+def test_files_that_can_have_no_more_names_are_copied_before_all_else() -> None:
+    """And what follows passes over them, by one rsync: it would link them to the point."""
+    found = planned(job(parallel=2), replace(world(replace(USED, work=True)), crowded=(b"a", b"b/a")))
+    names = deeds(found)
+    at = names.index("copy files of 2 names anew")
+    assert names[at : at + 3] == ["copy files of 2 names anew", "copy /srv/photos", "give folders their times"]
+    assert found.steps[at].needs == (("/notes/crowded", b"./a\0./b/a\0"),)
+    assert "--link-dest" not in str(found.steps[at]), "they are linked to no point"
+    assert "--ignore-existing" in str(found.steps[at + 1].work)
+
+
 def test_our_folders_are_closed_where_an_older_version_left_them_open() -> None:
     found = planned(job(), world(replace(USED, open=(".poolferry", "points"))))
     assert deeds(found)[:2] == ["close our folders to other users", "prepare the target"]

@@ -414,7 +414,8 @@ class Plan:
 class NothingToDo:
     """A survey result without anything to copy: `current` names the point as new as the source. `stages` clean up.
 
-    `compared`: why everything was compared, where a quick look might have been enough.
+    `compared`: why everything was compared, where a quick look might have been enough. `left_out`: entries of the source that are not
+    copied, each with the reason; nothing else differs.
     """
 
     why: str
@@ -422,6 +423,7 @@ class NothingToDo:
     stages: tuple[tuple[Step, ...], ...] = ()
     warnings: tuple[str, ...] = ()
     compared: str = ""
+    left_out: tuple[tuple[bytes, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from orchestrator.engines.contract.copies import (
     PointLister,
     SourceIdentifier,
 )
-from orchestrator.engines.contract.engine import RunRequest, implements
+from orchestrator.engines.contract.engine import RunRequest, SkippedEntries, implements
 from orchestrator.planners.guard import GUARD_MEMORY, OTHER_MACHINE, copy_name, next_guard_memory, parse_guard_memory
 from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.runner.after_run import copy_history, finish_run, has_after_run
@@ -115,7 +115,8 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
     A run whose earlier attempt moved all, and was cut only then, ends as one that did it now.
     """
     job, history, changed = journal.job, journal.tools.history, journal.moved > 0
-    end_left_out(journal)
+    if not nothing.left_out:
+        end_left_out(journal)
     follows, touched = bool(nothing.stages) or has_after_run(journal, changed=changed), bool(nothing.stages)
     _forget_other_copy(journal, world)
     with history.together():
@@ -126,20 +127,29 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
         history.remember(job.name, USED, str(job.target.location))
         if nothing.current:
             _book_point(journal, nothing.current, request.remembered)
-        report = None if follows or changed else journal.ended(Outcome.NOTHING, nothing.why)
+        report = None if follows or changed else _end_unchanged(journal, nothing)
     if report is None:
         executor = StepExecutor(journal, writer, request.notes)
         _do(nothing, executor, world)
         touched |= finish_run(journal, writer, executor, changed=changed)
         if changed:
             _refresh_kit(journal, writer)
+        if changed and not nothing.left_out:
             report = journal.ended(Outcome.DONE, _done(journal, "an earlier attempt carried all of it"))
         else:
-            report = journal.ended(Outcome.NOTHING, nothing.why)
-    if nothing.current and not changed:
+            report = _end_unchanged(journal, nothing)
+    if nothing.current and not changed and not nothing.left_out:
         _record_look(journal, writer, world, request, nothing.current, touched=touched)
     copy_history(journal, writer, changed=changed or touched)
     return report
+
+
+def _end_unchanged(journal: RunRecorder, nothing: NothingToDo) -> RunReport:
+    """End a run that found nothing to copy: incomplete, where entries of the source are left out all the same."""
+    if not nothing.left_out or nothing.current is None:
+        return journal.ended(Outcome.NOTHING, nothing.why)
+    left_out = (SkippedEntries(unmade=nothing.left_out),)
+    return end_incomplete(journal, left_out, point=nothing.current, made=nothing.why)
 
 
 def _forget_other_copy(journal: RunRecorder, world: Any) -> None:

@@ -75,6 +75,22 @@ def test_a_file_of_holes_that_comes_after_the_look_ends_that_copy_alone(holey: H
     assert sorted(path.name for path in (holey.point() / "hers").iterdir()) == ["plain"]
 
 
+def test_a_night_on_which_nothing_but_what_is_left_out_differs_makes_no_point(holey: House) -> None:
+    """It is as incomplete as the last one, and stays so until the file is gone. Before, each night made an equal point."""
+    sparse(holey, "hers/large", 1 << 40)
+    holey.job()
+    assert list(told(holey)) == ["hers/large"]
+    for _ in range(2):
+        assert list(told(holey)) == ["hers/large"]
+        assert len(holey.points()) == 1
+        (job,) = holey.call("status").value["jobs"]
+        assert (job["state"], job["problems"][0]["count"]) == ("incomplete", 1)
+    (holey.source / "hers/large").unlink()
+    assert holey.run().outcome == "nothing-to-do"
+    (job,) = holey.call("status").value["jobs"]
+    assert (job["state"], job["problems"]) == ("up", [])
+
+
 def test_the_limit_of_holes_is_each_owners_own_and_can_be_raised(holey: House) -> None:
     """Nobody's holes keep out what is somebody else's; a disk image within the limit is copied with its holes."""
     for number in range(3):

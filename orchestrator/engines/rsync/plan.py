@@ -497,7 +497,7 @@ def plan(job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
 def _equal(job: Job, world: RsyncSurvey) -> bool:
     """Return True when the target has a complete copy equal to the source, as far as a survey can see."""
     changes, target, options = world.changes, world.target, options_of(job)
-    if changes is None or world.unread or world.sparse or target.owner != job.identity or target.damaged:
+    if changes is None or world.unread or target.owner != job.identity or target.damaged:
         return False
     if options.points:
         return bool(world.points) and changes.none and not world.others
@@ -515,11 +515,12 @@ def _nothing(job: Job, world: RsyncSurvey, request: RunRequest) -> NothingToDo:
     if points and world.target.latest != current:
         stages += (name_latest(job, current),)
     return NothingToDo(
-        why=f"nothing changed: {what} is as the source{more}",
+        why=f"nothing {'else changed: but for that, ' if world.sparse else 'changed: '}{what} is as the source{more}",
         current=current,
         stages=stages,
         warnings=warnings(job, world),
         compared=world.look.why if world.look else "",
+        left_out=left_out(world.sparse),
     )
 
 

@@ -301,6 +301,8 @@ def _do(decision: Plan | NothingToDo, executor: StepExecutor, world: Any) -> Non
         space = engine.space(world) if implements(engine, Copier) else ""
         told = f": {space}" if space else ""
         raise TargetFull(f"{error.why}{told}", evidence=error.evidence, hint=error.hint) from error
+    finally:
+        executor.let_go()
 
 
 def _remember(journal: RunRecorder, world: Any, request: RunRequest, current: str | None) -> None:

@@ -31,7 +31,6 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.events import TransferProgress
 from orchestrator.domain.names import show_short_name
-from orchestrator.domain.place import Location
 from orchestrator.domain.plan import (
     COMMON,
     FileCloning,
@@ -54,6 +53,7 @@ from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopie
 from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries, StageResults, implements
 from orchestrator.process.executor import PipelineFailed, PipelineResult, StopReason, Writer, pipeline_failure
 from orchestrator.process.link_wall import Side
+from orchestrator.runner.publish_point import PointPublisher
 from orchestrator.runner.run_recorder import RunRecorder
 
 if TYPE_CHECKING:  # its import takes 4 ms, and most runs do nothing in parallel
@@ -233,6 +233,7 @@ class StepExecutor:
         self._failed = set[str]()  # workers of which a step failed
         self.done_in_part = False  # of an independent plan, all is done that did not need what failed
         self._progress: _StageProgress | None = None
+        self._publisher = PointPublisher(explain or journal.tools.engine.explain)
 
     def count(self, plan: Plan) -> None:
         """Report bytes for all copying steps of the plan together from now on, if there are several."""
@@ -402,8 +403,11 @@ class StepExecutor:
                 case TargetTrial() | TargetPreparation():
                     if not _is_done_here(step.work):
                         self._stream(step, step.work.otherwise, progress, end)
+                    if isinstance(step.work, TargetPreparation):
+                        self._publisher.watch_disk(step.work.root.path)
                 case PointPublication():
-                    self._publish(step, step.work, progress, end)
+                    if not self._publisher.publish(step.work, lambda each: self._stream(step, each, progress, end)):
+                        self._stream(step, step.work.otherwise, progress, end)
                 case ManifestRecording():
                     from orchestrator.runner.manifests import record_manifest
 
@@ -440,17 +444,9 @@ class StepExecutor:
         end.took = self.journal.tools.monotonic() - end.began
         return end
 
-    def _publish(self, step: Step, work: PointPublication, progress: "_StageProgress", end: "_StepEnd") -> None:
-        """Publish a point at a target on this machine; where anything is not plain there, its script does it, or says why not."""
-        from orchestrator.trees.local_target import publish_point
-        from orchestrator.verify.pipelines import settle_pipeline
-
-        def sync(folder: int) -> None:
-            # Why by /proc: an open folder is the same whoever exchanges its name.
-            self._stream(step, settle_pipeline(Location(path=f"/proc/{os.getpid()}/fd/{folder}")), progress, end)
-
-        if not publish_point(work.root.path, work.name, work.manifest, sync):
-            self._stream(step, work.otherwise, progress, end)
+    def let_go(self) -> None:
+        """Keep no disk in use any more."""
+        self._publisher.let_go()
 
     def _stream(
         self,

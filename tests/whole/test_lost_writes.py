@@ -57,3 +57,21 @@ def test_what_the_disk_did_not_take_is_copied_anew(failing: House, points: bool)
     assert facts(failing.source / "folder") == facts(copy / "folder")
     assert failing.call("verify", "photos").code == 0
     assert failing.run().outcome == "nothing-to-do"
+
+
+def test_what_the_kernel_told_another_programs_sync_is_not_lost(failing: House, tmp_path: Path) -> None:
+    """Two runs may write to one disk, and the first sync of all is told what failed, and nobody after it."""
+    other = tmp_path / "bin/sync"
+    other.parent.mkdir()
+    other.write_text('#!/bin/sh\n/usr/bin/sync "$@"\nexec /usr/bin/sync "$@"\n')
+    other.chmod(0o755)
+    failing.environment["PATH"] = f"{other.parent}:{os.environ['PATH']}"
+    for number in range(24):
+        failing.write(f"folder/{number}", random.randbytes(MIB))
+    ran = failing.run(failing.job())
+    assert (ran.code, ran.outcome, failing.points()) == (1, "failed", []), ran
+    assert ran["why"].startswith("the disk did not take all that was written"), ran
+    grow(failing, 500)
+    assert failing.run().outcome == "done"
+    forget_memory(failing.point() / "folder")
+    assert facts(failing.source / "folder") == facts(failing.point() / "folder")

@@ -135,7 +135,7 @@ def _look_at_stream(asked: "Reception", whole: bytes) -> tuple[Command, str | No
     parsed = parse_head(whole[:end])
     if parsed.of_several is not None:
         RecordWatch(parsed.of_several, skip=parsed.skip).follow(whole[end:])
-    return asked.command(parsed, whole=True), newest_name(asked.dataset, parsed)
+    return asked.command(parsed), newest_name(asked.dataset, parsed)
 
 
 def _record_question(settings: Settings, name: str, gate: Gate, line: str, shown: str, answer: Command) -> None:
@@ -306,24 +306,24 @@ def _receive(
     try:
         begin = InputBegin(came, asked.patience)
         parsed = parse_head(head := begin.head(missing_bytes))
-        asked.command(parsed, whole=True)  # refuses what it does before more is read
+        command = asked.command(parsed)  # refuses what it does before more is read
         several = parsed.of_several
         watch = None if several is None else RecordWatch(several, skip=parsed.skip)
         data, whole = begin.rest(head, LITTLE, watch)
         if limit is not None and limit.take(len(data)) < len(data):
             raise TooMuchInput
-        command, newest = asked.command(parsed, whole=whole), newest_name(asked.dataset, parsed)
+        newest = newest_name(asked.dataset, parsed)
         arrivals = _open_ledger(settings, name) if put_off is None else None
         confine_to_datasets()  # and from here on nothing can be imported or opened
         if whole and put_off is not None:
             if newest is not None:
                 put_off(_came(newest), at_end=True)
             become_fed(command, data)
-        status = feed(command, data, limit=limit, watch=watch)
+        status = feed(command, data, limit=limit, watch=watch, memory=asked.memory, patience=asked.patience)
     except EOFError:
         raise CutStream("incomplete stream: it ended before it began") from None
     except SilentInput:
-        raise CutStream("watchdog timeout: nothing more of the stream came for too long") from None
+        raise CutStream("watchdog timeout: nothing of the stream came, or was received, for too long") from None
     except TooMuchInput:
         raise GateRefusal(
             f"with what is used in {gate.receives}, and what streams bring now, this one is more than at-most allows: {show_size(gate.at_most)}"

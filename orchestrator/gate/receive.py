@@ -34,7 +34,7 @@ _OF_FILESYSTEMS = frozenset(("mountpoint", "sharenfs", "sharesmb", "quota", "ref
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reception:
-    """A receive that was asked for. `buffer`: memory and patience of mbuffer, where there is one."""
+    """A receive that was asked for. `buffer`: memory and patience of the buffer, where one was asked for."""
 
     dataset: str
     given: tuple[tuple[str, str], ...]
@@ -47,8 +47,13 @@ class Reception:
         """Return how many seconds of silence end it; None: any."""
         return float(self.buffer[1]) if self.buffer else None
 
-    def command(self, head: StreamHead, *, whole: bool) -> Command:
-        """Return the command that receives this stream, which needs no buffer where the `whole` of it is there. Raises: GateRefusal."""
+    @property
+    def memory(self) -> int:
+        """Return how many bytes may wait for it, where it is buffered."""
+        return int(self.buffer[0].removesuffix("k")) << 10 if self.buffer else 1 << 20
+
+    def command(self, head: StreamHead) -> Command:
+        """Return the command that receives this stream. Raises: GateRefusal."""
         if head.clone and self.origin is None:
             raise GateRefusal("a clone without the snapshot that it starts from")
         volume = head.kind is DatasetType.VOLUME
@@ -64,9 +69,7 @@ class Reception:
             if name not in given and not (volume and name in _OF_FILESYSTEMS):
                 words += ["-x", name]
         words.append(self.dataset)
-        if whole or not self.buffer:
-            return commands.zfs_command(*words, effect=Effect.WRITES, where=HERE)
-        return commands.script_command("receive.sh", *self.buffer, *words, effect=Effect.WRITES, where=HERE)
+        return commands.zfs_command(*words, effect=Effect.WRITES, where=HERE)
 
 
 def admit_receiving(request: GateRequest, root: str) -> Command | Reception:

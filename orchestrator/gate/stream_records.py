@@ -12,7 +12,6 @@ from orchestrator.domain.gate import GateRefusal
 from orchestrator.gate.stream_head import CLONE, RECORD, SUBSTREAM, parse_begin
 
 _LONGEST = 64 << 20  # bytes of one record's content; zfs has 16 MiB at most
-_LARGE, _MANY = 32 << 10, 1 << 20
 _TWO_SIZES, _ONE_SIZE = struct.Struct("<II"), struct.Struct("<Q")
 
 
@@ -23,21 +22,6 @@ class RecordWatch:
         self._dataset = dataset
         self._skip = skip
         self._begun = b""
-        self._content = 0
-
-    @property
-    def unseen(self) -> int:
-        """Return how many of the next bytes may pass unseen."""
-        return self._skip
-
-    @property
-    def wanted(self) -> int:
-        """Return how many bytes to look at next: of large records only the heads, of small ones many at once."""
-        return RECORD if self._content >= _LARGE else _MANY
-
-    def pass_over(self, count: int) -> None:
-        """Count bytes that passed unseen."""
-        self._skip -= count
 
     def follow(self, data: bytes) -> None:
         """Look at what comes next. Raises: GateRefusal before any of it may be passed on."""
@@ -52,7 +36,6 @@ class RecordWatch:
             if kind == _BEGIN:
                 self._require_same(data[at : at + RECORD])
             at += RECORD + size
-            self._content = size
         self._begun = data[at:]
         self._skip = max(0, at - end)
 

@@ -4,7 +4,11 @@ import fcntl
 import os
 import select
 import subprocess
+import sys
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from threading import Condition, Thread
 from typing import Protocol
 
 from orchestrator.domain.plan import Command
@@ -12,21 +16,14 @@ from orchestrator.process.pipeline import WIDE, wide_pipe
 from orchestrator.process.program_path import SYSTEM_PATH
 
 _INPUT = 0
-_WORTH_IT = 16 << 10  # bytes that are quicker passed on unread
+_TURN = 0.0002  # seconds for which one thread computes while the other waits; by itself Python has 25 times that
 
 
 class InputWatch(Protocol):
-    """Looks at an input as it passes. `unseen`: so many of the next bytes need no look; `wanted`: how many to read otherwise."""
+    """Looks at an input as it passes."""
 
-    @property
-    def unseen(self) -> int: ...
-    @property
-    def wanted(self) -> int: ...
     def follow(self, data: bytes) -> None:
         """Look at what comes next. Raises: what ends it."""
-
-    def pass_over(self, count: int) -> None:
-        """Count bytes that passed unseen."""
 
 
 class CountedInput(Protocol):
@@ -40,7 +37,7 @@ class CountedInput(Protocol):
 
 
 class SilentInput(Exception):
-    """An input of which nothing came for too long."""
+    """An input of which nothing came for too long, or a program that took nothing of it for as long."""
 
 
 class TooMuchInput(Exception):
@@ -113,26 +110,97 @@ def answer_of(command: Command, *, partly: bool = False) -> str | None:
     return None if ended.returncode and not partly else ended.stdout.decode("utf-8", "replace")
 
 
-def feed(command: Command, head: bytes, *, limit: CountedInput | None, watch: InputWatch | None = None) -> int:
-    """Run a command with a head and then our own input; return its exit status, as a shell tells it. Raises: TooMuchInput.
+def feed(
+    command: Command,
+    head: bytes,
+    *,
+    limit: CountedInput | None,
+    watch: InputWatch | None = None,
+    memory: int = WIDE,
+    patience: float | None = None,
+) -> int:
+    """Run a command with a head and then our own input; return its exit status, as a shell tells it. Raises: TooMuchInput, SilentInput.
 
-    `limit`: of what comes behind the head.
-    `watch`: sees the input before it is passed on; what it raises ends the command's input, and is raised once that has ended.
+    `limit`: of what comes behind the head. `memory`: the most bytes that wait here for the program; `patience`: the most seconds in which
+    nothing comes, or goes. `watch`: sees the input before it is passed on; what it raises ends the command's input, and is raised once that
+    has ended.
+    Why no program for the buffer: what passes is read here anyway, and each more program copies it once more.
     """
     source, sink = wide_pipe()
+    with suppress(OSError):  # it is no pipe, or this user has too many wide ones
+        fcntl.fcntl(_INPUT, fcntl.F_SETPIPE_SZ, WIDE)
+    buffer = _Buffer(sink, memory)
+    sys.setswitchinterval(_TURN)
     try:
         process = subprocess.Popen(command.argv, stdin=source, env=_variables())
     finally:
         os.close(source)
     try:
-        _write(sink, head)
-        _pump(sink, process.pid, limit, watch)
-    except BrokenPipeError:
-        pass  # it has ended, and says why itself
+        buffer.start()
+        buffer.put(head, patience)
+        _pump(buffer, process.pid, limit, watch, patience)
+    except SilentInput:
+        process.terminate()  # else it could wait for what it does not take
+        raise
     finally:
-        os.close(sink)
+        buffer.end()
         status = process.wait()
     return status if status >= 0 else 128 - status
+
+
+class _Buffer:
+    """Bytes that wait for a program: a thread writes them, so that no input waits while the program is busy, and none the other way."""
+
+    def __init__(self, sink: int, most: int) -> None:
+        self._sink, self._most = sink, most
+        self._pieces, self._size = deque[bytes](), 0
+        self._ended = False  # nothing more comes, or the program is gone
+        self._changed = Condition()
+        self._writer = Thread(target=self._write_all, daemon=True)
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._writer.start()
+
+    def put(self, piece: bytes, patience: float | None) -> bool:
+        """Let a piece wait, once there is room; return whether the program is there still. Raises: SilentInput."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._ended or self._size < self._most, patience):
+                raise SilentInput
+            self._pieces.append(piece)
+            self._size += len(piece)
+            self._changed.notify_all()
+            return not self._ended
+
+    def end(self) -> None:
+        """Let the program's input end behind what waits."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        if self._writer.ident is None:
+            os.close(self._sink)
+        else:
+            self._writer.join()
+
+    def _write_all(self) -> None:
+        try:
+            while piece := self._next():
+                _write(self._sink, piece)
+                with self._changed:
+                    self._size -= len(piece)
+                    self._changed.notify_all()
+        except BrokenPipeError:
+            with self._changed:
+                self._ended = True  # it says why itself
+                self._changed.notify_all()
+        finally:
+            os.close(self._sink)
+
+    def _next(self) -> bytes:
+        """Return the next piece; nothing: there is none any more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or self._pieces)
+            return self._pieces.popleft() if self._pieces else b""
 
 
 def become_fed(command: Command, data: bytes) -> None:
@@ -154,46 +222,34 @@ def _write(sink: int, data: bytes) -> None:
         view = view[os.write(sink, view) :]
 
 
-def _pump(sink: int, program: int, limit: CountedInput | None, watch: InputWatch | None) -> None:
-    """Pass our input on until it ends, or the program does. Raises: TooMuchInput."""
+def _pump(
+    buffer: _Buffer, program: int, limit: CountedInput | None, watch: InputWatch | None, patience: float | None
+) -> None:
+    """Pass our input on until it ends, or the program does. Raises: TooMuchInput, SilentInput."""
     poll, child = select.poll(), os.pidfd_open(program)
     poll.register(_INPUT, select.POLLIN)
-    poll.register(sink, 0)
     poll.register(child, select.POLLIN)
     taken = WIDE if limit is None else 0
     try:
-        while True:
-            ready = {descriptor for descriptor, _ in poll.poll()}
-            if sink in ready or child in ready:
+        while ready := {descriptor for descriptor, _ in poll.poll(None if patience is None else 1000 * patience)}:
+            if child in ready:
                 return
             taken = taken or (limit.take(WIDE) if limit is not None else WIDE)
+            piece = os.read(_INPUT, taken or 1)
+            if not piece:
+                return
             if not taken:
-                if os.read(_INPUT, 1):
-                    raise TooMuchInput
+                raise TooMuchInput
+            taken -= len(piece)
+            if watch is not None:
+                watch.follow(piece)
+            if not buffer.put(piece, patience):
                 return
-            moved = _splice(sink, taken) if watch is None else _watched(sink, taken, watch)
-            if not moved:
-                return
-            taken -= moved
+        raise SilentInput
     finally:
         if limit is not None:
             limit.give_back(taken)
         os.close(child)
-
-
-def _splice(sink: int, most: int) -> int:
-    return os.splice(_INPUT, sink, most, flags=os.SPLICE_F_MOVE)
-
-
-def _watched(sink: int, most: int, watch: InputWatch) -> int:
-    if watch.unseen >= _WORTH_IT:
-        moved = _splice(sink, min(most, watch.unseen))
-        watch.pass_over(moved)
-        return moved
-    read = os.read(_INPUT, min(most, watch.wanted))
-    watch.follow(read)
-    _write(sink, read)
-    return len(read)
 
 
 def _variables() -> dict[str, str]:

@@ -47,12 +47,15 @@ def test_each_request_of_a_push_is_answered_by_what_it_asks_for(copy: str) -> No
 
 @pytest.mark.parametrize("copy", COPIES)
 def test_each_receive_has_what_was_asked_for_and_mounts_and_shares_nothing(copy: str) -> None:
-    for asked, whole in itertools.product(receive_commands(copy), (True, False)):
+    for asked in receive_commands(copy):
         answer = admitted(ssh_argv(asked)[-1])
         assert isinstance(answer, Reception)
         head = StreamHead(kind=DatasetType.FILESYSTEM, clone=answer.origin is not None)
-        words = answer.command(head, whole=whole).argv
-        assert (words[0] == "zfs") == (whole or not answer.buffer)
+        words = answer.command(head).argv
+        assert words[:2] == ("zfs", "receive")
+        assert (answer.memory, answer.patience) == (
+            (64 << 20, 600.0) if asked.argv[3] == "receive.sh" else (1 << 20, None)
+        )
         options = set(itertools.pairwise(words))
         wanted = {
             (flag, word) for flag, word in zip(asked.argv, asked.argv[1:], strict=False) if flag in ("-o", "-x")
@@ -71,7 +74,7 @@ def test_each_receive_has_what_was_asked_for_and_mounts_and_shares_nothing(copy:
 def test_a_volume_gets_nothing_that_only_filesystems_have() -> None:
     answer = admitted(sent("zfs.sh", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/v"))
     assert isinstance(answer, Reception)
-    words = " ".join(answer.command(StreamHead(kind=DatasetType.VOLUME, clone=False), whole=True).argv)
+    words = " ".join(answer.command(StreamHead(kind=DatasetType.VOLUME, clone=False)).argv)
     assert not re.search("canmount|mountpoint|share|quota", words), words
     assert "-o readonly=on" in words
 
@@ -84,7 +87,7 @@ def test_a_clone_starts_from_a_snapshot_that_is_named() -> None:
     answer = admitted(sent("zfs.sh", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/v"))
     assert isinstance(answer, Reception)
     with pytest.raises(GateRefusal, match="a clone without"):
-        answer.command(StreamHead(kind=DatasetType.FILESYSTEM, clone=True), whole=True)
+        answer.command(StreamHead(kind=DatasetType.FILESYSTEM, clone=True))
 
 
 def test_memory_and_patience_are_bounded() -> None:
@@ -208,12 +211,7 @@ def test_whatever_is_admitted_stays_below_the_dataset() -> None:
             commands = (
                 [answer]
                 if isinstance(answer, Command)
-                else [
-                    answer.command(head, whole=whole)
-                    for head in HEADS
-                    for whole in (True, False)
-                    if answer.origin or not head.clone
-                ]
+                else [answer.command(head) for head in HEADS if answer.origin or not head.clone]
             )
         except GateRefusal:
             continue

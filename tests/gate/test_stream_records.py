@@ -29,14 +29,10 @@ def pieces(whole: bytes, chance: random.Random) -> Iterator[bytes]:
 
 
 def watched(whole: bytes, chance: random.Random, *, skip: int = 0) -> None:
-    """Let a stream be followed, of which some passes unseen."""
+    """Let a stream be followed."""
     watch = RecordWatch(b"tank/p", skip=skip)
     for piece in pieces(whole, chance):
-        unseen = min(watch.unseen, len(piece)) if chance.randrange(2) else 0
-        if unseen:
-            watch.pass_over(unseen)
-        assert watch.wanted > 0
-        watch.follow(piece[unseen:])
+        watch.follow(piece)
 
 
 def test_records_of_one_dataset_pass_in_any_pieces() -> None:

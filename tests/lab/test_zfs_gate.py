@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -150,6 +151,51 @@ def test_a_key_that_only_adds_harms_no_copy(pair: Pair) -> None:
     master.sh(f"zfs snapshot {SOURCE}@d")
     full = copying.run()
     assert (full["outcome"], "lets no more in" in full["why"]) == ("failed", True), full
+
+
+_KEY = "ssh-ed25519 " + "A" * 68
+_COPIES = f"""zfs create -o recordsize=1M tank/a && seq 90000 > /tank/a/large && echo little > /tank/a/little && zfs snapshot tank/a@a
+seq 9 > /tank/a/more && zfs snapshot tank/a@b && {ENCRYPTED} tank/secret && seq 99 > /tank/secret/file && zfs snapshot tank/secret@a
+zfs create tank/other && seq 5000 > /tank/other/file && zfs snapshot tank/other@a && echo more > /tank/other/more && zfs snapshot tank/other@b
+zfs create -p vault/in/laptop && zfs create vault/theirs && zfs send tank/a@a | zfs receive -u vault/in/laptop/photos
+zfs send tank/other@a | zfs receive -u vault/theirs/other
+zfs send -pLce tank/a@a > /run/1 && zfs send -pLce -I @a tank/a@b > /run/2 && zfs send -pw tank/secret@a > /run/3 && zfs send -Le tank/a@b > /run/4
+zfs send -p -i @a tank/other@b > /run/5 && zfs send -R tank/a@b > /run/6"""
+
+
+@pytest.mark.long
+@pytest.mark.flavours("trixie", "bookworm")
+def test_no_damaged_stream_reaches_another_dataset_or_an_older_point(master: Machine) -> None:
+    """Real ones with large, compressed, embedded and raw blocks, with faults in them or with others hidden in them."""
+    master.pool("tank")
+    master.pool("vault")
+    master.sh(_COPIES, seconds=300)
+    master.sh(
+        ["poolferry", "setup", "gate", "laptop", "--receives", "vault/in/laptop", "--key", _KEY, "--into", "/run/keys"]
+    )
+    kept = "zfs list -Hp -r -t all -o name,guid,createtxg,origin vault tank | grep -v '^vault/in/laptop/[xy]'"
+    theirs = "zfs get -Hpr -o name,property,value all vault/theirs tank | grep -vE 'used|available|snapshots_changed'"
+    before, of_theirs = set(master.sh(kept).lines), master.sh(theirs).text
+    master.write("/run/attack.py", (Path(__file__).parent / "gate_attack.py").read_text())
+    files = [f"/run/{number}" for number in range(1, 7)]
+    received = int(
+        master.sh(["python3", "/run/attack.py", "/run/keys", "120", "vault/in/laptop", *files], seconds=900).text
+    )
+    assert 5 < received < 100, received
+    after = set(master.sh(kept).lines)
+    assert before <= after
+    assert all(line.startswith("vault/in/laptop/photos") for line in after - before), after - before
+    assert master.sh(theirs).text == of_theirs
+    assert set(master.sh("zfs get -Hpo value -r -t filesystem,volume mounted vault/in/laptop | sort -u").lines) <= {
+        "no",
+        "-",
+        "yes",
+    }
+    made = master.sh(
+        "zfs list -Ho readonly,canmount,mounted -r -t filesystem vault/in/laptop | tail -n +2 | sort -u"
+    ).lines
+    assert set(made) <= {"on\tnoauto\tno", "off\ton\tno"}, made
+    assert master.sh("zpool status -x").text.strip() == "all pools are healthy"
 
 
 def requests(machine: Machine) -> tuple[int, int]:

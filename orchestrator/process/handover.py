@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     import socket
     from typing import NoReturn, Protocol
 
-_SOON, _MANY = 2.0, 100  # seconds after which what was put off is seen to, or so many lines
+_SOON, _MANY = (
+    15.0,
+    100,
+)  # seconds after which what was put off is seen to, or so many lines: each time costs a fork, and asks zfs
 IDLE, LONGEST = 15.0, 600.0  # seconds; the first as long as a shared connection of ssh stays open
 _MOST = 200_000  # bytes of a request: of the words that a system call hands on, one has 128 KiB at most
 _MOST_WAITING = 64

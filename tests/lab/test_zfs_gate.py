@@ -37,7 +37,18 @@ def ask(machine: Machine, other: str, script: str, *values: str, stream: str = "
     return machine.sh(f"{stream} | {words}" if stream else words, check=False)
 
 
-def killed_and_resumed(copying: Copying) -> None:
+def killed_at_the_gate(copying: Copying) -> None:
+    """All that answers there ends at once, in the middle: what came is kept, and the run says what it met."""
+    run = copying.begin()
+    copying.wait_for(0.15)
+    copying.receiver.sh("pkill -9 -f ' gate laptop'; pkill -9 -x zfs", check=False)
+    told = answer(run.wait(PATIENCE))
+    assert (told["outcome"], told["moved_bytes"] > 0) == ("failed", True), told
+    copying.wait_for_token()
+
+
+def killed_and_resumed(copying: Copying, *, runs: int = 0) -> None:
+    """Kill the run in its middle, after so many other runs, and let the next one end."""
     run = copying.begin()
     copying.wait_for(0.4)
     copying.wait_for_token()
@@ -45,17 +56,18 @@ def killed_and_resumed(copying: Copying) -> None:
     wait_until(lambda: not ours(copying.at), 30, pause=0.3)
     told = copying.run()
     assert (told["outcome"], told["resumed"]) == ("done", True), told
-    assert copying.moved(1, 2) < 1.6
+    assert copying.moved(*range(1, runs + 3)) < 1.6 + 0.3 * runs
     copying.require_equal()
     copying.require_nothing_left()
     assert copying.run()["outcome"] == "nothing-to-do"
 
 
 def test_a_push_that_is_killed_goes_on_through_a_gate(pair: Pair) -> None:
-    """And comes back, where the gate lets the key fetch what it brought."""
+    """Killed there, and then here. And it comes back, where the gate lets the key fetch what it brought."""
     copying = Copying(*pair, chain=CHAIN, rate=pace(pair))
     let_through(pair.backup, "laptop", "--receives", "vault", "--sends", "vault")
-    killed_and_resumed(copying)
+    killed_at_the_gate(copying)
+    killed_and_resumed(copying, runs=1)
     pair.master.sh(f"sed -i /rate-limit/d {pair.master.config}/jobs/photos.toml")
     told = pair.master.poolferry("restore", "run", "photos", "--to", "tank/back", "--json", seconds=PATIENCE).json
     assert told["outcome"] == "done", told

@@ -13,7 +13,7 @@ from orchestrator.engines.zfs.recovery.kit import survey_kit
 from tests.lab.common import Machine
 from tests.lab.guest_writer import GuestWriter
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.flavours("trixie", long=["bookworm"])]
 HERS, COPY = "tank/photos/eve", "vault/copies/photos"
 RIGHTS = "snapshot,destroy,rename,mount,create,clone,promote,hold,release,bookmark,userprop,rollback,quota,mountpoint,canmount,sharenfs"
 JOB = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\n[retry]\nattempts = 2\nwait = "1s"\n'

@@ -134,6 +134,27 @@ def test_sanoid_ends_with_0_when_it_took_nothing(stage: Stage) -> None:
     assert "CRITICAL ERROR" in done.stderr
 
 
+SOME_TAKEN = """for word; do case $word in --configdir=*) conf=${word#*=}/sanoid.conf;; esac; done
+echo "cannot create snapshot 'tank/photos/eve@a': dataset already exists" >&2
+echo "CRITICAL ERROR: zfs snapshot -r tank/photos@a failed, 256" >&2
+if grep -q "recursive = yes" "$conf"; then touch "$0.took"; MORE; fi
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "code"), [(":", 0), ('echo "CRITICAL ERROR: zfs snapshot tank/photos/ann@a failed, 256" >&2', EXIT_TOLD)]
+)
+def test_where_some_have_the_names_each_is_taken_by_itself(stage: Stage, more: str, code: int) -> None:
+    """`zfs snapshot -r` takes all or nothing: who owns one dataset could have those names there before."""
+    folder = stage.root / "folder"
+    folder.mkdir()
+    (folder / "sanoid.conf").write_text(commands.sanoid_conf(ROOT.path, RULES, take=True, downward=True))
+    stage.acts("sanoid", SOME_TAKEN.replace("MORE", more))
+    stage.acts("zfs", f"[ ! -e {stage.bin}/sanoid.took ] || {listed(THEN)}")
+    done = stage.take()
+    assert done.returncode == code, done
+
+
 def test_its_own_end_comes_through(stage: Stage) -> None:
     stage.acts("sanoid", 'echo "FATAL: no" >&2; exit 2')
     assert (stage.take().returncode, stage.prune().returncode) == (2, 2)

@@ -1,10 +1,11 @@
 """The day the pool is lost, with everything else going on: nights before its restore, another name, a rescue system's folder."""
 
+import re
 from typing import Any
 
 import pytest
 
-from tests.lab.common import Machine
+from tests.lab.common import ENCRYPTED, GIVE_KEY, Machine
 from tests.lab.pools import guids, restore, restore_pool, step_states
 from tests.lab.usb_disks import UsbDisks
 from tests.lab.virtual import VirtualMachine
@@ -133,6 +134,72 @@ def test_a_dataset_that_has_the_name_of_one_that_returns_is_kept(master: Machine
         "one",
         "mine",
     )
+
+
+# What may be asked on that day; the pool's own plan asks for no snapshot, and so for no key.
+ASKED = (
+    ("status",),
+    ("plan", "photos"),
+    ("run", "photos"),
+    ("verify", "photos"),
+    ("check", "--system"),
+    ("restore", "pool", "tank", "--plan"),
+)
+RESTORE = "poolferry restore run photos --to tank"
+
+
+def ask_all(master: Machine, *, lost: bool) -> dict[str, str]:
+    """Everything is asked; while the source is lost, each answer that judges it says what brings it back, and none what harms its copy."""
+    said = {}
+    for words in ASKED:
+        ended = master.poolferry(*words, seconds=300)
+        said[words[0]] = f"{ended.text}\n{ended.complaint}"
+        assert "Traceback" not in ended.complaint
+        assert "mistake in poolferry" not in ended.complaint, ended
+        if lost:
+            assert not re.search(
+                "--aside|zfs destroy|zfs rollback|changed the copy|zfs snapshot|stale", said[words[0]]
+            ), (words, ended)
+            assert ended.code != 0 or words[0] in ("restore", "status"), (words, ended)
+            assert RESTORE in said[words[0]] or words[0] == "restore", (words, ended)
+    return said
+
+
+def test_each_answer_in_each_state_leads_back(master: Machine) -> None:
+    """Gone, made anew, cut in its restore, back but for a key, back: the first hint of each is typed as it stands."""
+    copied(master, NIGHTLY)
+    master.sh(f"{ENCRYPTED} tank/safe; echo four >/tank/safe/four; zfs snapshot -r tank@b")
+    assert master.poolferry("run", "photos", "--json", seconds=300).code == 0
+    before, held, copy = values(master), guids(master, "tank"), guids(master, "vault/copies/tank")
+    disk = master.lies_on("tank").removesuffix("-part1")
+    master.sh("zpool destroy -f tank")
+    master.poolferry("run", "photos")
+    ask_all(master, lost=True)
+    master.sh(f"{CREATE} tank {disk}")
+    ask_all(master, lost=True)
+    assert guids(master, "tank") == {}, "nothing is taken of what is new and empty"
+    running = master.popen(RESTORE.split())
+    running.until(lambda: master.sh("zfs list tank/photos", check=False).code == 0, 200)
+    running.kill(9)
+    running.wait(30)
+    master.sh("pkill -9 -f '^zfs (send|receive)'; while pgrep -x zfs; do sleep 0.2; done", check=False)
+    ask_all(master, lost=True)
+    ended = master.poolferry(*RESTORE.split()[1:], "--json", seconds=300)
+    assert (ended.code, ended.json["outcome"]) == (75, "waiting"), ended
+    ask_all(master, lost=False)
+    load = re.search(r"zfs load-key [^;]*", ended.json["hint"])
+    assert load, ended
+    master.sh(f"{GIVE_KEY} | {load[0].strip()}")
+    ended = master.poolferry(*RESTORE.split()[1:], "--json", seconds=300)
+    assert (ended.code, ended.json["outcome"]) == (0, "done"), ended
+    now = guids(master, "tank")
+    assert held.items() <= now.items()
+    assert copy.items() <= guids(master, "vault/copies/tank").items()
+    assert values(master) == before
+    assert master.sh("cat /tank/one /srv/sub/three /tank/safe/four").lines == ("one", "three", "four")
+    assert master.poolferry("run", "photos", "--json", seconds=300).code == 0
+    assert source_state(master) is None, "the mode ends by itself"
+    assert master.poolferry("verify", "photos").code == 0
 
 
 @pytest.mark.virtual

@@ -27,7 +27,7 @@ from orchestrator.engines.zfs.plan.dataset_plan import (
 from orchestrator.engines.zfs.plan.divergence import refuse_waiting
 from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark, parse_hold_bookmark, replication_target_id
 from orchestrator.engines.zfs.plan.increments import CommonSnapshot, choose_snapshots, find_common_snapshot, plan_sends
-from orchestrator.engines.zfs.plan.renames import may_follow, refuse_renamed
+from orchestrator.engines.zfs.plan.renames import may_follow, refuse_long_rename, refuse_renamed
 from orchestrator.engines.zfs.plan.resume import StaleReceive, judge_resume
 from orchestrator.engines.zfs.plan.send_flags import first_flags, frozen_flags, is_raw
 from orchestrator.engines.zfs.plan.take_over import take_over
@@ -91,6 +91,8 @@ def _decide(
     moved = above is not None and above.moved
     target = None if moved else case.world.target.datasets.get(name)
     if target is None and not moved and (old := case.renamed.get(name)) is not None:
+        if long := refuse_long_rename(case, name, old):
+            return DatasetPlan(name=name, refusal=long)
         if may_follow(case):
             return DatasetPlan(name=name, waits=True)
         return DatasetPlan(name=name, refusal=refuse_renamed(case, name, old))

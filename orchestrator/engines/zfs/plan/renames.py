@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.zfs.model import ActionPlan, CreatePlaceholder, Dataset, RenameCopy
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
-from orchestrator.engines.zfs.plan.divergence import ASIDE
+from orchestrator.engines.zfs.plan.divergence import ASIDE, refuse_long_name
 from orchestrator.engines.zfs.plan.increments import choose_snapshots
 from orchestrator.engines.zfs.plan.stages import Stages
 
@@ -58,6 +58,8 @@ def follow_renames(case: PlanContext, renamed: Mapping[str, str]) -> ActionPlan 
         above = tuple(_ancestors(old))
         if new in there or f"{new}/".startswith(f"{old}/") or any(one in renamed.values() for one in above):
             continue  # not yet, or it comes along with what lies above it
+        if refuse_long_rename(case, new, old):
+            continue
         missing = [one for one in _ancestors(new) if one not in there]
         if any(choose_snapshots(case, case.world.source.datasets[one], None).picked for one in missing):
             continue  # that one is sent first
@@ -92,6 +94,16 @@ def refuse_renamed(case: PlanContext, new: str, old: str) -> Refusal:
         f"to send all again beside it: {again} --{ASIDE}",
         guard=FOLLOW,
     )
+
+
+def refuse_long_rename(case: PlanContext, new: str, old: str) -> Refusal | None:
+    """Return the refusal of a rename that zfs would refuse: of the copy, or of one below it, the new name is too long, or too deep."""
+    refusals = (
+        refuse_long_name(case, f"{new}{name[len(old) :]}", one.snapshots)
+        for name, one in case.world.target.datasets.items()
+        if f"{name}/".startswith(f"{old}/")
+    )
+    return next((refusal for refusal in refusals if refusal), None)
 
 
 def refuse_parent_first(case: PlanContext, new: str, old: str) -> Refusal:

@@ -66,6 +66,19 @@ def test_with_consent_the_copy_is_renamed_with_all_below_and_continues() -> None
     assert (decided.stages, decided.warnings) == ((), ())
 
 
+@pytest.mark.parametrize("below", ["old", "old/kid"])
+def test_a_rename_that_zfs_would_refuse_holds_up_no_other_dataset(below: str) -> None:
+    """An owner gives a dataset so long a name that its copy, or one below it, cannot have it."""
+    world = copied("ann", *dict.fromkeys(("old", below)), follow_renames=True)
+    rename(world, "old", "n" * (254 - len(f"{ROOT}/{below.removeprefix('old')}@one")))
+    world.source.snapshot(f"{ROOT}/ann", "two")
+    decided = world.run()
+    assert isinstance(decided, ActionPlan)
+    assert world.newest_is_there("ann")
+    assert f"{COPY}/old" in world.target.nodes
+    assert any(one.why.endswith("characters, and zfs allows 255") for one in decided.refusals), decided.refusals
+
+
 def test_a_copy_whose_snapshot_is_only_a_bookmark_on_the_source_is_known_too() -> None:
     world = copied("old", follow_renames=True)
     rename(world, "old", "new")

@@ -159,7 +159,7 @@ def test_33_a_pool_without_room(drawer: UsbDisks) -> None:
     assert run["moved_bytes"] < 4 << 20, "all that fits without the largest"
     assert "tank/photos/much does not fit on the target beside the others: 80." in run["why"], run
     lines = [line.strip() for line in run["evidence"]]
-    no_room = r".*not enough space: 8\d\.\d MiB are to be sent, and \d+\.\d MiB are free in poolferry-red"
+    no_room = r".*not enough space: 8\d\.\d MiB are to be sent, and \d+\.\d MiB are free in poolferry-red.*"
     assert re.fullmatch(no_room, lines[1]), run
     could_go = (
         r"\d+ snapshots of the copy, which \[keep\] does not keep, could go, @one to @\w+; that frees 2\d\.\d MiB"

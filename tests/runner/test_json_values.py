@@ -43,7 +43,7 @@ def test_a_plan_word_for_word() -> None:
     last = value["stages"][-1][0]
     assert last["confirmation"] == f"/backup/photos/points/{NAME} is there and latest"
     assert value["stages"][-2][0]["commands"] == [
-        "(poolferry) list /backup/photos/.poolferry/work, write /backup/photos/.poolferry/manifest.gz"
+        "(poolferry) list /backup/photos/.poolferry/work, sweep it where remainders lie in it, write /backup/photos/.poolferry/manifest.gz"
     ]
 
 

@@ -169,7 +169,7 @@ _KEY = "ssh-ed25519 " + "A" * 68
 _COPIES = f"""zfs create -o recordsize=1M tank/a && seq 90000 > /tank/a/large && echo little > /tank/a/little && zfs snapshot tank/a@a
 seq 9 > /tank/a/more && zfs snapshot tank/a@b && {ENCRYPTED} tank/secret && seq 99 > /tank/secret/file && zfs snapshot tank/secret@a
 zfs create tank/other && seq 5000 > /tank/other/file && zfs snapshot tank/other@a && echo more > /tank/other/more && zfs snapshot tank/other@b
-zfs create -p vault/in/laptop && zfs create vault/theirs && zfs send tank/a@a | zfs receive -u vault/in/laptop/photos
+zfs create -p vault/in/laptop && zfs create vault/theirs && zfs send -Lce tank/a@a | zfs receive -u vault/in/laptop/photos
 zfs send tank/other@a | zfs receive -u vault/theirs/other
 zfs send -pLce tank/a@a > /run/1 && zfs send -pLce -I @a tank/a@b > /run/2 && zfs send -pw tank/secret@a > /run/3 && zfs send -Le tank/a@b > /run/4
 zfs send -p -i @a tank/other@b > /run/5 && zfs send -R tank/a@b > /run/6"""
@@ -193,7 +193,7 @@ def test_no_damaged_stream_reaches_another_dataset_or_an_older_point(master: Mac
     received = int(
         master.sh(["python3", "/run/attack.py", "/run/keys", "120", "vault/in/laptop", *files], seconds=900).text
     )
-    assert 5 < received < 100, received
+    assert 3 < received < 100, received
     after = set(master.sh(kept).lines)
     assert before <= after
     assert all(line.startswith("vault/in/laptop/photos") for line in after - before), after - before

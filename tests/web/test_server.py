@@ -379,5 +379,6 @@ def test_pages_and_streams_that_wait_for_history_leave_threads_to_what_needs_non
             assert not go_on.is_set()
         finally:
             go_on.set()
-            server.should_exit = server.force_exit = True
+            held.close()  # who asked goes away, so each stream ends by itself and before its loop
+            server.should_exit = True
             thread.join()

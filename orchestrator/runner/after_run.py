@@ -42,9 +42,12 @@ def _asks_points(journal: RunRecorder, *, changed: bool) -> bool:
     return often or bool(journal.tools.history.problems.open_of(job.name, job.target.name))
 
 
-def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, changed: bool) -> bool:
+def finish_run(
+    journal: RunRecorder, writer: Writer, executor: StepExecutor, *, changed: bool, whole: bool = True
+) -> bool:
     """Do the work that follows a copy; return True when points were read or removed.
 
+    `whole`: no dataset was left out; else the source is not pruned, as what was not sent yet is all that there is of those points.
     A removal that fails is a warning: the copy itself is good.
     """
     job, tools = journal.job, journal.tools
@@ -64,7 +67,7 @@ def finish_run(journal: RunRecorder, writer: Writer, executor: StepExecutor, *, 
     if tools.snapshotter is not None:
         from orchestrator.runner.snapshots import prune_snapshots
 
-        prune_snapshots(journal, writer, changed=changed)
+        prune_snapshots(journal, writer, source=whole, target=changed)
     elif points and not job.keep.everything:
         return _prune(journal, executor, points) or verified
     return verified

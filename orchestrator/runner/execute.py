@@ -202,7 +202,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
         _book_point(journal, plan.current, journal.tools.history.memory(journal.job.name))
     _remember(journal, world, request, plan.current)
     note_seen(journal.job, journal.tools)
-    touched = finish_run(journal, writer, executor, changed=True)
+    touched = finish_run(journal, writer, executor, changed=True, whole=not plan.refusals)
     journal.tools.history.remember(journal.job.name, USED, str(journal.job.target.location))
     _refresh_kit(journal, writer)
     import shutil  # 6 ms that a run without changes saves

@@ -82,14 +82,14 @@ def _is_made_anew(snapshotter: Snapshotter, world: Any, remembered: Mapping[str,
     return "aside" not in allowed and snapshotter.is_made_anew(world, remembered.get(SOURCE_IDENTITY, ""))
 
 
-def prune_snapshots(journal: RunRecorder, writer: Writer, *, changed: bool) -> None:
-    """Remove snapshots that no rule keeps, on the source, and if the copy `changed` on the target; a failure is a warning."""
+def prune_snapshots(journal: RunRecorder, writer: Writer, *, source: bool, target: bool) -> None:
+    """Remove snapshots that no rule keeps, on these sides; a failure is a warning."""
     snapshotter, job = journal.tools.snapshotter, journal.job
     if snapshotter is None:
         return
-    if job.snapshots is not None and job.snapshots.autoprune:
+    if source and job.snapshots is not None and job.snapshots.autoprune:
         _try(lambda: _prune_source(snapshotter, journal, writer), snapshotter, journal, writer)
-    if changed:
+    if target:
         prune_target(journal, writer)
 
 

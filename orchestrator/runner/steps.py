@@ -231,6 +231,7 @@ class StepExecutor:
         self._open_sides = frozenset[Side]()  # told already
         self._linked = False  # a tree was linked before its copy
         self._failed = set[str]()  # workers of which a step failed
+        self._copied = set[str]()  # workers of which a copying step ended well
         self.done_in_part = False  # of an independent plan, all is done that did not need what failed
         self._progress: _StageProgress | None = None
         self._publisher = PointPublisher(explain or journal.tools.engine.explain)
@@ -258,8 +259,7 @@ class StepExecutor:
             if errors and (not independent or COMMON in self._failed or _halts(errors)):
                 break
         else:
-            copied = {step.worker for step in decision.steps if step.copies} if isinstance(decision, Plan) else set()
-            self.done_in_part = bool(errors) and bool(copied - self._failed)
+            self.done_in_part = bool(errors) and bool(self._copied - self._failed)
         if errors:
             raise self._perhaps_again(gravest_error(errors))
 
@@ -303,9 +303,12 @@ class StepExecutor:
         try:
             self._confirm(ended)
         except OrchestratorError as error:
-            if error not in errors:
-                errors.insert(0, error)
+            errors.insert(0, error)
+            self._failed.add(
+                COMMON
+            )  # what the target said that it received is not there: nothing more is built on its word
         self._failed |= {how.step.worker for how in ended if how.error is not None}
+        self._copied |= {how.step.worker for how in ended if how.error is None and how.step.copies}
         return errors
 
     def _perhaps_again(self, error: OrchestratorError) -> OrchestratorError:

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from orchestrator.domain.errors import Evidence, OrchestratorError, PermissionDenied, SourceMissing, StreamBroken
+from orchestrator.domain.errors import (
+    Evidence,
+    OrchestratorError,
+    PartlyRefused,
+    PermissionDenied,
+    SourceMissing,
+    StreamBroken,
+    VerificationFailed,
+)
 from orchestrator.domain.job import Job, KeepRules, SnapshotRules
 from orchestrator.domain.plan import COMMON, Decision, NothingToDo, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
@@ -204,6 +212,66 @@ def test_what_fails_holds_up_only_what_needs_it(history: History, tmp_path: Path
         execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
     assert sorted(told.read_text().splitlines() if told.exists() else []) == sorted(done)
     assert (tmp_path / "pruned").exists() is ("v/b" in done), "one that fails each night lets no side fill"
+
+
+def test_where_all_that_copies_was_held_up_nothing_is_pruned(history: History, tmp_path: Path) -> None:
+    stages = tuple((replace(small("false"), worker=name, copies=True),) for name in ("v/a", "v/a/c"))
+    made = journal(history, tmp_path)
+    made.job = replace(job(), keep=KeepRules(daily=1))
+    prunes = Prunes(small(f"touch {tmp_path}/pruned"))
+    made.tools = replace(
+        made.tools, engine=Keeps(Plan(summary="", stages=stages, independent=True)), snapshotter=prunes
+    )
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(OrchestratorError):
+        execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
+    assert not (tmp_path / "pruned").exists()
+
+
+class Loses(Keeps):
+    """Finds nothing of what its steps brought."""
+
+    def confirm(self, stage: StageResults, reader: Reader) -> None:
+        raise VerificationFailed("what was sent is not there")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_is_not_there_ends_the_run_and_prunes_nothing(history: History, tmp_path: Path, count: int) -> None:
+    """The copy's old points may be all that there is."""
+    sent = SnapshotPresent(dataset=COPY, guid=1, snapshot="s")
+    first = tuple(replace(small(confirmation=sent), worker=f"v/{n}", copies=True) for n in range(count))
+    next_one = replace(small(f"touch {tmp_path}/next"), worker="v/z", copies=True)
+    made = journal(history, tmp_path)
+    made.job = replace(job(), keep=KeepRules(daily=1))
+    prunes = Prunes(small(f"touch {tmp_path}/pruned"))
+    plan = Plan(summary="", stages=((*first,), (next_one,)), independent=True)
+    made.tools = replace(made.tools, engine=Loses(plan), snapshotter=prunes)
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(VerificationFailed):
+        execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
+    assert not (tmp_path / "next").exists()
+    assert not (tmp_path / "pruned").exists()
+
+
+class PrunesSides(Prunes):
+    """Tells of which side it prunes."""
+
+    def prune_target(self, job: Job, folder: str) -> tuple[Step, ...]:
+        return (replace(self._step, work=small("true").work),)
+
+
+def test_the_source_is_not_pruned_where_a_dataset_is_left_out(history: History, tmp_path: Path) -> None:
+    """Its points that were never sent are nowhere else."""
+    left = Refusal(why="eve does not fit", evidence=(), hint="")
+    made = journal(history, tmp_path)
+    made.job = replace(job(), keep=KeepRules(daily=1), snapshots=SnapshotRules(daily=1))
+    prunes = PrunesSides(small(f"touch {tmp_path}/pruned"))
+    plan = Plan(summary="", stages=((small(copies=True),),), independent=True, refusals=(left,))
+    made.tools = replace(made.tools, engine=Keeps(plan), snapshotter=prunes)
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(PartlyRefused):
+        execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
+    assert not (tmp_path / "pruned").exists()
 
 
 def test_what_may_pass_is_tried_again_whatever_failed_before_it() -> None:

@@ -41,7 +41,7 @@ def judge_pins(jobs: Iterable[Job], seen: PinSurvey, now: datetime) -> PinReport
         for one in pool.found:
             owners = tuple(job for job in known if copies_dataset(job, one.dataset, pool.root))
             job, why = _who_needs_hold(one, owners, guids, now, own)
-            if not owners and one.kind == HOLDS and (back := _cut_restore(one, pool, known, now)):
+            if job is None and one.kind == HOLDS and (back := _cut_restore(one, pool, known, now)):
                 job, why = back
             if job is None and one.kind == BOOKMARKS and (chain := _continued_chain(one, pool, owners, guids, seen)):
                 job, why = chain

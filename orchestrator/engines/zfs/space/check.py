@@ -4,7 +4,7 @@ A dry send reports the size on the source. A block that is compressed there, or 
 other may be compressed by the target, so its size there cannot be known before.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -13,7 +13,7 @@ from orchestrator.domain.errors import OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Effect, Plan, Refusal, Step
-from orchestrator.domain.units import Seconds, show_count, show_size
+from orchestrator.domain.units import Bytes, Seconds, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.model import SendFlags, ZfsSurvey, parse_flags
@@ -110,28 +110,70 @@ def _without_largest(
     """
     from orchestrator.engines.zfs.plan.plan import plan as plan_run
 
+    known = {(step.worker, step.action): step.expected for step in plan.steps if step.copies}
+    sizes = _sizes(world, plan)
+    left_out: dict[str, Refusal] = {}
+    fitting = plan
+    while sum(sizes.values()) > space.free:
+        for name in _largest(world, sizes, space.free):
+            why = f"{world.source.full(name)} does not fit on the target beside the others: {show_size(sizes[name])} of it are to be sent"
+            left_out[name] = replace(refusal, why=why, evidence=(refusal.why, *refusal.evidence))
+        planned = plan_run(job, world, replace(request, left_out=left_out))
+        if not isinstance(planned, Plan):
+            return None
+        fitting = _with_sizes(planned, known)
+        sizes = _sizes(world, fitting)
+        if not sizes or not left_out.keys().isdisjoint(sizes):
+            return None
+    return fitting
+
+
+def _sizes(world: ZfsSurvey, plan: Plan) -> dict[str, int]:
+    """Return by dataset the bytes that are to be sent."""
     below = len(world.target.root.path) + 1
     sizes: dict[str, int] = {}
     for step in plan.steps:
         if step.copies:
             sizes[step.worker[below:]] = sizes.get(step.worker[below:], 0) + (step.expected or 0)
-    left_out: dict[str, Refusal] = {}
-    for name, size in sorted(sizes.items(), key=lambda pair: pair[1], reverse=True):
-        if sum(sizes.values()) - sum(sizes[one] for one in left_out) <= space.free:
-            break
-        why = f"{world.source.full(name)} does not fit on the target beside the others: {show_size(size)} of it are to be sent"
-        left_out[name] = replace(refusal, why=why, evidence=(refusal.why, *refusal.evidence))
-    fitting = plan_run(job, world, replace(request, left_out=left_out)) if len(left_out) < len(sizes) else None
-    if not isinstance(fitting, Plan) or not any(step.copies for step in fitting.steps):
-        return None
-    known = {(step.worker, step.action): step.expected for step in plan.steps if step.copies}
-    return replace(
-        fitting,
-        stages=tuple(
-            tuple(replace(step, expected=known.get((step.worker, step.action), step.expected)) for step in stage)
-            for stage in fitting.stages
-        ),
+    return sizes
+
+
+def _with_sizes(plan: Plan, known: Mapping[tuple[str, str], Bytes | None]) -> Plan:
+    """Return a plan with the sizes of an earlier one's steps, by (worker, action)."""
+    stages = tuple(
+        tuple(replace(step, expected=known.get((step.worker, step.action), step.expected)) for step in stage)
+        for stage in plan.stages
     )
+    return replace(plan, stages=stages)
+
+
+def _largest(world: ZfsSurvey, sizes: Mapping[str, int], free: int) -> list[str]:
+    """Return the largest datasets without which the rest fits. What waits for one of them goes with it, and is no reason to leave out more."""
+    rest, chosen = dict(sizes), list[str]()
+    for name in sorted(sizes, key=lambda one: sizes[one], reverse=True):
+        if sum(rest.values()) <= free:
+            break
+        if name in rest:
+            chosen.append(name)
+            for one in _waiting_for(world, name, rest):
+                del rest[one]
+    return chosen
+
+
+def _waiting_for(world: ZfsSurvey, name: str, names: Collection[str]) -> list[str]:
+    """Return the dataset, and those that cannot be sent without it: new ones below it, where it is new, and clones of these."""
+    there, found = world.target.datasets, [name]
+    new = [one for one in names if one not in there or not there[one].snapshots]
+    origins = {one: (world.source.datasets[one].origin or "").partition("@")[0] for one in new}
+    for above in found:  # grows meanwhile
+        inside = above in origins
+        found += [
+            one
+            for one in new
+            if one not in found
+            and ((inside and (not above or one.startswith(f"{above}/"))) or origins[one] == world.source.full(above))
+        ]
+    return found
 
 
 def _warning(space: TargetSpace, expected: int) -> str:

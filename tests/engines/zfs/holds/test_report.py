@@ -98,6 +98,11 @@ def test_a_hold_on_a_copy_is_wanted_by_the_restore_that_was_cut() -> None:
         assert judged(hold(copy, 7, "photos")) == [("photos", told)]
         assert judged(hold(copy, 7, "photos", days=15))[0][0] is None
     assert judged(hold("vault/copies/photosets", 7, "photos"))[0][0] is None
+    onward = (job(), job("offsite", "vault/copies/photos", "far/copies"))
+    told = "a restore from this copy was cut, and needs it to go on"
+    assert judged(hold("vault/copies/photos", 7, "photos"), jobs=onward) == [("photos", told)], (
+        "the copy is a source, too"
+    )
 
 
 def test_a_hold_is_wanted_for_a_time() -> None:

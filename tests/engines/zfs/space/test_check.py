@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Pipeline, Plan, Refusal
+from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract.copies import SpaceChecker
 from orchestrator.engines.contract.engine import RunRequest, implements
 from orchestrator.engines.zfs import ENGINE
@@ -112,6 +113,35 @@ def test_whatever_fits_without_the_largest_is_sent(eve: int, ann: int, fits: boo
     assert refusal.why.startswith(f"{SOURCE.path}/eve does not fit on the target beside the others")
     assert (refusal.guard, "not enough space" in refusal.evidence[0]) == (GUARD, True)
     assert "drop" not in " ".join(step.action for step in told.steps if "eve" in str(step.work))
+
+
+def test_what_waits_for_a_dataset_that_is_left_out_leaves_out_no_other() -> None:
+    """An owner of a new dataset with many below it keeps no others from being copied."""
+    many = ("eve", *(f"eve/{n}" for n in range(6)))
+    new = [dataset(name, A, B) for name in many] + [dataset("clone", A, B, origin=f"{SOURCE.path}/eve@a")]
+    seen = world(
+        side(SOURCE, dataset("", A, B, used=9 * GIB), dataset("ann", A, B), *new),
+        side(COPY, dataset("", A, B), dataset("ann", A), available=GIB),
+    )
+    decided = plan(job(), seen, ASKED)
+    assert isinstance(decided, Plan)
+    sizes = {f"{COPY.path}/ann": GIB // 2, f"{COPY.path}/eve": 2 * GIB}
+    sized = replace(
+        decided,
+        stages=tuple(
+            tuple(replace(step, expected=Bytes(sizes.get(step.worker, GIB // 8))) for step in stage)
+            for stage in decided.stages
+        ),
+    )
+    used = ScriptedExecutor([
+        (says("freeing"), scripted_result(room(GIB, more="").encode())),
+        (says("compression"), scripted_result("".join(f"{SOURCE.path}/{name}\tlz4\n" for name in ("ann", "clone", *many)).encode())),
+    ])  # fmt: skip
+    assert implements(ENGINE, SpaceChecker)
+    told = ENGINE.check_space(job(), seen, sized, ASKED, used)
+    assert isinstance(told, Plan), told
+    assert [step.worker for step in told.steps if step.copies] == [f"{COPY.path}/ann"]
+    assert told.refusals[0].why.startswith(f"{SOURCE.path}/eve does not fit")
 
 
 def test_a_disk_is_attached_for_it() -> None:

@@ -84,8 +84,11 @@ class SanoidEngine:
     def told(self, words: str) -> tuple[str, ...]:
         said = parse.parse_output(words)
         kept = tuple(f"{name} could not be removed: {why}" for name, why in said.kept)
+        missed = tuple(
+            f"{name} was not taken: one of that name was there, with the data of then" for name in said.missed
+        )
         deferred = ("sanoid left snapshots for later: a send, a receive or another sanoid is at work there",)
-        return kept + (deferred if said.deferred else ())
+        return missed + kept + (deferred if said.deferred else ())
 
     def plan(self, job: Job, world: SanoidSurvey, request: RunRequest) -> Decision:
         from orchestrator.engines.sanoid.plan import plan

@@ -79,9 +79,13 @@ class SanoidSurvey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SanoidReport:
-    """The report of sanoid: snapshots it took, removed, and could not remove (with the reason). All by full name."""
+    """The report of sanoid: snapshots it took, removed, and could not remove (with the reason). All by full name.
+
+    `missed`: those not taken, as one of that name was there.
+    """
 
     taken: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     kept: tuple[tuple[str, str], ...] = ()
     deferred: bool = False  # it changed nothing, as a send, a receive, or another sanoid is running there

@@ -18,6 +18,7 @@ _DEFERRING = re.compile(r"INFO: deferring (?:pruning of (?P<name>.+@\S+) - .*|sn
 _LEFT = re.compile(r"could not remove (.+@\S+) : \d+.*")
 _WHY = re.compile(r"cannot destroy (?:snapshots? )?'?(?P<name>[^']+?@[^' ]+?)'?: (?P<why>.+?)(?:\. Run .*)?")
 _FAILED = re.compile(r"CRITICAL ERROR: \S+ snapshot (?:-r )?(.+@\S+) failed.*")
+_MISSED = re.compile(r"not taken, as one of that name was there: (.+@\S+)")  # our script's own
 
 
 def parse_survey(text: bytes, root: Location) -> SanoidSurvey:
@@ -77,6 +78,7 @@ def parse_version(text: str) -> tuple[int, ...] | None:
 def parse_output(text: str) -> SanoidReport:
     """Parse the actions of a run of sanoid --verbose from its own lines and those of zfs, in any order."""
     taken: dict[str, None] = {}
+    missed: dict[str, None] = {}
     going: dict[str, None] = {}
     left: dict[str, str] = {}
     whys: dict[str, str] = {}
@@ -95,9 +97,11 @@ def parse_output(text: str) -> SanoidReport:
             left[match[1]] = ""
         elif match := _FAILED.fullmatch(line):
             taken.pop(match[1], None)
+        elif match := _MISSED.fullmatch(line):
+            missed[match[1]] = None
         elif match := _WHY.fullmatch(line):
             whys[match["name"]] = match["why"].strip()
     return SanoidReport(
-        taken=tuple(taken), removed=tuple(name for name in going if name not in left),
+        taken=tuple(taken), missed=tuple(missed), removed=tuple(name for name in going if name not in left),
         kept=tuple((name, whys.get(name, "zfs did not say why")) for name in left), deferred=deferred,
     )  # fmt: skip

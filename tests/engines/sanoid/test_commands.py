@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.engines.sanoid import commands
+from orchestrator.engines.sanoid import SanoidEngine, commands
 from orchestrator.engines.sanoid.model import ALL, EXIT_NOT_TAKEN, EXIT_TOLD, PREFIX, SanoidRules
 from tests.engines.sanoid.builders import FAR, ROOT
 
@@ -135,15 +135,25 @@ def test_sanoid_ends_with_0_when_it_took_nothing(stage: Stage) -> None:
 
 
 SOME_TAKEN = """for word; do case $word in --configdir=*) conf=${word#*=}/sanoid.conf;; esac; done
-echo "cannot create snapshot 'tank/photos/eve@a': dataset already exists" >&2
-echo "CRITICAL ERROR: zfs snapshot -r tank/photos@a failed, 256" >&2
-if grep -q "recursive = yes" "$conf"; then touch "$0.took"; MORE; fi
+if grep -q "recursive = zfs" "$conf"; then
+  echo "cannot create snapshot 'tank/photos/eve x@a': dataset already exists" >&2
+  echo "no snapshots were created" >&2
+  echo "CRITICAL ERROR: /sbin/zfs snapshot -r tank/photos@a failed, 256 at /usr/sbin/sanoid line 640." >&2
+else
+  touch "$0.took"
+  echo "cannot create snapshot 'tank/photos/eve x@a': dataset already exists" >&2
+  echo "CRITICAL ERROR: /sbin/zfs snapshot tank/photos/eve x@a failed, 256 at /usr/sbin/sanoid line 640." >&2
+  MORE
+fi
+"""
+FULL = """echo "cannot create snapshot 'tank/photos/fay@a': out of space" >&2
+  echo "CRITICAL ERROR: /sbin/zfs snapshot tank/photos/fay@a failed, 256 at /usr/sbin/sanoid line 640." >&2"""
+NAMED = """echo "cannot create snapshot 'tank/photos/eve/dataset already exists@a': dataset already exists" >&2
+  echo "CRITICAL ERROR: /sbin/zfs snapshot tank/photos/eve/dataset already exists@a failed, 256 at /usr/sbin/sanoid line 640." >&2
 """
 
 
-@pytest.mark.parametrize(
-    ("more", "code"), [(":", 0), ('echo "CRITICAL ERROR: zfs snapshot tank/photos/ann@a failed, 256" >&2', EXIT_TOLD)]
-)
+@pytest.mark.parametrize(("more", "code"), [(":", 0), (NAMED, 0), (FULL, EXIT_TOLD), (NAMED + FULL, EXIT_TOLD)])
 def test_where_some_have_the_names_each_is_taken_by_itself(stage: Stage, more: str, code: int) -> None:
     """`zfs snapshot -r` takes all or nothing: who owns one dataset could have those names there before."""
     folder = stage.root / "folder"
@@ -153,6 +163,26 @@ def test_where_some_have_the_names_each_is_taken_by_itself(stage: Stage, more: s
     stage.acts("zfs", f"[ ! -e {stage.bin}/sanoid.took ] || {listed(THEN)}")
     done = stage.take()
     assert done.returncode == code, done
+    if not code:
+        missed = [
+            f"tank/photos/eve{name}@a" for name in (" x", *(["/dataset already exists"] if more == NAMED else []))
+        ]
+        told = SanoidEngine().told(done.stdout + done.stderr)
+        assert told == tuple(
+            f"{name} was not taken: one of that name was there, with the data of then" for name in missed
+        )
+
+
+def test_a_configuration_of_the_owners_is_not_done_otherwise(stage: Stage, tmp_path: Path) -> None:
+    """Nothing is due by rules of ours then, so no other look would find that there is no snapshot."""
+    use = tmp_path / "use"
+    use.mkdir()
+    text = commands.sanoid_conf(ROOT.path, RULES, take=True, downward=True)
+    (use / "sanoid.conf").write_text(text)
+    stage.acts("sanoid", SOME_TAKEN)
+    done = stage.run(commands.take_command(ROOT, "", str(stage.root / "folder"), due=[], use=str(use)))
+    assert done.returncode == EXIT_TOLD, done
+    assert (use / "sanoid.conf").read_text() == text
 
 
 def test_its_own_end_comes_through(stage: Stage) -> None:

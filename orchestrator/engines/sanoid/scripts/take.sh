@@ -6,14 +6,23 @@
 # Ends with 70 when sanoid says that it could not, with 71 when one is not there. Why: sanoid ends with 0 when `zfs snapshot`
 # fails.
 run_sanoid "$1" "$2" "$3" --take-snapshots
-root=$4 taken="dataset already exists"
+use=$3 root=$4 taken="dataset already exists"
+shift 4
 # Who may take snapshots below the root can have those names there before: then each dataset by itself, so that only hers has none.
-if grep -q "$taken" "$errors" && [ -z "$3" ]; then
+# What another folder says is its owner's, and is not done otherwise.
+if [ -z "$use" ] && grep -q "^cannot create snapshot '[^']*': $taken\$" "$errors"; then
   sed -i "s/^recursive = zfs\$/recursive = yes/" "$folder/sanoid.conf"
   run_sanoid "$folder" "" "" --take-snapshots
 fi
-shift 4
-[ "$(grep -c "CRITICAL ERROR" "$errors")" -le "$(grep -c "$taken" "$errors")" ] || exit 70
+# A failure is none only where zfs says of that very snapshot that it is there; each one is named, at the end.
+grep "^CRITICAL ERROR" "$errors" > "$folder/failed" || [ $? = 1 ] || exit
+while IFS= read -r line; do
+  [ -z "$use" ] || exit 70
+  name=${line#"CRITICAL ERROR: "*" snapshot "}
+  name=${name%% failed,*}
+  grep -qxF "cannot create snapshot '$name': $taken" "$errors" || exit 70
+  echo "not taken, as one of that name was there: $name"
+done < "$folder/failed"
 [ $# -gt 0 ] || exit 0
 zfs list -Hp -o creation,name -t snapshot -d 1 -s creation "$root" > "$folder/there" || exit
 for due in "$@"; do

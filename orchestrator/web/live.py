@@ -66,11 +66,11 @@ def _take_apart(part: LivePart) -> tuple[list[str], dict[str, str]]:
 
 
 class _Topic:
-    """One part, and how many look at it."""
+    """One part, or why the newest look at it failed, and how many look at it."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
-        self.part: LivePart | None = None
+        self.part: LivePart | Exception | None = None
         self.mark = ""
         self.states: deque[tuple[str, LivePart]] = deque(maxlen=_KNOWN_STATES)
         self.events: dict[str, bytes] = {}
@@ -148,13 +148,22 @@ class LiveStreams:
         async with topic.lock:
             begun = compose.monotonic()
             if topic.part is None or begun - topic.made > _PAUSE / 2:
-                part = await asyncio.to_thread(self._make, name)
-                if part is not topic.part and (mark := part.mark) != topic.mark:
+                part = await asyncio.to_thread(self._look, name)
+                if isinstance(part, LivePart) and part is not topic.part and (mark := part.mark) != topic.mark:
                     topic.changed(part, mark)
                 topic.part = part
                 topic.made = compose.monotonic()
                 topic.took = topic.made - begun
+            if isinstance(topic.part, Exception):
+                raise topic.part.with_traceback(None)
             return topic.part
+
+    def _look(self, name: str) -> LivePart | Exception:
+        """Return a part, or why there is none: that, too, is for all who wait, or each would look, and fail, after the other."""
+        try:
+            return self._make(name)
+        except Exception as error:  # noqa: BLE001  # it is raised to each who waits
+            return error
 
 
 async def _wait(ended: asyncio.Event, seconds: float) -> None:

@@ -58,6 +58,25 @@ def test_one_part_is_made_for_all_and_none_when_nobody_looks() -> None:
     asyncio.run(look())
 
 
+def test_one_look_that_fails_is_for_all_who_wait_for_it() -> None:
+    """Or each would look, and fail, after the other, and hold its place as long; who asks later has a look of its own."""
+    looks: list[str] = []
+
+    def make(topic: str) -> LivePart:
+        looks.append(topic)
+        raise OSError(f"look {len(looks)}")
+
+    async def look() -> None:
+        streams = LiveStreams(make)
+        waiting = [streams.stream("disks") for _ in range(12)]
+        told = await asyncio.gather(*(anext(each) for each in waiting), return_exceptions=True)
+        assert [str(each) for each in told] == ["look 1"] * 12
+        with pytest.raises(OSError, match="look 2"):
+            await anext(streams.stream("disks"))
+
+    asyncio.run(look())
+
+
 def test_a_part_is_sent_when_it_changed_and_the_last_one_ends_the_stream() -> None:
     parts = iter(("a", "a", "b", "b", "c"))
 

@@ -101,6 +101,16 @@ def test_an_answer_is_shut_into_its_folder_as_by_the_gate_itself(gate: MessageGa
     assert told == (by_python.returncode, by_python.stdout, by_python.stderr)
 
 
+def test_an_answer_holds_open_no_more_than_its_place_and_the_connection_by_which_its_end_is_heard(
+    gate: MessageGate,
+) -> None:
+    """Not the state directory: where Landlock is not there, a program could open what lies in it."""
+    with gate.saying(gate.message("sh", "-c", "for n in 3 4 5 6 7 8 9; do readlink /proc/$$/fd/$n; done")):
+        told = gate.ask("line", argv=gate.by_perl)[1].decode().split()
+    places = f"{gate.state}/gate-laptop.places"
+    assert sorted(each.partition(":")[0] for each in told) == [places, "socket"], told
+
+
 def _exchanged(number: int, value: bytes) -> Callable[[MessageGate, bytes], bytes]:
     def change(_: MessageGate, told: bytes) -> bytes:
         fields = list(_unpacked(told[6:]))

@@ -67,10 +67,11 @@ sub mark {
 # Returns the connection over which the end of the request comes; nothing where nobody takes it. It does not return where this becomes the answer.
 sub asked {
     my ($identity) = @_;
-    my ($state, $to);
+    sysopen(my $state, $folder, $PATH_ONLY | $CLOSED_LATER) or return;
+    my $to;
     {
-        local $^F = 1 << 20;    # it stays open: where this becomes the answer, its end is the end of that
-        sysopen($state, $folder, $PATH_ONLY | $CLOSED_LATER) && socket($to, $UNIX, $PACKETS, 0) or return;
+        local $^F = 1 << 20;    # it alone stays open: where this becomes the answer, its end is the end of that
+        socket($to, $UNIX, $PACKETS, 0) or return;
     }
     my $address = pack "S a*", $UNIX, "/proc/self/fd/" . fileno($state) . "/gate-$ARGV[2].session\0";
     return if length $address > 110 || !connect($to, $address);

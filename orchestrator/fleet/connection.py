@@ -225,17 +225,26 @@ def open_centre(
 
 
 def _require_files(fleet: FleetOptions) -> None:
-    """Check that the files for TLS are there. Raises: CentreRefused with the one that is gone.
+    """Check that the files for TLS are there. Raises: CentreRefused with the one that is gone, or lies where this user may not look.
 
-    Why: without its certificate the library goes on, and then the centre seems not to know this host.
+    Why: without its certificate the library goes on, and then the centre seems not to know this host; so it does without its authority's.
     """
     files = {"root-certificate": fleet.root_certificate, "certificate": fleet.certificate, "key": fleet.key}
     for name, file in files.items():
-        if file is not None and not os.path.exists(file):
+        if file is None:
+            continue
+        try:
+            os.stat(file)
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise CentreRefused(
                 f"the {name} {file} of [fleet] is gone, so the centre {fleet.centre} is not asked",
                 hint="put it back, or change [fleet] in poolferry.toml; `poolferry check` looks at it",
-            )
+            ) from error
+        except OSError as error:
+            raise CentreRefused(
+                f"this user cannot look at the {name} {file} of [fleet] ({error.strerror}), so the centre {fleet.centre} is not asked",
+                hint="as root: `poolferry fleet status`",
+            ) from error
 
 
 def _json_of_a_host(text: bytes | str) -> object:

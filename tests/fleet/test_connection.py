@@ -76,6 +76,23 @@ def test_without_a_fleet_nothing_of_it_is_imported(ferry: Ferry, command: list[s
     assert [name for name in loaded if name.startswith(ours)] == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("name", ["root-certificate", "certificate", "key"])
+def test_a_file_where_this_user_may_not_look_is_not_told_as_gone(tmp_path: Path, name: str) -> None:
+    (tmp_path / "own").mkdir(0o700)
+    file = tmp_path / "own" / "web-1.pem"
+    file.touch()
+    fleet = FleetOptions(centre="postgresql://localhost:9/fleet", **{name.replace("-", "_"): str(file)})
+    with pytest.raises(CentreUnreachable):
+        open_centre(fleet, None, purpose="test")
+    os.seteuid(65534)
+    try:
+        with pytest.raises(CentreRefused, match=rf"this user cannot look at the {name} .* \(Permission denied\)"):
+            open_centre(fleet, None, purpose="test")
+    finally:
+        os.seteuid(0)
+
+
 SIGN = "x509 -req -CA {ca}.pem -CAkey {ca}.key -copy_extensions copy -days {days} -in {what}.csr -out {what}.pem"
 
 

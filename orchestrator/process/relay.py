@@ -5,6 +5,7 @@ import os
 import select
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +17,9 @@ from orchestrator.process.pipeline import WIDE, wide_pipe
 from orchestrator.process.program_path import SYSTEM_PATH
 
 _INPUT = 0
+_LITTLE = 4 << 10  # bytes; what is shorter is joined, as each piece costs some 200 bytes more
+_JOINED = 128 << 10  # bytes up to which
+_SLICE = 128 << 10  # bytes that are written at once, so that a slow program is seen to take some
 _TURN = 0.0002  # seconds for which one thread computes while the other waits; by itself Python has 25 times that
 
 
@@ -139,6 +143,7 @@ def feed(
         buffer.start()
         buffer.put(head, patience)
         _pump(buffer, process.pid, limit, watch, patience)
+        buffer.drain(patience)
     except SilentInput:
         process.terminate()  # else it could wait for what it does not take
         raise
@@ -153,7 +158,11 @@ class _Buffer:
 
     def __init__(self, sink: int, most: int) -> None:
         self._sink, self._most = sink, most
-        self._pieces, self._size = deque[bytes](), 0
+        self._pieces, self._size = (
+            deque[bytes | bytearray](),
+            0,
+        )  # a bytearray: of little pieces, and more may come to the last one
+        self._took = 0.0  # when the program took some, or there was nothing to take; seconds of the monotonic clock
         self._ended = False  # nothing more comes, or the program is gone
         self._changed = Condition()
         self._writer = Thread(target=self._write_all, daemon=True)
@@ -165,12 +174,37 @@ class _Buffer:
     def put(self, piece: bytes, patience: float | None) -> bool:
         """Let a piece wait, once there is room; return whether the program is there still. Raises: SilentInput."""
         with self._changed:
-            if not self._changed.wait_for(lambda: self._ended or self._size < self._most, patience):
-                raise SilentInput
-            self._pieces.append(piece)
+            if not self._size:
+                self._took = time.monotonic()
+            self._wait(lambda: self._size < self._most, patience)
+            self._append(piece)
             self._size += len(piece)
             self._changed.notify_all()
             return not self._ended
+
+    def drain(self, patience: float | None) -> None:
+        """Wait until the program has taken all, or is gone. Raises: SilentInput."""
+        with self._changed:
+            self._wait(lambda: not self._size, patience)
+
+    def _wait(self, is_so: Callable[[], bool], patience: float | None) -> None:
+        """Wait until something is so, or the program is gone. Raises: SilentInput where it takes nothing for so long, however little waits."""
+        while not self._ended:
+            left = None if patience is None else self._took + patience - time.monotonic()
+            if left is not None and left <= 0 and self._size:
+                raise SilentInput
+            if is_so():
+                return
+            self._changed.wait(left)
+
+    def _append(self, piece: bytes) -> None:
+        last = self._pieces[-1] if self._pieces else b""
+        if len(piece) >= _LITTLE:
+            self._pieces.append(piece)
+        elif isinstance(last, bytearray) and len(last) < _JOINED:
+            last += piece
+        else:
+            self._pieces.append(bytearray(piece))
 
     def end(self) -> None:
         """Let the program's input end behind what waits."""
@@ -185,10 +219,8 @@ class _Buffer:
     def _write_all(self) -> None:
         try:
             while piece := self._next():
-                _write(self._sink, piece)
-                with self._changed:
-                    self._size -= len(piece)
-                    self._changed.notify_all()
+                for at in range(0, len(piece), _SLICE):
+                    self._write_slice(memoryview(piece)[at : at + _SLICE])
         except BrokenPipeError:
             with self._changed:
                 self._ended = True  # it says why itself
@@ -196,7 +228,14 @@ class _Buffer:
         finally:
             os.close(self._sink)
 
-    def _next(self) -> bytes:
+    def _write_slice(self, data: memoryview) -> None:
+        _write(self._sink, data)
+        with self._changed:
+            self._size -= len(data)
+            self._took = time.monotonic()
+            self._changed.notify_all()
+
+    def _next(self) -> bytes | bytearray:
         """Return the next piece; nothing: there is none any more."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._pieces)
@@ -216,7 +255,7 @@ def become_fed(command: Command, data: bytes) -> None:
     os.execvpe(command.argv[0], command.argv, _variables())  # noqa: S606 - no shell is wanted
 
 
-def _write(sink: int, data: bytes) -> None:
+def _write(sink: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(sink, view) :]

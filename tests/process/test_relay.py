@@ -1,10 +1,19 @@
 """A relay feeds a program from our input: all of it, no more than it may have, and as long as the program lives."""
 
+import os
+import random
 import subprocess
 import sys
+import time
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from orchestrator.process.relay import _SLICE, SilentInput, _Buffer
+from tests.whole.house import wait_until
 
 _PROGRAM = """
 import sys
@@ -101,7 +110,7 @@ try:
     data, whole = begin.rest(begin.head(lambda data: 10 - len(data)), int(sys.argv[2]), Watch())
     if whole:
         become_fed(command, data)
-    sys.exit(feed(command, data, limit=None, watch=Watch(), memory=100_000, patience=float(sys.argv[3])))
+    sys.exit(feed(command, data, limit=None, watch=Watch(), memory=int(sys.argv[5]), patience=float(sys.argv[3])))
 except SilentInput:
     sys.exit(96)
 except ValueError:
@@ -109,9 +118,11 @@ except ValueError:
 """
 
 
-def begun(script: str, most: int, *, patience: float = 60, came: str = "") -> "subprocess.Popen[bytes]":
+def begun(
+    script: str, most: int, *, patience: float = 60, came: str = "", memory: int = 100_000
+) -> "subprocess.Popen[bytes]":
     """Begin a script that is fed with what came before and is there by then, at most so many bytes, and then with the rest."""
-    words = [sys.executable, "-c", _WHOLE, script, str(most), str(patience), came]
+    words = [sys.executable, "-c", _WHOLE, script, str(most), str(patience), came, str(memory)]
     return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -137,6 +148,70 @@ def test_a_program_that_takes_nothing_is_ended() -> None:
     with begun("exec sleep 600", 10, patience=0.5) as relay:
         relay.communicate(b"0" * 5_000_000, timeout=60)
         assert relay.returncode == 96
+
+
+@pytest.mark.parametrize("trickles", [False, True])
+def test_a_program_that_takes_nothing_is_ended_though_there_is_room_for_what_comes(trickles: bool) -> None:
+    """Also once all has come, which waits here as well."""
+    with begun("exec sleep 600", 10, patience=2, memory=8 << 20) as relay:
+        assert relay.stdin
+        with suppress(BrokenPipeError):
+            relay.stdin.write(b"0" * (2 << 20))
+            while trickles and relay.poll() is None:
+                relay.stdin.write(b"0")
+                relay.stdin.flush()
+                time.sleep(0.1)
+            relay.stdin.close()
+        assert relay.wait(60) == 96
+
+
+@pytest.fixture
+def waiting() -> Iterator[tuple[_Buffer, int]]:
+    """A buffer of a MiB, and where what it writes can be read."""
+    source, sink = os.pipe()
+    buffer = _Buffer(sink, 1 << 20)
+    buffer.start()
+    yield buffer, source
+    os.close(source)
+    buffer.end()
+
+
+def test_a_program_that_takes_some_has_as_long_for_the_next(
+    waiting: tuple[_Buffer, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buffer, source = waiting
+    now = [0.0]
+    monkeypatch.setattr("orchestrator.process.relay.time.monotonic", lambda: now[0])
+    buffer.put(b"0" * 900_000, 10)
+    now[0] = 9
+    taken = 0
+    while taken < 300_000:
+        taken += len(os.read(source, 300_000 - taken))
+    wait_until(lambda: buffer._size == 900_000 - 2 * _SLICE, 20)
+    now[0] = 18
+    assert buffer.put(b"1", 10)
+    now[0] = 20
+    with pytest.raises(SilentInput):
+        buffer.put(b"2", 10)
+
+
+def test_little_pieces_take_little_more_memory_than_their_bytes(waiting: tuple[_Buffer, int]) -> None:
+    buffer, source = waiting
+    given = random.Random(1).randbytes(600_000)
+    tracemalloc.start()
+    try:
+        at = 0
+        for size in (*[3] * 100_000, *[3, 3, 5000] * 50):
+            buffer.put(given[at : at + size], None)
+            at += size
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1.5 * at
+    told = b""
+    while len(told) < at:
+        told += os.read(source, 1 << 20)
+    assert told == given[:at]
 
 
 @pytest.mark.parametrize("before", [1, 10, 11, 5000])

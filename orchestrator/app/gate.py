@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from orchestrator.process.handover import Answer, PutOff
     from orchestrator.process.input_limit import InputLimit
 
+_OF_FOLDERS = ("reads", "adds")
 _ASKED_EACH_TIME = "survey.sh"  # the one question of a run with nothing to do; others name snapshots, which change
 
 
@@ -96,12 +97,9 @@ def judge_request(settings: Settings, name: str, line: str, came: bytes | None) 
         return None
     right, answer = admit(request, gate)
     if isinstance(answer, Command):
-        if answer.argv[0] == "rsync":  # which gets mounts of its own
+        if right in _OF_FOLDERS:  # one may lie in a mount that hangs, and whoever opens it then, with it
             return None
-        folders = tuple(
-            (path, _folder_mark(path)) for path in {"reads": gate.reads, "adds": (gate.adds,)}.get(right, ())
-        )
-        return answer_message(answer, most=gate.connections, shown=str(request), folders=folders), ""
+        return answer_message(answer, most=gate.connections, shown=str(request)), ""
     if right != "receives" or gate.at_most is not None:
         return None
     if came is None:
@@ -112,13 +110,6 @@ def judge_request(settings: Settings, name: str, line: str, came: bytes | None) 
     command, newest = looked
     note = "" if newest is None else _came(newest)
     return answer_message(command, most=gate.connections, shown=str(request)), note
-
-
-def _folder_mark(path: str) -> bytes:
-    """Return what tells a folder from others, as hand-over.pl looks at it. Raises: OSError for none, and where others could lead us elsewhere."""
-    with Folder.at_place(path) as folder:
-        seen = os.fstat(folder.fd)
-    return b"%d %d" % (seen.st_dev, seen.st_ino)
 
 
 def _look_at_stream(asked: "Reception", whole: bytes) -> tuple[Command, str | None] | None:

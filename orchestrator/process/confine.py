@@ -261,14 +261,14 @@ def confine(readable: Iterable[int], *, datasets: bool = False, writable: Iterab
 
 
 @functools.cache
-def confinement(*, datasets: bool) -> tuple[int, bytes, tuple[tuple[str, int, int], ...]]:
-    """Return what `confine` does here, for another program to do the same: the version of Landlock, 0 where there is none; its
-    ruleset; and of each path what is allowed in it where it is a folder, and of it where it is a file. `datasets`: as there.
+def confinement_to_datasets() -> tuple[int, bytes, tuple[tuple[str, int, int], ...]]:
+    """Return what `confine_to_datasets` does here, for another program to do the same: the version of Landlock, 0 where there is none; its
+    ruleset; and of each path what is allowed in it where it is a folder, and of it where it is a file.
     """
     version = max(0, _version(ctypes.CDLL(None, use_errno=True)))
     if not version:
         return 0, b"", ()
-    rules = _system_rules(_sum(_FILES, version), datasets=datasets)
+    rules = _system_rules(_sum(_FILES, version), datasets=True)
     return version, _ruleset(version), tuple((path, rights, rights & _OF_FILES) for path, rights in rules)
 
 

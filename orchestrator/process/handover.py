@@ -2,8 +2,8 @@
 
 The first request leaves it behind. The later ones start as little as can be (`scripts/hand-over.pl`), hand their descriptors and
 their line over to it. Most requests it only judges, by the gate's file as it is then: it says what answers them, and the perl that asked
-shuts itself in and becomes that. A little stream is gathered by perl first, so that all of it is looked at. For the others it
-forks, and perl waits for the end; the fork answers as a process of its own would: it reads the gate's
+shuts itself in and becomes that. A little stream is gathered by perl first, so that all of it is looked at. For the others, and for all that opens a
+folder, it forks, and perl waits for the end; the fork answers as a process of its own would: it reads the gate's
 file anew, takes one of its places, and ends when whoever waits for it is ended. The process that stays ends when nobody has asked for
 some seconds, and after some minutes at the latest. Why no channel of its own for requests: what a key may ask enters by one door alone,
 and streams pass by the same way as all else.

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Command
-from orchestrator.process.confine import DATASET_VARIABLES, READABLE, confinement
+from orchestrator.process.confine import DATASET_VARIABLES, confinement_to_datasets
 from orchestrator.process.handover import HAND_OVER, PERL, program_identity, state_of
 from orchestrator.process.program_path import is_missing
 
@@ -91,29 +91,26 @@ def with_question(recorded: bytes, question: GateQuestion, command: Command, *, 
     return whole
 
 
-def answer_message(command: Command, *, most: int, shown: str, folders: tuple[tuple[str, bytes], ...] = ()) -> bytes:
-    """Return what `hand-over.pl` needs to become a command now, as `confine.become_for_datasets` and `confine.become` do. `most`: the
-    gate's connections; `folders`: those that it may read, with what tells each from others; none: it asks zfs.
+def answer_message(command: Command, *, most: int, shown: str) -> bytes:
+    """Return what `hand-over.pl` needs to become a command that asks zfs now, as `confine.become_for_datasets` does. `most`: the gate's
+    connections.
 
-    Raises: OSError for what cannot be shut in, and for a missing program.
+    Raises: OSError for a missing program.
     """
-    if is_missing(command.argv[0], DATASET_VARIABLES) or (folders and not confinement(datasets=False)[0]):
+    if is_missing(command.argv[0], DATASET_VARIABLES):
         raise FileNotFoundError(command.argv[0])
-    return _packed((*_answer(command, most=most, shown=shown, folders=folders), b"end"))
+    return _packed((*_answer(command, most=most, shown=shown), b"end"))
 
 
-def _answer(
-    command: Command, *, most: int, shown: str, folders: tuple[tuple[str, bytes], ...] = ()
-) -> tuple[bytes, ...]:
-    version, ruleset, rules = confinement(datasets=not folders)
+def _answer(command: Command, *, most: int, shown: str) -> tuple[bytes, ...]:
+    version, ruleset, rules = confinement_to_datasets()
     allowed = (
         field for path, *rights in rules for field in (path.encode(), *(struct.pack("=Q", each) for each in rights))
     )
     variables = {**DATASET_VARIABLES, **dict(command.environment)}
-    opened = (field for path, mark in folders for field in (os.fsencode(path), mark, struct.pack("=Q", READABLE)))
     return (
         b"%d" % most, b"%d" % version, ruleset, _packed(allowed), _packed(word.encode() for pair in variables.items() for word in pair),
-        _packed(map(os.fsencode, command.argv)), _packed(opened), os.fsencode(shown),
+        _packed(map(os.fsencode, command.argv)), os.fsencode(shown),
     )  # fmt: skip
 
 

@@ -16,15 +16,14 @@ from orchestrator.process.handover import HAND_OVER, PERL
 from orchestrator.process.recorded_answers import _packed, _unpacked, answer_message
 from tests.gate.one_gate import OneGate
 
-_TOLD = """id -u; pwd; umask; env | grep -v ^_= | sort; grep NoNewPrivs /proc/self/status; cat {folder}/file {secret}; echo x > {folder}/made
+_TOLD = """id -u; pwd; umask; env | grep -v ^_= | sort; grep NoNewPrivs /proc/self/status; cat {secret}; echo x > {made}
 cat /etc/passwd > /dev/null && echo read; command -v sh; printf '%s\\n' "$@"; exit 7"""
-_BECOME = """import os, sys
+_BECOME = """import sys
 from orchestrator.cli.terminal.inherited import make_safe
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.process.confine import become
+from orchestrator.process.confine import become_for_datasets
 make_safe()
-command = Command(argv=tuple(sys.argv[2:]), effect=Effect.READS, environment=(("LC_ALL", "C"),))
-become(command, folders=[os.open(sys.argv[1], os.O_PATH)])"""
+become_for_datasets(Command(argv=tuple(sys.argv[1:]), effect=Effect.READS))"""
 
 
 class MessageGate(OneGate):
@@ -32,9 +31,7 @@ class MessageGate(OneGate):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.program, self.folder = folder / "started", folder / "read"
-        self.folder.mkdir()
-        (self.folder / "file").write_text("content\n")
+        self.program = folder / "started"
         self.program.write_text("#!/bin/sh\necho started\n")
         self.program.chmod(0o755)
         self.by_perl = (PERL, HAND_OVER, str(self.program), *self.words)
@@ -66,12 +63,9 @@ class MessageGate(OneGate):
                 thread.join()
                 self.door.unlink()
 
-    def message(self, *words: str, most: int = 100, environment: tuple[tuple[str, str], ...] = ()) -> bytes:
-        """Return the message of an answer that reads in the folder."""
-        seen = self.folder.stat()
-        command = Command(argv=words, effect=Effect.READS, environment=environment)
-        folders = ((str(self.folder), b"%d %d" % (seen.st_dev, seen.st_ino)),)
-        return b"become" + answer_message(command, most=most, shown="cat", folders=folders)
+    def message(self, *words: str) -> bytes:
+        """Return the message of an answer."""
+        return b"become" + answer_message(Command(argv=words, effect=Effect.READS), most=100, shown="cat")
 
 
 @pytest.fixture
@@ -79,23 +73,17 @@ def gate(tmp_path: Path) -> MessageGate:
     return MessageGate(tmp_path)
 
 
-def test_an_answer_is_shut_into_its_folder_as_by_the_gate_itself(gate: MessageGate) -> None:
-    secret = gate.state / "secret"
+def test_an_answer_is_shut_in_as_by_the_gate_itself(gate: MessageGate) -> None:
+    secret, made = gate.state / "secret", gate.state / "made"
     secret.write_text("secret")
-    words = ("sh", "-c", _TOLD.format(folder=gate.folder, secret=secret), "x.sh", "a b", "*", "")
-    with gate.saying(gate.message(*words, environment=(("LC_ALL", "C"),))) as came:
+    words = ("sh", "-c", _TOLD.format(secret=secret, made=made), "x.sh", "a b", "*", "")
+    with gate.saying(gate.message(*words)) as came:
         told = gate.ask("line", argv=gate.by_perl)
     assert came[0].endswith(b"\x0010.0.0.9\0line\0becomes")
-    assert (told[0], b"content\n" in told[1], b"secret\n" in told[1], (gate.folder / "made").exists()) == (
-        7,
-        True,
-        False,
-        False,
-    ), told
-    assert f"\n{gate.folder}\n".encode() in told[1], told
+    assert (told[0], b"secret\n" in told[1], made.exists()) == (7, False, False), told
     variables = gate.variables("line")
     by_python = subprocess.run(
-        [sys.executable, "-c", _BECOME, str(gate.folder), *words],
+        [sys.executable, "-c", _BECOME, *words],
         env=variables, stdin=subprocess.DEVNULL, capture_output=True, check=False,
     )  # fmt: skip
     assert told == (by_python.returncode, by_python.stdout, by_python.stderr)
@@ -120,25 +108,13 @@ def _exchanged(number: int, value: bytes) -> Callable[[MessageGate, bytes], byte
     return change
 
 
-def _with_another_folder(gate: MessageGate, told: bytes) -> bytes:
-    gate.folder.rename(gate.folder.with_name("old"))
-    gate.folder.mkdir()
-    return told
-
-
-def _with_a_link(gate: MessageGate, told: bytes) -> bytes:
-    gate.folder.rename(gate.folder.with_name("old"))
-    gate.folder.symlink_to(gate.state)
-    return told
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        _exchanged(0, b"0"), _exchanged(1, b"99"), _with_another_folder, _with_a_link, lambda _, __: b"become", lambda _, told: told[:-3],
+        _exchanged(0, b"0"), _exchanged(1, b"99"), lambda _, __: b"become", lambda _, told: told[:-3],
         lambda _, __: b"become" + b"\xff" * 40, lambda _, __: b"gathered", lambda _, __: b"nothing",
     ],
-    ids=["no place", "another kernel", "another folder", "a link", "nothing", "cut", "no message", "another word", "no word"],
+    ids=["no place", "another kernel", "nothing", "cut", "no message", "another word", "no word"],
 )  # fmt: skip
 def test_what_is_not_as_it_was_told_is_for_the_program(
     gate: MessageGate, change: Callable[[MessageGate, bytes], bytes]

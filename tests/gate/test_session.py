@@ -175,6 +175,35 @@ def test_a_bounded_receive_ends_in_its_middle_with_whoever_waits_for_it(gate: On
         wait_until(lambda: not Path(f"/proc/{receiver}/stat").exists(), 20)
 
 
+HUNG = """import time
+from orchestrator.trees.beneath import Folder
+opened = Folder.at_place
+Folder.at_place = lambda path, **more: time.sleep(600) if path == {folder!r} else opened(path, **more)
+from orchestrator.__main__ import program
+program()
+"""
+
+
+def test_a_folder_that_hangs_holds_up_no_other_request(gate: OneGate) -> None:
+    """Such as one in a mount of a server that is away."""
+    folder = gate.state / "hung"
+    folder.mkdir()
+    gate.file.write_text(f'receives = "{ROOT}"\nreads = "{folder}"\n')
+    argv = gate.made_program("program", HUNG.format(folder=str(folder)))
+    gate.ask(VERSION, argv=argv)
+    wait_until(lambda: gate.pid, 20)
+    by_perl = (PERL, HAND_OVER, *argv)
+    question = sent("look-at-tools.sh")
+    hangs = [gate.begin(question, b"", argv=by_perl) for _ in range(2)]
+    try:
+        assert gate.ask(VERSION, argv=by_perl) == gate.ask(VERSION, argv=argv)
+        assert [each.poll() for each in hangs] == [None, None]
+    finally:
+        for each in hangs:
+            each.terminate()
+            each.wait(20)
+
+
 COUNTED_ZFS = """#!/bin/sh
 echo "$1" >> {calls}
 case $1 in

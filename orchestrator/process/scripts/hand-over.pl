@@ -138,7 +138,7 @@ sub answer_again {
     for my $entry (eval { unpack "(N/a*)*", $recorded }) {
         next if substr($entry, 0, length $wanted) ne $wanted;
         my (undef, undef, $when, @rest) = eval { unpack "(N/a*)*", $entry };
-        next if !defined $when || $when !~ /^[0-9]+$/ || @rest != 11 || $rest[10] ne "end";
+        next if !defined $when || $when !~ /^[0-9]+$/ || @rest != 10 || $rest[9] ne "end";
         my $age = time - $when;
         answer_by(@rest) if $age >= 0 && $age < $HOLDS;
     }
@@ -153,16 +153,14 @@ sub answer_by {
     become(@answer);
 }
 
-# Becomes an answer, as process/confine.py's `become_for_datasets` and `become` do. Returns where anything is not as it was.
+# Becomes an answer, as process/confine.py's `become_for_datasets` does. Returns where anything is not as it was.
 sub become {
-    my ($most, $version, $ruleset, $rules, $environment, $argv, $folders, $shown, $end) = @_;
+    my ($most, $version, $ruleset, $rules, $environment, $argv, $shown, $end) = @_;
     return if !defined $end || $end ne "end";
     my $landlock = syscall($CREATE_RULESET, 0, 0, 1);
     return if ($landlock < 1 ? 0 : $landlock) != $version;
     my $shut = confinement($ruleset, $rules);
     return if !defined $shut;
-    my $first = let_read($shut, $folders);
-    return if !defined $first;
     my $places = place($most);
     return if !defined $places;
     note($shown);
@@ -170,7 +168,7 @@ sub become {
     # From here on nothing else can answer any more.
     $SIG{CHLD} = "DEFAULT";
     umask(umask() | 022);
-    fail("folder") if !($first ? chdir $first : chdir "/");
+    fail("folder") if !chdir "/";
     fail("Landlock") if $shut && (syscall($prctl, $NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall($RESTRICT_SELF, $shut, 0) < 0);
     my @words = unpack "(N/a*)*", $argv;
     %ENV = unpack "(N/a*)*", $environment;
@@ -203,29 +201,10 @@ sub confinement {
             next if $! == $NOT_THERE;
             return;
         }
-        return if !allow($made, $at, -d $at ? $in_folders : $of_files);
+        my $rule = pack "a8 l", -d $at ? $in_folders : $of_files, fileno $at;
+        return if syscall($ADD_RULE, $made, 1, $rule, 0) < 0;
     }
     return $made;
-}
-
-# Adds what is allowed in an open folder to a ruleset; returns whether it could.
-sub allow {
-    my ($made, $at, $rights) = @_;
-    my $rule = pack "a8 l", $rights, fileno $at;
-    return syscall($ADD_RULE, $made, 1, $rule, 0) >= 0;
-}
-
-# Allows to read these folders, and returns the first one, open, or 0: there is none. Nothing: one of them is another one by now.
-sub let_read {
-    my ($shut, $folders) = @_;
-    my $first = 0;
-    my @left = unpack "(N/a*)*", $folders;
-    while (my ($path, $mark, $rights) = splice @left, 0, 3) {
-        sysopen(my $at, $path, $PATH_ONLY | $CLOSED_LATER) or return;
-        return if join(" ", (stat $at)[0, 1]) ne $mark || !-d _ || !allow($shut, $at, $rights);
-        $first ||= $at;
-    }
-    return $first;
 }
 
 # Returns the open file in which one of the gate's places is taken until this process, and what it becomes, have ended; nothing: there

@@ -34,6 +34,24 @@ def _stray(views: "HistoryReader", job: str, used: str, over: str) -> StrayCopie
     return StrayCopies(job=job, place=place, target=target, newest=facts.newest_copy, last=run)
 
 
+def names_with_file(settings: Settings, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of these jobs, each once.
+
+    Raises: WrongRequest for one whose copies are strays: what helps there is another command · DeclarationError for one that nobody knows.
+    """
+    known = settings.configuration()
+    missing = set(names) - {one.name for one in known.jobs}
+    if missing:
+        with settings.views() as views:
+            strays = [one.job for one in stray_copies(known.jobs, views) if one.job in missing]
+        for name in strays:
+            over = settings.repeat(f"end {name}")
+            raise WrongRequest(
+                f"{name} has no file any more, so no run of it begins: put jobs/{name}.toml back; or, if it is over: `{over}`"
+            )
+    return tuple(one.name for one in settings.jobs(names))
+
+
 def end_jobs(settings: Settings, names: Sequence[str], *, undo: bool) -> tuple[str, ...]:
     """Record that these jobs, which have no file, are over; return their names. `undo`: that they are not.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.app import local_clock as timekeeping
 from orchestrator.app.due_check import JobHistoryCache, check_due, next_scheduled_times
+from orchestrator.app.ended_jobs import names_with_file
 from orchestrator.domain.job import Job
 from orchestrator.domain.schedule import CronSchedule, DailySchedule, parse_normal_schedule
 from orchestrator.history.due_runs import DueRunHistory
@@ -58,10 +59,10 @@ def survey_schedule(settings: "Settings", names: Sequence[str], now: datetime) -
 def pause_jobs(
     settings: "Settings", names: Sequence[str], span: "Seconds | None", why: str
 ) -> tuple[tuple[str, ...], datetime | None]:
-    """Pause jobs; return their names and until when. `span` None: until they are resumed. Raises: OverflowError."""
+    """Pause jobs; return their names and until when. `span` None: until they are resumed. Raises: OverflowError, WrongRequest."""
     now = compose.now()
     until = now + timedelta(seconds=span) if span is not None else None
-    jobs = tuple(one.name for one in settings.jobs(names))
+    jobs = names_with_file(settings, names)
     with compose.open_history(settings.where) as history:
         for name in jobs:
             history.due_runs.pause(name, now=now, until=until, why=why)
@@ -69,7 +70,7 @@ def pause_jobs(
 
 
 def resume_jobs(settings: "Settings", names: Sequence[str]) -> dict[str, bool]:
-    """Resume jobs; return whether each was paused."""
-    jobs = tuple(one.name for one in settings.jobs(names))
+    """Resume jobs; return whether each was paused. Raises: WrongRequest."""
+    jobs = names_with_file(settings, names)
     with compose.open_history(settings.where) as history:
         return {name: history.due_runs.resume(name) for name in jobs}

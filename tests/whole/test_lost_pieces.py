@@ -181,4 +181,10 @@ def test_status_names_copies_whose_job_has_no_file_until_they_are_said_to_be_ove
     assert copied.call("pause", "pictures").code == 0
     file.unlink()
     assert copied.call("status").code == 4, "this loss is another one, and a job that rests is not over"
+    for command in ("pause", "resume"):  # as a notice of an earlier version said
+        asked = copied.call(command, "pictures")
+        (words,) = (each for each in hinted_commands(asked.errors) if each[1] == "end")
+        assert (asked.code, words[2]) == (2, "pictures")
+    assert copied.call(*words[1:]).code == 0
+    assert copied.call("status").code == 0
     assert copied.call("end", "nothing").code == 2

@@ -11,7 +11,8 @@ shift 4
 # Who may take snapshots below the root can have those names there before: then each dataset by itself, so that only hers has none.
 # What another folder says is its owner's, and is not done otherwise.
 if [ -z "$use" ] && grep -q "^cannot create snapshot '[^']*': $taken\$" "$errors"; then
-  sed -i "s/^recursive = zfs\$/recursive = yes/" "$folder/sanoid.conf"
+  sed "s/^recursive = zfs\$/recursive = yes/" "$folder/sanoid.conf" > "$folder/each" || exit
+  mv -- "$folder/each" "$folder/sanoid.conf" || exit
   run_sanoid "$folder" "" "" --take-snapshots
 fi
 # A failure is none only where zfs says of that very snapshot that it is there; each one is named, at the end.

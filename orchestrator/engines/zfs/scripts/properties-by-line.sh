@@ -10,41 +10,61 @@ properties_by_line() {
   datasets=$(printf "%s\n" "$named" | cut -f 1 | uniq)
   properties=$(printf "%s\n" "$named" | cut -f 2 | sort -u | grep -v "^-")
   # What an owner writes as she likes; all else has values of zfs's own.
-  free="^mountpoint$|^sharenfs$|^sharesmb$|^keylocation$|:"
-  list=$(printf "%s\n" "$properties" | grep -vE "$free" | tr "\n" ",")
-  lines=$(zfs get -Hp -t filesystem,volume -o "$columns" "${list%,}" "$@") || return
-  printf "%s\n" "$lines" | without_unset
-  printf "%s\n" "$properties" | grep -E "$free" | xargs -r -n 200 | while IFS= read -r some; do
-    lines=$(zfs get -Hp -t filesystem,volume -o "$columns" "$(with_commas "$some")" "$@")
-    if has_lines $(($(count_words "$some") * $(printf "%s\n" "$datasets" | wc -l))) "$lines"; then
-      printf "%s\n" "$lines"
-    else
-      printf "%s\n" "$datasets" | while IFS= read -r dataset; do of_dataset "$dataset" "$some"; done
-    fi
-  done | without_unset
+  free="^mountpoint$|^sharenfs$|^sharesmb$|^keylocation$|context$|:"
+  list=$(printf "%s\n" "$properties" | grep -vE "$free" | tr "\n" " ")
+  told=$(some_properties "${list% }" "$@") || return
+  printf "%s\n" "$told" | without_unset
+  told=$(
+    printf "%s\n" "$properties" | grep -E "$free" | xargs -r -n 200 | while IFS= read -r some; do
+      some_properties "$some" "$@" || exit
+    done
+  ) || return
+  printf "%s\n" "$told" | without_unset
 }
 with_commas() { printf "%s" "$1" | tr " " ","; }
 count_words() { printf "%s\n" "$1" | wc -w; }
 has_lines() { [ "$(printf "%s\n" "$2" | wc -l)" -eq "$1" ]; }
+# some_properties PROPERTIES [-r] NAME… prints these properties; of each dataset by itself where one has several lines.
+some_properties() {
+  some=$1
+  shift
+  lines=$(zfs get -Hp -t filesystem,volume -o "$columns" "$(with_commas "$some")" "$@")
+  if has_lines $(($(count_words "$some") * $(printf "%s\n" "$datasets" | wc -l))) "$lines"; then
+    printf "%s\n" "$lines"
+  else
+    printf "%s\n" "$datasets" | while IFS= read -r dataset; do of_dataset "$dataset" "$some" || exit; done
+  fi
+}
+# ask COLUMNS PROPERTIES DATASET prints them; nothing of a dataset that is gone meanwhile. Any other failure is one.
+ask() {
+  { failed=$(zfs get -Hp -o "$1" "$2" "$3" 2>&1 >&4) && return; } 4>&1
+  case $failed in *"': dataset does not exist"*) return 0 ;; esac
+  printf "%s\n" "$failed" >&2
+  return 1
+}
 # of_dataset DATASET PROPERTIES prints these properties of one dataset; those of several lines by themselves.
 of_dataset() {
-  lines=$(zfs get -Hp -o "$columns" "$(with_commas "$2")" "$1") || return 0
+  lines=$(ask "$columns" "$(with_commas "$2")" "$1") || return
+  [ -n "$lines" ] || return 0
   if has_lines "$(count_words "$2")" "$lines"; then
     printf "%s\n" "$lines"
     return
   fi
   for property in $2; do
-    lines=$(zfs get -Hp -o "$columns" "$property" "$1") || continue
-    has_lines 1 "$lines" || lines=$(by_column "$1" "$property")
-    printf "%s\n" "$lines"
+    lines=$(ask "$columns" "$property" "$1") || return
+    has_lines 1 "$lines" || lines=$(by_column "$1" "$property") || return
+    [ -z "$lines" ] || printf "%s\n" "$lines"
   done
 }
 # by_column DATASET PROPERTY prints one of several lines: of the value and of what was received the first line.
 by_column() {
-  printf "%s\t%s" "$1" "$2"
+  line=$(printf "%s\t%s" "$1" "$2")
   for column in value received source; do
-    printf "\t%s" "$(zfs get -Hp -o "$column" "$2" "$1" | head -n 1)"
+    lines=$(ask "$column" "$2" "$1") || return
+    [ -n "$lines" ] || [ "$column" = value ] || return 0
+    line=$(printf "%s\t%s" "$line" "$(printf "%s\n" "$lines" | head -n 1)")
   done
+  printf "%s\n" "$line"
 }
 # What does not apply to a dataset is listed as a property without a value.
-without_unset() { grep -v "	-	-	-\$" || :; }
+without_unset() { grep -v "	-	-	-\$\|^\$" || :; }

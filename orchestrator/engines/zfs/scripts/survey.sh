@@ -64,19 +64,19 @@ list_marks() {
 
 tab=$(printf "\t")
 printf "=datasets\n"
-if ! datasets=$(
-  zfs get -Hp "$dataset_depth" -t filesystem,volume -o name,property,value,source "$properties" "$root" 2>/dev/null
-); then
-  said=$(zfs get -Hp "$dataset_depth" -t filesystem,volume -o name "$properties" "$root" 2>&1 >/dev/null)
-  case $said in
-    *"does not exist"*)
+get_datasets() {
+  zfs get -Hp "$dataset_depth" -t filesystem,volume -o name,property,value,source "$properties" "$root"
+}
+# The root is absent only where zfs says so of the root itself; where one below it went meanwhile, another look is as good.
+if ! datasets=$(get_datasets 2>/dev/null); then
+  case $(zfs list -H -o name "$root" 2>&1) in
+    *"'$root': dataset does not exist"*)
       printf "=absent\n"
       list_above "$@" "$root"
       printf "=end\n"
       exit 0 ;;
   esac
-  printf "%s\n" "$said" >&2
-  exit 1
+  datasets=$(get_datasets) || exit 1
 fi
 
 printf "%s\n" "$datasets"

@@ -316,17 +316,25 @@ LOOKED = """
 case $1 in
 version) echo zfs-2.3.9-1;;
 get) case $3$9 in *@*) ;; *) %s;; esac;;
-list) case "$*" in *-o\\ name,available*) printf "tank\\t9\\toff\\n"; exit 1;; *) printf "tank/photos@a\\t1\\t2\\n";; esac;;
+list) case "$*" in
+  "list -H -o name tank/photos") %root;;
+  *-o\\ name,available*) printf "tank\\t9\\toff\\n"; exit 1;; *) printf "tank/photos@a\\t1\\t2\\n";; esac;;
 esac
 """
 
 
 def look(
-    folder: Path, get: str, *, zpool: str = "printf '7\\tONLINE\\n'", sudo: bool = False, above: bool = False
+    folder: Path,
+    get: str,
+    *,
+    zpool: str = "printf '7\\tONLINE\\n'",
+    sudo: bool = False,
+    above: bool = False,
+    root: str = ":",
 ) -> parse.SideListing:
     """Return what the look's script tells with these stand-ins."""
     command = commands.survey_command(SOURCE, target=False, recursive=True, sudo=sudo, above=above, created=False)
-    done = run(command, folder, {"zfs": LOOKED.replace("%s", get), "zpool": zpool})
+    done = run(command, folder, {"zfs": LOOKED.replace("%s", get).replace("%root", root), "zpool": zpool})
     assert done.returncode == 0, done
     return parse.parse_survey(done.stdout.encode().split(b"\n"))
 
@@ -346,7 +354,7 @@ def test_a_look_tells_who_we_are_and_what_is_there(tmp_path: Path) -> None:
 
 
 def test_a_look_tells_what_is_absent_from_what_fails(tmp_path: Path) -> None:
-    seen = look(tmp_path, ABSENT)
+    seen = look(tmp_path, ABSENT, root=ABSENT)
     assert (seen.there, seen.whole, seen.above, seen.snapshots) == (False, True, {"tank": (9, False)}, {})
     no_pool = look(tmp_path, GOT, zpool="echo \"cannot open 'tank': no such pool\" >&2; exit 1")
     assert (no_pool.health, no_pool.there) == ("ABSENT", False)
@@ -354,16 +362,27 @@ def test_a_look_tells_what_is_absent_from_what_fails(tmp_path: Path) -> None:
     assert (suspended.health, suspended.there) == ("SUSPENDED", False)
 
 
+def test_a_look_in_which_a_dataset_went_is_made_again(tmp_path: Path) -> None:
+    went = f"[ -e {tmp_path}/again ] || {{ touch {tmp_path}/again; {ABSENT.replace('photos', 'photos/x')}; }}; {GOT}"
+    seen = look(tmp_path, went)
+    assert (seen.there, seen.whole, list(seen.properties)) == (True, True, ["tank/photos"])
+
+
 @pytest.mark.parametrize(
     ("get", "zpool", "says"),
     [
         ("echo permission denied >&2; exit 1", "printf '7\\tONLINE\\n'", "permission denied"),
         (GOT, "echo internal error >&2; exit 1", "internal error"),
+        (
+            ABSENT.replace("photos", "photos/x"),
+            "printf '7\\tONLINE\\n'",
+            "cannot open 'tank/photos/x': dataset does not exist",
+        ),
     ],
 )
 def test_a_look_that_fails_ends_badly(get: str, zpool: str, says: str, tmp_path: Path) -> None:
     command = commands.survey_command(SOURCE, target=False, recursive=True, sudo=False, above=False, created=False)
-    done = run(command, tmp_path, {"zfs": LOOKED.replace("%s", get), "zpool": zpool})
+    done = run(command, tmp_path, {"zfs": LOOKED.replace("%s", get).replace("%root", ":"), "zpool": zpool})
     assert (done.returncode, done.stderr.strip()) == (1, says)
 
 
@@ -459,17 +478,29 @@ esac
 """
 
 
+@pytest.mark.parametrize("note", ["user:note", "rootcontext"])
 @pytest.mark.parametrize("value", ["plain", FORGED])
-def test_a_property_of_several_lines_passes_for_no_other(value: str, tmp_path: Path) -> None:
+def test_a_property_of_several_lines_passes_for_no_other(value: str, note: str, tmp_path: Path) -> None:
     functions = script("engines/zfs", "properties-by-line.sh")
     command = Command(argv=("sh", "-c", f"{functions}properties_by_line -r t", "x"), effect=Effect.READS)
-    done = run(command, tmp_path, {"zfs": OWNERS.format(value=value)})
+    done = run(command, tmp_path, {"zfs": OWNERS.format(value=value).replace("user:note", note)})
     lines = done.stdout.splitlines()
     assert all(line.count("\t") == 4 for line in lines), done
     told = {(name, kind): line[0] for name, kind, *line in (line.split("\t") for line in lines)}
     assert len(told) == len(lines)
-    assert told["t/ann", "user:note"] == "a b"
-    assert told["t/eve", "user:note"] == value.partition("\n")[0]
+    assert told["t/ann", note] == "a b"
+    assert told["t/eve", note] == value.partition("\n")[0]
     assert told["t/eve", "type"] == "volume"
-    assert ("t", "user:note") not in told, "what is not set is not listed"
+    assert ("t", note) not in told, "what is not set is not listed"
     assert ("t/ann", "poolferry:flags") not in told
+
+
+@pytest.mark.parametrize(("said", "code"), [("I/O error", 1), ("dataset does not exist", 0)])
+def test_a_property_that_cannot_be_read_is_not_left_out_without_a_word(said: str, code: int, tmp_path: Path) -> None:
+    """A dataset that is gone meanwhile has none."""
+    functions = script("engines/zfs", "properties-by-line.sh")
+    command = Command(argv=("sh", "-c", f"{functions}properties_by_line -r t", "x"), effect=Effect.READS)
+    fails = f'case "$*" in *user:note*t/ann) echo "cannot open \'t/ann\': {said}" >&2; exit 1;; esac\n'
+    done = run(command, tmp_path, {"zfs": fails + OWNERS.format(value=FORGED)})
+    assert done.returncode == code, done
+    assert ("t/eve\tuser:note\tLce\t" in done.stdout) is (code == 0)

@@ -6,6 +6,7 @@ OrchestratorError
 ├─ Stopped                 a signal, or the end of the time window                WHEN_IT_CHANGES
 ├─ OutsideError            holds the command lines, exits, last output, host
 │  ├─ ProgramMissing · PermissionDenied · TargetFull · QuotaReached · SourceMissing ASK_A_HUMAN
+│  ├─ WritesLost          a disk that did not take what was written               ASK_A_HUMAN
 │  ├─ HostUnreachable · Stalled · StreamBroken                                    LATER
 │  ├─ BaseGone · TokenStale · NamesExhausted                                      NOW
 │  └─ Unexplained          output that no rule explains yet: verbatim             ONCE
@@ -139,6 +140,10 @@ class PermissionDenied(OutsideError):
 
 class TargetFull(OutsideError):
     """A lack of free space (bytes, inodes or quota) on the target."""
+
+
+class WritesLost(OutsideError):
+    """A disk that did not take all that was written to it: the copy is made anew, and would fail there again."""
 
 
 class QuotaReached(OutsideError):

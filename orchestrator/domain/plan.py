@@ -371,6 +371,7 @@ class Step:
     freezes: bool = (
         False  # it takes a snapshot of the source: the hooks snapshot-before and snapshot-after stand around it
     )
+    settles: bool = False  # it makes a copy whole: before, the disk must have taken all of it
     accounts: bool = False  # the program's own summary counts for the verification of the tree
     needs: tuple[tuple[str, bytes], ...] = ()  # local files that must hold these bytes before the step begins
     remembers: tuple[str, str] | None = None  # a small fact for later plans, (key, value), once it has ended well

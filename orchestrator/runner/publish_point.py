@@ -1,4 +1,4 @@
-"""The publication of a point at a target on this machine, whose disk is watched since its copy began.
+"""The publication of a point, or of a mirror, at a target on this machine, whose disk is watched since its copy began.
 
 Modules that only a run with a copy needs are imported in the call.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PointPublisher:
-    """The publisher of one run's point. `explain`: returns the error for a sync that failed."""
+    """The publisher of one run's point, or of its mirror. `explain`: returns the error for a sync that failed."""
 
     def __init__(self, explain: Callable[[PipelineFailed], OrchestratorError]) -> None:
         self._explain = explain
@@ -41,24 +41,46 @@ class PointPublisher:
             self._disk.close()
             self._disk = None
 
-    def publish(self, work: PointPublication, run: Callable[[Pipeline], None]) -> bool:
-        """Publish the point; return False where anything is not plain: its script does it then, or says why not.
+    def publish(self, work: PointPublication, run: Callable[[Pipeline], None]) -> None:
+        """Publish the point; where anything is not plain, its script does it, or says why not.
 
-        `run`: runs a pipeline, or raises. Raises: OrchestratorError where the disk did not take all.
+        `run`: runs a pipeline, or raises. Raises: OrchestratorError, also where the disk did not take all · OSError.
         """
         from orchestrator.trees.local_target import publish_point
-        from orchestrator.verify.pipelines import settle_pipeline
 
         def sync(folder: int) -> None:
             # Why by /proc: an open folder is the same whoever exchanges its name.
-            command = settle_pipeline(Location(path=f"/proc/{os.getpid()}/fd/{folder}"))
-            run(command)
-            try:
-                if self._disk is not None:
-                    self._disk.require_written()
-            except OSError as error:
-                said = f"sync: error syncing '{work.root}': {error.strerror}"
-                failed = pipeline_failure(command, PipelineResult(exits=(1,), last_output=(said,)))
-                raise self._explain(failed) from error
+            self._settle(f"/proc/{os.getpid()}/fd/{folder}", run)
 
-        return publish_point(work.root.path, work.name, work.manifest, sync)
+        if not publish_point(work.root.path, work.name, work.manifest, sync):
+            self.complete(work.otherwise, run)
+
+    def complete(self, script: Pipeline, run: Callable[[Pipeline], None]) -> None:
+        """Run the script by which a copy becomes whole, once the disk took all of it; else a note stays, and the script does not run.
+
+        Why, though the script syncs, too: of a write error that the sync of another program heard it is not told.
+        Raises: OrchestratorError · OSError.
+        """
+        if self._disk is not None:
+            with self._disk.noted():
+                self._settle(self._disk.folder, run)
+        run(script)
+        self._require_written()
+
+    def _settle(self, folder: str, run: Callable[[Pipeline], None]) -> None:
+        from orchestrator.verify.pipelines import settle_pipeline
+
+        run(settle_pipeline(Location(path=folder)))
+        self._require_written()
+
+    def _require_written(self) -> None:
+        from orchestrator.verify.pipelines import settle_pipeline
+
+        if self._disk is None:
+            return
+        try:
+            self._disk.require_written()
+        except OSError as error:
+            said = f"sync: error syncing '{self._disk.folder}': {error.strerror}"
+            command = settle_pipeline(Location(path=self._disk.folder))
+            raise self._explain(pipeline_failure(command, PipelineResult(exits=(1,), last_output=(said,)))) from error

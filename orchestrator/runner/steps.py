@@ -401,6 +401,8 @@ class StepExecutor:
 
                     with hold_still(self.journal) as limit:
                         self._stream(step, step.work, progress, end, timeout=limit)
+                case Pipeline() if step.settles:
+                    self._publisher.complete(step.work, lambda each: self._stream(step, each, progress, end))
                 case Pipeline():
                     self._stream(step, step.work, progress, end)
                 case TargetTrial() | TargetPreparation():
@@ -409,8 +411,8 @@ class StepExecutor:
                     if isinstance(step.work, TargetPreparation):
                         self._publisher.watch_disk(step.work.root.path)
                 case PointPublication():
-                    if not self._publisher.publish(step.work, lambda each: self._stream(step, each, progress, end)):
-                        self._stream(step, step.work.otherwise, progress, end)
+                    self._linked = False  # a copy that is whole is not made anew for what fails here
+                    self._publisher.publish(step.work, lambda each: self._stream(step, each, progress, end))
                 case ManifestRecording():
                     from orchestrator.runner.manifests import record_manifest
 

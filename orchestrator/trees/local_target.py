@@ -73,6 +73,8 @@ def prepare_target(root: str, job: str, folders: tuple[str, ...], *, stored: boo
 class WatchedDisk:
     """The filesystem of a target, watched for writes that fail from now on. It keeps a removable disk mounted until it is closed.
 
+    `folder`: the target as it was opened, whoever exchanges its name.
+
     Why besides `sync -f`: of a write that failed each open file is told once, but of those that are opened later only the first. So after
     the sync of another program, such as of a second run to the same disk, our own would find nothing wrong.
     """
@@ -80,6 +82,7 @@ class WatchedDisk:
     def __init__(self, root: str) -> None:
         with Folder.at_place(root) as place:
             self._fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place.fd)
+        self.folder = f"/proc/{os.getpid()}/fd/{self._fd}"
 
     def require_written(self) -> None:
         """Check that no write failed since then, once all was written. Raises: OSError."""
@@ -87,6 +90,12 @@ class WatchedDisk:
 
         if ctypes.CDLL(None, use_errno=True).syncfs(self._fd):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    @contextlib.contextmanager
+    def noted(self) -> Iterator[None]:
+        """Keep a note in our folder until all is written to the disk; it stays after an error. Raises: OSError."""
+        with Folder(self.folder) as place, place.enter(_OURS) as ours, _noted(ours):
+            yield
 
     def close(self) -> None:
         """Let the disk go."""
@@ -117,8 +126,7 @@ def publish_point(root: str, name: str, manifest: str, sync: Callable[[int], Non
 def _name_point(place: Folder, ours: Folder, name: str, manifest: str, sync: Callable[[int], None]) -> bool:
     listed = f"{name}.manifest.gz"
     with ours.enter(_WORK) as work, place.make_folder(_POINTS) as points:
-        writable = os.fstat(work.fd).st_mode & stat.S_IWUSR  # else its owner may not move it: its .. changes
-        if not writable or not _is_ours(points) or _is_there(points, name) or _is_there(points, listed):
+        if not _is_ours(points) or _is_there(points, name) or _is_there(points, listed):
             return False
         with _noted(ours):
             sync(work.fd)

@@ -216,6 +216,14 @@ def test_a_sync_that_fails_ends_the_publishing_where_it_is(tmp_path: Path, well:
     assert prepare_target(str(root), "photos", ("work",), stored=False) == bool(well), "the script discards the copy"
 
 
+@pytest.mark.root
+def test_a_tree_that_its_owner_may_not_write_to_is_published_with_its_mode(tmp_path: Path) -> None:
+    root = made_ready(tmp_path)
+    (root / ".poolferry/work").chmod(0o500)
+    assert publish_point(str(root), NAME, MANIFEST, sync)
+    assert (root / "points" / NAME).stat().st_mode & 0o777 == 0o500
+
+
 def _point_there(root: Path) -> None:
     (root / "points" / NAME).mkdir(parents=True)
 
@@ -237,10 +245,6 @@ def _no_manifest(root: Path) -> None:
     (root / MANIFEST).unlink()
 
 
-def _unwritable(root: Path) -> None:
-    (root / ".poolferry/work").chmod(0o500)
-
-
 def _not_ours(root: Path) -> None:
     (root / "points").mkdir()
     os.chown(root / "points", 1234, 1234)
@@ -249,7 +253,7 @@ def _not_ours(root: Path) -> None:
 @pytest.mark.root
 @pytest.mark.parametrize(
     "spoil",
-    [_point_there, _manifest_there, _points_elsewhere, _latest_is_a_folder, _no_manifest, _unwritable, _not_ours],
+    [_point_there, _manifest_there, _points_elsewhere, _latest_is_a_folder, _no_manifest, _not_ours],
 )
 def test_what_cannot_be_published_plainly_is_taken_back_and_left_to_the_script(
     tmp_path: Path, spoil: Callable[[Path], None]

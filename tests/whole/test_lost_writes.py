@@ -8,6 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.domain.errors import TargetFull
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Pipeline, PointPublication
+from orchestrator.engines.rsync import script_commands
+from orchestrator.engines.rsync.errors import explain
+from orchestrator.engines.rsync.model import MANIFEST
+from orchestrator.runner.publish_point import PointPublisher
 from tests.whole.house import House, facts, loop_filesystem, mounted
 from tests.whole.kills import MIB
 
@@ -59,19 +66,57 @@ def test_what_the_disk_did_not_take_is_copied_anew(failing: House, points: bool)
     assert failing.run().outcome == "nothing-to-do"
 
 
-def test_what_the_kernel_told_another_programs_sync_is_not_lost(failing: House, tmp_path: Path) -> None:
-    """Two runs may write to one disk, and the first sync of all is told what failed, and nobody after it."""
+def hear_first(house: House, tmp_path: Path) -> None:
+    """Let another program's sync be told of each error before the run's own."""
     other = tmp_path / "bin/sync"
     other.parent.mkdir()
     other.write_text('#!/bin/sh\n/usr/bin/sync "$@"\nexec /usr/bin/sync "$@"\n')
     other.chmod(0o755)
-    failing.environment["PATH"] = f"{other.parent}:{os.environ['PATH']}"
+    house.environment["PATH"] = f"{other.parent}:{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("points", [True, False], ids=["points", "mirror"])
+def test_what_the_kernel_told_another_programs_sync_is_not_lost(failing: House, tmp_path: Path, points: bool) -> None:
+    """Two runs may write to one disk, and the first sync of all is told what failed, and nobody after it."""
+    hear_first(failing, tmp_path)
     for number in range(24):
         failing.write(f"folder/{number}", random.randbytes(MIB))
-    ran = failing.run(failing.job())
+    failing.source.chmod(0o555)
+    ran = failing.run(failing.job(rsync={"points": points}))
     assert (ran.code, ran.outcome, failing.points()) == (1, "failed", []), ran
     assert ran["why"].startswith("the disk did not take all that was written"), ran
     grow(failing, 500)
     assert failing.run().outcome == "done"
-    forget_memory(failing.point() / "folder")
-    assert facts(failing.source / "folder") == facts(failing.point() / "folder")
+    copy = failing.point() if points else failing.target
+    forget_memory(copy / "folder")
+    assert facts(failing.source / "folder") == facts(copy / "folder")
+
+
+def test_a_disk_that_fails_ends_the_run_with_its_own_cause(failing: House) -> None:
+    """Before, a copy over a linked tree was made 100 times, as if the source had changed."""
+    failing.write("folder/first", "content")
+    assert failing.run(failing.job(retry={"attempts": 3, "wait": "1s"})).outcome == "done"
+    for number in range(24):
+        failing.write(f"folder/{number}", random.randbytes(MIB))
+    ran = failing.run()
+    assert (ran.outcome, ran["attempts"]) == ("failed", 1), ran
+    assert ran["why"].startswith("the disk did not take all that was written"), ran
+
+
+def test_a_point_that_is_left_to_its_script_is_none_either(failing: House) -> None:
+    ours, name = failing.target / ".poolferry", "2026-11-26T150000Z"
+    (ours / "work").mkdir(parents=True)
+    (failing.target / "points").mkdir()
+    os.chown(failing.target / "points", 1234, 1234)  # of somebody else: the system calls leave it
+    (ours / "manifest.gz").write_bytes(b"")
+    root, publisher = Location(path=str(failing.target)), PointPublisher(explain)
+    publisher.watch_disk(root.path)
+    (ours / "work/file").write_bytes(random.randbytes(24 * MIB))
+    assert subprocess.run(["sync", "-f", ours], check=False).returncode == 1  # another program, which is told
+    script = Pipeline(stages=(script_commands.publish_command(root, name, MANIFEST),))
+    work = PointPublication(root=root, name=name, manifest=MANIFEST, otherwise=script)
+    with pytest.raises(TargetFull):
+        publisher.publish(work, lambda each: [subprocess.run(stage.argv, check=True) for stage in each.stages] and None)
+    publisher.let_go()
+    assert (ours / "work").exists()
+    assert (ours / "unwritten").exists(), "the next run discards the copy"

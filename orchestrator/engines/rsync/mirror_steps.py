@@ -1,5 +1,6 @@
 """The steps around the copy of a mirror: files of others are kept out of it, an interrupted one goes on, all is written to the disk. Pure."""
 
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Pipeline, Step
 from orchestrator.engines.contract.engine import RunRequest
@@ -22,7 +23,8 @@ def resume_mirror(job: Job) -> Stage:
 def end_mirror(job: Job) -> Stage:
     """Return the stage that writes all remaining data to the disk."""
     command = script_commands.end_mirror_command(job.target.location)
-    return _alone("write everything to the disk", "only then the mirror is as the source", command)
+    (step,) = _alone("write everything to the disk", "only then the mirror is as the source", command)
+    return (replace(step, settles=True),)
 
 
 def _alone(action: str, why: str, command: Command) -> Stage:

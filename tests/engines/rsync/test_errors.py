@@ -23,6 +23,7 @@ from orchestrator.domain.errors import (
     StreamBroken,
     TargetFull,
     Unexplained,
+    WritesLost,
 )
 from orchestrator.domain.place import Location
 from orchestrator.domain.source_tree import SourceTree
@@ -56,6 +57,9 @@ TABLE: list[tuple[int, str, type[OrchestratorError], str]] = [
     (2, ("protocol version mismatch -- is your shell clean?\n(see the rsync manpage for an explanation)\n"
      "rsync error: protocol incompatibility (code 2) at compat.c(625) [sender=3.5.0]"),
      OutsideError, "the remote shell prints something"),
+    (1, "sync: error syncing '/b': Input/output error", WritesLost, "the disk did not take all"),
+    (1, "sync: error syncing 'unwritten': No space left on device", TargetFull, "the disk did not take all"),
+    (1, "sync: error syncing '/b': Disk quota exceeded", TargetFull, "the disk did not take all"),
     (3, ('rsync: [Receiver] ERROR: cannot stat destination "/tmp/file/": Not a directory (20)\n'
      "rsync error: errors selecting input/output files, dirs (code 3) at main.c(789) [Receiver=3.5.0]"),
      OutsideError, "a file lies where a folder is needed"),

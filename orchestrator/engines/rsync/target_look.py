@@ -26,7 +26,7 @@ def look_here(root: str) -> bytes | None:
     try:
         with _OpenFolders() as folders:
             return b"\0".join(_look(root, folders)) + b"\0"
-    except (OSError, KeyError):
+    except (OSError, KeyError, ValueError):
         return None
 
 
@@ -101,7 +101,10 @@ def _look_in_ours(ours: int, folders: _OpenFolders) -> Iterator[bytes]:
 
 
 def _read_marker(ours: int) -> bytes:
-    """Return the first line of the marker; a disk may have been elsewhere, so only the beginning of the file is read."""
+    """Return the first line of the marker; a disk may have been elsewhere, so only the beginning of the file is read.
+
+    Raises: OSError · ValueError for a line that no text is.
+    """
     try:
         fd = os.open(MARKER.removeprefix(f"{OURS}/"), _FILE, dir_fd=ours)
     except FileNotFoundError:
@@ -109,7 +112,10 @@ def _read_marker(ours: int) -> bytes:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise FileExistsError(MARKER)
-        return os.read(fd, _MARKER_BYTES).split(b"\n", 1)[0]
+        line = os.read(fd, _MARKER_BYTES).split(b"\n", 1)[0]
+        if b"\0" in line:  # what follows would be a record of its own
+            raise ValueError(MARKER)
+        return line
     finally:
         os.close(fd)
 

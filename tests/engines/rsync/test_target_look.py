@@ -90,12 +90,16 @@ def _marker_is_a_pipe(root: Path) -> None:
     os.mkfifo(root / ".poolferry/target.json")
 
 
+def _marker_of_many(root: Path) -> None:
+    (root / ".poolferry/target.json").write_bytes(b'{"format": 1, "job": "photos"}\0p d 2025-01-01T000000Z\0v d 1234\n')
+
+
 def _manifest_is_a_folder(root: Path) -> None:
     (root / ".poolferry/manifest.gz").unlink()
     (root / ".poolferry/manifest.gz").mkdir()
 
 
-@pytest.mark.parametrize("spoil", [_marker_elsewhere, _marker_is_a_pipe, _manifest_is_a_folder])
+@pytest.mark.parametrize("spoil", [_marker_elsewhere, _marker_is_a_pipe, _marker_of_many, _manifest_is_a_folder])
 def test_what_is_odd_is_left_to_the_script(target: Path, spoil: Callable[[Path], None]) -> None:
     spoil(target)
     assert look_here(str(target)) is None

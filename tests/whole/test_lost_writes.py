@@ -103,6 +103,11 @@ def test_a_disk_that_fails_ends_the_run_with_its_own_cause(failing: House) -> No
     assert ran["why"].startswith("the disk did not take all that was written"), ran
 
 
+def run_stages(pipeline: Pipeline) -> None:
+    for stage in pipeline.stages:
+        subprocess.run(stage.argv, check=True)
+
+
 def test_a_point_that_is_left_to_its_script_is_none_either(failing: House) -> None:
     ours, name = failing.target / ".poolferry", "2026-11-26T150000Z"
     (ours / "work").mkdir(parents=True)
@@ -116,7 +121,7 @@ def test_a_point_that_is_left_to_its_script_is_none_either(failing: House) -> No
     script = Pipeline(stages=(script_commands.publish_command(root, name, MANIFEST),))
     work = PointPublication(root=root, name=name, manifest=MANIFEST, otherwise=script)
     with pytest.raises(TargetFull):
-        publisher.publish(work, lambda each: [subprocess.run(stage.argv, check=True) for stage in each.stages] and None)
+        publisher.publish(work, run_stages)
     publisher.let_go()
     assert (ours / "work").exists()
     assert (ours / "unwritten").exists(), "the next run discards the copy"

@@ -271,7 +271,7 @@ def test_a_value_makes_no_dataset_that_is_not_there(last: bool) -> None:
 
 @pytest.mark.parametrize("target", [False, True])
 def test_a_property_of_zfs_itself_is_asked_for_last(target: bool) -> None:
-    """What an owner writes before it is then seen by the lines that follow."""
+    """A value of several lines before it is seen by the lines that follow."""
     command = commands.survey_command(ROOT, target=target, recursive=True, sudo=False, above=False, created=False)
     (properties,) = (word for word in command.argv if word.startswith("guid,"))
     assert ":" not in properties.rpartition(",")[2]

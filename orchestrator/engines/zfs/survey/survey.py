@@ -194,13 +194,17 @@ class _Surveyor:
         """
         try:
             return self._look(root, target=target, above=above, newest=newest, marks_apart=False)
-        except UnreadableAnswer as unreadable:
-            try:
-                return self._look(root, target=target, above=above, newest=newest, marks_apart=True)
-            except Stopped:
-                raise
-            except OrchestratorError:
-                raise unreadable from None
+        except UnreadableAnswer as error:
+            unreadable = error
+            unreadable.__traceback__ = unreadable.__cause__ = unreadable.__context__ = (
+                None  # they hold the whole answer
+            )
+        try:
+            return self._look(root, target=target, above=above, newest=newest, marks_apart=True)
+        except Stopped:
+            raise
+        except OrchestratorError:
+            raise unreadable from None
 
     def _look(
         self, root: Location, *, target: bool, above: bool, newest: bool, marks_apart: bool

@@ -60,7 +60,7 @@ from orchestrator.process.pipeline import PipelineFailed, pipeline_failure
 
 if TYPE_CHECKING:
     from orchestrator.engines.rsync.own_look import OwnLook
-
+    from orchestrator.engines.rsync.parallel import TreeSplitter
 
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
@@ -127,10 +127,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
         look=how,
     )  # fmt: skip
     seen = _with_crowded(job, replace(seen, clones=_may_clone(job, seen, run)), request, reader)
-    splits = (
-        (options.parallel or 1) > 1 and changes is not None and not changes.none and not _is_little_by_name(job, seen)
-    )
-    if source.directory and (changes is None or splits):
+    if source.directory and (changes is None or _is_split(job, seen, newest)):
         seen = _with_listing(job, seen, request, reader)
     if seen.changes is not None and job.parts:
         seen = replace(
@@ -139,6 +136,18 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
             differing=differing and replace(differing, paths=(*differing.paths, *others)),
         )
     return _limited(job, seen, large, reader)
+
+
+def _is_split(job: Job, seen: RsyncSurvey, newest: Location | None) -> bool:
+    """Return whether a listing is worth it only to share the work out; where the job does not say how many share it, a first copy is."""
+    changes, parallel = seen.changes, options_of(job).parallel
+    if changes is None or changes.none:
+        return False
+    if parallel is None and newest is None:
+        from orchestrator.engines.rsync.side_by_side import choose_side_by_side
+
+        return choose_side_by_side(job, changes.entries_now or 0).count > 1
+    return (parallel or 1) > 1 and not _is_little_by_name(job, seen)
 
 
 def _with_crowded(job: Job, seen: RsyncSurvey, request: RunRequest, reader: Reader) -> RsyncSurvey:
@@ -158,7 +167,7 @@ def _limited(job: Job, seen: RsyncSurvey, large: LargeFiles | None, reader: Read
     if not seen.sparse or seen.parallel_copies is None:
         return seen
     listed, _, _ = survey_tree(job, reader, left_out=frozenset(path for each in seen.sparse for path in each.paths))
-    return replace(seen, parallel_copies=listed.parallel_copies(seen.side_by_side.count))
+    return _split(job, seen, listed, seen.side_by_side)
 
 
 def _with_listing(job: Job, seen: RsyncSurvey, request: RunRequest, reader: Reader) -> RsyncSurvey:
@@ -170,14 +179,18 @@ def _with_listing(job: Job, seen: RsyncSurvey, request: RunRequest, reader: Read
         listing = BackgroundCall(partial(survey_tree, job, reader, scan)) if scan else None
         listed, holes, reserved = listing.result() if listing else survey_tree(job, reader)
         bare = scan.digests if scan else None
-    lanes = choose_side_by_side(job, listed.totals()[0])
-    split = listed.parallel_copies(lanes.count) if lanes.count > 1 else None
+    seen = replace(
+        seen, changes=seen.changes or first_copy(listed), holes=holes, reserved=reserved or seen.reserved, bare=bare
+    )
+    return _split(job, seen, listed, choose_side_by_side(job, listed.totals()[0]))
+
+
+def _split(job: Job, seen: RsyncSurvey, listed: "TreeSplitter", chosen: SideBySide) -> RsyncSurvey:
+    """Return the survey with the listed tree shared out to so many rsyncs; only a number that the job says can be refused."""
+    split = listed.parallel_copies(chosen.count) if chosen.count > 1 else None
     if isinstance(split, Refusal) and options_of(job).parallel is None:
-        lanes, split = SideBySide(count=1, why="one rsync, as names of the same files tie the tree together"), None
-    return replace(
-        seen, changes=seen.changes or first_copy(listed), holes=holes, reserved=reserved or seen.reserved, bare=bare,
-        side_by_side=lanes, parallel_copies=split,
-    )  # fmt: skip
+        chosen, split = SideBySide(count=1, why="one rsync, as names of the same files tie the tree together"), None
+    return replace(seen, side_by_side=chosen, parallel_copies=split)
 
 
 def _require_plain_store(job: Job, gate: GateHello | None) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.rsync import side_by_side
 from orchestrator.engines.rsync.parallel import ParallelCopies
@@ -154,16 +155,33 @@ def test_a_large_first_copy_goes_side_by_side_and_a_later_one_does_not(
     seen = trees.look()
     assert isinstance(seen.parallel_copies, ParallelCopies)
     assert (len(seen.parallel_copies.parallel_copies), seen.side_by_side.count) == (2, 2)
+    assert isinstance(trees.look(excludes=("*.none",)).parallel_copies, ParallelCopies), (
+        "rsync alone knows what patterns leave out"
+    )
     trees.point()
     trees.write("a/new")
-    assert trees.look().parallel_copies is None
-    for name in "bcd":
-        os.link(trees.source / "a/file", trees.source / name / "linked")
-    (trees.target / ".poolferry").rename(tmp_path / "aside")
+    assert (trees.look().parallel_copies, trees.look(excludes=("*.none",)).parallel_copies) == (None, None)
+
+
+def test_hard_links_refuse_only_a_number_that_the_job_says(
+    tmp_path: Path, places: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tied is the tree once its file of holes, which weighs the most, is left out."""
+    places(Storage.MEMORY, Storage.MEMORY)
+    monkeypatch.setattr(side_by_side, "LEAST_ENTRIES", 4)
+    trees = Trees(tmp_path)
+    trees.write("first")
+    for number in range(8):
+        os.link(trees.source / "first", trees.source / str(number))
     tied = trees.look()
-    assert (tied.parallel_copies, tied.side_by_side.count) == (None, 1), (
-        "hard links refuse only a number that was written"
-    )
+    assert (tied.parallel_copies, tied.side_by_side.count) == (None, 1)
+    assert tied.side_by_side.why == "one rsync, as names of the same files tie the tree together"
+    assert isinstance(trees.look(parallel=2).parallel_copies, Refusal)
+    (trees.source / "hole").touch()
+    os.truncate(trees.source / "hole", 1 << 40)
+    assert isinstance(trees.look(most_holes=Bytes(1 << 50)).parallel_copies, ParallelCopies)
+    tied = trees.look(most_holes=Bytes(1 << 30))
+    assert (tied.parallel_copies, tied.side_by_side.count, len(tied.sparse)) == (None, 1, 1)
 
 
 def test_a_restore_goes_by_the_size_of_the_manifest(tmp_path: Path, places: Callable[..., None]) -> None:

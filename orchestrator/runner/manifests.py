@@ -423,10 +423,11 @@ def digests_there(
     notes: str,
     *,
     partial_is_well: bool = False,
+    whole: bool = False,
 ) -> Iterator[tuple[bytes, str]]:
     """Yield (path, digest) of files of a remote tree. `names`: a local file that lists them, NUL-terminated.
 
-    `partial_is_well`: what could not be read there is simply not told; the caller finds the gap.
+    `whole`: files that are not listed may be told, too. `partial_is_well`: what could not be read there is simply not told; the caller finds the gap.
     """
     empty, kept = f"{notes}/empty", f"{notes}/digests-{algorithm}"
     os.makedirs(empty, exist_ok=True)
@@ -434,7 +435,7 @@ def digests_there(
         os.unlink(kept)
     engine = journal.tools.engine
     try:
-        pipeline, parse = journal.tools.trees.digests(tree, names, empty, algorithm, journal.job)
+        pipeline, parse = journal.tools.trees.digests(tree, names, empty, algorithm, journal.job, whole=whole)
     except ValueError as error:
         raise VerificationFailed(str(error), hint="points to come can be read there with another digest") from error
     result = writer.stream(

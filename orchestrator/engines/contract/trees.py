@@ -18,11 +18,12 @@ class TreeEngine(Protocol):
         ...
 
     def digests(
-        self, tree: Location, names: str, empty: str, algorithm: str, job: Job
+        self, tree: Location, names: str, empty: str, algorithm: str, job: Job, *, whole: bool
     ) -> tuple[Pipeline, Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]]:
         """Return the pipeline that reads files of a remote tree there, and the parser of its output lines.
 
-        `names`: a local file with NUL-terminated paths; `empty`: an empty local folder. Raises: ValueError for an
+        `names`: a local file with NUL-terminated paths; `empty`: an empty local folder; `whole`: other files of the tree may be
+        read, too, if that is quicker. Raises: ValueError for an
         algorithm that is not available there.
         """
         ...

@@ -423,10 +423,13 @@ def sample_command(tree: Location, to: Location, job: Job, names: str) -> Comman
     return Command(argv=tuple(argv), effect=Effect.WRITES)
 
 
-def digests_command(tree: Location, empty: str, algorithm: str, job: Job, *, odd_names: bool = False) -> Command:
-    """Build the command that prints digests of files of a remote tree, named NUL-terminated on its input.
+def digests_command(
+    tree: Location, empty: str, algorithm: str, job: Job, *, odd_names: bool = False, whole: bool = False
+) -> Command:
+    """Build the command that prints digests of files of a remote tree, named NUL-terminated on its input; `whole`: of all in it.
 
     xxh128 needs nothing but rsync there: a dry run against an empty folder compares checksums. Raises: ValueError.
+    Why not always by name: rsync looks at each name's folders again, which takes four times as long as a walk.
     `odd_names`: some names hold both a wildcard and a backslash. Why: rsync 3.2.5 to 3.3 then refuses the names that it asked
     for itself, unless it trusts the sender; nothing is written here, and versions before know no such option.
     """
@@ -434,8 +437,9 @@ def digests_command(tree: Location, empty: str, algorithm: str, job: Job, *, odd
         return sums_command(tree)
     if algorithm != "xxh128":
         raise ValueError(f"{algorithm} cannot be made on {tree.host}: use xxh128 or sha256 in [verify] digest")
-    trust = ("--trust-sender",) if odd_names else ()
-    argv = ("rsync", "--dry-run", *trust, "--times", "--checksum", "--checksum-choice=xxh128", "--from0", "--files-from=-", "--out-format=pf:%i|%l|0|%C|%n",
+    trust = ("--trust-sender",) if odd_names and not whole else ()
+    chosen = ("--recursive", "--info=nonreg0") if whole else (*trust, "--from0", "--files-from=-")
+    argv = ("rsync", "--dry-run", "--times", "--checksum", "--checksum-choice=xxh128", *chosen, "--out-format=pf:%i|%l|0|%C|%n",
             *_pairing(job, None, tree, Location(path=empty)), "--", _argument(tree, wild=True), empty + "/")  # fmt: skip
     return Command(argv=argv, effect=Effect.READS)
 

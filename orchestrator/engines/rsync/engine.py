@@ -190,14 +190,17 @@ class RsyncEngine:
     def _told(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, str]]:
         return ((path, digest) for path, digest in self.moved(lines) if digest)
 
-    def digests(self, tree: Location, names: str, empty: str, algorithm: str, job: Job) -> tuple[Pipeline, Parse]:
+    def digests(
+        self, tree: Location, names: str, empty: str, algorithm: str, job: Job, *, whole: bool
+    ) -> tuple[Pipeline, Parse]:
         from orchestrator.engines.rsync import commands, parse
 
         with open(names, "rb") as file:
             odd_names = any(b"\\" in line and set(line) & set(b"*?[") for line in file)
-        command = commands.digests_command(tree, empty, algorithm, job, odd_names=odd_names)
+        whole = whole and algorithm == "xxh128"
+        command = commands.digests_command(tree, empty, algorithm, job, odd_names=odd_names, whole=whole)
         parser: Parse = parse.parse_sums if algorithm == "sha256" else self._told
-        return Pipeline(stages=(command,), reads=names), parser
+        return Pipeline(stages=(command,), reads=None if whole else names), parser
 
     def damage_note(self, point: RestorePoint) -> Location | None:
         if point.name == MIRROR:

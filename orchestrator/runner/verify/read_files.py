@@ -379,6 +379,8 @@ def _there(
     run_small(settle_pipeline(work.tree), journal, writer)
     expected = partial(read_manifest, manifest, prefix=work.prefix)
     algorithms = sorted({entry.digest.partition(":")[0] for entry in expected()[1] if ":" in entry.digest})
+    # Of several algorithms a file is to be told by its own alone; a folder that comes back may hold what is mounted in it.
+    whole = len(algorithms) == 1 and not work.restored
     digests: list[Iterator[tuple[bytes, str]]] = []
     for algorithm in algorithms:
         names = f"{notes}/names-{algorithm}"
@@ -386,7 +388,8 @@ def _there(
             file.writelines(entry.path + b"\0" for entry in expected()[1] if entry.digest.startswith(algorithm + ":"))
         digests.append(
             sorted_moves(
-                digests_there(work.tree, names, algorithm, journal, writer, notes, partial_is_well=True), folder=notes
+                digests_there(work.tree, names, algorithm, journal, writer, notes, partial_is_well=True, whole=whole),
+                folder=notes,
             )
         )
     tolerance = _tolerance(work, writer)

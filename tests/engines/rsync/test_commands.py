@@ -386,3 +386,7 @@ def test_a_mirror_goes_on_from_our_own_folder_only_where_rsync_can(version: tupl
 def test_names_that_an_older_rsync_does_not_know_again_are_asked_of_a_trusted_sender() -> None:
     assert "--trust-sender" in digests_command(THERE, "/e", "xxh128", job(target=THERE), odd_names=True).argv
     assert "--trust-sender" not in digests_command(THERE, "/e", "xxh128", job(target=THERE)).argv
+    assert (
+        "--trust-sender"
+        not in digests_command(THERE, "/e", "xxh128", job(target=THERE), odd_names=True, whole=True).argv
+    )

@@ -185,12 +185,14 @@ def open_connections(job: "Job") -> Iterator[tuple[str, ...]]:
 
 
 @contextlib.contextmanager
-def make_reader(job: "Job", stop: "StopRequest", log: Callable[[str], None]) -> Iterator["Reader"]:
-    """Yield a reader on behalf of a job: it can run only commands that read."""
+def make_reader(
+    job: "Job", stop: "StopRequest", log: Callable[[str], None], *, apart: bool = False
+) -> Iterator["Reader"]:
+    """Yield a reader on behalf of a job: it can run only commands that read. `apart`: all looks are made by programs."""
     from orchestrator.process.executor import Reader
 
     with open_connections(job) as options:
-        yield Reader(log=log, ssh_options=options, stop=stop)
+        yield Reader(log=log, ssh_options=options, stop=stop, apart=apart)
 
 
 def make_run_context(

@@ -19,7 +19,7 @@ def find_visible_points(settings: Settings, job: "Job") -> "tuple[RestorePoint, 
     from orchestrator.engines.registry import load_engine
     from orchestrator.runner.last_look import look_at_place
 
-    with compose.make_reader(job, compose.make_stop_request(job), settings.log) as reader:
+    with compose.make_reader(job, compose.make_stop_request(job), settings.log, apart=True) as reader:
         return look_at_place(job, load_engine(job.engine), reader, held=lambda: _held_points(settings, job))
 
 

@@ -49,7 +49,8 @@ class Reader:
     """Executor of pipelines that only read.
 
     `log` receives the exact line of each before it runs; `inherit`: descriptors all children hold (the lock file: a stray
-    child keeps the lock); `stop` ends readings too. Children end with the calling thread: call from one that stays.
+    child keeps the lock); `stop` ends readings too. Children end with the calling thread: call from one that stays. `apart`: nothing is
+    looked at by this process itself, which must go on where a disk hangs.
     """
 
     def __init__(
@@ -59,8 +60,10 @@ class Reader:
         ssh_options: tuple[str, ...] = (),
         inherit: tuple[int, ...] = (),
         stop: StopRequest | None = None,
+        apart: bool = False,
     ) -> None:
         self.ssh_options = ssh_options
+        self.apart = apart
         self._log = log
         self._inherit = inherit
         self._stop = stop

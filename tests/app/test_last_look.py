@@ -6,6 +6,8 @@ import shutil
 
 import pytest
 
+from orchestrator.app.settings import Settings
+from orchestrator.app.visible_points import find_visible_points
 from tests.ferry import Ferry
 
 
@@ -118,3 +120,14 @@ def test_a_place_that_has_another_name_and_path_is_one_place(ferry: Ferry, first
     assert ferry.run("run", "photos").code == 0
     points = ferry.run("points", "photos", "--json").value["points"]
     assert {(each["place"], each["sound"]) for each in points} == {("cellar", True), ("attic", None)}, points
+
+
+def test_a_page_lists_points_by_a_program_that_can_be_left_behind(
+    ferry: Ferry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ferry.job()
+    assert ferry.run("run", "photos").code == 0
+    settings, lines = Settings(config=str(ferry.config), state=str(ferry.state)), list[str]()
+    monkeypatch.setattr(settings, "log", lines.append)
+    assert len(find_visible_points(settings, settings.configuration().job("photos"))) == 1
+    assert lines

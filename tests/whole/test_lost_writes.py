@@ -14,6 +14,8 @@ from orchestrator.domain.plan import Pipeline, PointPublication
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.errors import explain
 from orchestrator.engines.rsync.model import MANIFEST
+from orchestrator.engines.rsync.survey import command_runner, survey_written
+from orchestrator.process.executor import Reader
 from orchestrator.runner.publish_point import PointPublisher
 from tests.whole.house import House, facts, loop_filesystem, mounted
 from tests.whole.kills import MIB
@@ -101,6 +103,7 @@ def test_a_disk_that_fails_ends_the_run_with_its_own_cause(failing: House) -> No
     ran = failing.run()
     assert (ran.outcome, ran["attempts"]) == ("failed", 1), ran
     assert ran["why"].startswith("the disk did not take all that was written"), ran
+    assert not list(failing.state.rglob("*.new")), "the record of the next look is given up"
 
 
 def run_stages(pipeline: Pipeline) -> None:
@@ -125,3 +128,28 @@ def test_a_point_that_is_left_to_its_script_is_none_either(failing: House) -> No
     publisher.let_go()
     assert (ours / "work").exists()
     assert (ours / "unwritten").exists(), "the next run discards the copy"
+
+
+def test_all_of_a_mirror_is_in_doubt_where_no_list_says_which_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A filesystem without a time of change of its own lists nothing, and a find that fails lists too little."""
+
+    def doubtful(place: Path, *, began: int) -> tuple[bytes, ...]:
+        (place / ".poolferry/work").mkdir(parents=True, exist_ok=True)
+        (place / "file").touch()
+        at = (place / "file").stat().st_ctime_ns + began * 10**9
+        os.utime(place / ".poolferry/work", ns=(at, at))
+        return survey_written(Location(path=str(place)), command_runner(Reader()))
+
+    with mounted(tmp_path / "unknown", "mode=755", "ramfs"):
+        assert doubtful(tmp_path / "unknown", began=10) == (b"",)
+    with mounted(tmp_path / "known"):
+        assert doubtful(tmp_path / "known", began=10) == ()
+        assert doubtful(tmp_path / "known", began=2) == (b"file",), "a time may be one of whole seconds"
+        find = tmp_path / "bin/find"
+        find.parent.mkdir()
+        find.write_text('#!/bin/sh\n/usr/bin/find "$@"\nexit 1\n')
+        find.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{find.parent}:{os.environ['PATH']}")
+        assert doubtful(tmp_path / "known", began=10) == (b"",)

@@ -398,7 +398,7 @@ def _look_at_target(root: Location, reader: Reader) -> bytes:
     """Return the records of a target. Raises: OrchestratorError."""
     from orchestrator.engines.rsync.target_look import look_here
 
-    here = look_here(root.path) if root.host is None else None
+    here = look_here(root.path) if root.host is None and not reader.apart else None
     return here if here is not None else command_runner(reader)(script_commands.survey_target_command(root))
 
 
@@ -435,17 +435,17 @@ def read_target(job: Job, run: Callable[[Command], bytes], text: bytes) -> Targe
         note = root / f"points/{seen.points[-1].name}.damaged"
     damaged = ask(run, script_commands.show_file_command(note), _parse_names) if note else ()
     if seen.unwritten and not points:
-        damaged = (*damaged, *_survey_written(root, run))
+        damaged = (*damaged, *((b"",) if seen.coarse else survey_written(root, run)))
     if points and seen.points and seen.points[-1].manifest is None:
         damaged = (b"",)  # nothing in it can be verified, so nothing is linked to it
     return replace(seen, half=half, damaged=damaged)
 
 
-def _survey_written(root: Location, run: Callable[[Command], bytes]) -> tuple[bytes, ...]:
+def survey_written(root: Location, run: Callable[[Command], bytes]) -> tuple[bytes, ...]:
     """Return what a mirror's disk may not have taken: each file by its name, or the empty name, which means all of them."""
     listed = run(script_commands.list_written_command(root, _MOST_WRITTEN + 1))
-    names = tuple(filter(None, listed.split(b"\0")))
-    return (b"",) if len(names) > _MOST_WRITTEN else names
+    names = tuple(listed.split(b"\0")[:-1])
+    return (b"",) if b"" in names or len(names) > _MOST_WRITTEN else names
 
 
 def _parsed_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:

@@ -1,7 +1,8 @@
 """The look at a target on this machine by system calls, with the answer of `look-at-target.sh`, which starts five programs.
 
 Why the script, too: a far target has nothing else, it says what is wrong, and it follows those links on the way that may be followed. And
-the first look of a run is its own in any case: a program that hangs on a dead disk can be left behind, this process cannot.
+a program that hangs on a dead disk can be left behind, which this process cannot: so a run that copies looks first by it, and what
+lists the points for a page or a check always. A verification, a restore and a drill look here.
 """
 
 import os

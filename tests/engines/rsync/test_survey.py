@@ -144,6 +144,15 @@ def test_points_that_are_there(trees: Trees) -> None:
     assert (seen.damaged, seen.latest, seen.mounted) == ((b"a", b"b\xff"), NAME, False)
 
 
+def test_a_process_that_must_not_hang_looks_at_points_by_a_program_alone(trees: Trees) -> None:
+    trees.write("a")
+    trees.point(OLD)
+    for apart in (True, False):
+        lines: list[str] = []
+        assert len(survey_points(trees.job(), Reader(log=lines.append, apart=apart))) == 1
+        assert bool(lines) == apart
+
+
 def test_what_an_interrupted_copy_left(trees: Trees) -> None:
     """Partial files and orphans, each with what the source has; a file that is only named alike is none."""
     trees.write("d/partial", "0123456789")

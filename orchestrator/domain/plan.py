@@ -145,6 +145,9 @@ class ListingRecorder(Protocol):
         None for all where what was recorded says nothing.
         """
 
+    def drop(self) -> None:
+        """Give up what was written."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestRecording:

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, TargetFull
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import USED
-from orchestrator.domain.plan import NothingToDo, Plan, Refusal, Step
+from orchestrator.domain.plan import ManifestRecording, NothingToDo, Plan, Refusal, Step
 from orchestrator.domain.problem import UNSEEN
 from orchestrator.domain.run import Outcome, RunReport, RunType
 from orchestrator.domain.source_identity import LAST_RESTORE, RESTORED, SOURCE_IDENTITY, SOURCE_STATE
@@ -190,6 +190,7 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     try:
         _do(plan, executor, world)
     except OrchestratorError:
+        _drop_records(plan)
         _note_incomplete(journal, writer, world)
         if executor.done_in_part:
             _finish_in_part(journal, writer)
@@ -274,6 +275,13 @@ def _done(journal: RunRecorder, summary: str) -> str:
     warnings = f", with {show_count(len(journal.warnings), 'warning')}" if journal.warnings else ""
     made = f"made {', '.join(journal.points)}, moved {show_size(journal.moved)}" if journal.points else summary
     return f"{made}{warnings}"
+
+
+def _drop_records(plan: Plan) -> None:
+    """Give up what a failed attempt recorded for the next look: another attempt records anew."""
+    for step in plan.steps:
+        if isinstance(step.work, ManifestRecording) and step.work.recorder is not None:
+            step.work.recorder.drop()
 
 
 def _weighed(journal: RunRecorder, plan: Plan, writer: Writer) -> Plan:

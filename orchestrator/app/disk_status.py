@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from orchestrator.app.job_status import lasting_run
 from orchestrator.domain.job import Job
@@ -43,14 +44,14 @@ def _of_set(
     health = judge_set(rotation, own, local)
     chosen = choose_disk(rotation, own, local)
     waits = is_disk_awaited(users, views, chosen.visited)
-    disk_request = describe_request(rotation, chosen, health, local, waits=waits)
+    describe = partial(describe_request, rotation, chosen, health, local, waits=waits)
     last = lasting_run(next(iter(views.runs(told[0].name, 1)), None), told[0], views)
     run = last.id if last else None
     if rotation.fresh_within is not None and own:
-        yield _set_status(rotation, health, told, disk_request, run, bad)
+        yield _set_status(rotation, health, told, describe(age=False), run, bad)
     for member in own:
         if member.standing is DiskState.ACTIVE and (member.filled or member.enrolled):
-            yield _disk_status(member, health.overdue.get(member.disk.name, ""), told[0], disk_request, run)
+            yield _disk_status(member, health.overdue.get(member.disk.name, ""), told[0], describe(), run)
         if member.standing is DiskState.ACTIVE and member.ails is not None:
             yield _health_status(member, member.ails, told[0], run)
 

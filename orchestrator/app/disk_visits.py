@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from orchestrator import compose
@@ -75,11 +76,13 @@ def survey_set(
     own = survey_set_members(rotation, users, views, here)
     disk_request, health = choose_disk(rotation, own, local), judge_set(rotation, own, local)
     waits = waits or is_disk_awaited(users, views, disk_request.visited)
+    describe = partial(describe_request, rotation, disk_request, health, local, here, waits=waits)
     return SetStatus(
         rotation=rotation,
         disk_request=disk_request,
         health=health,
-        request=describe_request(rotation, disk_request, health, local, here, waits=waits),
+        request=describe(),
+        short_request=describe(age=False),
     )
 
 

@@ -160,6 +160,7 @@ def judge_job(
         left_out=problem_sentence(left_out) if left_out else "",
         unseen=unseen_sentence(unseen, (blamed.why or "") if blamed else "") if unseen else "",
         looked=unseen is None or unseen.looked,
+        points=found.points.number,
     )
     health = judge_health(judged, now=now, late_after=job.late_after)
     if moved:

@@ -24,6 +24,24 @@ class RestorePoint:
     stored: bool = False  # its tree keeps owners, modes and kinds in attributes, as rsync's --fake-super writes them
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTotals:
+    """Totals of the points at a place, as far as reading again goes. `read`: points of which all was read once; `fresh`: lately enough.
+
+    `oldest`: the earliest of each point's newest reading, or of its making where it was never read; `undated`: points of which neither
+    is known. `bytes`: of the points whose size is known, which are `sized`.
+    """
+
+    points: int
+    read: int
+    undated: int
+    oldest: datetime | None
+    sized: int
+    bytes: int
+    fresh: int
+    fresh_bytes: int
+
+
 class Verdict(StrEnum):
     """Result of reading one entry, compared with the manifest."""
 

@@ -11,7 +11,7 @@ WHOLE_NUMBERS = frozenset(
     "id run number pid process_started moved_bytes resumed attempts attempt expected moved proved exit entries bytes "
     "confirmed_by sound entries_read files_read bytes_read reading_sound left_out reading slots after_run tries tried orderly "
     "reminders unsteady size generation written safe whole proves seed files of_files of_bytes check_exit last undated found "
-    "data_version runs unsound well seq back first sending_last stored_last".split()
+    "data_version runs unsound well seq back first sending_last stored_last reads dated sized fresh fresh_bytes".split()
 )
 NUMBERS = frozenset({"took_s", "restore_s"})
 # Columns that are empty in some rows of some table; those of `needed` below are not in the tables named there.
@@ -20,7 +20,7 @@ NULLABLE = frozenset(
     "exits last_words error exit run taken_at made_at entries bytes proved_at confirmed_at confirmed_by gone_at sound whole_at "
     "reading read_at scope entries_read files_read bytes_read reading_sound counts left_out not_before_at until_at begun_at "
     "told_at well_since_at due_at held_at sent_at health point of_files of_bytes restore_s check_argv check_exit check_output "
-    "last newest current_at released_at well by_order".split()
+    "last newest current_at released_at well by_order oldest_at".split()
 )
 _MOST_SECONDS = 1e11  # three thousand years
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

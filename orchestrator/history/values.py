@@ -158,18 +158,6 @@ class PointRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PointAgeRecord:
-    """Age of an existing point: when it was made and when all of it was last read, as in `PointRecord`; and its size."""
-
-    job: str
-    place: str
-    taken_at: datetime | None
-    made_at: datetime | None
-    whole_at: datetime | None
-    bytes: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PointCounts:
     """Counts of a job's restore points. `unsound`: found damaged; `whole_at`: when all of one was last read."""
 

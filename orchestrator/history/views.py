@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from orchestrator.domain.point import Finding, Verdict
+from orchestrator.domain.point import Finding, ReadTotals, Verdict
 from orchestrator.domain.run import Outcome, RunType
-from orchestrator.history.columns import needed
+from orchestrator.history.columns import needed, to_microseconds
 from orchestrator.history.database import (
     Database,
     Row,
@@ -23,7 +23,6 @@ from orchestrator.history.values import (
     EventRecord,
     HealthFacts,
     HookRecord,
-    PointAgeRecord,
     PointCounts,
     PointRecord,
     RunDetails,
@@ -168,9 +167,11 @@ class HistoryReader:
 
         return MonthlyHistory(self._database)
 
-    def point_ages(self) -> tuple[PointAgeRecord, ...]:
-        """Return when each existing point was made and last read, and its size; by job and place."""
-        return self._database.values("point_ages", lambda row: PointAgeRecord(**row))
+    def read_totals(self, since: "Mapping[str, datetime]") -> "dict[str, list[tuple[str, ReadTotals]]]":
+        """Return the totals of each place that holds points of a job, by job. `since`: by job, from when on a reading counts."""
+        return self._database.by_job(
+            "read_totals", _totals_of_place, {job: to_microseconds(at) for job, at in since.items()}
+        )
 
     def bytes_read_between(self, first: "datetime", last: "datetime") -> dict[tuple[str, str], int]:
         """Return the bytes that were read again in a span of time, by job and place."""
@@ -287,6 +288,13 @@ class HistoryReader:
 def _totals(row: Row) -> RunTotals:
     needed(row, "outcome", "moved_bytes", "took_s")
     return RunTotals(**row)
+
+
+def _totals_of_place(row: Row) -> tuple[str, ReadTotals]:
+    return row["place"], ReadTotals(
+        points=row["number"], read=row["reads"], undated=row["number"] - row["dated"], oldest=row["oldest_at"], sized=row["sized"],
+        bytes=row["bytes"], fresh=row["fresh"], fresh_bytes=row["fresh_bytes"],
+    )  # fmt: skip
 
 
 def _run(row: Row) -> RunRecord:

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.run import Outcome, RunType
-from orchestrator.domain.units import Seconds, show_duration
+from orchestrator.domain.units import Seconds, show_count, show_duration
 
 _HOUR = 3600
 _KINDS = {RunType.VERIFY: "verification", RunType.DRILL: "restore test"}
@@ -52,7 +52,8 @@ class HealthInput:
     badly since the last one that ended well. `running`: when the run that goes on began. `awake`: since when the machine is on
     again, if it was recently off or asleep. `paused`: why and until when; empty: not. `broken`: a copy was read again and
     differs from its manifest. `copies` False: the job works on its source alone, and `newest_verified` is its last good run. `problem`:
-    the gravest of the copies themselves; `left_out`: the files that the newest copy lacks, as they could not be read. `unseen`: since when looks at
+    the gravest of the copies themselves; `points`: those that history knows; `left_out`: the files that the newest copy lacks, as they could
+    not be read. `unseen`: since when looks at
     the place have not found that copy, and why; `looked` False: as nobody could look there, which alone makes no copy a lost one.
     """
 
@@ -72,6 +73,7 @@ class HealthInput:
     looked: bool = True
     last_kind: RunType = RunType.RUN
     left_out: str = ""
+    points: int = 0
 
     @property
     def newest(self) -> str:
@@ -103,7 +105,7 @@ def judge_health(facts: HealthInput, *, now: datetime, late_after: Seconds | Non
     if facts.paused:
         return CopyHealth(state=JobState.PAUSED, why=f"{facts.paused}; {_copy(facts, age)}", age=age)
     if facts.first_begun is None and facts.newest_verified is None:
-        return CopyHealth(state=JobState.NEW, why="has never run", age=None)
+        return CopyHealth(state=JobState.NEW, why=_unknown(facts), age=None)
     late = _late(facts, age, now=now, late_after=late_after)
     if late:
         return CopyHealth(
@@ -112,6 +114,12 @@ def judge_health(facts: HealthInput, *, now: datetime, late_after: Seconds | Non
     state, why = _by_last_run(facts, age)
     passing = _may_pass(facts, age, late_after) if state is JobState.FAILING else ""
     return CopyHealth(state=state, why=why, age=age, passing=passing)
+
+
+def _unknown(facts: HealthInput) -> str:
+    """Return that history knows no run. Why not that there was none: a history that was lost knows none, and the copies are there."""
+    seen = f"; {show_count(facts.points, 'point')} there, none known as verified" if facts.points else ""
+    return f"history knows no run of it{seen}"
 
 
 def _made_up_for(facts: HealthInput, now: datetime, late_after: Seconds) -> str:

@@ -111,7 +111,7 @@ def _unfinished(job: Job, queue: RunQueue, running: Mapping[str, str]) -> str:
         if any(due_run.job == name for due_run in queue.due):
             return f"waits for {name}, which is due"
         if ended is None:
-            return f"waits for {name}, which has never run"
+            return f"waits for {name}, of which history knows no run"
         if not ended.well:
             return f"waits for {name}, whose last run {ended.outcome}: {ended.why}"
     return ""

@@ -1,22 +1,13 @@
 """Age of what was never read again, the share that was read within its promise, and when all of it will have been read."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.point import ReadTotals
 from orchestrator.domain.units import Bytes, Seconds
 
 USUAL_LIMIT = Seconds(90 * 86400.0)  # where a job promises nothing
 PACE_SPAN = Seconds(90 * 86400.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointAge:
-    """A point as far as reading goes. `written_at`, `read_at` None: not known, never; `bytes` None: not known."""
-
-    written_at: datetime | None
-    read_at: datetime | None
-    bytes: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +26,13 @@ class ReadStatus:
     forecast: Seconds | None
 
 
-def judge_reading(points: Sequence[PointAge], *, limit: Seconds, now: datetime, read: Bytes) -> ReadStatus:
+def judge_reading(totals: ReadTotals, *, read: Bytes) -> ReadStatus:
     """Return what was read again of a place. `read`: bytes within the last `PACE_SPAN`."""
-    sizes = [each.bytes for each in points]
-    known = [size for size in sizes if size is not None]
-    by_bytes = len(known) == len(points) and sum(known) > 0
-    weights = known if by_bytes else [1] * len(points)
-    fresh = [each.read_at is not None and (now - each.read_at).total_seconds() <= limit for each in points]
-    whole = sum(weights)
-    done = sum(weight for weight, well in zip(weights, fresh, strict=True) if well)
-    since = [each.read_at or each.written_at for each in points]
+    by_bytes = totals.sized == totals.points and totals.bytes > 0
+    whole, done = (totals.bytes, totals.fresh_bytes) if by_bytes else (totals.points, totals.fresh)
     left = whole - done if by_bytes else None
     return ReadStatus(
-        points=len(points), never=sum(each.read_at is None for each in points), share=done / whole if whole else 1.0, by_bytes=by_bytes,
-        oldest=None if None in since else min((each for each in since if each), default=None),
+        points=totals.points, never=totals.points - totals.read, share=done / whole if whole else 1.0, by_bytes=by_bytes,
+        oldest=None if totals.undated else totals.oldest,
         forecast=Seconds(0.0) if left == 0 else Seconds(left / (read / PACE_SPAN)) if left and read > 0 else None,
     )  # fmt: skip

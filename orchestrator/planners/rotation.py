@@ -213,24 +213,28 @@ def describe_request(
     here: Collection[str] = (),
     *,
     waits: bool = False,
+    age: bool = True,
 ) -> str:
     """Return the sentence that asks a person for a disk, with the reason. `here`: names of plugged-in disks.
 
-    `waits`: a run waits for a disk, so one is needed, however short ago the last visit was.
+    `waits`: a run waits for a disk, so one is needed, however short ago the last visit was. `age`: with that of the newest copy.
     """
     if disk_request.disk is None:
         return f"The set {rotation.name} requests no disk: {disk_request.why}."
     others = [disk.name for disk in disk_request.others]
     also = f" {_or(others)} {'is' if len(others) == 1 else 'are'} also accepted." if others else ""
-    age = f"{show_duration((now - health.newest).total_seconds())} old" if health.newest else "never made"
-    limit = f" (limit {show_duration(rotation.fresh_within)})" if rotation.fresh_within else ""
     please = "Please plug in disk" if disk_request.disk.name not in here else "Requested, and plugged in, is disk"
     if not waits and disk_request.visited is not None and timedelta(0) <= now - disk_request.visited < JUST_NOW:
         ago = show_duration((now - disk_request.visited).total_seconds())
         please = f"No disk is needed now: the last visit ended {ago} ago. The next one is disk"
-    return (
-        f"{please} {disk_request.disk.called}: {disk_request.why}.{also} Newest whole copy on this set: {age}{limit}."
-    )
+    newest = f" {_describe_newest(rotation, health, now)}" if age else ""
+    return f"{please} {disk_request.disk.called}: {disk_request.why}.{also}{newest}"
+
+
+def _describe_newest(rotation: RotationSet, health: SetHealth, now: datetime) -> str:
+    age = f"{show_duration((now - health.newest).total_seconds())} old" if health.newest else "never made"
+    limit = f" (limit {show_duration(rotation.fresh_within)})" if rotation.fresh_within else ""
+    return f"Newest whole copy on this set: {age}{limit}."
 
 
 def describe_arrival(disk: Disk, disk_request: DiskRequest) -> str:

@@ -71,7 +71,7 @@ def _set(report: SetReport, now: datetime) -> SetCards:
     released = _released(report, now)
     beside = released.last.beside if released and released.last else ""
     return SetCards(
-        name=rotation.name, jobs=report.jobs, request=report.standing.request, why=report.standing.disk_request.why,
+        name=rotation.name, jobs=report.jobs, request=report.standing.request_beside_health, why=report.standing.disk_request.why,
         limits=", ".join(filter(None, limits)), complaints=tuple(each for each in told if each),
         disks=tuple(_disk(report, row, now) for row in report.disks), visiting=here.member.disk.called if here else "",
         pulled=next((row.member.disk.called for row in report.disks if _pulled(row)), ""),

@@ -93,7 +93,7 @@ def sets_lines(sets: Sequence[SetReport], now: datetime) -> list[str]:
             lines.append(f"the set {rotation.name} has no disk: poolferry disks enroll DEVICE --set {rotation.name}")
             continue
         lines += [f"{rotation.name}: {one}" for one in set_warnings(each)]
-        lines.append(f"{rotation.name}: {stands.request}")
+        lines.append(f"{rotation.name}: {stands.request_beside_health}")
     return lines
 
 

@@ -114,7 +114,7 @@ def source_row(found: JobStatus, coming: NextRuns, now: datetime) -> SourceRow:
         place=copies[0].place if copies else job.target.name, limit=show_duration(limit) if limit else "",
         share=max(age, 0) / limit if age is not None and limit else None,
         points=found.points.number, newest=found.points.newest,
-        last=f"{last.outcome} {format_brief(last.ended_at, now=now)}" if last else "never",
+        last=f"{last.outcome} {format_brief(last.ended_at, now=now)}" if last else "none",
         last_run=last.id if last else None,
         drill=newest_drill_line(job.drill, found.drills, now).removeprefix("last drill: "),
         drill_well=drilled.drilled.outcome is Outcome.DONE if drilled else None,

@@ -244,7 +244,7 @@ def _row(found: JobStatus, *, now: datetime) -> tuple[str, ...]:
     job, copies, last = found.job, found.facts.copies, found.last
     place = f" on {copies[0].place}" if copies and job.target.rotates else ""
     newest = copy_age(found, now=now) + place
-    ended = f"{last.outcome} {format_brief(last.ended_at, now=now)} (run {last.id})" if last else "never"
+    ended = f"{last.outcome} {format_brief(last.ended_at, now=now)} (run {last.id})" if last else "none"
     if found.running:
         ended = f"running since {format_brief(found.running.begun_at, now=now)} (run {found.running.id})"
     limit = show_duration(job.late_after) if job.late_after else "-"

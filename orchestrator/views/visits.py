@@ -14,12 +14,21 @@ from orchestrator.views.format import format_iso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetStatus:
-    """The state of a set: the requested disk, the late disks, and the request as text."""
+    """The state of a set: the requested disk, the late disks, and the request as text.
+
+    `short_request`: the same without the age of the newest copy, for beside `health.late`, which says it.
+    """
 
     rotation: RotationSet
     disk_request: DiskRequest
     health: SetHealth
     request: str
+    short_request: str
+
+    @property
+    def request_beside_health(self) -> str:
+        """Return the request as text that stands beside what is wrong with the set."""
+        return self.short_request if self.health.late else self.request
 
 
 def visit_lines(ended: VisitResult, following: SetStatus) -> list[str]:

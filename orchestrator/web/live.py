@@ -101,7 +101,7 @@ class LiveStreams:
         self._make = make
         self._topics: dict[str, _Topic] = {}
         self._open = 0
-        self._ended: asyncio.Event | None = None
+        self._ended = asyncio.Event()
 
     @property
     def full(self) -> bool:
@@ -109,16 +109,15 @@ class LiveStreams:
         return self._open >= MOST_STREAMS
 
     def end(self) -> None:
-        """End all streams, as the server ends."""
-        if self._ended is not None:
-            self._ended.set()
+        """End all streams, and at once those that begin from now on, as the server ends."""
+        self._ended.set()
 
     async def stream(self, name: str, shown: str = "") -> AsyncGenerator[bytes, None]:
         """Yield a topic's part, and again each time it has changed. `shown`: the mark of what the page shows already.
 
         The first look comes before the first bytes, and is one for all who ask at once: the history may be locked. Raises what making raises.
         """
-        self._ended = ended = self._ended or asyncio.Event()
+        ended = self._ended
         topic = self._topics.setdefault(name, _Topic())
         self._open += 1
         topic.looking += 1

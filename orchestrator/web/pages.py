@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlencode
 
 from orchestrator import compose
+from orchestrator.app.history_cache import HistoryCache
 from orchestrator.app.overview_cache import OverviewCache
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.act import MOST_PATHS, SPANS
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.act import ActAnswer, ActRequest
     from orchestrator.domain.errors import OrchestratorError
     from orchestrator.views.acts import ActRow
-    from orchestrator.views.source_rows import Headline
+    from orchestrator.views.source_rows import Headline, SourceRow
     from orchestrator.views.status import Overview
 
 PAGE_SIZE = 50
@@ -90,6 +91,7 @@ class Pages:
         self._demo, self._fleet = demo, fleet
         self._token = FormToken()
         self._overviews = OverviewCache(settings)
+        self._made_pages = HistoryCache[str](settings)  # and parts of pages
         self._trouble: tuple[float, OrchestratorError | None] | None = None
         self._front: tuple[Overview, list[str], Headline, LivePart] | None = None
 
@@ -128,11 +130,10 @@ class Pages:
 
     def _warm_front(self) -> None:
         self._made(self.promises)
-        self._trouble = None  # who asks for a page a moment later may find a daemon
 
     def warm(self, over: Callable[[], bool]) -> None:
         """Make the other pages that the front page leads to, for what they import and for their templates. `over`: nobody needs more."""
-        for make in (lambda: self.runs(None, None), self.disks, self.pools, self.acts, self._first_job):
+        for make in (lambda: self.runs(None, None), self.disks, self.pools, self.reading, self.acts, self._first_job):
             if over():
                 return
             self._made(make)
@@ -150,6 +151,7 @@ class Pages:
             pass
         except Exception:
             logging.getLogger(__name__).exception("a page could not be made before it was asked for")
+        self._trouble = None  # who asks for a page a moment later may find a daemon
 
     def ask(self, body: bytes, user: str) -> str:
         """Ask for the act of a form; return the address that shows what becomes of it. Raises: BadForm · NotAccepted.
@@ -238,24 +240,33 @@ class Pages:
         return self._front[2:]
 
     def job(self, name: str, year: int | None) -> str:
-        """Return the page of one job."""
+        """Return the page of one job. `year`: of its calendar; None: the newest weeks."""
+        part = self._job_part(name, year)
+        return self.render("job.html", part=part, job=self._settings.configuration().job(name), year=year)
+
+    def _job_part(self, name: str, year: int | None) -> LivePart:
+        """Return the live part of a job's page: all but the commands to type. What is past is made anew only where something was written."""
+        values = self._job_values(name)
+        row = values["row"]
+        shown = (name, year, row.running and row.running.run, row.newest, row.enrolls)
+        past = self._made_pages.get(shown, lambda: self._job_past(name, year, row))
+        return LivePart(marked=self.render("_job.html", **values) + past)
+
+    def _job_past(self, name: str, year: int | None, row: "SourceRow") -> str:
         from orchestrator.app.past import list_points, list_runs
         from orchestrator.views.point_calendar import calendar_span, point_calendars, point_years
         from orchestrator.views.run_charts import run_charts
         from orchestrator.views.run_history import PointTable
 
-        values = self._job_values(name)
-        now, job = compose.now(), self._settings.configuration().job(name)
         found = list_points(self._settings, (name,), look=False)
         table = PointTable(
             jobs=found.jobs, known=found.known, used=found.used, problems=found.problems, unseen=found.unseen
         )
         runs = list_runs(self._settings, name, _CHART_RUNS)
-        span = calendar_span(now.astimezone().date(), year)
+        span = calendar_span(compose.now().astimezone().date(), year)
         return self.render(
-            "job.html", part=LivePart(marked=self.render("_job.html", **values)), job=job, row=values["row"], calendars=point_calendars(table, name, span),
-            span=span, year=year, years=point_years(table.known[name]), charts=run_charts(runs), runs=runs[:_SHOWN_RUNS],
-            table=table,
+            "_job_past.html", job=found.jobs[0], row=row, calendars=point_calendars(table, name, span), year=year,
+            years=point_years(table.known[name]), charts=run_charts(runs), runs=runs[:_SHOWN_RUNS], table=table,
         )  # fmt: skip
 
     def _job_values(self, name: str) -> dict[str, Any]:
@@ -407,7 +418,10 @@ class Pages:
         return self.render("pools.html", pools=list_watched_pools(self._settings, compose.now()))
 
     def reading(self) -> str:
-        """Return the page of what was read again, and how long ago."""
+        """Return the page of what was read again, and how long ago; as it was where nothing was written since."""
+        return self._made_pages.get("reading", self._reading)
+
+    def _reading(self) -> str:
         from orchestrator.app.read_status import survey_reading
         from orchestrator.views.read_status import read_row
 
@@ -458,7 +472,11 @@ class Pages:
             return LivePart(marked=self.render("_disks.html", **self._disk_values()))
         kind, _, number = topic.partition("/")
         if kind == "jobs":
-            return LivePart(marked=self.render("_job.html", **self._job_values(number)))
+            name, of_year, asked = number.partition("/")
+            year = parse_year(asked, compose.now().astimezone().date())
+            if of_year and year is None:
+                raise NoSuchPage("there is no such year")
+            return self._job_part(name, year)
         if kind == "acts" and is_number(number):
             values = self._act_values(int(number))
             return LivePart(marked=self.render("_act.html", **values), over=values["act"].kind != "live")

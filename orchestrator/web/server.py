@@ -94,8 +94,20 @@ def tcp_address(listening: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-class _Server(uvicorn.Server):
-    """A server that hears signals as we do: its own way would end the process before our socket is removed."""
+class SiteServer(uvicorn.Server):
+    """A server of a site, whose streams it ends before it waits for who is connected.
+
+    It leaves signals to `serve`: the library's own way would end the process before our socket is removed.
+    """
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(server_config(site.program))
+        self._site = site
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End."""
+        self._site.streams.end()
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -116,12 +128,11 @@ def server_config(program: AsgiProgram) -> uvicorn.Config:
 
 def serve(site: Site, listening: socket.socket) -> None:
     """Answer until SIGTERM or Ctrl-C."""
-    asyncio.run(_answer(_Server(server_config(site.program)), site, listening))
+    asyncio.run(_answer(SiteServer(site), site, listening))
 
 
-async def _answer(server: _Server, site: Site, listening: socket.socket) -> None:
+async def _answer(server: SiteServer, site: Site, listening: socket.socket) -> None:
     def end() -> None:
-        site.streams.end()
         server.should_exit = True
 
     loop = asyncio.get_running_loop()

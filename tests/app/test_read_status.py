@@ -34,5 +34,15 @@ def test_what_was_only_written_or_read_in_part_was_not_read(ferry: Ferry) -> Non
         True,
     )
     status = found.status
-    assert (status.points, status.never, status.share) == (4, 2, 0.25)
+    assert (status.points, status.never, status.share, status.by_bytes) == (4, 2, 0.25, True)
     assert status.oldest == NOON - timedelta(days=30)
+    with open_history(settings.where.history) as history:
+        names = history.point_names("photos", "photos-copies")
+        history.points_seen("photos", "photos-copies", {**dict.fromkeys(names), "found": None}, NOON)
+        history.verified("photos", "photos-copies", "never", reading=reading(), now=NOON, scope="whole")
+        history.point_made("removed", "old-copies", "a", run, entries=8, bytes=100, taken=NOON, now=NOON)
+    (found,) = survey_reading(settings, NOON)
+    assert (found.status.points, found.status.never, found.status.share) == (5, 2, 0.4)
+    assert (found.status.by_bytes, found.status.oldest) == (False, None), (
+        "of what was found neither size nor age is known"
+    )

@@ -19,7 +19,7 @@ IN_ORDER = {
     "open_runs": "SCAN runs USING INDEX runs_open",
     "open_runs_of_jobs": "SCAN runs USING INDEX runs_open",
     "points_there": "SCAN points USING INDEX points_there",
-    "point_ages": "SCAN points USING INDEX points_there",
+    "read_totals": "SCAN points USING INDEX points_there",
     "newest_acts": "SCAN acts",
     "end_open_acts": "SCAN acts USING INDEX acts_open",
     "messages": "SCAN messages",

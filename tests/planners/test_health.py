@@ -30,7 +30,13 @@ def facts(
 @pytest.mark.parametrize(
     ("known", "state", "why"),
     [
-        (facts(first=None, last=None, newest_verified=None), JobState.NEW, "has never run"),
+        (facts(first=None, last=None, newest_verified=None), JobState.NEW, "history knows no run of it"),
+        (
+            # The history was lost, and somebody looked at the place since.
+            replace(facts(first=None, last=None, newest_verified=None), points=2),
+            JobState.NEW,
+            "history knows no run of it; 2 points there, none known as verified",
+        ),
         (facts(first=1, last=None, newest_verified=None), JobState.NEW, "no verified copy yet"),
         (facts(), JobState.UP, "the newest verified copy is 2 h old"),
         (facts(last=Outcome.NOTHING), JobState.UP, "the newest verified copy is 2 h old"),

@@ -128,7 +128,7 @@ def ended(outcome: Outcome) -> JobHistory:
 def test_a_slot_after_others_waits_until_they_have_ended_well() -> None:
     first, second = job("first", "daily 02:30"), job("second", "daily 03:00", after=("first",))
     only = [due_run("second")]
-    assert whys(turn(first, second, owe=only)) == {"second": "waits for first, which has never run"}
+    assert whys(turn(first, second, owe=only)) == {"second": "waits for first, of which history knows no run"}
     assert whys(turn(first, second, past={"first": ended(Outcome.DONE)})) == {
         "second": "waits for first, which is running"
     }

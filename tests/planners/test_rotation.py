@@ -163,6 +163,10 @@ def test_the_request_names_the_disk_the_others_and_the_age() -> None:
         "Please plug in disk b (blue): its copy is the oldest. c or a are also accepted."
         " Newest whole copy on this set: 9 d old (limit 7 d)."
     )
+    short = describe_request(
+        declared, choose_disk(declared, members, NOW), judge_set(declared, members, NOW), NOW, age=False
+    )
+    assert short == "Please plug in disk b (blue): its copy is the oldest. c or a are also accepted."
     here = describe_request(
         declared, choose_disk(declared, members, NOW), judge_set(declared, members, NOW), NOW, {"b"}
     )

@@ -1,18 +1,17 @@
-"""The text that a screen reader gets of each page; `python -m tests.web.aria_text` writes it anew, to read the difference."""
+"""The text that a screen reader gets of each page, and the text of each that is kept."""
 
+import os
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from orchestrator import __version__
-from tests.web.states import STATES, made_state, served, standing_clock
+from tests.web.states import made_state, served
 
 FOLDER = Path(__file__).parent / "aria"
-CHROMIUM = "/usr/bin/chromium"
 FRAME = "the frame of each page"
 RUN, POINT, TICKED, FOUND, FILE = (
     "the newest run of mail",
@@ -65,32 +64,21 @@ def told_pages(browser: Browser, state: str, folder: Path) -> Iterator[tuple[str
         for name in PAGES[state]:
             come_to(page, address, name)
             if name == "/":
-                yield FRAME, _text(page, "body", folder).partition("- main:")[0], page
+                yield FRAME, page_text(page, folder, "body").partition("- main:")[0], page
             page.evaluate(_SHORTER)
-            yield name, _text(page, "main", folder), page
+            yield name, page_text(page, folder), page
         page.close()
 
 
-def _text(page: Page, where: str, folder: Path) -> str:
+def page_text(page: Page, folder: Path, where: str = "main") -> str:
+    """Return what a screen reader is told. `folder`: the machine's, which has another name each time."""
     told = page.locator(where).aria_snapshot().replace(str(folder), "/folder").replace(__version__, "VERSION")
     return re.sub(r"process \d+", "process N", re.sub(r"(status: ).*(live|connecting|as of).*", r"\1(live)", told))
 
 
-def as_text(parts: list[tuple[str, str]]) -> str:
-    """Return the pages of a state as one text."""
-    return "\n".join(f"=== {name}\n{told.rstrip()}\n" for name, told in parts)
-
-
-def main() -> None:
-    """Write all of it."""
-    with standing_clock(), sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        for state in STATES:
-            with tempfile.TemporaryDirectory() as folder:
-                parts = [(name, told) for name, told, _ in told_pages(browser, state, Path(folder))]
-            (FOLDER / f"{state}.txt").write_text(as_text(parts))
-        browser.close()
-
-
-if __name__ == "__main__":
-    main()
+def check_kept(name: str, parts: list[tuple[str, str]]) -> None:
+    """Compare pages with the text that is kept of them; ARIA=write in the environment writes it anew."""
+    kept, told = FOLDER / f"{name}.txt", "\n".join(f"=== {page}\n{text.rstrip()}\n" for page, text in parts)
+    if os.environ.get("ARIA") == "write":
+        kept.write_text(told)
+    assert told == kept.read_text(), "ARIA=write writes it anew; read the difference"

@@ -7,16 +7,17 @@ import asyncio
 import json
 import os
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import uvicorn
 
 from orchestrator import compose
 from orchestrator.app.cached_settings import CachedSettings
@@ -29,9 +30,10 @@ from orchestrator.domain.rotation import DiskState
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.source_identity import SOURCE_STATE
 from orchestrator.domain.source_state import SourceState, SourceStateRecord
+from orchestrator.history import views
 from orchestrator.history.store import History, open_history
 from orchestrator.web.pages import ActControl, Pages
-from orchestrator.web.server import server_config
+from orchestrator.web.server import SiteServer
 from orchestrator.web.site import Site
 from tests.ferry import Ferry
 from tests.history.records import begin, reading, report
@@ -73,13 +75,15 @@ def made_machine(name: str, folder: Path) -> tuple[CachedSettings, ActControl, b
 def served(site: Site) -> Iterator[str]:
     """Serve a site in a thread; its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = uvicorn.Server(server_config(site.program))
+        server = SiteServer(site)
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])), name="site")
         thread.start()
         try:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
-            server.should_exit = server.force_exit = True
+            server.should_exit = True
+            thread.join(30)
+            server.force_exit = True  # a client that takes nothing of its answer
             thread.join()
 
 
@@ -185,6 +189,35 @@ def _acts(history: History) -> None:
         )
         if well is not None:
             history.acts.ended(act, well=well, said=said, now=NOW - timedelta(minutes=3))
+
+
+UNREADABLE = ("locked", "gone with its disk", "overwritten", "of a newer poolferry")
+
+
+@contextmanager
+def unreadable(kind: str, folder: Path) -> Iterator[Site]:
+    """Write a machine with one job, whose history cannot be read; its pages. A lock is waited for a moment only."""
+    folder.mkdir()
+    ferry = Ferry(folder)
+    ferry.job()
+    file = ferry.state / "history.sqlite"
+    open_history(str(file)).close()
+    if kind == "overwritten":
+        file.write_bytes(b"no database" * 100)
+    elif kind == "gone with its disk":
+        ferry.state.rename(folder / "elsewhere")
+        ferry.state.write_text("no folder")
+    settings = CachedSettings(config=str(ferry.config), state=str(ferry.state))
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        closing(sqlite3.connect(":memory:" if kind.startswith("gone") else file)) as held,
+    ):
+        if kind == "locked":
+            held.execute("BEGIN EXCLUSIVE")
+            patch.setattr(views, "open_reader", partial(views.open_reader, wait_s=0.05))
+        elif kind == "of a newer poolferry":
+            held.execute("PRAGMA user_version = 999")
+        yield Site(Pages(settings, DemoControl(settings)))
 
 
 def three_hundred_sources(folder: Path) -> Ferry:

@@ -134,6 +134,26 @@ def test_a_keyboard_reaches_all_in_order_and_shows_where_it_is(demo: tuple[str, 
         page.close()
 
 
+def test_the_button_for_what_is_ticked_stays_in_view_and_says_how_many_that_are(
+    demo: tuple[str, BrowserContext],
+) -> None:
+    address, context = demo
+    page = open_page(context, address + POINT)
+    page.goto(page.url.partition("?")[0] + "/2026/03?take=2019")
+    page.set_viewport_size({"width": 1280, "height": 500})
+    assert page.evaluate(HEIGHT) > 1000, "a folder that is longer than the window"
+    show = page.get_by_role("button", name="Show how")
+    expect(page.locator("#ticked")).to_have_text("1 ticked")
+    page.get_by_role("checkbox").nth(1).check()
+    expect(show).to_be_in_viewport(ratio=1)
+    page.get_by_role("checkbox").last.check()
+    expect(page.locator("#ticked")).to_have_text("3 ticked")
+    show.click()
+    expect(page.get_by_role("heading", name="To bring them back")).to_be_visible()
+    expect(page.locator("#ticked")).to_have_text("3 ticked")
+    page.close()
+
+
 def test_enter_and_space_do_what_a_click_does(demo: tuple[str, BrowserContext]) -> None:
     address, context = demo
     page = open_page(context, f"{address}/jobs/archive")

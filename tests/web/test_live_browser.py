@@ -41,6 +41,7 @@ def test_a_run_that_is_asked_for_here_is_seen_from_its_begin_to_its_end(browser:
         job = page.context.new_page()
         job.goto(f"{page.url}jobs/photos")
         expect(job.locator("#job-head .chip")).to_have_text("new")
+        expect(job.get_by_text("History knows of no point yet.")).to_be_visible()
         page.get_by_role("button", name="Run now").click()
         expect(page.get_by_role("heading", name="Asked for")).to_be_visible()
         expect(page.get_by_role("heading", name="Running now")).to_be_visible(timeout=20_000)
@@ -54,7 +55,11 @@ def test_a_run_that_is_asked_for_here_is_seen_from_its_begin_to_its_end(browser:
         expect(page.get_by_role("heading", level=1)).to_have_text("All promises are kept")
         expect(page.locator("#asked .chip")).to_have_text("done")
         expect(job.locator("#job-head .chip")).to_have_text("up", timeout=20_000)
-        expect(job.get_by_text("has never run")).to_have_count(0)
+        expect(job.get_by_text("history knows no run")).to_have_count(0)
+        expect(job.get_by_role("table", name="newest runs").get_by_role("row")).to_have_count(2)
+        expect(job.get_by_role("table", name="newest runs")).to_contain_text("done")
+        expect(job.get_by_text("1 day with points, as a table (1 point in all)")).to_be_visible()
+        expect(job.get_by_role("img", name="duration of the newest runs")).to_be_visible()
         assert clock.end() == 0
 
 

@@ -86,6 +86,8 @@ def test_the_front_page_says_each_sentence_of_status(tmp_path: Path, state: str)
                 )
         found = survey_jobs(settings, (), NOW)
         lines = overview_lines(found, NOW, lambda text, _: text)
+    for said in (told, disks, " ".join(lines)):
+        assert said.count("(limit 7 d)") == (state != "first-day"), "the age of a set's newest copy is said once"
     sentences = [line.strip() for line in lines if line.startswith("    ")] + [found.coming.nobody]
     sentences += [line.partition(": ")[2] for line in lines if re.match(r"offsite: |the set offsite", line)]
     assert len(sentences) > 4
@@ -180,7 +182,7 @@ def test_the_first_day(ferry: Ferry) -> None:
     assert "There is no run yet" in text_of(site.get("/runs").text)
     assert "No rotation set" in text_of(site.get("/disks").text)
     assert "No pool is watched" in text_of(site.get("/pools").text)
-    assert "It has not run yet." in text_of(site.get("/jobs/photos").text)
+    assert "History knows no run of it." in text_of(site.get("/jobs/photos").text)
 
 
 def test_a_mistake_in_a_file_is_said_with_its_line_and_the_pages_live_on(ferry: Ferry) -> None:
@@ -264,6 +266,9 @@ def test_three_hundred_sources_are_answered_soon(tmp_path: Path) -> None:
             assert page.count('class="source"') == 300, case
     assert min(took["again"]) < 0.15, took
     assert min(took["anew"]) < 0.2, took
+    begun = time.process_time()
+    assert site.get("/reading").text.count('data-label="Job"') == 300
+    assert time.process_time() - begun < 0.4, "with the templates"
 
 
 def test_history_is_asked_no_more_often_for_three_hundred_jobs_than_for_two(tmp_path: Path) -> None:

@@ -48,6 +48,18 @@ document.addEventListener("submit", (event) => {
   button.textContent = button.dataset.busy;
 });
 
+// How many are ticked, beside the button that takes them.
+const ticked = document.getElementById("ticked");
+
+function count() {
+  ticked.textContent = ticked.closest("form").querySelectorAll('input[name="take"]:checked').length + " ticked";
+}
+
+if (ticked) {
+  ticked.closest("form").addEventListener("change", count);
+  count();
+}
+
 function say(button, word) {
   button.textContent = word;
   setTimeout(() => { button.textContent = "Copy"; }, 2000);

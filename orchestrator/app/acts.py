@@ -117,8 +117,10 @@ class ActService:
             commands = act_commands(settings, request)
         except (ActRefused, OrchestratorError, DeclarationError, WrongRequest, OSError) as error:
             return self._ended(act, request, well=False, said=str(getattr(error, "why", error)))
-        whole = request.verb is ActVerb.PLAN
-        running = _ActProcess(commands, request.subject, unheard if whole else self._say, whole=whole)
+        plans, evacuates = request.verb is ActVerb.PLAN, request.verb is ActVerb.EVACUATE
+        running = _ActProcess(
+            commands, request.subject, unheard if plans else self._say, whole=plans or evacuates, apart=evacuates
+        )
         with self._guard:
             self._running[act] = running
 
@@ -150,6 +152,13 @@ class ActService:
 
 def check_request(request: ActRequest, configuration: "Configuration", history: "History") -> None:
     """Check that all names of a request are declared, and points recorded. Raises: ActRefused."""
+    if request.pool:
+        from orchestrator.app.evacuate_pool import jobs_of_pool
+
+        try:
+            jobs_of_pool(request.pool, configuration.jobs)
+        except WrongRequest as wrong:
+            raise ActRefused(str(wrong)) from None
     if request.disk and request.disk not in [disk.name for each in configuration.sets for disk in each.disks]:
         raise ActRefused("there is no disk of this name in targets.toml")
     if not request.job:
@@ -262,6 +271,8 @@ def act_words(settings: Settings, request: ActRequest) -> tuple[tuple[str, ...],
             return (("verify", *(("--point", request.point) if request.point else ()), "--", request.job),)
         case ActVerb.DRILL:
             return (("drill", "--", request.job),)
+        case ActVerb.EVACUATE:
+            return (("evacuate", "--why", _asked_where(request), "--", request.pool),)
         case ActVerb.EJECT:
             return (("disks", "eject", "--", request.disk),)
         case ActVerb.RESTORE:
@@ -283,10 +294,13 @@ def new_restore_folder(settings: Settings, job: str) -> str:
 
 
 class _ActProcess:
-    """Commands of ours in a row, each a process of its own; the first that fails ends the row."""
+    """Commands of ours in a row, each a process of its own; the first that fails ends the row.
 
-    def __init__(self, commands: Sequence[Command], name: str, say: Say, *, whole: bool) -> None:
-        self._commands, self._name, self._say, self._whole = commands, name, say, whole
+    `whole`: all that it prints is what was asked for; of the others the last lines say enough. `apart`: what it says on stderr is not.
+    """
+
+    def __init__(self, commands: Sequence[Command], name: str, say: Say, *, whole: bool, apart: bool = False) -> None:
+        self._commands, self._name, self._say, self._whole, self._apart = commands, name, say, whole, apart
         self.stop = StopRequest()
         self._thread: threading.Thread | None = None
 
@@ -319,10 +333,14 @@ class _ActProcess:
 
     def _one(self, command: Command, begun: Callable[[int], None]) -> tuple[bool, str]:
         lines = PrefixedLines(self._name, self._say, kept=_PLAN_LINES if self._whole else _LAST_LINES)
+        aside = PrefixedLines(self._name, self._say, kept=_LAST_LINES) if self._apart else lines
         result = Writer().stream(
-            Pipeline(stages=(command,)), stop=self.stop, stall_after=None, manners=MANNERS, on_output=lines.add, on_errors=lines.add,
+            Pipeline(stages=(command,)), stop=self.stop, stall_after=None, manners=MANNERS, on_output=lines.add, on_errors=aside.add,
             on_start=lambda processes: begun(processes[0]),
         )  # fmt: skip
         lines.end()
-        said = "\n".join(lines.last) or "\n".join(result.last_output).strip()
+        aside.end()
+        said = "\n".join(lines.last) or "\n".join(aside.last) or "\n".join(result.last_output).strip()
+        if self._apart:
+            return result.well, said[-_PLAN_SAID:]  # the line that counts is the last one
         return result.well, said[:_PLAN_SAID] if self._whole else said[-_SAID:]

@@ -62,11 +62,12 @@ def verify_jobs(
     point: str | None = None,
     source: bool = False,
     content: bool = False,
+    why: str = "",
     hears: Hears = unheard,
 ) -> VerifyEnds:
     """Read copies of these jobs again (without a name: of all) and compare every file with its manifest.
 
-    `hears`: receives each job's damage with the places of good copies. Raises: WrongRequest.
+    `why`: for the records. `hears`: receives each job's damage with the places of good copies. Raises: WrongRequest.
     """
     from orchestrator.runner.verify.verify import verify_job
 
@@ -81,7 +82,9 @@ def verify_jobs(
         for one in jobs:
 
             def read(placed: "Job") -> "tuple[RunReport, str | None, Sequence[Finding]]":
-                found = checks.session.do(placed, verify_job, point=point, against_source=source, content=content)
+                found = checks.session.do(
+                    placed, verify_job, point=point, against_source=source, content=content, why=why
+                )
                 done.append(found)
                 return found.report, found.point, found.reading.findings if found.reading else ()
 

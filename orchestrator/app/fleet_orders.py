@@ -28,14 +28,17 @@ LONGEST_S = 120.0  # between two looks, while the centre is away
 
 
 def place_orders(
-    settings: Settings, verb: str, job: str, *, hosts: tuple[str, ...] | None, point: str, span: str, asked_by: str,
+    settings: Settings, verb: str, subject: str, *, hosts: tuple[str, ...] | None, point: str, span: str, asked_by: str,
     within: timedelta, centre: str | None,
 ) -> tuple[OrderRecord, ...]:  # fmt: skip
-    """Place an order for hosts; None: for all that declare the job. Raises: WrongRequest, CentreRefused, CentreUnreachable."""
+    """Place an order for hosts; None: for all that declare the job, or one whose source lies on the pool, of this name.
+
+    Raises: WrongRequest, CentreRefused, CentreUnreachable.
+    """
     from orchestrator.fleet.orders import place_orders
 
     try:
-        request = order_request(verb, job, point=point, span=span, user=asked_by)
+        request = order_request(verb, subject, point=point, span=span, user=asked_by)
     except ValueError as error:
         raise WrongRequest(str(error)) from None
     with connect_administrator(settings, centre) as session:

@@ -163,6 +163,7 @@ class Session:
             done = action(job, tools, *arguments, **more)
         self.stopped = bool(heard)
         self._settings.interrupted |= signal.SIGINT in heard
+        self._settings.stopped |= self.stopped
         return done
 
     def must_wait(self, job: "Job") -> bool:

@@ -86,7 +86,7 @@ def count_bytes(monotonic: Callable[[], float]) -> "ThroughputCounter":
 
 
 class Settings:
-    """`config`, `state`: the directories as typed, if given. `subscriber`: receives the progress. `interrupted`: by Ctrl-C."""
+    """`config`, `state`: the directories as typed, if given. `subscriber`: receives the progress. `interrupted`: by Ctrl-C; `stopped`: by any signal."""
 
     def __init__(
         self, *, config: str | None = None, state: str | None = None, subscriber: Subscriber | None = None
@@ -95,6 +95,7 @@ class Settings:
         self.state = state
         self.subscriber = subscriber or Subscriber()
         self.interrupted = False
+        self.stopped = False
 
     @property
     def where(self) -> compose.Directories:

@@ -15,6 +15,9 @@ from orchestrator.domain.names import JOB_NAME, POINT_NAME, parse_name, show_nam
 LONGEST_LINE = 64 << 10  # bytes
 MOST_PATHS = 20
 SPANS = ("1d", "3d", "7d", "14d", "30d")
+_POOL = re.compile(
+    r"[A-Za-z](?:[A-Za-z0-9_.: -]{0,198}[A-Za-z0-9_.:-])?"
+)  # what zpool create takes; the centre keeps 200 characters
 _ORDER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[1-9]")
 ENDED_WITH_DAEMON = "the daemon ended before it"  # of an act that a later daemon found open
 _USER = re.compile(r"[A-Za-z0-9][\w.@+-]{0,63}", re.ASCII)
@@ -33,6 +36,7 @@ class ActVerb(StrEnum):
     EJECT = "eject"
     RESTORE = "restore"
     DRILL = "drill"
+    EVACUATE = "evacuate"
 
 
 # By the verb: the arguments that it must have, and those that it may have.
@@ -47,6 +51,7 @@ _ARGUMENTS: dict[ActVerb, tuple[frozenset[str], frozenset[str]]] = {
     ActVerb.EJECT: (frozenset({"disk"}), frozenset()),
     ActVerb.RESTORE: (frozenset({"job", "point", "paths"}), frozenset()),
     ActVerb.DRILL: (frozenset({"job"}), frozenset()),
+    ActVerb.EVACUATE: (frozenset({"pool"}), frozenset()),
 }
 
 
@@ -60,6 +65,7 @@ class ActRequest:
     verb: ActVerb
     job: str = ""
     disk: str = ""
+    pool: str = ""
     point: str = ""
     paths: tuple[bytes, ...] = ()
     span: str = ""
@@ -68,8 +74,8 @@ class ActRequest:
 
     @property
     def subject(self) -> str:
-        """Return the name of the job or of the disk."""
-        return self.job or self.disk
+        """Return the name of the job, of the disk or of the pool."""
+        return self.job or self.disk or self.pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +111,9 @@ def encode_request(request: ActRequest) -> bytes:
     """Return the line that asks for an act."""
     told: dict[str, object] = {"act": request.verb.value}
     told |= {
-        name: value for name in ("job", "disk", "point", "span", "user", "order") if (value := getattr(request, name))
+        name: value
+        for name in ("job", "disk", "pool", "point", "span", "user", "order")
+        if (value := getattr(request, name))
     }
     if request.paths:
         told["paths"] = [show_name(path) for path in request.paths]
@@ -134,7 +142,7 @@ def parse_request(line: bytes) -> ActRequest:
         raise ValueError(f"{verb} takes {', '.join(sorted(needed | allowed))} alone")
     return ActRequest(
         verb=verb, user=user, order=order, job=_text(told, "job", JOB_NAME), disk=_text(told, "disk", JOB_NAME), span=_span(told),
-        point=_text(told, "point", POINT_NAME), paths=_paths(told.get("paths", [])),
+        pool=_text(told, "pool", _POOL), point=_text(told, "point", POINT_NAME), paths=_paths(told.get("paths", [])),
     )  # fmt: skip
 
 

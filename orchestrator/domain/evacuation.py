@@ -1,4 +1,4 @@
-"""A pool that is going to be destroyed: its contents, the copies of it, and the data that no copy holds."""
+"""A pool that is going to be emptied or destroyed: its contents, the copies of it, and the data that no copy holds."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -125,3 +125,17 @@ class PoolEvacuation:
     def lost(self) -> tuple[DatasetStatus, ...]:
         """Return the datasets that would be lost without consent."""
         return tuple(one for one in self.standings if one.lost and not one.let_go)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvacuation:
+    """One job whose source lies on a pool, after its run and a verification. `whole`: its place holds all of the source, as it was read.
+
+    `why`: what the verification says; else what is not whole.
+    """
+
+    job: str
+    source: str
+    place: str
+    whole: bool
+    why: str

@@ -8,7 +8,9 @@ from orchestrator.domain.act import ActRequest, ActVerb, encode_request, parse_r
 from orchestrator.domain.fast_dataclass import dataclass
 
 # All of them do no harm when they are done twice: so an order that a daemon's death cut is tried once more.
-ORDERED = (ActVerb.RUN, ActVerb.PLAN, ActVerb.PAUSE, ActVerb.RESUME, ActVerb.VERIFY, ActVerb.DRILL)
+ORDERED = (
+    ActVerb.RUN, ActVerb.PLAN, ActVerb.PAUSE, ActVerb.RESUME, ActVerb.VERIFY, ActVerb.DRILL, ActVerb.EVACUATE,
+)  # fmt: skip
 MOST_ATTEMPTS = 2
 _KEY = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -39,12 +41,15 @@ class FetchedOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderRecord:
-    """An order as its centre knows it. `act`: its number in the host's history."""
+    """An order as its centre knows it. `subject`: the job or the pool; `act`: its number in the host's history.
+
+    `version`: of the host's poolferry, as it said last; empty: it never did.
+    """
 
     id: int
     host: str
     verb: ActVerb
-    job: str
+    subject: str
     about: str
     asked_by: str
     asked_at: datetime
@@ -54,17 +59,30 @@ class OrderRecord:
     act: int | None
     said: str
     told_at: datetime | None
+    version: str = ""
+
+    @property
+    def unknown_there(self) -> bool:
+        """Return True when the host's own version does not have this verb."""
+        return self.state is OrderState.REFUSED and self.said.startswith(
+            f"not understood: {self.verb} cannot be ordered"
+        )
 
 
 def order_request(
-    verb: str, job: str, *, point: str = "", span: str = "", user: str = "", key: str = "", attempt: int = 1
+    verb: str, subject: str, *, point: str = "", span: str = "", user: str = "", key: str = "", attempt: int = 1
 ) -> ActRequest:
-    """Return a request that is exactly one of the closed list, or raise. Raises: ValueError with the reason."""
+    """Return a request that is exactly one of the closed list, or raise. `subject`: a job; of an evacuation a pool.
+
+    Raises: ValueError with the reason.
+    """
     if verb not in ORDERED:
         raise ValueError(f"{verb} cannot be ordered; there are {', '.join(ORDERED)}")
     if key and not _KEY.fullmatch(key):
         raise ValueError("an order without a key")
+    evacuates = verb == ActVerb.EVACUATE
     request = ActRequest(
-        verb=ActVerb(verb), job=job, point=point, span=span, user=user, order=f"{key}.{attempt}" if key else ""
-    )
+        verb=ActVerb(verb), job="" if evacuates else subject, pool=subject if evacuates else "", point=point, span=span, user=user,
+        order=f"{key}.{attempt}" if key else "",
+    )  # fmt: skip
     return parse_request(encode_request(request))  # what a centre says is checked as what any caller says

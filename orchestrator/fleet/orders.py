@@ -21,17 +21,13 @@ ANSWER_S = 15.0
 def place_orders(
     centre: CentreSession, request: ActRequest, hosts: Sequence[str] | None, *, asked_by: str, within: timedelta
 ) -> tuple[OrderRecord, ...]:
-    """Place an order for each host; None: for all that have joined and declare the job. Raises: CentreRefused, and then none is placed."""
+    """Place an order for each host; None: for all that declare the job, or one whose source lies on the pool.
+
+    Raises: CentreRefused, and then none is placed.
+    """
     with centre.transaction():
         known = {row["name"]: row["id"] for row in centre.rows(_MEMBERS)}
-        if hosts is None:
-            chosen = [row["name"] for row in centre.rows(f"{_MEMBERS} {_DECLARES}", (request.job,))]
-            if not chosen:
-                raise CentreRefused(
-                    f"no host has told that it declares a job {request.job}", hint="poolferry fleet hosts"
-                )
-        else:
-            chosen = list(dict.fromkeys(hosts))
+        chosen = _all_hosts_of(centre, request) if hosts is None else list(dict.fromkeys(hosts))
         if strange := [name for name in chosen if name not in known]:
             raise CentreRefused(
                 f"no host {', '.join(strange)} has joined; there are {', '.join(sorted(known)) or 'none'}",
@@ -39,12 +35,25 @@ def place_orders(
             )
         placed = [
             centre.first(
-                _PLACE, (known[name], request.verb, request.job, request.point, request.span, asked_by, within)
+                _PLACE, (known[name], request.verb, request.subject, request.point, request.span, asked_by, within)
             )
             for name in chosen
         ]
     numbers = [row["id"] for row in placed if row]
     return tuple(_record(row) for row in centre.rows(f"{_ORDERS} WHERE o.id = ANY (%s) ORDER BY o.id", (numbers,)))
+
+
+def _all_hosts_of(centre: CentreSession, request: ActRequest) -> list[str]:
+    """Return the hosts that have joined and declare what the request is about. Raises: CentreRefused when there is none."""
+    if request.pool:
+        found = centre.rows(f"{_MEMBERS} {_HOLDS}", (request.pool, f"{request.pool}/"))
+        lacking = f"no host has told of a job whose source is a dataset of a pool {request.pool}"
+    else:
+        found = centre.rows(f"{_MEMBERS} {_DECLARES}", (request.job,))
+        lacking = f"no host has told that it declares a job {request.job}"
+    if not found:
+        raise CentreRefused(lacking, hint="poolferry fleet hosts")
+    return [row["name"] for row in found]
 
 
 def list_orders(centre: CentreSession, limit: int) -> tuple[OrderRecord, ...]:
@@ -91,17 +100,24 @@ def report_order(
 
 _MEMBERS = "SELECT h.id, h.name FROM poolferry.hosts h WHERE h.joined_at IS NOT NULL AND h.left_at IS NULL"
 _DECLARES = "AND EXISTS (SELECT FROM poolferry.jobs j WHERE j.host = h.id AND j.job = %s AND j.declared AND j.state <> 'no-file') ORDER BY h.name"
+_HOLDS = (
+    "AND EXISTS (SELECT FROM poolferry.jobs j WHERE j.host = h.id AND (j.source = %s OR starts_with(j.source, %s)) AND j.declared"
+    " AND j.state <> 'no-file') ORDER BY h.name"
+)
 _PLACE = (
     "INSERT INTO poolferry.orders (host, verb, job, point, span, asked_by, deadline)"
     " VALUES (%s, %s, %s, %s, %s, %s, now() + %s) RETURNING id"
 )
-_ORDERS = "SELECT o.*, h.name AS host_name FROM poolferry.orders o JOIN poolferry.hosts h ON h.id = o.host"
+_ORDERS = (
+    "SELECT o.*, h.name AS host_name, coalesce(b.version, '') AS version FROM poolferry.orders o JOIN poolferry.hosts h ON h.id = o.host"
+    " LEFT JOIN poolferry.beats b ON b.host = o.host"
+)
 
 
 def _record(row: Mapping[str, Any]) -> OrderRecord:
     about = " ".join(filter(None, (f"for {row['span']}" if row["span"] else "", f"point {row['point']}" if row["point"] else "")))  # fmt: skip
     return OrderRecord(
-        id=row["id"], host=row["host_name"], verb=ActVerb(row["verb"]), job=row["job"], about=about, asked_by=row["asked_by"],
+        id=row["id"], host=row["host_name"], verb=ActVerb(row["verb"]), subject=row["job"], about=about, asked_by=row["asked_by"],
         asked_at=row["asked_at"], deadline=row["deadline"], state=OrderState(row["state"]), attempt=row["attempt"], act=row["act"],
-        said=row["said"], told_at=row["told_at"],
+        said=row["said"], told_at=row["told_at"], version=row["version"],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Check before a pool is destroyed: whether copies hold all its data, by guid, and the order of its restore.
+"""Check before a pool is destroyed: whether copies hold all its data, by guid, and the order of its restore; and the jobs of a pool.
 
 Only data that a survey found at a target counts; for disks that are away, history counts only when a person names the disk.
 Copies of files count only for data without snapshots, and only as long as nothing has changed since.
@@ -12,6 +12,7 @@ from orchestrator.domain.evacuation import (
     DatasetCopy,
     DatasetStatus,
     GuestPool,
+    JobEvacuation,
     PoolContents,
     PoolDataset,
     PoolEvacuation,
@@ -19,11 +20,14 @@ from orchestrator.domain.evacuation import (
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
+from orchestrator.domain.point import Verdict, VerifyJobResult
+from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.units import show_count, show_size
 
 KITS = "poolferry-kit"
 _TOGETHER = timedelta(hours=1)
 _SHOWN = 12
+Mount = tuple[str, str]  # what is mounted, where
 Counted = tuple[DatasetCopy, Mapping[str, frozenset[int]]]
 
 
@@ -189,11 +193,14 @@ def guids_from_history(
 
 def dataset_of(folder: str, pool: PoolContents) -> tuple[str, str] | None:
     """Return (dataset, mountpoint) of the pool for a folder; None when the folder lies elsewhere."""
-    over = [(what, at) for what, at in pool.mounts if f"{folder}/".startswith(f"{at.rstrip('/')}/")]
-    if not over:
-        return None
-    what, at = max(reversed(over), key=lambda each: len(each[1]))
-    return (what, at) if any(one.name == what for one in pool.datasets) else None
+    found = _mounted_over(folder, pool.mounts)
+    return found if found and any(one.name == found[0] for one in pool.datasets) else None
+
+
+def _mounted_over(folder: str, mounts: Sequence[Mount]) -> Mount | None:
+    """Return the mount that holds a folder: of the longest paths the last one, which hides the others; None: there is none."""
+    over = [(what, at) for what, at in mounts if f"{folder}/".startswith(f"{at.rstrip('/')}/")]
+    return max(reversed(over), key=lambda each: len(each[1])) if over else None
 
 
 def datasets_of_folder(folder: str, pool: PoolContents, *, below: bool) -> dict[str, str]:
@@ -286,3 +293,80 @@ def missing_above(source: Location, pool: PoolContents) -> Iterator[str]:
     there = {one.name for one in pool.datasets}
     parts = source.path.split("/")
     yield from (name for end in range(1, len(parts)) if (name := "/".join(parts[:end])) not in there)
+
+
+# The jobs of a pool, before anybody thinks of destroying it.
+
+
+def find_jobs_of_pool(pool: str, jobs: Iterable[Job], mounts: Sequence[Mount]) -> tuple[tuple[Job, str], ...]:
+    """Return the jobs whose source lies on a pool of this machine, each with why it brings nothing elsewhere; empty: it does.
+
+    `mounts`: all of this machine in their order; what is no dataset has no name.
+    """
+    return tuple((job, _kept_here(job, pool, mounts)) for job in jobs if pool in _pools_of_source(job, mounts))
+
+
+def find_source_pools(jobs: Iterable[Job], mounts: Sequence[Mount]) -> tuple[str, ...]:
+    """Return the pools of this machine on which sources lie, by name."""
+    return tuple(sorted({pool for job in jobs for pool in _pools_of_source(job, mounts)}))
+
+
+def _kept_here(job: Job, pool: str, mounts: Sequence[Mount]) -> str:
+    if not job.copies:
+        return "it copies nothing"
+    if not (job.target.rotates or job.target.disk) and pool in _pools_at(job.target.location, mounts):
+        return "its copy lies on this very pool"
+    return ""
+
+
+def _pools_of_source(job: Job, mounts: Sequence[Mount]) -> frozenset[str]:
+    below = not getattr(job.options, "one_file_system", True)
+    return frozenset(pool for folder in job.tree.folders for pool in _pools_at(folder, mounts, below=below))
+
+
+def _pools_at(place: Location, mounts: Sequence[Mount], *, below: bool = False) -> frozenset[str]:
+    """Return the pools of this machine on which a location lies. `below`: also those that are mounted below it.
+
+    Why by the path as it is written: a look at a folder may hang, and whoever asks waits.
+    """
+    if place.host is not None:
+        return frozenset()
+    if not place.path.startswith("/"):
+        return frozenset({place.path.partition("/")[0]})
+    over = _mounted_over(place.path, mounts)
+    inside = [what for what, at in mounts if below and at.startswith(f"{place.path.rstrip('/')}/")]
+    return frozenset(what.partition("/")[0] for what in (*((over[0],) if over else ()), *inside) if what)
+
+
+def judge_job(job: Job, kept: str, ran: RunReport | None, read: VerifyJobResult | None) -> JobEvacuation:
+    """Judge whether a job's place holds all of its source, by its run and the verification after it; None: it did not begin.
+
+    `kept`: why it brings nothing elsewhere, and so was not run; empty: it does.
+    """
+    whole, why = (False, f"there is no other place: {kept}") if kept else _judge_copy(job, ran, read)
+    return JobEvacuation(job=job.name, source=str(job.tree), place=job.target.name, whole=whole, why=why)
+
+
+def _judge_copy(job: Job, ran: RunReport | None, read: VerifyJobResult | None) -> tuple[bool, str]:
+    sound = read is not None and read.report.outcome is Outcome.DONE
+    told = read.report.why if read else "it was not verified"
+    if ran is None:
+        return False, "its run did not begin"
+    if ran.outcome not in (Outcome.DONE, Outcome.NOTHING):
+        older = f"; its newest copy is sound: {told}" if sound else ""
+        return False, f"{ran.outcome}: {ran.why}{older}"
+    if not sound:
+        return False, f"the run ended as {ran.outcome}, but: {told}"
+    if left_out := (*getattr(job.options, "excludes", ()), *getattr(job.options, "exclude", ())):
+        return False, f"{told}; but the job leaves out {', '.join(left_out)}"
+    if read and read.reading and dict(read.reading.counts).get(Verdict.UNPROVED):
+        return False, told
+    return True, f"{told}{_bounds(job)}"
+
+
+def _bounds(job: Job) -> str:
+    """Return what a copy of datasets is a copy of: a snapshot, which may be older than the newest file; empty for files."""
+    if job.source.path.startswith("/"):
+        return ""
+    below = "" if getattr(job.options, "recursive", True) else ", nor of datasets below it"
+    return f"; that is what its snapshots hold: nothing that was written since the newest one{below}"

@@ -14,6 +14,7 @@ _RECENT_S = 900.0
 _WORDS = {
     ActVerb.RUN: "run", ActVerb.PLAN: "plan of", ActVerb.PAUSE: "pause", ActVerb.RESUME: "resume", ActVerb.VERIFY: "verify", ActVerb.SNOOZE: "snooze disk",
     ActVerb.EJECT: "eject disk", ActVerb.RESTORE: "restore aside from", ActVerb.ACKNOWLEDGE: "acknowledge", ActVerb.DRILL: "restore test of",
+    ActVerb.EVACUATE: "evacuate pool",
 }  # fmt: skip
 
 
@@ -39,7 +40,7 @@ def act_row(act: ActRecord, now: datetime) -> ActRow:
     kind = "live" if act.well is None else "good" if act.well else "bad"
     return ActRow(
         id=act.id, sentence=" ".join(filter(None, (_WORDS[act.verb], act.subject, act.about))), who=act.who, subject=act.subject,
-        job="" if act.verb in (ActVerb.SNOOZE, ActVerb.EJECT) else act.subject,
+        job="" if act.verb in (ActVerb.SNOOZE, ActVerb.EJECT, ActVerb.EVACUATE) else act.subject,
         when=format_brief(act.asked, now=now), asked=act.asked, kind=kind, state={"live": "goes on", "good": "done", "bad": "not done"}[kind],
         said=act.said, runs=act.runs,
     )  # fmt: skip

@@ -35,6 +35,7 @@ def restored(*paths: object) -> bytes:
         ActRequest(verb=ActVerb.VERIFY, job="a", point=POINT),
         ActRequest(verb=ActVerb.SNOOZE, disk="red", span="30d"),
         ActRequest(verb=ActVerb.RESTORE, job="a", point=POINT, paths=(b"\xff\n\\x/-rf", "é".encode())),
+        ActRequest(verb=ActVerb.EVACUATE, pool="r:pool_2 of-ann.x", user="ann"),
     ],
 )
 def test_a_line_says_what_its_request_says(request_: ActRequest) -> None:
@@ -46,11 +47,13 @@ def test_a_line_says_what_its_request_says(request_: ActRequest) -> None:
 def test_an_act_is_about_its_job_or_its_disk() -> None:
     assert parse_request(line(act="run", job="photos")).subject == "photos"
     assert parse_request(line(act="eject", disk="red")).subject == "red"
+    assert parse_request(line(act="evacuate", pool="tank")).subject == "tank"
 
 
 def test_nothing_that_destroys_can_be_asked_for() -> None:
     assert {verb.value for verb in ActVerb} == {
         "run", "plan", "pause", "resume", "verify", "acknowledge", "snooze", "eject", "restore", "drill",
+        "evacuate",
     }  # fmt: skip
     for verb in ("prune", "destroy", "enroll", "retire", "rollback", "consent", "RUN", "run ", "", None, 1, ["run"]):
         with pytest.raises(ValueError, match="no act that may be asked for; there are run, plan, "):
@@ -74,6 +77,9 @@ def test_nothing_that_destroys_can_be_asked_for() -> None:
         (line(act="run", job=""), "job: not a name"),
         (line(act="eject", disk="/dev/sda"), "disk: not a name"),
         (line(act="verify", job="a", point="latest"), "point: not a name"),
+        (line(act="evacuate", job="a"), "evacuate needs pool"),
+        (line(act="run", job="a", pool="tank"), "run takes job alone"),
+        (line(act="evacuate", pool="tank", to="/elsewhere"), "evacuate takes pool alone"),
         (line(act="run", job="a", user="a\nb"), "user: not a name"),
         (line(act="pause", job="a", span="99999d"), "span: expected one of 1d, 3d, 7d, 14d, 30d"),
         (line(act="pause", job="a", span=["1d"]), "span: expected one of"),
@@ -86,6 +92,14 @@ def test_nothing_that_destroys_can_be_asked_for() -> None:
 def test_what_is_not_exactly_one_act_is_refused_with_its_reason(said: bytes, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_request(said)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-x", "--all", "../etc", "/tank", "tank/photos", "tank@a", "tank ", "tank\n", "t\0", "tänk", "t\udcff", "1tank", "$(id)", "t" * 201]
+)  # fmt: skip
+def test_what_no_pool_is_called_is_no_pool(name: str) -> None:
+    with pytest.raises(ValueError, match="pool: not a name that one can have"):
+        parse_request(line(act="evacuate", pool=name))
 
 
 def test_all_that_may_be_asked_for_at_most_is_taken_and_each_path_once() -> None:

@@ -14,6 +14,7 @@ def test_an_order_is_a_request_of_the_closed_list() -> None:
         verb=ActVerb.PAUSE, job="photos", span="3d", user="ann", order=f"{KEY}.2"
     )
     assert order_request("run", "photos").order == ""
+    assert order_request("evacuate", "tank") == ActRequest(verb=ActVerb.EVACUATE, pool="tank")
     assert not {ActVerb.RESTORE, ActVerb.EJECT, ActVerb.SNOOZE, ActVerb.ACKNOWLEDGE} & set(ORDERED)
 
 
@@ -21,6 +22,7 @@ def test_an_order_is_a_request_of_the_closed_list() -> None:
     ("verb", "job", "more", "said"),
     [
         ("restore", "photos", {}, "cannot be ordered"), ("rm", "photos", {}, "cannot be ordered"), ("run", "", {}, "run needs job"),
+        ("evacuate", "../x", {}, "pool: not a name"),
         ("run", "../x", {}, "job: not a name"), ("run", "photos", {"span": "3d"}, "run takes job alone"),
         ("pause", "photos", {"span": "9y"}, "span: expected one of"), ("run", "photos", {"key": "17"}, "without a key"),
         ("run", "photos", {"user": "ann\nroot"}, "user: not a name"), ("run", "photos", {"key": KEY, "attempt": 0}, "order: not a name"),

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import threading
 import time
@@ -12,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator import __version__
 from orchestrator.app.fleet_line import CentreLine
 from orchestrator.app.fleet_orders import fetch_once, list_orders, place_orders
+from orchestrator.app.settings import WrongRequest
 from orchestrator.config.this_machine import machine_id_hash
+from orchestrator.domain import order
 from orchestrator.domain.errors import CentreRefused, CentreUnreachable, NotNow
 from orchestrator.domain.order import OrderRecord, OrderState, order_request
 from orchestrator.fleet import orders
@@ -75,6 +79,25 @@ def ordering(tmp_path: Path, centre: Centre, monkeypatch: pytest.MonkeyPatch) ->
     return Ordering(host, centre)
 
 
+MOUNTS_FROM = """import builtins
+opened = builtins.open
+builtins.open = lambda file, *given, **more: opened({table!r} if file == "/proc/self/mounts" else file, *given, **more)
+"""
+
+
+@pytest.fixture
+def mounted(ordering: Ordering) -> str:
+    """The PYTHONPATH of a machine without ZFS whose processes see the sources of photos and mail as datasets of tank, and all else on rpool."""
+    ferry = ordering.host.ferry
+    (ferry.root / "mounts").write_text(
+        "rpool/root / zfs rw 0 0\nproc /proc proc rw 0 0\n"
+        + "".join(f"tank/{name} {ferry.root}/{name}-source zfs rw 0 0\n" for name in ("photos", "mail"))
+    )
+    (ferry.root / "stand-in").mkdir()
+    (ferry.root / "stand-in" / "sitecustomize.py").write_text(MOUNTS_FROM.format(table=str(ferry.root / "mounts")))
+    return f"{ferry.root}/stand-in:{ferry.variables()['PYTHONPATH']}"
+
+
 @pytest.fixture
 def clock(ordering: Ordering) -> Iterator[Daemon]:
     """Its daemon."""
@@ -83,11 +106,12 @@ def clock(ordering: Ordering) -> Iterator[Daemon]:
 
 
 @contextmanager
-def listening(ordering: Ordering) -> Iterator[Daemon]:
+def listening(ordering: Ordering, python_path: str = "") -> Iterator[Daemon]:
     """A daemon that takes acts."""
     socket = ordering.host.ferry.state / "control.sock"
     socket.unlink(missing_ok=True)
-    with daemon(ordering.host.ferry) as running:
+    ferry = ordering.host.ferry
+    with daemon(ferry, PYTHONPATH=python_path or ferry.variables()["PYTHONPATH"]) as running:
         until(socket.exists, "it listens", lambda: running.log)
         yield running
 
@@ -118,20 +142,106 @@ def test_orders_are_carried_out_once_by_the_daemon_and_their_outcome_comes_back(
     assert f"{run} web-1: run photos, by ann: done" in shown.out
 
 
-def test_what_the_daemons_death_cut_is_tried_once_more(ordering: Ordering) -> None:
+def declare_datasets(host: FleetHost) -> None:
+    """Declare two jobs of datasets of tank: one whose copy would lie there, too, and one that no machine without ZFS can run."""
+    targets = host.ferry.config / "targets.toml"
+    targets.write_text(
+        targets.read_text() + '[place.own]\ndataset = "tank/copies"\n[place.lake]\ndataset = "lake/copies"\n'
+    )
+    for name, place in (("aside", "own"), ("letters", "lake")):
+        text = f'engine = "zfs"\nsource = "tank/{name}"\ntarget = "{place}"\n[retry]\nattempts = 1\n'
+        (host.ferry.config / "jobs" / f"{name}.toml").write_text(text)
+
+
+def test_a_pool_is_evacuated_by_the_jobs_of_its_host_and_each_of_them_is_told_of(
+    ordering: Ordering, mounted: str
+) -> None:
+    ferry = ordering.host.ferry
+    ferry.job("music")
+    declare_datasets(ordering.host)
+    with listening(ordering, mounted) as running:
+        evacuated, strange = ordering.order("evacuate", "tank"), ordering.order("evacuate", "lake")
+        told, refused = ordering.carried_on(evacuated), ordering.carried_on(strange)
+        for name in ("aside", "letters"):
+            (ferry.config / "jobs" / f"{name}.toml").unlink()
+        running.process.send_signal(signal.SIGHUP)
+        running.says("etc: 2 jobs, ")
+        whole = ordering.carried_on(ordering.order("evacuate", "tank"))
+    assert (told.state, whole.state, refused.state) == (OrderState.FAILED, OrderState.DONE, OrderState.REFUSED), (
+        told,
+        whole.said,
+    )
+    assert refused.said == "no job's source lies on a pool lake of this machine; sources lie on: rpool, tank"
+    photos, aside, letters, more, summary = told.said.splitlines()
+    assert photos.startswith(f"photos (of {ferry.root}/photos-source): whole at photos-copies: "), told.said
+    assert "2 files" in photos
+    assert aside == "aside (of tank/aside): NOT whole at own: there is no other place: its copy lies on this very pool"
+    assert letters.startswith("letters (of tank/letters): NOT whole at lake: "), told.said
+    assert "poolferry restore pool tank --plan" in more
+    assert summary == "1 of 3 jobs of tank is whole elsewhere; nothing was removed but by the jobs' own rules"
+    assert whole.said.splitlines()[-1].startswith("1 of 1 job of tank is whole elsewhere; "), whole.said
+    with ordering.host.settings.views() as views:
+        acts = [(each.verb.value, each.subject, each.who) for each in views.acts.newest(9)]
+        begun = [(each.kind.value, each.begun_why) for each in views.runs("photos", 9)]
+        others = [each.job for name in ("music", "aside") for each in views.runs(name, 9)]
+    assert acts == [("evacuate", "tank", "ann by the centre")] * 2
+    assert begun == [("verify", "ordered by ann at the centre"), ("run", "ordered by ann at the centre")] * 2
+    assert others == [], "no other job ran"
+    shown = ferry.run("fleet", "orders", "--centre", ordering.administrator).out
+    assert f"{evacuated} web-1: evacuate tank, by ann: failed: {summary}\n    photos (of " in shown
+
+
+def test_a_host_that_does_not_know_the_order_refuses_it_and_the_centre_says_why(
+    ordering: Ordering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordering.host.send()
+    number = ordering.order("evacuate", "tank")
+    with monkeypatch.context() as of_before:
+        of_before.setattr(order, "ORDERED", tuple(each for each in order.ORDERED if each.value != "evacuate"))
+        fetch_by(ordering.host)
+    shown = ordering.host.ferry.run("fleet", "orders", "--centre", ordering.administrator).out
+    refused = f"{number} web-1: evacuate tank, by ann: refused by the host: "
+    assert f"{refused}its poolferry {__version__} does not know evacuate; upgrade it there\n" in shown
+
+
+@pytest.mark.parametrize(
+    "pool", ["-x", "../etc", "tank\n", "$(id)", "tänk", "t" * (1 << 20)], ids=lambda each: each[:9]
+)
+def test_a_centre_that_was_taken_over_gets_nothing_done_by_a_pools_name(
+    ordering: Ordering, centre: Centre, pool: str
+) -> None:
+    with pytest.raises(WrongRequest, match=r"pool: not a name|longer line"):
+        ordering.order("evacuate", pool)
+    with centre.administrator() as session:
+        session.change("ALTER TABLE poolferry.orders DROP CONSTRAINT orders_job_check")
+        session.change(
+            "INSERT INTO poolferry.orders (host, verb, job, asked_by, deadline)"
+            " SELECT id, 'evacuate', %s, 'ann', now() + interval '1h' FROM poolferry.hosts", (pool,)
+        )  # fmt: skip
+    fetch_by(ordering.host)
+    (found,) = list_orders(ordering.host.settings, 5, centre=ordering.administrator)
+    assert found.state is OrderState.REFUSED
+    assert re.match(r"not understood: (pool: not a name|a longer line)", found.said), found.said
+    assert not found.unknown_there
+
+
+@pytest.mark.parametrize(("verb", "subject"), [("run", "mail"), ("evacuate", "tank")])
+def test_what_the_daemons_death_cut_is_tried_once_more(
+    ordering: Ordering, mounted: str, verb: str, subject: str
+) -> None:
     waits = ordering.host.ferry.root / "waits"
     waits.write_text(f"#!/bin/sh\ntest -e {waits}.twice && exit 0\ntouch {waits}.once\nexec sleep 600\n")
     waits.chmod(0o755)
     ordering.host.ferry.job("mail", f'[hooks]\nbefore = ["{waits}"]\n')
-    number = ordering.order("run", "mail")
-    with listening(ordering) as first:
+    number = ordering.order(verb, subject)
+    with listening(ordering, mounted) as first:
         fetch(ordering.host)
         until(lambda: Path(f"{waits}.once").exists(), "the run waits", lambda: first.log)
         until(lambda: ordering.record(number).state is OrderState.BEGUN, "the centre knows", lambda: first.log)
         os.kill(first.process.pid, signal.SIGKILL)
         first.process.wait(10)
     Path(f"{waits}.twice").touch()
-    with listening(ordering):
+    with listening(ordering, mounted):
         done = ordering.carried_on(number)
     assert (done.state, done.attempt) == (OrderState.DONE, 2), done
 
@@ -212,14 +322,21 @@ def test_the_commands_say_what_is_wrong(ordering: Ordering) -> None:
     for words, said in (
         (("run", "photos", "--host", "nowhere"), "no host nowhere has joined; there are web-1"),
         (("run", "photos", "--all"), "no host has told that it declares a job photos"),
+        (("evacuate", "tank", "--all"), "no host has told of a job whose source is a dataset of a pool tank"),
+        (("evacuate", "../tank", "--host", "web-1"), "pool: not a name that one can have"),
+        (("evacuate", "tank", "--host", "web-1", "--point", "x"), "evacuate takes pool alone"),
         (("run", "photos"), "expected --host HOST or --all"),
         (("pause", "photos", "--host", "web-1", "--for", "9y"), "span: expected one of"),
         (("cancel", "17"), "there is no order 17 that waits"),
     ):  # fmt: skip
         ended = ferry.run("fleet", "order", *words, *administrator)
         assert (ended.code != 0, said in ended.err) == (True, True), (words, ended)
+    declare_datasets(ordering.host)
     ordering.host.send()
     placed = ferry.run("fleet", "order", "run", "photos", "--all", *administrator)
     assert placed.code == 0, placed.err
     assert "web-1: run photos, by " in placed.out
     assert ferry.run("fleet", "order", "cancel", "1", *administrator).out == "order 1: cancelled\n"
+    placed = ferry.run("fleet", "order", "evacuate", "tank", "--all", "--json", *administrator)
+    assert [(each["host"], each["pool"], each["job"]) for each in placed.value["orders"]] == [("web-1", "tank", "")]
+    assert ferry.run("fleet", "order", "evacuate", "tan", "--all", *administrator).code != 0

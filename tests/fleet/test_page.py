@@ -87,7 +87,7 @@ def test_what_the_page_says_works_as_it_stands(tmp_path: Path) -> None:
     desk = Typist(tmp_path)
     try:
         lines = lines_of_the_page()
-        assert len(lines) == 32
+        assert len(lines) == 33
         for line in lines:
             if line.startswith("runuser -u postgres -- psql"):
                 desk.lose_the_centre()

@@ -8,15 +8,22 @@ from orchestrator.domain.evacuation import DatasetCopy, GuestPool, PoolContents,
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location, Place
+from orchestrator.domain.point import Verdict, VerificationResult, VerifyJobResult
+from orchestrator.domain.run import Outcome, RunReport, unrecorded_report
+from orchestrator.engines.rsync.options import RsyncOptions
+from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.planners.evacuation import (
     choose_best_copy,
     dataset_of,
     dataset_to_mount,
     datasets_of_folder,
+    find_jobs_of_pool,
+    find_source_pools,
     guids_from_history,
     has_come_back,
     is_source_in,
     judge_evacuation,
+    judge_job,
     missing_above,
     refuse_evacuation,
     refuse_guests,
@@ -215,3 +222,85 @@ def test_the_innermost_dataset_that_is_still_to_be_mounted_holds_a_folder() -> N
     seen = replace(pool(), unmounted=(("tank", "/tank"), ("tank/a", "/tank/a"), ("tank/b", "/srv/b/")))
     found = [dataset_to_mount(folder, seen) for folder in ("/tank", "/tank/a/x", "/srv/b", "/tanker", "/home")]
     assert found == ["tank", "tank/a", "tank/b", None, None]
+
+
+MOUNTS = (
+    ("rpool/root", "/"), ("", "/proc"), ("tank/home", "/home"), ("", "/home/tmp"), ("tank/old", "/srv"), ("lake/srv", "/srv"),
+    ("tank", "/var/lib/data"),
+)  # fmt: skip
+
+
+def tree(folder: str, target: str = "/copies", *, disk: str = "", **options: object) -> Job:
+    place = Place(name="copies", location=Location(path=target), disk=disk)
+    of_rsync = RsyncOptions(**options)  # type: ignore[arg-type]
+    return replace(job(folder), engine="rsync", target=place, options=of_rsync)
+
+
+def test_the_jobs_of_a_pool_are_those_of_its_datasets_and_of_folders_on_them() -> None:
+    on = [job("tank"), job("tank/a"), tree("/home/ann")]
+    off = [
+        job("tanker/a"), job("tank/a", Host(name="far")), tree("/home/tmp/x"), tree("/srv/x"), tree("/homes"), tree("/var/lib"), tree("/proc"),
+    ]  # fmt: skip
+    found = find_jobs_of_pool("tank", [*on, *off], MOUNTS)
+    assert [(one.name, kept) for one, kept in found] == [(each.name, "") for each in on]
+    assert find_source_pools([*on, *off], MOUNTS) == ("lake", "rpool", "tank", "tanker")
+    below = tree("/var/lib", one_file_system=False)
+    assert [one for one, _ in find_jobs_of_pool("tank", [below], MOUNTS)] == [below]
+    assert find_source_pools([tree("/x")], ()) == ()
+
+
+def test_a_job_that_copies_nothing_or_to_the_pool_itself_brings_nothing_elsewhere() -> None:
+    inside = replace(job("tank/a"), target=Place(name="tank", location=Location(path="tank/copies")))
+    still = replace(job("tank/a"), target=Place(name="tank", location=Location(path="tank/a")))
+    on_disk = tree("/home/ann", "/home/disk", disk="red")
+    jobs = [inside, still, tree("/home/ann", "/home/copies"), on_disk, tree("/home/ann", "/srv/copies")]
+    here = "its copy lies on this very pool"
+    assert [kept for _, kept in find_jobs_of_pool("tank", jobs, MOUNTS)] == [here, "it copies nothing", here, "", ""]
+
+
+def ended(outcome: Outcome, why: str) -> RunReport:
+    return unrecorded_report("photos", outcome, why, hint="")
+
+
+def read(outcome: Outcome = Outcome.DONE, **counts: int) -> VerifyJobResult:
+    told = tuple((Verdict(verdict), count) for verdict, count in counts.items())
+    reading = VerificationResult(entries=1, files_read=1, bytes_read=1, took_s=1, counts=told, findings=())
+    return VerifyJobResult(report=ended(outcome, "as read"), point="p", reading=reading)
+
+
+@pytest.mark.parametrize(
+    ("ran", "verified", "whole", "why"),
+    [
+        (ended(Outcome.DONE, "copied"), read(), True, "as read"),
+        (ended(Outcome.NOTHING, "as it was"), read(), True, "as read"),
+        (ended(Outcome.DONE, "copied"), replace(read(), reading=None), True, "as read"),
+        (ended(Outcome.DONE, "copied"), read(unproved=2), False, "as read"),
+        (ended(Outcome.DONE, "copied"), read(Outcome.FAILED), False, "the run ended as done, but: as read"),
+        (ended(Outcome.DONE, "copied"), None, False, "the run ended as done, but: it was not verified"),
+        (ended(Outcome.INCOMPLETE, "2 left out"), read(), False, "incomplete: 2 left out; its newest copy is sound: as read"),
+        (ended(Outcome.WAITING, "disk red is away"), None, False, "waiting: disk red is away"),
+        (None, None, False, "its run did not begin"),
+    ],
+)  # fmt: skip
+def test_only_what_was_copied_and_then_read_is_whole(
+    ran: RunReport | None, verified: VerifyJobResult | None, whole: bool, why: str
+) -> None:
+    told = judge_job(tree("/home/ann"), "", ran, verified)
+    assert (told.job, told.source, told.place, told.whole, told.why) == ("-home-ann", "/home/ann", "copies", whole, why)
+
+
+def test_what_a_job_leaves_out_is_not_elsewhere() -> None:
+    told = judge_job(tree("/home/ann", excludes=("*.tmp", "cache")), "", ended(Outcome.DONE, "copied"), read())
+    assert (told.whole, told.why) == (False, "as read; but the job leaves out *.tmp, cache")
+    datasets = replace(job("tank/a"), options=ZfsOptions(exclude=("scratch",)))
+    assert not judge_job(datasets, "", ended(Outcome.DONE, "copied"), read()).whole
+    kept = judge_job(job("tank/a"), "it copies nothing", None, None)
+    assert (kept.whole, kept.why) == (False, "there is no other place: it copies nothing")
+
+
+def test_of_datasets_what_their_snapshots_hold_is_elsewhere() -> None:
+    said = "as read; that is what its snapshots hold: nothing that was written since the newest one"
+    for recursive, below in ((True, ""), (False, ", nor of datasets below it")):
+        one = replace(job("tank/a"), options=ZfsOptions(recursive=recursive))
+        told = judge_job(one, "", ended(Outcome.NOTHING, "as it was"), read())
+        assert (told.whole, told.why) == (True, said + below)

@@ -182,6 +182,17 @@ def complete_job_name(context: click.Context, _: click.Parameter, begun: str) ->
     return sorted(name for name in names if name.startswith(begun))
 
 
+def complete_pool_name(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    """Return the pools on which sources lie, for a shell; this must not fail."""
+    try:
+        from orchestrator.app.evacuate_pool import source_pools
+
+        pools = source_pools(context.find_root().ensure_object(Terminal).configuration().jobs)
+    except Exception:  # noqa: BLE001 - a shell would show the error amid the command line
+        return []
+    return [name for name in pools if name.startswith(begun)]
+
+
 def complete_point_name(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
     """Return the points of the named job that history knows, for a shell, newest first; this must not fail."""
     given = (

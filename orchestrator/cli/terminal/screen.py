@@ -215,7 +215,10 @@ class _Listener(Subscriber):
 
         terminal = self._terminal
         if not terminal.json and not (terminal.quiet and EXIT_CODES[report.outcome] in (0, 75)):
-            print_lines(report_lines(report))
+            self._print(report_lines(report))
+
+    def _print(self, lines: Iterable[str]) -> None:
+        print_lines(lines)
 
     def progress(self) -> ProgressOutput:
         """Return a bar or lines."""
@@ -225,6 +228,14 @@ class _Listener(Subscriber):
             quiet=self._terminal.quiet, verbose=self._terminal.verbose, monotonic=compose.monotonic, show=print_message,
             is_terminal=wants_colours(sys.stderr),
         )  # fmt: skip
+
+
+class ReportsAside(_Listener):
+    """A subscriber for commands whose result is made of several runs: the end of each run is no result, and goes to stderr."""
+
+    def _print(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            print_message(line)
 
 
 _WORST = (1, 3, 5, 75, 0)

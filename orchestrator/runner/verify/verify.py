@@ -31,15 +31,21 @@ from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, read_
 
 
 def verify_job(
-    job: Job, tools: RunContext, *, point: str | None = None, against_source: bool = False, content: bool = False
+    job: Job,
+    tools: RunContext,
+    *,
+    point: str | None = None,
+    against_source: bool = False,
+    content: bool = False,
+    why: str = "",
 ) -> VerifyJobResult:
     """Read one point (the newest, if none is named) and report all differences from its manifest.
 
-    `content`: also compare contents, where the usual verification is a survey of both sides.
+    `content`: also compare contents, where the usual verification is a survey of both sides. `why`: for the records; empty: it says itself.
     """
     if point and (wrong := _refuse_name(job, tools, point)):
         return VerifyJobResult(report=wrong, point=point, reading=None)
-    journal = begin_run(job, tools, "verify" + (f" point {point}" if point else ""), RunType.VERIFY)
+    journal = begin_run(job, tools, why or "verify" + (f" point {point}" if point else ""), RunType.VERIFY)
     journal.attempt_begun()
     try:
         if implements(tools.engine, CopyComparer):

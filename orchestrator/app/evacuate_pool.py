@@ -1,0 +1,84 @@
+"""The use case `poolferry evacuate`: what lies on a pool is copied to the places that the job files name, and verified there.
+
+It copies to no other place, and nothing is removed but what the jobs' own rules let go: a new place needs a job file, and emptying
+needs `poolferry restore pool`.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.evacuation import JobEvacuation
+from orchestrator.domain.names import unescape_mount_path
+from orchestrator.domain.point import VerifyJobResult
+from orchestrator.domain.run import Outcome, unrecorded_report
+from orchestrator.planners.evacuation import find_jobs_of_pool, find_source_pools, judge_job
+
+if TYPE_CHECKING:
+    from orchestrator.domain.job import Job
+    from orchestrator.domain.run import RunReport
+
+_MOUNTS = "/proc/self/mounts"
+
+
+def evacuate_pool(settings: Settings, pool: str, *, why: str) -> tuple[JobEvacuation, ...]:
+    """Run each job whose source lies on the pool, then verify its newest copy; return how each ended. `why`: for the records.
+
+    Raises: WrongRequest for a pool on which no source lies.
+    """
+    from orchestrator.runner.disk.state import order_jobs
+
+    known = settings.configuration().jobs
+    kept = {job.name: here for job, here in jobs_of_pool(pool, known)}
+    jobs = [job for job in order_jobs(known) if job.name in kept]
+    ran = _run(settings, [job.name for job in jobs if not kept[job.name]], why)
+    read = {
+        name: _verify(settings, name, why)
+        for name, report in ran.items()
+        if report.outcome not in (Outcome.WAITING, Outcome.INTERRUPTED) and not settings.stopped
+    }
+    return tuple(judge_job(job, kept[job.name], ran.get(job.name), read.get(job.name)) for job in jobs)
+
+
+def jobs_of_pool(pool: str, jobs: "Iterable[Job]") -> "tuple[tuple[Job, str], ...]":
+    """Return the jobs whose source lies on the pool, each with why it brings nothing elsewhere; empty: it does.
+
+    Raises: WrongRequest where there is none, with the pools that there are.
+    """
+    known = tuple(jobs)
+    if found := find_jobs_of_pool(pool, known, _mounts()):
+        return found
+    there = ", ".join(source_pools(known)) or "no pool at all"
+    raise WrongRequest(f"no job's source lies on a pool {pool} of this machine; sources lie on: {there}")
+
+
+def source_pools(jobs: "Iterable[Job]") -> tuple[str, ...]:
+    """Return the pools of this machine on which sources lie, by name."""
+    return find_source_pools(jobs, _mounts())
+
+
+def _mounts() -> tuple[tuple[str, str], ...]:
+    """Return (dataset, folder) of all mounts of this machine; what is no dataset has no name. Source: proc(5)."""
+    with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
+        told = [line.split(" ", 3) for line in file]
+    return tuple(
+        (unescape_mount_path(what) if kind == "zfs" else "", unescape_mount_path(at)) for what, at, kind, _ in told
+    )
+
+
+def _run(settings: Settings, names: list[str], why: str) -> "dict[str, RunReport]":
+    from orchestrator.app.run_jobs import run_jobs
+
+    return {end.report.job: end.report for end in run_jobs(settings, names, why=why).runs} if names else {}
+
+
+def _verify(settings: Settings, name: str, why: str) -> "VerifyJobResult":
+    """Verify one job's newest copy. Why one by one: a disk that is away ends a verification, not those of the other jobs."""
+    from orchestrator.app.copy_checks import verify_jobs
+
+    try:
+        return verify_jobs(settings, [name], why=why).ends[0].verified
+    except OrchestratorError as error:
+        report = unrecorded_report(name, Outcome.WAITING, error.why, hint=error.hint)
+        return VerifyJobResult(report=report, point=None, reading=None)

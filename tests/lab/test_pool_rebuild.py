@@ -42,7 +42,12 @@ def test_a_pool_is_made_anew(master: Machine) -> None:
         "zpool export inner; zpool export filed; zfs destroy 'tank/scratch/a vol'; zfs destroy tank@a; zfs destroy tank/data@a"
     )
     master.sh("zfs snapshot tank/music@b")
-    assert master.poolferry("run", "music", "--json").code == 0
+    ended = master.poolferry("evacuate", "tank", "--json", seconds=300)
+    assert ended.code == 0, ended
+    assert [(each["job"], each["place"], each["whole"]) for each in ended.json["jobs"]] == [
+        ("music", "vault", True), ("photos", "vault", True),
+    ], ended  # fmt: skip
+    assert all("that is what its snapshots hold" in each["why"] for each in ended.json["jobs"]), ended
     before, held = values(master), [guids(master, "tank/data"), guids(master, "tank/music")]
     code, told = restore_pool(master, "--lose", "tank/scratch")
     assert (code, step_states(told)) == (75, [(1, "yes"), (2, "your turn")]), told

@@ -17,7 +17,7 @@ from tests.history.records import begin, report
 from tests.web.aria_text import axe_findings
 from tests.web.pictures import FOLDER, PICTURES, SCHEMES, make_pictures
 from tests.web.sites import settings_of
-from tests.web.states import long_names, served, three_hundred_sources
+from tests.web.states import long_names, made_state, served, standing_clock, three_hundred_sources
 from tests.whole.house import wait_until
 
 RUN = "the newest run of the mail"
@@ -242,6 +242,31 @@ def test_the_report_of_a_month_is_a_page_or_two_of_paper(demo: tuple[str, Browse
     on_paper.append(page.locator(".soft").first.evaluate("(each) => getComputedStyle(each).color"))
     assert on_paper[0] == on_paper[1], "paper is white for who likes it dark, too"
     page.close()
+
+
+OFF_PAPER = """() => [...document.querySelectorAll("main *")].filter(
+    (each) => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest(".visually-hidden, svg")).map((each) => each.outerHTML)"""
+
+
+def test_nothing_that_is_printed_is_cut_at_the_edge_of_the_paper(browser: Browser, tmp_path: Path) -> None:
+    """A4 has room for 1,032 pixels within its margins, and for 703 where a printer turns it."""
+    long, pages = long_names(tmp_path / "long")
+    (tmp_path / "worst").mkdir()
+    with standing_clock():
+        worst = made_state("worst-day", tmp_path / "worst")
+        page = browser.new_page()
+        for site, paths in ((long, pages), (worst, ["/report", "/jobs/mail", "/disks", "/reading"])):
+            with served(site) as address:
+                for path in paths:
+                    page.goto(address + path)
+                    page.emulate_media(media="print")
+                    for opened in page.locator("details table").all():
+                        expect(opened).to_be_visible()
+                    for width in (1032, 703):
+                        page.set_viewport_size({"width": width, "height": 720})
+                        assert page.evaluate(OFF_PAPER) == [], (path, width)
+                    page.emulate_media(media="null")
+        page.close()
 
 
 def test_one_line_of_three_hundred_is_sent_when_one_changed_and_the_focus_stays(

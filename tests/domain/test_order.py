@@ -1,10 +1,12 @@
 """Orders: only what a daemon takes and what does no harm twice, and nothing that a centre could slip in."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from orchestrator.domain.act import ActRequest, ActVerb
 from orchestrator.domain.fleet_watch import FleetFinding, FleetWatch
-from orchestrator.domain.order import ORDERED, order_request
+from orchestrator.domain.order import ORDERED, OrderRecord, OrderState, order_request
 
 KEY = "10e3fc3b-1760-4feb-8cf2-0ee784c1c783"
 
@@ -36,3 +38,22 @@ def test_anything_else_is_refused(verb: str, job: str, more: dict[str, str], sai
 def test_a_watch_names_what_needs_a_person() -> None:
     well, bad = (FleetFinding(about="host a", kind="silent", bad=bad, why="x") for bad in (False, True))
     assert FleetWatch(findings=(well, bad), removed=0).bad == (bad,)
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "unknown"),
+    [
+        (OrderState.REFUSED, "not understood: evacuate cannot be ordered; there are run, plan", True),
+        (OrderState.REFUSED, "not understood: pool: not a name that one can have", False),
+        (OrderState.FAILED, "not understood: evacuate cannot be ordered; there are run, plan", False),
+    ],
+)  # fmt: skip
+def test_a_verb_that_the_host_lacks_is_told_from_all_else_that_it_refuses(
+    state: OrderState, said: str, unknown: bool
+) -> None:
+    noon = datetime(2026, 11, 23, 12, tzinfo=UTC)
+    record = OrderRecord(
+        id=1, host="web-1", verb=ActVerb.EVACUATE, subject="tank", about="", asked_by="ann", asked_at=noon, deadline=noon, state=state,
+        attempt=1, act=None, said=said, told_at=noon,
+    )  # fmt: skip
+    assert record.unknown_there is unknown

@@ -36,10 +36,9 @@ PROPERTY_FUNCTIONS = "properties-by-line.sh"
 LONGEST = 96 << 10
 MOST_CHANGES = 2000  # of one dataset; more are never only mountpoint folders
 _LEAST = 2 << 20  # mbuffer needs memory for some of its blocks
-# One of zfs's own comes last: of a value of several lines, a line of that dataset's then follows (survey/parse.py).
-_PROPERTIES, _LAST = "guid,createtxg,origin,encryption,encryptionroot,keystatus", "type"
-_SOURCE_PROPERTIES = f"{_PROPERTIES},used,checksum,copies,dedup,sync,zoned,{FLAGS},{WAITS},{_LAST}"
-_TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,readonly,canmount,available,{FLAGS},{PLACEHOLDER},{WAITS},{_LAST}"
+_PROPERTIES = "type,guid,createtxg,origin,encryption,encryptionroot,keystatus"
+_SOURCE_PROPERTIES = f"{_PROPERTIES},used,checksum,copies,dedup,sync,zoned,{FLAGS},{WAITS}"
+_TARGET_PROPERTIES = f"{_PROPERTIES},receive_resume_token,inconsistent,written,mounted,readonly,canmount,available,{FLAGS},{PLACEHOLDER},{WAITS}"
 # Properties that a stream must not change on the target, as they mount, share, or limit the space.
 _ELSEWHERE = ("mountpoint", "sharenfs", "sharesmb")
 _SPACE_PROPERTIES = {

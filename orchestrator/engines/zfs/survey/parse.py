@@ -100,12 +100,11 @@ class _ListingReader:
     """One output while it is parsed: a line that begins with "=" starts a part, as no dataset's name can begin so.
 
     The value of a property may have several lines, which then pass for others: parts out of their order, and properties that are
-    told twice, or of a dataset whose lines do not stand together, are no listing.
+    told twice, are no listing.
     """
 
     def __init__(self) -> None:
         self._part = ""
-        self._dataset = ""  # of the last property
         self._before = ""  # the first line of text before the answer
         self._here: list[str] = []
         self._pool: list[str] = []
@@ -149,9 +148,6 @@ class _ListingReader:
 
     def _property(self, line: str) -> None:
         name, kind, *value, source = _fields(line, 4)
-        if self._part == "=datasets" and name != self._dataset and name in self._properties:
-            raise UnreadableListing(f"lines of {name!r} do not stand together: a property has a value of several lines")
-        self._dataset = name
         told = self._properties.setdefault(name, {})
         if kind in told:
             raise UnreadableListing(f"{kind} of {name!r} is told twice: a property has a value of several lines")

@@ -96,12 +96,12 @@ def test_each_side_is_asked_only_what_it_is_needed_for() -> None:
     assert (source.stages[0].host, target.stages[0].host) == (None, HOST)
     assert words(source) == (
         "sudo", "tank", "tank/photos", "-d1", "-d0",
-        "guid,createtxg,origin,encryption,encryptionroot,keystatus,used,checksum,copies,dedup,sync,zoned,poolferry:flags,poolferry:waits,type",
+        "type,guid,createtxg,origin,encryption,encryptionroot,keystatus,used,checksum,copies,dedup,sync,zoned,poolferry:flags,poolferry:waits",
         "name,guid,createtxg,creation", "snapshot,bookmark", "no", "tank",
     )  # fmt: skip
     assert words(target)[3:5] == ("-d1", "-d0")
     assert words(target)[5].endswith(
-        "mounted,readonly,canmount,available,poolferry:flags,poolferry:placeholder,poolferry:waits,type"
+        "mounted,readonly,canmount,available,poolferry:flags,poolferry:placeholder,poolferry:waits"
     )
     assert words(target)[6:] == ("name,guid,createtxg", "snapshot", "yes", "vault", "vault/copies")
     requested = reader()

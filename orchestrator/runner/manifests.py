@@ -85,6 +85,8 @@ def record_manifest(
     began: float,
 ) -> ManifestCounts:
     """Write the manifest and store it on the target. `began`: when the copy did. Raises: OrchestratorError."""
+    if work.sweep is not None and not _is_no_link(work.tree):
+        run_small(work.sweep, journal, writer)  # which says whose link it is
     local = work.manifest.path if work.manifest.host is None else f"{notes}/manifest.gz"
     key = key_for(work.manifest, work.point, journal)
     build = _ManifestBuilder(work, local, key, left_out, began, journal, writer, notes)
@@ -117,6 +119,17 @@ def record_manifest(
     if key is not None:
         note_use(key.id, _made_at(work.point, journal.now), journal)
     return ManifestCounts(entries=totals.entries, files=totals.files, bytes=totals.bytes)
+
+
+def _is_no_link(tree: Location) -> bool:
+    """Return whether a tree on this machine is reached through no link of another user, who may have exchanged a folder meanwhile."""
+    from orchestrator.trees.beneath import Folder
+
+    try:
+        with Folder.at_place(tree.path):
+            return True
+    except OSError:
+        return False
 
 
 def _copied_again(

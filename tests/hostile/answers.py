@@ -148,8 +148,8 @@ LISTING = (
     b"a/b//f\t3\t1700000000.0000000000\t644\t0\t0\t1\t7\t\0" + b"//d\t0\t1700000000.5000000000\t755\t0\t0\t2\t2\t\0"
 )
 LOOK = (
-    HEAD + "=above\nvault\t99\toff\n=snapshots\ntank/photos@a\t1\t1\t1700000000\ntank/photos#kept\t1\t1\n=datasets\n"
-    + rows("tank/photos") + rows("tank/photos/in", receive_resume_token=sides.FIRST) + "=end\n"
+    HEAD + "=above\nvault\t99\toff\n=datasets\n" + rows("tank/photos") + rows("tank/photos/in", receive_resume_token=sides.FIRST)
+    + "=snapshots\ntank/photos@a\t1\t1\t1700000000\ntank/photos#kept\t1\t1\n=end\n"
 ).encode()  # fmt: skip
 DRY_RUN = (
     b"pf:>f+++++++++|3|a\npf:*deleting|0|b/c\npf:.d..t......|0|./\npf:>f.st......|3|b/d\n\nNumber of files: 3 (reg: 2, dir: 1)\n"

@@ -137,23 +137,6 @@ def test_a_filesystem_that_shut_itself_after_an_error(house: House, tmp_path: Pa
         assert texts[0].startswith("nothing can be written: it is mounted read-only; "), texts
 
 
-def test_a_file_with_more_names_than_the_target_allows(house: House, tmp_path: Path) -> None:
-    """ext4: 65,000 names for one file, in all points together; the hint's own key lets the copy be made."""
-    first = house.write("many/0", "content")
-    for number in range(1, 33_000):
-        os.link(first, first.with_name(str(number)))
-    with loop_filesystem(tmp_path, "mkfs.ext4", "-q", "-N", "110000", size=300 << 20) as mounted:
-        house.target = mounted / "copies"
-        assert house.run(house.job()).outcome == "done"
-        house.write("other", "content")
-        ran = house.run()
-        assert (ran.outcome, len(house.points())) == ("failed", 1), ran
-        assert re.findall(r"([a-z-]+) = (false)", ran["hint"]) == [("hard-links", "false")]
-        house.job(rsync={"hard_links": False})
-        assert house.run().outcome == "done"
-        assert len(list((house.point() / "many").iterdir())) == 33_000
-
-
 def test_a_target_without_links_holds_no_points(house: House, tmp_path: Path) -> None:
     server = Sshd(tmp_path / "sshd", path=f"{tool(tmp_path, 'ln', 'exit 1')}:/usr/sbin:/usr/bin:/sbin:/bin")
     server.start()

@@ -37,6 +37,7 @@ from orchestrator.history.store import WHOLE
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import LONGEST_LISTING, PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.carried_manifest import ManifestCarrier, may_carry
+from orchestrator.runner.own_way import require_own_way
 from orchestrator.runner.problems import note_bad_manifest
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, is_earlier_note, notes_in_order, run_small
 from orchestrator.runner.source_review import (
@@ -85,8 +86,7 @@ def record_manifest(
     began: float,
 ) -> ManifestCounts:
     """Write the manifest and store it on the target. `began`: when the copy did. Raises: OrchestratorError."""
-    if work.sweep is not None and not _is_no_link(work.tree):
-        run_small(work.sweep, journal, writer)  # which says whose link it is
+    require_own_way(work, journal, writer)
     local = work.manifest.path if work.manifest.host is None else f"{notes}/manifest.gz"
     key = key_for(work.manifest, work.point, journal)
     build = _ManifestBuilder(work, local, key, left_out, began, journal, writer, notes)
@@ -119,17 +119,6 @@ def record_manifest(
     if key is not None:
         note_use(key.id, _made_at(work.point, journal.now), journal)
     return ManifestCounts(entries=totals.entries, files=totals.files, bytes=totals.bytes)
-
-
-def _is_no_link(tree: Location) -> bool:
-    """Return whether a tree on this machine is reached through no link of another user, who may have exchanged a folder meanwhile."""
-    from orchestrator.trees.beneath import Folder
-
-    try:
-        with Folder.at_place(tree.path):
-            return True
-    except OSError:
-        return False
 
 
 def _copied_again(

@@ -66,16 +66,16 @@ def decoy(hers: Path, victim: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("where", ["here", "far"])
+@pytest.mark.parametrize("where", ["here", "far", "mirror"])
 def test_who_owns_the_folder_above_a_target_leads_a_copy_nowhere(
     house: House, sshd: Sshd, hers: Path, victim: Path, where: str
 ) -> None:
     house.write("passwd", "evil::0:0::/:/bin/sh\n")
     target = hers / "photos"
-    if where == "here":
-        house.job(target=str(target))
-    else:
+    if where == "far":
         house.job(target=sshd.url(target), pipe=sshd.pipe)
+    else:
+        house.job(target=str(target), rsync={"points": where == "here"})
     other = decoy(hers, victim)
     ran = run_meanwhile(house, ("mv", target, hers / "away"), ("ln", "-s", other, target))
     assert target.is_symlink(), "it is about what happens then"

@@ -5,18 +5,17 @@ asked is checked by `app.acts`, by name; a page that was taken over can therefor
 """
 
 import contextlib
-import errno
 import grp
 import os
 import pwd
 import socket
-import stat
 import struct
 import threading
 from collections.abc import Callable
 
 from orchestrator import compose
 from orchestrator.app.control import GROUP, RUNTIME, control_address, control_folder, encode_answer
+from orchestrator.app.socket_file import listen_in_file
 from orchestrator.domain.act import LONGEST_LINE, ActAnswer, ActRequest, parse_request
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
@@ -78,24 +77,9 @@ class ControlSocket:
         if folder == RUNTIME:
             with contextlib.suppress(FileExistsError):  # systemd made it
                 os.mkdir(folder, 0o755)
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            with control_address(self._where) as address:
-                _remove_stale(address)
-                before = os.umask(
-                    0o177 if self._group is None else 0o117
-                )  # not chmod: the name may be another's by then
-                try:
-                    listening.bind(address)
-                finally:
-                    os.umask(before)
-                if self._group is not None:
-                    os.chown(address, -1, self._group, follow_symlinks=False)
-            listening.listen(_BACKLOG)
-        except BaseException:
-            listening.close()
-            raise
-        return listening
+        mode = 0o600 if self._group is None else 0o660
+        with control_address(self._where) as address:
+            return listen_in_file(address, mode=mode, group=self._group, backlog=_BACKLOG)
 
     def close(self) -> None:
         """Listen no more."""
@@ -163,14 +147,6 @@ def _group_of_callers() -> int | None:
         return grp.getgrnam(GROUP).gr_gid
     except KeyError:
         return None
-
-
-def _remove_stale(address: str) -> None:
-    """Remove the socket of a daemon that was killed: only one lives at a time. Raises: OSError where something else lies there."""
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISSOCK(os.lstat(address).st_mode):
-            raise OSError(errno.EEXIST, "something lies there that is no socket", address)
-        os.unlink(address)
 
 
 def read_line(connection: socket.socket, until: float) -> bytes:

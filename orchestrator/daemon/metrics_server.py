@@ -1,15 +1,15 @@
 """The daemon's answer to GET /metrics, on an address or a unix socket; each request gets current numbers."""
 
 import contextlib
-import errno
 import os
 import socket
 import socketserver
-import stat
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from orchestrator.app.socket_file import listen_in_file
 
 _PATIENCE = 10.0  # seconds that one request may take
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -45,7 +45,6 @@ def serve_metrics(listen: str, text: Callable[[], bytes]) -> MetricsServer:
 
     if listen.startswith("unix:"):
         path = listen.removeprefix("unix:")
-        _remove_stale(path)
         server: socketserver.BaseServer = _UnixServer(path, Answer)
         return MetricsServer(server, path)
     address, _, port = listen.rpartition(":")
@@ -64,28 +63,14 @@ class _Tcp6Server(_TcpServer):
 class _UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
 
-    def server_bind(self) -> None:
-        """Bind with the mode that the socket's file is to have. Why not afterwards: the name may be another's by then."""
-        before = os.umask(0o117)
-        try:
-            super().server_bind()
-        finally:
-            os.umask(before)
+    def __init__(self, path: str, answer: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(path, answer, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listen_in_file(path, mode=0o660, group=None, backlog=self.request_queue_size)
 
 
 def _server_of(address: str) -> type[_TcpServer]:
     return _Tcp6Server if ":" in address else _TcpServer
-
-
-def _remove_stale(path: str) -> None:
-    """Remove a socket without a listener. Raises: OSError when a listener exists, or something else lies there."""
-    if os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
-        raise OSError(errno.EEXIST, "something lies there that is no socket", path)
-    with contextlib.suppress(FileNotFoundError, ConnectionRefusedError), socket.socket(socket.AF_UNIX) as probe:
-        probe.connect(path)
-        raise OSError(98, "somebody listens there already", path)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
 
 
 class _MetricsHandler(BaseHTTPRequestHandler):

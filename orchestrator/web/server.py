@@ -2,17 +2,16 @@
 
 import asyncio
 import contextlib
-import errno
 import os
 import signal
 import socket
-import stat
 import threading
 from collections.abc import Iterator
 
 import uvicorn
 
 from orchestrator.app.settings import WrongRequest
+from orchestrator.app.socket_file import listen_in_file
 from orchestrator.web.connections import BoundedConnection
 from orchestrator.web.guard import AsgiProgram
 from orchestrator.web.site import Site
@@ -43,29 +42,7 @@ def passed_socket() -> socket.socket | None:
 
 def open_unix_socket(path: str) -> socket.socket:
     """Listen on a socket file for its owner and group. Raises: OSError where somebody listens, or something else lies there."""
-    if os.path.lexists(path):
-        _remove_stale(path)
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o117)  # not chmod afterwards: the name may be another's by then
-    try:
-        listening.bind(path)
-    except BaseException:
-        listening.close()
-        raise
-    finally:
-        os.umask(before)
-    listening.listen(_BACKLOG)
-    return listening
-
-
-def _remove_stale(path: str) -> None:
-    if not stat.S_ISSOCK(os.lstat(path).st_mode):
-        raise OSError(errno.EEXIST, "something lies there that is no socket", path)
-    with contextlib.suppress(FileNotFoundError, ConnectionRefusedError), socket.socket(socket.AF_UNIX) as probe:
-        probe.connect(path)
-        raise OSError(errno.EADDRINUSE, "somebody listens there already", path)
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+    return listen_in_file(path, mode=0o660, group=None, backlog=_BACKLOG)
 
 
 def open_tcp_socket(address: str) -> socket.socket:

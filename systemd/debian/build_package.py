@@ -26,8 +26,9 @@ CARRIED = ("apscheduler", "blake3", "cronsim", "markdown-it-py", "mdurl", "rich"
 PYTHONS = ("3.11", "3.13")  # of Debian 12 and 13
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 PRIVATE = "usr/lib/poolferry"
+# -I: root may be started with a user's HOME, below which Python looks for modules, and with her PYTHONPATH.
 COMMAND = f"""\
-#!/{PRIVATE}/bin/python3 -P
+#!/{PRIVATE}/bin/python3 -I
 from orchestrator.__main__ import program
 
 program()

@@ -36,7 +36,7 @@ def main() -> None:
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         fail(f"{archive} cannot be unpacked: {error}; {VARIABLE}=DIR names another folder for it")
     python = os.path.join(program, "bin/python3")
-    os.execv(python, [python, "-P", os.path.join(program, "bin/poolferry"), archive, *sys.argv[1:]])  # noqa: S606
+    os.execv(python, [python, "-I", os.path.join(program, "bin/poolferry"), archive, *sys.argv[1:]])  # noqa: S606
 
 
 def fail(why: str) -> None:

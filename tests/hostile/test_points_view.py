@@ -1,6 +1,7 @@
 """Owners read their points through the hook points-view, and change nothing there, in no moment."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -51,6 +52,33 @@ def test_owners_read_their_points_and_change_none(house: House) -> None:
     assert "as it was" + "\n".join(house.points()) + "\n" == done.stdout, "what [keep] removed is not shown any more"
     assert {path.read_text() for path in house.target.glob("points/*Z/docs/hers")} == {"as it was"}
     assert house.call("verify", "photos").code == 0
+
+
+@pytest.mark.namespace
+def test_nobody_reaches_a_point_before_it_is_read_only(house: House) -> None:
+    point, view, programs = house.target / "points/2026-01-01T000000Z", house.folder / "view", house.folder / "programs"
+    point.mkdir(parents=True)
+    (point / "hers").write_text("as it was")
+    os.chown(point / "hers", STRANGER, STRANGER)
+    point.chmod(0o755)
+    programs.mkdir()
+    # After each mount she writes to all that she reaches, and stays in it: a mount in which a file is written is not made read-only.
+    (programs / "mount").write_text(f"""#!/bin/sh
+        {shutil.which("mount")} "$@" || exit
+        {AS} sh -c 'for f in "{view}"/.hidden/hers "{view}"/.hidden/*/hers "{view}"/*Z/hers; do
+            sh -c "echo evil >> \\"$f\\" && exec sleep 3 3>> \\"$f\\"" > /dev/null 2>&1 & done'
+        """)
+    (programs / "mount").chmod(0o755)
+    script = f"""
+    mkdir -m 755 "{view}" && mkdir -m 700 "{view}/.hidden" && mount --bind "{point}" "{view}/.hidden"  # left by an earlier version
+    PATH="{programs}:$PATH" sh "{HOOK}" "{view}" && ! mountpoint -q "{view}/.hidden" && cat "{view}/{point.name}/hers"
+    """
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
+        env={**os.environ, "POOLFERRY_TARGET": str(house.target)}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "as it was"), done
+    assert (point / "hers").read_text() == "as it was"
 
 
 @pytest.mark.parametrize("target", ["ssh://box/backup", "tank/backup", ""])

@@ -20,6 +20,13 @@ for file in lib/systemd/system/poolferry.service lib/systemd/system/poolferry-di
 /usr/lib/poolferry/bin/python3 -c 'import apscheduler.schedulers.background, rich.progress, markdown_it, cronsim, xxhash, blake3'
 if python3 -c 'import orchestrator' 2>/dev/null; then exit 1; fi
 test -x /usr/lib/poolferry/site-packages/orchestrator/hooks_shipped/mail
+for folder in /srv/hers /srv/hers/.local/lib/python3.11/site-packages /srv/hers/.local/lib/python3.13/site-packages; do
+  mkdir -p $folder
+  echo 'import os; os.mkdir("/srv/mark-pth")' > $folder/hers.pth
+  echo 'import os; os.mkdir("/srv/mark-customize")' > $folder/sitecustomize.py
+done
+HOME=/srv/hers PYTHONPATH=/srv/hers poolferry --version
+test -z "$(ls -d /srv/mark-*)"
 mkdir /srv/files && echo words > /srv/files/a
 poolferry init --source /srv/files --target /srv/copies
 sed -i 's/^.verify].*/&\\ndigest = "blake3"/' /etc/poolferry/jobs/files.toml

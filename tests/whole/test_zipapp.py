@@ -20,6 +20,9 @@ mkdir -m 777 /srv/stranger
 /root/poolferry.pyz --version
 test "$(stat -c %a /var/lib/poolferry-program)" = 700
 test -z "$(ls -A /srv/stranger)"
+echo 'import os; os.mkdir("/srv/mark")' > /srv/stranger/sitecustomize.py
+PYTHONPATH=/srv/stranger /root/poolferry.pyz --version
+test ! -e /srv/mark
 /root/poolferry.pyz init --source /srv/files --target /srv/copies
 sed -i 's/^.verify].*/&\\ndigest = "blake3"/' /etc/poolferry/jobs/files.toml
 /root/poolferry.pyz check --system

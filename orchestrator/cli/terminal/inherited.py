@@ -27,6 +27,8 @@ def make_safe() -> None:
                 del os.environ[name]
         if "HOME" in os.environ and not _is_roots(os.environ["HOME"]):
             del os.environ["HOME"]  # then the account's own is taken
+    if sys.flags.isolated:
+        os.environ.pop("PYTHONPATH", None)  # it did not count here, and shall not for the runs that are begun
     if "PATH" in os.environ:
         os.environ["PATH"] = ":".join(folders) or os.defpath
 

@@ -151,8 +151,11 @@ def decide_destination(
     )
 
 
-def refuse_own_rooms(destination: str, tree: str, *, job: str) -> Refusal | None:
-    """Refuse a destination among the copies themselves. Both are real paths on one machine; `tree`: the point's."""
+def refuse_own_rooms(destination: str, tree: str, *, job: str, shown: str = "") -> Refusal | None:
+    """Refuse a destination among the copies themselves. Both are real paths on one machine; `tree`: the point's.
+
+    `shown`: the destination as a message names it, where the two are paths inside their filesystem.
+    """
     above, _, name = tree.rstrip("/").rpartition("/")
     dated = POINT_NAME.fullmatch(name) and above.endswith("/points")
     root = above.removesuffix("/points") if dated else tree.rstrip("/")
@@ -161,7 +164,7 @@ def refuse_own_rooms(destination: str, tree: str, *, job: str) -> Refusal | None
     if not inside:
         return None
     return Refusal(
-        why=f"{destination} lies among the copies of {job}, where nothing may change",
+        why=f"{shown or destination} lies among the copies of {job}, where nothing may change",
         evidence=(),
         hint="give a destination outside of them",
     )

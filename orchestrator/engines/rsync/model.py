@@ -213,6 +213,7 @@ class RsyncSurvey:
     ] = ()  # names of files that are linked to no point, as one has used up the names that its file can have
     # Of a first copy: no entry of the source has access lists or attributes; what its review knows them by. None: some have, or may have.
     bare: tuple[bytes, ...] | None = None
+    mixed: str = ""  # how source and target of this machine overlap, though their paths do not; empty: they do not
 
     @property
     def made_with_the_same_patterns(self) -> bool:

@@ -25,7 +25,7 @@ from orchestrator.engines.rsync.look_record import (
     listing_command,
     path_of,
 )
-from orchestrator.engines.rsync.mounted import read_mounted
+from orchestrator.process.mounted import read_mounted
 
 # Those known to give each change of an entry, of its attributes too, a new time of change, and to keep inodes.
 _FILESYSTEMS = {"ext4", "xfs", "btrfs", "tmpfs"}

@@ -1,5 +1,6 @@
 """The states of source and target that forbid every copy of a job."""
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import JOB_NAME, show_name
 from orchestrator.domain.plan import Refusal
@@ -82,6 +83,12 @@ def _others(one: SourceSurvey, parts: tuple[SourceSurvey, ...]) -> str:
 
 def _refuse_target(job: Job, world: RsyncSurvey) -> Refusal | None:
     target, place = world.target, job.target
+    if world.mixed:
+        return Refusal(
+            why=f"the target {place.location} {world.mixed}: its copies would be copied, too",
+            evidence=(f"`findmnt --target {quoted(place.location.path)}` shows what is mounted there",),
+            hint=f"give [place.{place.name}] in targets.toml a folder apart from the source",
+        )
     if not target.exists and (target.foreign or not target.parent):
         what = "is a file" if target.foreign else "is not there, and neither is the folder above it"
         hint = f"mount it, make the folder, or correct [place.{place.name}]"

@@ -10,8 +10,8 @@ from enum import Enum
 from orchestrator.domain.job import Job
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.rsync.model import SideBySide
-from orchestrator.engines.rsync.mounted import read_mounted
 from orchestrator.engines.rsync.options import options_of
+from orchestrator.process.mounted import read_mounted
 
 LEAST_ENTRIES = 20_000  # below, the lists of paths and a second program take what they would save
 _DEVICES = "/sys/dev/block"

@@ -53,6 +53,7 @@ from orchestrator.engines.rsync.model import (
     TargetSurvey,
 )
 from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.overlap import find_overlap
 from orchestrator.engines.rsync.source_summary import begin_bare_scan, first_copy, survey_tree
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import Reader
@@ -124,8 +125,10 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
         here=here, there=there, source=source, target=target, changes=changes, unread=unread,
         parts=parts if job.parts else (), others=others, reserved=reserved, differing=differing, gate=gate,
         noted=not target.work or _are_notes_there(request.notes), walled=_is_walled(job, target, differing, run),
-        look=how,
+        look=how, mixed=find_overlap(job),
     )  # fmt: skip
+    if seen.mixed:
+        return seen
     seen = _with_crowded(job, replace(seen, clones=_may_clone(job, seen, run)), request, reader)
     if source.directory and (changes is None or _is_split(job, seen, newest)):
         seen = _with_listing(job, seen, request, reader)

@@ -34,6 +34,7 @@ from orchestrator.planners.restore import (
 )
 from orchestrator.planners.retry import RetryAfter, decide_retry, failure_key
 from orchestrator.process.executor import Writer
+from orchestrator.process.mounted import find_inner_path
 from orchestrator.runner.context import RunContext, file_restorer
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_destination, lock_job, lock_point
@@ -292,7 +293,12 @@ def _refuse_own_rooms(job: Job, point: RestorePoint, to: Location) -> Refusal | 
         return None
     here = to.host is None
     destination, tree = (os.path.realpath(each.path) if here else each.path for each in (to, point.tree))
-    return refuse_own_rooms(destination, tree, job=job.name)
+    if (found := refuse_own_rooms(destination, tree, job=job.name)) is not None or not here:
+        return found
+    inner, room = find_inner_path(destination), find_inner_path(tree)  # a folder that is mounted twice has two paths
+    if inner is None or room is None or inner.device != room.device:
+        return None
+    return refuse_own_rooms(inner.path, room.path, job=job.name, shown=destination)
 
 
 def _without_excluded(seen: DestinationSurvey, stays: tuple[str, ...]) -> DestinationSurvey:

@@ -1,0 +1,44 @@
+"""The overlap of source and target that their paths do not show: a folder that is mounted twice has two of them."""
+
+from fnmatch import fnmatchcase
+
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_name
+from orchestrator.engines.rsync.options import options_of
+from orchestrator.process.mounted import find_inner_path, find_mounts_below
+
+
+def find_overlap(job: Job) -> str:
+    """Return how source and target of this machine overlap by mounts, such as "lies inside the source /srv"; empty: they do not.
+
+    What rsync does not enter is no overlap: another filesystem with one-file-system, and a mount below the source that a pattern leaves
+    out.
+    """
+    target, options = job.target.location, options_of(job)
+    if job.source.host is not None or target.host is not None or (copy := find_inner_path(target.path)) is None:
+        return ""
+    for folder in job.tree.folders:
+        if (source := find_inner_path(folder.path)) is None:
+            continue
+        entered = not options.one_file_system or copy.number == source.number
+        if source.lies_in(copy):
+            how = "is" if source == copy else "holds"
+            return f"{how} the source {folder} by another mount"
+        if copy.lies_in(source) and entered:
+            return f"lies inside the source {folder} by another mount"
+        if not entered:
+            continue
+        for where, mounted in find_mounts_below(folder.path):
+            if copy.lies_in(mounted) and not _may_leave_out(
+                options.excludes, f"{where}{copy.path.removeprefix(mounted.path)}"
+            ):
+                return f"lies in what is mounted inside the source, at {show_name(f'{folder.path}/{where}')}"
+    return ""
+
+
+def _may_leave_out(patterns: tuple[str, ...], path: str) -> bool:
+    """Return whether a pattern may leave out a path of the source, or a folder above it."""
+    words = path.split("/")
+    ways = ["/".join(words[:count]) for count in range(1, len(words) + 1)]
+    bare = [pattern.strip("/").removesuffix("/**").removesuffix("/*") for pattern in patterns]
+    return any(fnmatchcase(name, pattern) for way in ways for name in (way, way.rpartition("/")[2]) for pattern in bare)

@@ -1,0 +1,101 @@
+"""The filesystem that holds a path of this machine, as the kernel tells it, and the path inside it."""
+
+import os
+
+from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.names import unescape_mount_path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mounted:
+    """A mounted filesystem: type, the folder of it that is mounted, where, on which device, and its number."""
+
+    kind: str
+    root: str
+    point: str
+    device: str
+    number: int
+
+
+def read_mounted(path: str) -> Mounted:
+    """Return what holds a path. Raises: OSError, ValueError where the kernel tells nothing. Source: proc(5), mountinfo.
+
+    Why by the mount's number: by its path it could be one that lies hidden below a later mount.
+    """
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        with open(f"/proc/self/fdinfo/{fd}", "rb") as told:
+            number = next((line.split()[1] for line in told if line.startswith(b"mnt_id:")), b"")
+        with open("/proc/self/mountinfo", "rb") as mounts:
+            line = next((line for line in mounts if line.split(b" ", 1)[0] == number), b"")
+        words, _, rest = line.partition(b" - ")
+        root, point = (word.decode("ascii", "backslashreplace") for word in words.split(b" ")[3:5])
+        kind, device = (word.decode("ascii", "backslashreplace") for word in rest.split(b" ")[:2])
+        return Mounted(kind=kind, root=root, point=point, device=device, number=os.fstatvfs(fd).f_fsid)
+    finally:
+        os.close(fd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InnerPath:
+    """A path inside a filesystem: one folder has one, by whichever mounts it is reached.
+
+    `device`: the kernel's number of the filesystem; `number`: that of what holds the path (st_dev), which subvolumes have of their own.
+    """
+
+    device: str
+    path: str
+    number: int = 0
+
+    def lies_in(self, other: "InnerPath") -> bool:
+        """Return True when it is the other one, or lies below that."""
+        return self.device == other.device and f"{self.path.rstrip('/')}/".startswith(f"{other.path.rstrip('/')}/")
+
+
+def find_inner_path(path: str) -> InnerPath | None:
+    """Return the path inside its filesystem, whether something is there or not; None where the kernel does not tell."""
+    real = there = os.path.realpath(path)
+    try:
+        while not os.path.lexists(there):
+            there = os.path.dirname(there)
+        fd = os.open(there, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as told:
+                mount_id = next((line.split()[1] for line in told if line.startswith("mnt_id:")), "")
+            number = os.fstat(fd).st_dev
+        finally:
+            os.close(fd)
+        return next((_inside(real, number, mount) for mount in _read_mounts() if mount[0] == mount_id), None)
+    except OSError:
+        return None
+
+
+def find_mounts_below(path: str) -> tuple[tuple[str, InnerPath], ...]:
+    """Return the path below the folder, and what is mounted there, for each mount below a folder; none where the kernel does not tell."""
+    front = os.path.join(os.path.realpath(path), "")
+    try:
+        mounts = _read_mounts()
+    except OSError:
+        return ()
+    return tuple(
+        (point.removeprefix(front), InnerPath(device=device, path=root))
+        for _, device, root, point in mounts
+        if point.startswith(front) and point != front
+    )
+
+
+def _inside(real: str, number: int, mount: tuple[str, str, str, str]) -> InnerPath | None:
+    """Return the path inside the mounted filesystem; None when the mount's own path leads elsewhere, as in a chroot."""
+    _, device, root, point = mount
+    front = os.path.join(point, "")
+    if f"{real}/".startswith(front):
+        path = os.path.join(root, f"{real}/".removeprefix(front)).rstrip("/") or "/"
+        return InnerPath(device=device, path=path, number=number)
+    return None
+
+
+def _read_mounts() -> list[tuple[str, str, str, str]]:
+    """Return number, device, root and mountpoint of each mount here. Source: proc(5), mountinfo."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        fields = [line.split(" ", 5) for line in file]
+    return [(each[0], each[2], unescape_mount_path(each[3]), unescape_mount_path(each[4])) for each in fields]

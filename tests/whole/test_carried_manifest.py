@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -89,3 +90,16 @@ def test_each_entry_is_told_as_it_is(house: House, seed: int) -> None:
         assert house.run().outcome == "nothing-to-do"
     assert often
     assert house.call("verify", "photos").code == 0
+
+
+def test_the_first_run_records_its_look(house: House) -> None:
+    shutil.rmtree(house.target, ignore_errors=True)
+    house.write("kept", "as it is")
+    house.job()
+    time.sleep(OLD_ENOUGH)
+    run(house)
+    house.write("new", "more")
+    ran = run(house)
+    assert ran.outcome == "done"
+    assert carried(ran)
+    assert told(house.point()) == there(house.point())

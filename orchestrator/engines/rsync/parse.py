@@ -332,7 +332,7 @@ def parse_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey:
             parent=b"p" in records[0],
             is_file=records[0].startswith(b"n"),
             space=_free_space(records[-1]),
-            led=_led(above, {0, *_users(above)}),
+            above=above,
         )
     space, marker = _free_space(records[1]), parse_marker(records[2])
     seen = [_entry(record) for record in records[3:] if record]
@@ -412,12 +412,12 @@ def _free_space(text: bytes) -> tuple[int | None, int | None, int | None]:
 
 
 def _absent(
-    *, parent: bool, is_file: bool, space: tuple[int | None, int | None, int | None], led: bool
+    *, parent: bool, is_file: bool, space: tuple[int | None, int | None, int | None], above: list[tuple[str, str, str]]
 ) -> TargetSurvey:
     return TargetSurvey(
         exists=False, parent=parent, mounted=False, owner=None, coarse=False, points=(), damaged=(), work=False,
         half=(), litter=(), foreign=("a file",) if is_file else (), free_bytes=space[0], free_inodes=space[1], latest=None,
-        led=led, whole_bytes=space[2],
+        led=_led(above, {0, *_users(above)}), whole_bytes=space[2], by_root=_users(above)[:1] == (0,),
     )  # fmt: skip
 
 

@@ -99,6 +99,12 @@ def test_a_target_that_is_no_folder(text: bytes, exists: bool, parent: bool, for
     assert (seen.exists, seen.parent, seen.foreign) == (exists, parent, foreign)
 
 
+@pytest.mark.parametrize("user", [0, 1000])
+def test_a_target_that_is_not_there_yet_is_looked_at_by_somebody(user: int) -> None:
+    text = b"ap\0i plain %d\0b 755 0\0" % user
+    assert parse_target(text, ROOT, mirror=False).by_root is (user == 0)
+
+
 @pytest.mark.parametrize(
     ("marker", "owner"),
     [

@@ -376,6 +376,9 @@ class Step:
     )
     settles: bool = False  # it makes a copy whole: before, the disk must have taken all of it
     accounts: bool = False  # the program's own summary counts for the verification of the tree
+    links: bool = (
+        False  # its programs link what is unchanged before the copy; what they cannot link is copied by another attempt
+    )
     needs: tuple[tuple[str, bytes], ...] = ()  # local files that must hold these bytes before the step begins
     remembers: tuple[str, str] | None = None  # a small fact for later plans, (key, value), once it has ended well
     vain: tuple[str, str] | None = None  # and one, once it has failed for a reason of its own

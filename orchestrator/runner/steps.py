@@ -314,11 +314,12 @@ class StepExecutor:
     def _perhaps_again(self, error: OrchestratorError) -> OrchestratorError:
         """Return the error, or after a copy over a linked tree a request to look again: then nothing is linked before.
 
-        Why: a folder that becomes a file at the source in these moments, or a file a folder, stands in such a copy's way alone.
+        Why: a folder that becomes a file at the source in these moments, or a file a folder, stands in such a copy's way alone; and
+        a file that nobody may link ends the program that links on a host.
         """
-        if not self._linked or type(error) not in (OutsideError, Unexplained, VerificationFailed):
+        if not self._linked or type(error) not in (OutsideError, PermissionDenied, Unexplained, VerificationFailed):
             return error
-        return LookAgain(f"the source changed in the middle of the copy: {error.why}", hint=error.hint)
+        return LookAgain(f"the copy over linked entries did not end well: {error.why}", hint=error.hint)
 
     def _begin(self, step: Step) -> int:
         row = self.journal.step_begun(step)
@@ -394,6 +395,7 @@ class StepExecutor:
 
     def _one(self, step: Step, progress: "_StageProgress") -> "_StepEnd":
         end = _StepEnd(began=self.journal.tools.monotonic())
+        self._linked |= step.links
         try:
             match step.work:
                 case Pipeline() if step.freezes and _is_held_still(self.journal):
@@ -439,9 +441,8 @@ class StepExecutor:
                 case TreeVerification():
                     from orchestrator.runner.verify.read_files import require_sound, verify_tree
 
-                    require_sound(
-                        verify_tree(step.work, self.journal, self.writer, self.notes), step.work, self.journal
-                    )
+                    reading = verify_tree(step.work, self.journal, self.writer, self.notes)
+                    require_sound(reading, step.work, self.journal)
         except OrchestratorError as error:
             end.error = error
         except OSError as error:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sqlite3
+import subprocess
 from collections.abc import Callable
 from contextlib import closing
 
@@ -10,7 +11,7 @@ import pytest
 
 from orchestrator.verify.manifest import read_manifest
 from tests.whole.damage import fill
-from tests.whole.house import House, facts, url
+from tests.whole.house import House, Ran, facts, url
 from tests.whole.sshd import Sshd, sshd
 
 pytestmark = pytest.mark.slow
@@ -51,6 +52,88 @@ def test_first_nothing_changed_and_deleted(house: House, sshd: Sshd, way: Way) -
     assert (old / "1").stat().st_ino == (new / "1").stat().st_ino
     assert (old / "plain").read_text() == "of plain"
     assert not list(house.folder.rglob("PWNED"))
+
+
+def fill_for_links(house: House) -> None:
+    """Entries of all kinds, of which `change_all` changes one each."""
+    for name in (
+        "same",
+        "content",
+        "mode",
+        "gone",
+        "file",
+        "folder/kept",
+        "way/inside",
+        "lost/a/b",
+        "d e\nf/$(touch PWNED)",
+        "-rf",
+    ):
+        house.write(name, name)
+    (house.source / "link").symlink_to("/etc")
+    (house.source / "pipe").unlink(missing_ok=True)
+    os.mkfifo(house.source / "pipe")
+    os.utime(house.source / "folder", ns=(10**18 + 1, 10**18 + 123_456_789))
+    os.setxattr(house.source / "folder", "user.kept", b"yes")
+
+
+def change_all(house: House) -> None:
+    source = house.source
+    house.write("content", "changed")
+    (source / "mode").chmod(0o600)
+    (source / "gone").unlink()
+    (source / "file").unlink()
+    house.write("file/became/a/folder", "new")
+    (source / "link").unlink()
+    house.write("link/passwd", "new, where a link to /etc lay")
+    shutil.rmtree(source / "way")
+    (source / "way").symlink_to("/etc")
+    shutil.rmtree(source / "lost")
+    (source / "pipe").chmod(0o640)
+    (source / "d e\nf/$(touch PWNED)").unlink()
+    (source / "-rf").unlink()
+    house.write("-rf", "new")
+
+
+def linked(report: Ran) -> list[str]:
+    return [step["action"] for step in report["steps"] if step["action"].startswith("link unchanged")]
+
+
+@pytest.mark.namespace
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's copies are linked before")
+def test_what_is_unchanged_is_linked_on_the_host_and_no_point_changes(house: House, sshd: Sshd) -> None:
+    fill_for_links(house)
+    push(house, sshd)
+    assert house.run().outcome == "done"
+    before, kept = facts(house.point()), (house.point() / "same").stat().st_ino
+    change_all(house)
+    second = house.run()
+    assert (second.outcome, second["attempts"], len(linked(second))) == ("done", 1, 1), second
+    assert facts(house.source) == facts(house.point())
+    assert (house.point() / "folder").stat().st_mtime_ns == 10**18 + 123_456_789
+    assert facts(house.point(0)) == before
+    assert (house.point() / "same").stat().st_ino == kept
+    assert house.call("verify", "photos", "--source").code == 0
+    assert house.run().outcome == "nothing-to-do"
+    assert os.path.exists("/etc/passwd")
+    assert not list(house.folder.rglob("PWNED"))
+
+
+@pytest.mark.namespace
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's copies are linked before")
+def test_what_a_host_cannot_link_is_copied_by_another_attempt(house: House, sshd: Sshd) -> None:
+    fill_for_links(house)
+    push(house, sshd)
+    assert house.run().outcome == "done"
+    fixed = house.point() / "folder/kept"
+    if subprocess.run(["chattr", "+i", fixed], check=False, capture_output=True).returncode:
+        pytest.skip("no file can be made immutable here")
+    try:
+        change_all(house)
+        second = house.run()
+        assert (second.outcome, second["attempts"], len(linked(second))) == ("done", 2, 1), second
+        assert facts(house.source) == facts(house.point())
+    finally:
+        subprocess.run(["chattr", "-i", fixed], check=True)
 
 
 @pytest.mark.parametrize("root", ROOTS)

@@ -1,19 +1,22 @@
 """The stages of a copy over a new tree that is linked to the newest point before. Pure."""
 
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, FileCloning, Pipeline, Step, TreeLinking
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.rsync import commands
+from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.model import LARGE_FILE, PARTIAL, RESERVED, DifferingPaths, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 
 Stage = tuple[Step, ...]
 
 
-def link_unchanged(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None) -> tuple[Stage, ...]:
+def link_unchanged(
+    job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None, request: RunRequest
+) -> tuple[Stage, ...]:
     """Return the stage that links what is unchanged before the copy; none where rsync alone does it, with --link-dest.
 
     Why: rsync 3.5 opens each part of the path to --link-dest anew, twice for each file, and takes four times as long. Only into a
@@ -21,25 +24,53 @@ def link_unchanged(job: Job, world: RsyncSurvey, work: Location, base: RestorePo
     linked must change nothing of it, so rsync passes over it, whatever the source did meanwhile; but another user's rsync changes the
     mode of a file before it deletes it.
     """
-    target, differing = world.target, world.differing
-    local = job.source.host is None and work.host is None
-    if not local or base is None or base.manifest is None or base.damaged or base.name != world.points[-1].name:
+    differing = world.differing
+    if not _may_link(job, world, work, base) or base is None or differing is None:
         return ()
-    if differing is None or world.unread or world.changes is None or world.crowded or _is_split(world):
-        return ()
-    if not target.by_root or target.work or target.damaged or target.led or target.open or target.owner != job.identity:
-        return ()
-    linking = TreeLinking(
-        tree=work, point=base, source=job.tree, differing=differing.paths, joined=differing.joined, reserved=RESERVED
-    )  # fmt: skip
     step = Step(
         action=f"link unchanged entries from point {base.name}",
         why="what is as in the newest point takes no space and no copying",
         worker="main",
-        work=linking,
+        work=TreeLinking(
+            tree=work,
+            point=base,
+            source=job.tree,
+            differing=differing.paths,
+            joined=differing.joined,
+            reserved=RESERVED,
+        ),
         expected=None,
     )
-    return ((step,),)
+    return ((step if work.host is None else _linked_there(step, work, base, differing, request),),)
+
+
+def _linked_there(
+    step: Step, work: Location, base: RestorePoint, differing: DifferingPaths, request: RunRequest
+) -> Step:
+    """Return the same step by programs of a host, which link all of the point, and then remove what differs.
+
+    Why sorted: what lies below a folder or a link is gone with it before its own name comes.
+    """
+    names = f"{request.notes}/not-linked"
+    programs = Pipeline(stages=(script_commands.link_tree_command(work, base),), reads=names)
+    return replace(step, work=programs, links=True, needs=((names, _listed(tuple(sorted(differing.paths)))),))
+
+
+def _may_link(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None) -> bool:
+    """Return whether what is unchanged can be linked before the copy; on a host only where the copy is told names."""
+    target, differing = world.target, world.differing
+    if job.source.host or base is None or base.manifest is None or base.damaged or base.name != world.points[-1].name:
+        return False
+    if differing is None or world.unread or world.changes is None or world.crowded or _is_split(world):
+        return False
+    if not target.by_root or target.work or target.damaged or target.led or target.open or target.owner != job.identity:
+        return False
+    return work.host is None or (
+        world.walled
+        and not (world.adds or target.coarse or options_of(job).fake_super)
+        and _names_all(job, world, differing)
+        and not any(b".." in path.split(b"/") for path in differing.paths)
+    )
 
 
 def copy_crowded(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:
@@ -72,10 +103,15 @@ def differing_by_name(job: Job, world: RsyncSurvey, work: Location, base: Restor
     the wall: an owner may put a link in place of a folder meanwhile, which rsync follows in a path that it is told.
     """
     differing = world.differing
-    if not world.walled or not link_unchanged(job, world, work, base) or differing is None:
+    if not world.walled or not _may_link(job, world, work, base) or differing is None:
         return None
+    return differing if _names_all(job, world, differing) else None
+
+
+def _names_all(job: Job, world: RsyncSurvey, differing: DifferingPaths) -> bool:
+    """Return whether these are the names of all that a copy over linked entries has to bring."""
     patterned = bool(options_of(job).excludes) and not world.made_with_the_same_patterns
-    return None if differing.joined or job.parts or patterned else differing
+    return not (differing.joined or job.parts or patterned)
 
 
 def copy_by_name(
@@ -142,7 +178,9 @@ def _times_by_name(
     """Return the stage that gives the folders their times in which something is copied, and those that are new or differ themselves."""
     names = f"{request.notes}/folders"
     found = dict.fromkeys((b".", *differing.folders))  # rsync sets the root's time only where it is named
-    for path in differing.present:
+    for path in (
+        differing.paths if work.host else differing.present
+    ):  # on a host all was linked, and what is gone removed
         found[path] = None  # a new folder; of others the filter lets none pass
         above, slash, _ = path.rpartition(b"/")
         while slash and above not in found:

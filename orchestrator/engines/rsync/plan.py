@@ -281,7 +281,7 @@ def _copy_and_link(
         again = (_dig_holes(base, work, world.changes.altered, request), *again)
     cut = (_update(job, world, work, request),) if world.target.work else ()
     count = len(_parallel_copies(world))
-    linked = linked_copy.link_unchanged(job, world, work, base)
+    linked = linked_copy.link_unchanged(job, world, work, base, request)
     if differing := linked_copy.differing_by_name(job, world, work, base):
         return (*linked, *linked_copy.copy_by_name(job, world, work, base, differing, request), *again)
     crowded = (linked_copy.copy_crowded(job, world, work, request),) if world.crowded and base else ()

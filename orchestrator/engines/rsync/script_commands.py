@@ -8,9 +8,10 @@ import functools
 
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
+from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync.look_record import LISTED
-from orchestrator.engines.rsync.model import LINK_UNCHANGED, PARTIAL
+from orchestrator.engines.rsync.model import LINK_UNCHANGED, PARTIAL, WORK
 from orchestrator.process.link_wall import wall_functions
 from orchestrator.process.scripts import script, script_command
 
@@ -41,6 +42,12 @@ def hello_command(host: Host, hello: str) -> Command:
 def link_unchanged_command(root: Location, point: str) -> Command:
     """Build the request that a gate links into the work tree what the point has, and its input does not name as different."""
     return Command(argv=(LINK_UNCHANGED, root.path, point), effect=Effect.WRITES, host=root.host)
+
+
+def link_tree_command(work: Location, point: RestorePoint) -> Command:
+    """Build the command that links a point into a new work tree on a host, but for what its input names; only where no link leads on."""
+    root = work.path.removesuffix(f"/{WORK}")
+    return _inside("link-tree.sh", root, point.name, host=work.host, more=wall_functions())
 
 
 def survey_tools_command(host: Host | None) -> Command:

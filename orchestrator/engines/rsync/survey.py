@@ -124,7 +124,8 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     seen = RsyncSurvey(
         here=here, there=there, source=source, target=target, changes=changes, unread=unread,
         parts=parts if job.parts else (), others=others, reserved=reserved, differing=differing, gate=gate,
-        noted=not target.work or _are_notes_there(request.notes), walled=_is_walled(job, target, differing, run),
+        noted=not target.work or _are_notes_there(request.notes),
+        walled=_is_walled(job, target, differing, run, gated=there is not None and there.gated),
         look=how, mixed=find_overlap(job),
     )  # fmt: skip
     if seen.mixed:
@@ -227,22 +228,19 @@ def _is_little_by_name(job: Job, seen: RsyncSurvey) -> bool:
 
 
 def _is_walled(
-    job: Job, target: TargetSurvey, differing: DifferingPaths | None, run: Callable[[Command], bytes]
+    job: Job, target: TargetSurvey, differing: DifferingPaths | None, run: Callable[[Command], bytes], *, gated: bool
 ) -> bool:
-    """Return whether the wall against links stands on this machine; it is asked only where a copy could name what differs."""
-    here = job.source.host is None and job.target.location.host is None and target.by_root
-    return (
-        here
-        and differing is not None
-        and bool(differing.paths)
-        and run(script_commands.survey_links_command(None)) == b"closed\n"
-    )
+    """Return whether the wall against links stands on both sides; it is asked only where a copy could name what differs."""
+    sides = dict.fromkeys((None, job.target.location.host))
+    here = job.source.host is None and target.by_root and not gated
+    asked = here and differing is not None and bool(differing.paths)
+    return asked and all(run(script_commands.survey_links_command(side)) == b"closed\n" for side in sides)
 
 
 def _may_clone(job: Job, seen: RsyncSurvey, run: Callable[[Command], bytes]) -> bool:
     """Return whether large files may differ that a filesystem with clones could share; asked only where a copy names what differs."""
     moving = seen.changes.moving if seen.changes else None
-    if not seen.walled or moving is None or moving < LARGE_FILE:
+    if not seen.walled or job.target.location.host or moving is None or moving < LARGE_FILE:
         return False
     kind = Command(argv=("stat", "-f", "-c", "%T", job.target.location.path), effect=Effect.READS)
     return run(kind).strip() in _WITH_CLONES

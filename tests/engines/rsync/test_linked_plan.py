@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Effect, FileCloning, ManifestRecording, Plan, TreeLinking
+from orchestrator.domain.plan import Effect, FileCloning, ManifestRecording, Pipeline, Plan, TreeLinking
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.rsync.model import LARGE_FILE, CountsEqual, DifferingPaths, RsyncSurvey
 from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
@@ -100,6 +100,29 @@ def test_a_copy_over_links_names_what_differs_and_names_are_compared_then() -> N
         steps = planned(made, seen).steps
         assert [step.action for step in steps if step.accounts] == [f"copy {made.tree}"], (made, seen)
         assert any(isinstance(step.confirmation, CountsEqual) for step in steps)
+
+
+def test_programs_of_a_host_link_where_a_copy_is_told_names() -> None:
+    differing = DifferingPaths(paths=(b"a/b/new", b"a", b"x/gone"), joined=(), present=(b"a", b"a/b/new"))
+    seen = world(BY_ROOT, differing=differing, here=NEW, there=NEW, walled=True)
+    steps = planned(job(target=THERE), seen).steps
+    at = next(number for number, step in enumerate(steps) if step.links)
+    work = steps[at].work
+    assert isinstance(work, Pipeline)
+    assert work.stages[0].argv[3:] == ("link-tree.sh", THERE.path, point().name)
+    assert steps[at].needs == (("/notes/not-linked", b"./a\0./a/b/new\0./x/gone\0"),), "what lies above comes first"
+    assert " --ignore-existing " in str(steps[at + 1].work)
+    assert b"./x\0" in steps[at + 2].needs[0][1], "the folder has another time, as something was removed there"
+    unusual = (
+        (job(target=THERE, fake_super=True), replace(seen, target=replace(seen.target, stored=True))),
+        (job(target=THERE), replace(seen, target=replace(seen.target, coarse=True))),
+        (job(target=THERE), replace(seen, there=replace(NEW, gated=True))),
+        (job(target=THERE), replace(seen, walled=False)),
+        (job(target=THERE), replace(seen, differing=replace(differing, joined=(b"a",)))),
+        (job(target=THERE), replace(seen, differing=replace(differing, paths=(b"a/../../b",)))),
+    )
+    for told, world_there in unusual:
+        assert not any(step.links for step in planned(told, world_there).steps), (told, world_there)
 
 
 def test_what_was_excluded_since_the_point_is_removed_from_the_linked_tree() -> None:

@@ -322,6 +322,12 @@ def reaches_hosts_by_their_own_words(module: Module) -> list[str]:
     return [f"{module.name}: writes out how a host is reached; Host.ssh does that"]
 
 
+def splits_answers_at_newlines(module: Module) -> list[str]:
+    """Python takes returns and other signs for line ends, too: an owner who has one in a value would write lines of her own."""
+    found = re.findall(r"\.decode\([^()]*\)\.splitlines\(", module.text)
+    return [f"{module.name}: splits an answer by splitlines(); domain.answers.text_lines splits it" for _ in found]
+
+
 @functools.cache
 def protocols() -> frozenset[str]:
     """The names of all our protocols."""
@@ -392,6 +398,7 @@ RULES: list[Rule] = [
     starts_rsync_behind_the_wall,
     reaches_hosts_by_their_own_words,
     looks_for_points_by_one_door,
+    splits_answers_at_newlines,
 ]
 
 
@@ -517,6 +524,7 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (reaches_hosts_by_their_own_words, "app.bootstrap", 'hint = f"`ssh {host.name} true` must print nothing"'),
     (reaches_hosts_by_their_own_words, "engines.zfs.plan", 'end = shlex.join(("ssh", host.name, "kill", "1"))'),
     (looks_for_points_by_one_door, "runner.verify.verify", "points = tools.engine.points(job, writer)"),
+    (splits_answers_at_newlines, "engines.zfs.drill", 'x = said.decode("utf-8", "surrogateescape").splitlines()'),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.test_sanoid import age"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab import test_sanoid"),
 ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings
-from orchestrator.domain.answers import parse_instant, parse_json
+from orchestrator.domain.answers import parse_instant, parse_json, text_lines
 from orchestrator.domain.errors import OutsideError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Effect, single_command
@@ -61,7 +61,7 @@ def _datasets(copying: "list[Job]", paths: list[str], targets: list[str]) -> tup
         return (), error.why
     if not result.well:
         return (), " ".join(result.last_output).strip()[:300] or "zfs list failed"
-    lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
+    lines = text_lines(result.stdout)
     there = [DatasetMount(name=name, mountpoint=at) for name, _, at in (line.partition("\t") for line in lines) if name]
     whole = [job.source.path for job in sources if getattr(job.options, "recursive", True)]
     alone = [job.source.path for job in sources if job.source.path not in whole]

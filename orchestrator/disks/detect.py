@@ -11,7 +11,7 @@ from typing import Any
 
 from orchestrator.disks.errors import explain
 from orchestrator.disks.run import understood
-from orchestrator.domain.answers import parse_json
+from orchestrator.domain.answers import parse_json, text_lines
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.plan import Effect, Pipeline, single_command
@@ -150,7 +150,7 @@ def parse_probe(text: bytes) -> dict[str, dict[str, str]]:
     """Parse blkid's report of each device, by its path."""
     found: dict[str, dict[str, str]] = {}
     told: dict[str, str] = {}
-    for line in text.decode("utf-8", "surrogateescape").splitlines():
+    for line in text_lines(text):
         name, _, value = line.partition("=")
         if name == "DEVNAME":
             told = found.setdefault(value, {})

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from orchestrator.domain.answers import parse_count, parse_json
+from orchestrator.domain.answers import parse_count, parse_json, text_lines
 from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.rotation import DiskMarker
 
@@ -31,7 +31,7 @@ def parse_marker(text: bytes) -> DiskMarker | None:
 
 def parse_properties(text: bytes) -> DiskMarker | None:
     """Parse the marker of a pool's top dataset, from `zfs get -Hp -o property,value all`; None when it is none."""
-    lines = (line.partition("\t") for line in text.decode("utf-8", "surrogateescape").splitlines())
+    lines = (line.partition("\t") for line in text_lines(text))
     own = {name.removeprefix(PROPERTY): value for name, _, value in lines if name.startswith(PROPERTY)}
     try:
         return _marker({**own, "generation": parse_count(own.get("generation", ""))})

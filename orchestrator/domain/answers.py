@@ -34,6 +34,14 @@ def understand(program: str, command: Command, said: bytes, parse: Callable[[byt
         raise unreadable(program, command, said, error) from error
 
 
+def text_lines(said: bytes) -> list[str]:
+    """Return the lines of an answer as text, split at newlines alone.
+
+    Why not splitlines(): it also splits at returns, form feeds and others, which an owner may have in a value of a property.
+    """
+    return said.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n") if said else []
+
+
 def unreadable(program: str, command: Command, said: bytes | None, error: Exception) -> UnreadableAnswer:
     """Build the error for an answer that its parser does not understand. `said` None: it is too long to show."""
     from orchestrator.domain.command_line import evidence_line

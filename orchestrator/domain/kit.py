@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from orchestrator.domain.answers import text_lines
 from orchestrator.domain.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def digest_lines(files: Mapping[str, bytes]) -> bytes:
 def parse_digest_lines(text: bytes) -> dict[str, str]:
     """Parse what `digest_lines` returns: the digests by name. Raises: ValueError for anything else."""
     found: dict[str, str] = {}
-    for line in text.decode("utf-8", "surrogateescape").splitlines():
+    for line in text_lines(text):
         digest, gap, name = line.partition("  ")
         if not gap or not name or not _DIGEST.fullmatch(digest):
             raise ValueError(f"no line of digests: {line[:100]}")

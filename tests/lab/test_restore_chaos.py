@@ -199,6 +199,14 @@ class LostPool:
         self.machine.sh("zfs destroy tank/fill", check=False)
         self.keeper.sh("zpool list vault || zpool import -d /dev/disk/by-id vault", check=False)
 
+    def bring_in(self) -> None:
+        """Waits until no visit of the disk goes on, neither the daemon's: pulled out in one, its pool holds up every zfs command."""
+        self.machine.sh(
+            "n=0; m=0; while [ $n -lt 4 ] && [ $m -lt 90 ]; do n=$((n+1)) m=$((m+1)); sleep 1\n"
+            "! zpool list poolferry-red || { n=0; zpool export poolferry-red; }; done; [ $n -ge 4 ]",
+            seconds=200,
+        )
+
     # A round
 
     def round(self, seed: int, *faults: Fault) -> None:
@@ -207,7 +215,7 @@ class LostPool:
         job = self.jobs[seed % len(self.jobs)]
         before, self.back = self.state(), False
         self.command = ("restore", "run", job, "--to", "tank/photos", "--json")
-        self.machine.sh("zpool list poolferry-red && zpool export poolferry-red", check=False)
+        self.bring_in()
         if job == "offsite":
             self.drawer.replug(self.drawer.red)
         rebuild(self.machine)

@@ -1,5 +1,6 @@
 """An owner of a dataset below the source, with all that `zfs allow` may give her: what others have is copied whatever she does."""
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,12 +45,17 @@ tank/photos\tpoolferry:flags\tLceb\tlocal
 Local+Descendent permissions:
 \tuser eve destroy,mount
 =end"""
+# The same, in the tag of a hold, and in a value whose lines Python alone would see as several.
+FORGED_HOLD = "x\ttomorrow\n=allowed\n" + FORGED[FORGED.index("----") :] + "\ntank/photos/fay@s0\tkeep\ttomorrow"
+RETURNS = "x" + "".join(f"\\r{line}" for line in FORGED.replace("\t", "\\t").split("\n"))
 MARKS = f"""zfs snapshot {HERS}@own; mark=$(zfs list -H -t bookmark -o name {HERS} | head -n 1); ours=${{mark%_*}}; tag=${{ours#*#}}
 for n in 1 2 3; do
   zfs bookmark {HERS}@own "${{ours}}_000000000000000$n"
   zfs bookmark {HERS}@own "$(echo "$ours" | sed s/poolferry_/poolferry_held_/)_000000000000000$n"
 done
-zfs hold "$tag" {HERS}@own; zfs snapshot {HERS}@-r; zfs snapshot {HERS}@autosnap_2099-01-01_00:00:00_daily"""
+zfs hold "$tag" {HERS}@own; zfs hold '{FORGED_HOLD}' {HERS}@own
+zfs set user:returns="$(printf '{RETURNS}')" {HERS}
+zfs snapshot {HERS}@-r; zfs snapshot {HERS}@autosnap_2099-01-01_00:00:00_daily"""
 # The names of five minutes, in one transaction.
 NAMES = f"""at=$(date +%s); n=0; while [ $n -lt 300 ]; do
   echo {HERS}@autosnap_$(TZ=UTC date -d @$((at + n)) +%Y-%m-%d_%H:%M:%S)_hourly; n=$((n + 1))
@@ -123,6 +129,7 @@ def test_an_owner_holds_up_no_other_dataset_and_takes_no_point(master: Machine) 
 def test_who_has_the_names_of_what_sanoid_takes_stops_no_snapshot_of_others(master: Machine) -> None:
     set_up(master, "[snapshots]\nhourly = 3\n")
     master.sh(NAMES)
+    master.sh(f"zfs set poolferry:flags='-\t{HERS}\ntank/photos/fay\t9\tLceb\ttank/photos/fay\nx' {HERS}", user="eve")
     ran = master.poolferry("run", "photos", "--json", seconds=300)
     assert ran.code == 0, ran
     for name in OTHERS:
@@ -139,3 +146,6 @@ def kept_apart(master: Machine) -> None:
     assert f"zfs allow -u eve {','.join(sorted(RIGHTS.split(',')))} {HERS}" in kit
     assert "eve destroy,mount tank/photos" not in kit
     assert '"value": "x"' in kit, "the first line of what she wrote"
+    assert json.loads(kit)["holds"] == [[f"{HERS}@own", "x"]], "nobody holds what her tag names"
+    pins = master.poolferry("pins", "--json")
+    assert (pins.code, "fay@s0" in pins.text) == (0, False), pins

@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from orchestrator import __version__
-from orchestrator.domain.answers import NOT_READ, understand, unreadable
+from orchestrator.domain.answers import NOT_READ, text_lines, understand, unreadable
 from orchestrator.domain.errors import OrchestratorError, PermissionDenied, TargetUnable, mark_copies
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.gate import (
@@ -455,7 +455,7 @@ def _parsed_target(text: bytes, root: Location, *, mirror: bool) -> TargetSurvey
 
 
 def _parse_names(text: bytes) -> tuple[bytes, ...]:
-    return tuple(parse_name(line) for line in text.decode("utf-8", "surrogateescape").splitlines())
+    return tuple(parse_name(line) for line in text_lines(text))
 
 
 def survey_half_copied(

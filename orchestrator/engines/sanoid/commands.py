@@ -28,12 +28,14 @@ prune_defer = 0
 """
 
 
-def survey_command(root: Location, *, downward: bool) -> Command:
+def survey_command(root: Location, *, downward: bool, apart: bool = False) -> Command:
     """Build the command that prints the machine's time, the datasets with their guids, an empty line, the root's dated snapshots.
 
-    Why only the root's: ZFS must read each snapshot for its time, and sanoid decides for the other datasets by itself.
+    Why only the root's: ZFS must read each snapshot for its time, and sanoid decides for the other datasets by itself. `apart`:
+    each of our marks by itself, as one has several lines.
     """
-    return script_command(_ROOM, "look.sh", root.path, "-r" if downward else "-d0", effect=Effect.READS, host=root.host)
+    values = (root.path, "-r" if downward else "-d0", "apart" if apart else "together")
+    return script_command(_ROOM, "look.sh", *values, effect=Effect.READS, host=root.host)
 
 
 def version_command(host: Host | None) -> Command:

@@ -10,7 +10,7 @@ from orchestrator.engines.sanoid.model import INTERVALS, PREFIX, SanoidReport, S
 
 _LONGEST = 4096  # characters; a snapshot's name has 255, and on a line of millions these patterns would never end
 _NAME = re.compile(rf"{PREFIX}_.*_({'|'.join(INTERVALS)})")
-_DATASET = re.compile(r"([^\t]+)\t(\d{1,20})\t(.*)")
+_DATASET = re.compile(r"([^\t]+)\t(\d{1,20})\t([^\t]*)\t\1")
 _VERSION = re.compile(r"sanoid version (\d+(?:\.\d+)*)")
 _TAKING = re.compile(r"taking (?:dst )?snapshot (.+?@\S+)(?: \(zfs recursive\))?")
 _PRUNING = re.compile(r"INFO: pruning (.+@\S+) \.\.\. ")
@@ -22,10 +22,10 @@ _MISSED = re.compile(r"not taken, as one of that name was there: (.+@\S+)")  # o
 
 
 def parse_survey(text: bytes, root: Location) -> SanoidSurvey:
-    """Parse the source: the time, (name, guid, our mark) up to the empty line, then (time, snapshot) of the root. Raises: ValueError.
+    """Parse the source: the time, (name, guid, our mark, name) up to the empty line, then (time, snapshot) of the root.
 
-    An owner below the root may give her mark a value of several lines: those that are none of a dataset are passed over. Of two
-    lines for one name the first counts: the root's own comes before all others.
+    Raises: ValueError, also where an owner gave her mark a value of several lines: the last of them ends with a name that it does
+    not begin with, or that was told before.
     """
     head, empty, snapshots = text.decode("utf-8", "surrogateescape").rpartition("\n\n")
     if not empty:
@@ -33,11 +33,14 @@ def parse_survey(text: bytes, root: Location) -> SanoidSurvey:
     clock, *listed = head.split("\n")
     told: dict[str, tuple[int, str]] = {}
     for line in listed:
-        if (found := _DATASET.fullmatch(line)) and _is_below(found[1], root.path):
-            told.setdefault(found[1], (int(found[2]), found[3]))
+        found = _DATASET.fullmatch(line)
+        if found is None or found[1] in told or not f"{found[1]}/".startswith(f"{root.path}/"):
+            raise ValueError(f"zfs lists no dataset so, or a mark of several lines: {line[:80]!r}")
+        told[found[1]] = int(found[2]), found[3]
+    check_zfs_names(told)
     if root.path not in told:
         raise ValueError(f"zfs listed no {root.path}")
-    lines = (line.split("\t") for line in snapshots.splitlines())
+    lines = (line.split("\t") for line in snapshots.split("\n") if line)
     dated = [taken for at, name in lines if (taken := _taken(name.rpartition("@")[2], at))]
     check_zfs_names(taken.name for taken in dated)
     return SanoidSurvey(
@@ -49,15 +52,6 @@ def parse_survey(text: bytes, root: Location) -> SanoidSurvey:
         restoring=any("b" in flags for name, (_, flags) in told.items() if name == root.path),
         restoring_below=any("b" in flags for name, (_, flags) in told.items() if name != root.path),
     )
-
-
-def _is_below(name: str, root: str) -> bool:
-    """Return whether a dataset is the root, or lies below it, by a name that a dataset can have."""
-    try:
-        check_zfs_names((name,))
-    except ValueError:
-        return False
-    return f"{name}/".startswith(f"{root}/")
 
 
 def _taken(name: str, at: str) -> SanoidSnapshot | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from orchestrator.domain.answers import understand
+from orchestrator.domain.errors import UnreadableAnswer
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.domain.units import Seconds
@@ -18,8 +19,18 @@ _PATIENCE = Seconds(600)  # for a list of very many snapshots on a busy disk; a 
 
 
 def survey(job: Job, reader: Reader) -> SanoidSurvey:
-    """Return everything that taking and pruning need. Raises: OrchestratorError when the source cannot be read."""
-    command = commands.survey_command(job.source, downward=is_recursive(job))
+    """Return everything that taking and pruning need. Raises: OrchestratorError when the source cannot be read.
+
+    Where an owner gave a mark of ours several lines, each mark is asked for by itself.
+    """
+    try:
+        return _look(job, reader, apart=False)
+    except UnreadableAnswer:
+        return _look(job, reader, apart=True)
+
+
+def _look(job: Job, reader: Reader, *, apart: bool) -> SanoidSurvey:
+    command = commands.survey_command(job.source, downward=is_recursive(job), apart=apart)
     return understand("zfs", command, command_runner(reader)(command), partial(parse.parse_survey, root=job.source))
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from orchestrator.domain.answers import text_lines
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError, OutsideError, ProgramMissing
 from orchestrator.domain.gate import PRINTED
@@ -153,9 +154,7 @@ def _pool(look: SideListing, root: Location, *, target: bool) -> SystemCheckResu
 
 def _rights(look: SideListing, root: Location, reader: Reader, *, target: bool) -> list[SystemCheckResult]:
     pool = root.path.partition("/")[0]
-    may = parse.parse_rights(
-        run_read_command(reader, commands.rights_command(root)).stdout.decode(errors="replace").splitlines()
-    )
+    may = parse.parse_rights(text_lines(run_read_command(reader, commands.rights_command(root)).stdout))
     found = []
     if target and may.read_only:
         text = f"is imported read-only, so nothing can be copied: zpool export {quoted(pool)}, then zpool import {quoted(pool)}"

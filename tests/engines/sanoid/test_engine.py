@@ -16,7 +16,7 @@ from orchestrator.process.pipeline import PipelineResult
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, ROOT, job, world
 
-LOOK = b"1795187460\ntank/photos\t41\t-\n\n1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_daily\n"
+LOOK = b"1795187460\ntank/photos\t41\t-\ttank/photos\n\n1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_daily\n"
 DAILY = SnapshotRules(daily=2)
 
 

@@ -14,7 +14,7 @@ A, B, C = (f"tank/{name}@autosnap_2026-11-20_15:10:58_daily" for name in ("a", "
 
 def test_a_look() -> None:
     text = (
-        b"1795187460\ntank/photos\t41\t-\ntank/photos/my own\t42\t-\n\n"
+        b"1795187460\ntank/photos\t41\t-\ttank/photos\ntank/photos/my own\t42\t-\ttank/photos/my own\n\n"
         b"1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_monthly\n"
         b"1795187459\ttank/photos@by-hand\n"
         b"1795187459\ttank/photos@syncoid_master_2026-11-20:15:10:59-GMT00:00\n"
@@ -32,13 +32,17 @@ def test_a_look() -> None:
 
 
 def test_what_is_being_restored_is_marked() -> None:
-    assert parse_survey(b"1\ntank/photos\t41\tLceb\n\n", ROOT).restoring
-    assert not parse_survey(b"1\ntank/photos\t41\tLce\n\n", ROOT).restoring
-    below = parse_survey(b"1\ntank/photos\t41\t-\ntank/photos/x\t42\tLceb\n\n", ROOT)
+    assert parse_survey(b"1\ntank/photos\t41\tLceb\ttank/photos\n\n", ROOT).restoring
+    assert not parse_survey(b"1\ntank/photos\t41\tLce\ttank/photos\n\n", ROOT).restoring
+    below = parse_survey(b"1\ntank/photos\t41\t-\ttank/photos\ntank/photos/x\t42\tLceb\ttank/photos/x\n\n", ROOT)
     asked = [ENGINE.is_being_restored(below, known=known) for known in (False, True)]
     assert asked == [False, True], "whoever may set a property below stops no snapshot of others"
 
 
+X = "tank/photos/x"
+
+
+@pytest.mark.parametrize("after", ["", "tank/photos/y\t43\t-\ttank/photos/y\n"])
 @pytest.mark.parametrize(
     "value",
     [
@@ -47,23 +51,27 @@ def test_what_is_being_restored_is_marked() -> None:
         "x\n\n",
         "x\n;\t5\tLceb\ntank/photos/y\tz",
         "\t\t",
+        f"-\t{X}\ntank/photos/y\t9\tLceb\ttank/photos/y\nx\t1\t-",
+        f"-\t{X}\ntank/photos/ghost\t9\tLceb\ttank/photos/ghost\n{X}\t42\t-",
     ],
 )
-def test_a_mark_of_several_lines_passes_for_no_other(value: str) -> None:
-    text = f"1\ntank/photos\t41\t-\ntank/photos/x\t42\t{value}\ntank/photos/y\t43\t-\n\n1\ttank/photos@autosnap_2026-11-20_15:10:58_daily\n"
-    world = parse_survey(text.encode(), ROOT)
-    assert (world.guid, world.restoring) == (41, False)
-    assert set(world.datasets) == {"tank/photos", "tank/photos/x", "tank/photos/y"}
-    assert [each.name for each in world.snapshots] == ["autosnap_2026-11-20_15:10:58_daily"]
+def test_a_mark_of_several_lines_is_no_listing(value: str, after: str) -> None:
+    """Then each mark is asked for by itself, on one line."""
+    text = f"1\ntank/photos\t41\t-\ttank/photos\n{X}\t42\t{value}\t{X}\n{after}\n1\ttank/photos@autosnap_2026-11-20_15:10:58_daily\n"
+    with pytest.raises(ValueError, match="a mark of several lines"):
+        parse_survey(text.encode(), ROOT)
 
 
 def test_a_dataset_without_snapshots_is_no_broken_look() -> None:
-    assert parse_survey(b"1\ntank/photos\t41\t-\n\n", ROOT).snapshots == ()
+    assert parse_survey(b"1\ntank/photos\t41\t-\ttank/photos\n\n", ROOT).snapshots == ()
 
 
-@pytest.mark.parametrize("text", [b"", b"1\ntank/photos\t41\t-\n", b"x\ntank\t1\t-\n\n", b"1\ntank\tx\t-\n\n"])
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"1\ntank/photos\t41\t-\ttank/photos\n", b"x\ntank\t1\t-\ttank\n\n", b"1\ntank\tx\t-\ttank\n\n", b"1\n\n"],
+)
 def test_a_broken_look_is_never_an_empty_one(text: bytes) -> None:
-    with pytest.raises(ValueError, match=r"broke off|listed no tank/photos|invalid literal"):
+    with pytest.raises(ValueError, match=r"broke off|listed no tank/photos|lists no dataset so"):
         parse_survey(text, ROOT)
 
 

@@ -181,7 +181,9 @@ def test_a_snapshot_from_the_future_is_refused_and_counts_no_more_under_another_
     assert (
         refuse_misdated(
             job(DAILY),
-            parse_survey(f"1\ntank/photos\t41\t-\n\n9999999\ttank/photos@misdated-{wrong.name}\n".encode(), ROOT),
+            parse_survey(
+                f"1\ntank/photos\t41\t-\ttank/photos\n\n9999999\ttank/photos@misdated-{wrong.name}\n".encode(), ROOT
+            ),
         )
         is None
     )

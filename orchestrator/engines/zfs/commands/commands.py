@@ -32,6 +32,7 @@ SUDO = 'zfs() { sudo -n zfs "$@"; }'
 _ROOM = "engines/zfs"
 MOUNT_FUNCTIONS = "mount-safely.sh"
 PROPERTY_FUNCTIONS = "properties-by-line.sh"
+HOLD_FUNCTIONS = "holds-by-dataset.sh"
 # One argument may have 128 KiB, and a whole remote line is one argument of the remote shell.
 LONGEST = 96 << 10
 MOST_CHANGES = 2000  # of one dataset; more are never only mountpoint folders
@@ -95,6 +96,11 @@ def script_command(
         with_functions=with_functions,
         prefix=prefix,
     )
+
+
+def hold_functions() -> str:
+    """Return the functions of scripts that list holds."""
+    return scripts.script(_ROOM, HOLD_FUNCTIONS)
 
 
 def namespace_command(

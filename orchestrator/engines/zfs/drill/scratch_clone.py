@@ -6,7 +6,7 @@ Only datasets in that place with our mark are ever destroyed.
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from orchestrator.domain.answers import bound_instant
+from orchestrator.domain.answers import bound_instant, text_lines
 from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
@@ -100,15 +100,19 @@ def survey_scratch(job: Job, reader: Reader) -> tuple[ScratchClone, ...]:
         "list-scratch.sh", place.path, effect=Effect.READS, where=commands.CommandHost(host=place.host)
     )
     result = run_read_command(reader, command)
-    lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
+    lines = text_lines(result.stdout)
     return parse_result(command, result, lambda: tuple(parse_scratch(lines, place)))
 
 
 def parse_scratch(lines: Iterable[str], place: Location) -> Iterator[ScratchClone]:
-    """Yield each scratch copy that has our mark."""
+    """Yield each scratch copy that has our mark. Raises: ValueError, also where a property of one has a value of several lines."""
+    told = set[str]()
     for line in lines:
-        whole, used, mountpoint, mark, until = (*line.split("\t"), "", "", "", "")[:5]
+        whole, used, mountpoint, mark, until, again = (*line.split("\t"), "", "", "", "", "")[:6]
         job, at_sign, point = mark.partition("@")
+        if whole != again or whole in told:
+            raise ValueError(f"a property below {place.path} has a value of several lines")
+        told.add(whole)
         if at_sign and whole.startswith(f"{place.path}/"):
             check_zfs_names((whole,))
             yield ScratchClone(

@@ -82,7 +82,9 @@ def pool_of(location: Location) -> Location:
 def holds_command(pool: Location) -> Command:
     """Build the command that prints a pool's bookmarks, its held snapshots and their holds, and the imported pools."""
     where = CommandHost(host=pool.host)
-    return commands.script_command("holds.sh", pool.path, effect=Effect.READS, where=where)
+    return commands.script_command(
+        "holds.sh", pool.path, effect=Effect.READS, where=where, with_functions=commands.HOLD_FUNCTIONS
+    )
 
 
 def parse_holds(lines: Iterable[bytes], pool: Location, job: Job) -> PoolPins:

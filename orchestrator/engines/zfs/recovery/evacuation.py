@@ -15,7 +15,7 @@ from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
-from orchestrator.engines.zfs.model import SideSurvey, ZfsSurvey
+from orchestrator.engines.zfs.model import FLAGS, PLACEHOLDER, WAITS, SideSurvey, ZfsSurvey
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.recovery import pool_consumers as resting
 from orchestrator.engines.zfs.restore import pool_root as rooting
@@ -40,14 +40,18 @@ def pool_command(pool: str) -> Command:
 def parse_pool(pool: str, text: str) -> PoolContents:
     """Parse the output of `pool_command`. Raises: ValueError for an incomplete listing."""
     part, datasets, snapshots = "", dict[str, list[str]](), dict[str, list[tuple[str, int]]]()
+    owned: dict[tuple[str, str], str] = {}
     others: dict[str, list[str]] = {}
     taken, mounts = dict[int, datetime](), list[tuple[str, str]]()
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.startswith("="):
             part = line
         elif part == "=datasets":
-            name, *rest = line.split("\t", 9)  # a mount point may hold a TAB
+            name, *rest = line.split("\t")
             datasets[name] = rest
+        elif part == "=owned":
+            name, kind, value = line.split("\t", 2)  # a mount point may hold a TAB
+            owned[name, kind] = value.rstrip(" ")
         elif part == "=snapshots":
             whole, guid, creation = line.split("\t")
             dataset, _, mark = whole.partition("@")
@@ -56,29 +60,33 @@ def parse_pool(pool: str, text: str) -> PoolContents:
         elif part == "=mounts":
             what, _, at = line.partition(" ")
             mounts.append((unescape_mount_path(what), unescape_mount_path(at)))
-        else:
+        elif line:
             others.setdefault(part, []).append(line)
     if part != "=end":
         raise UnreadableListing("the listing ended too early")
     check_zfs_names(chain(datasets, snapshots, (mark for many in snapshots.values() for mark, _ in many)))
-    held = tuple(_pool_dataset(name, told, snapshots.get(name)) for name, told in datasets.items())
+    held = tuple(_pool_dataset(name, told, owned, snapshots.get(name)) for name, told in datasets.items())
     volumes = (one.name for one in held if one.volume)
     return PoolContents(
-        name=pool, datasets=held, taken=taken, mounts=tuple(mounts), unmounted=tuple(_unmounted(datasets)),
+        name=pool, datasets=held, taken=taken, mounts=tuple(mounts), unmounted=tuple(_unmounted(datasets, owned)),
         guests=resting.find_guest_pools(pool, datasets, volumes, resting.parse_storage_layers(others, mounts)),
     )  # fmt: skip
 
 
-def _pool_dataset(name: str, rest: list[str], snapshots: Iterable[tuple[str, int]] | None) -> PoolDataset:
-    kind, guid, written, flags, placeholder, waits, _, _, _ = rest
+def _pool_dataset(
+    name: str, rest: list[str], owned: Mapping[tuple[str, str], str], snapshots: Iterable[tuple[str, int]] | None
+) -> PoolDataset:
+    kind, guid, written, _, _ = rest
+    flags, placeholder, waits = (owned.get((name, mark), "") for mark in (FLAGS, PLACEHOLDER, WAITS))
     return PoolDataset(
         name=name, volume=kind == "volume", guid=int(guid), snapshots=tuple(snapshots or ()),
         written=int(written) if written.isdigit() else 0, unsettled="b" in flags or "on" in (placeholder, waits),
     )  # fmt: skip
 
 
-def _unmounted(datasets: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
-    for name, (*_, canmount, mounted, mountpoint) in datasets.items():
+def _unmounted(datasets: Mapping[str, list[str]], owned: Mapping[tuple[str, str], str]) -> Iterator[tuple[str, str]]:
+    for name, (*_, canmount, mounted) in datasets.items():
+        mountpoint = owned.get((name, "mountpoint"), "")
         if (canmount, mounted) == ("on", "no") and mountpoint.startswith("/"):
             yield name, mountpoint
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any
 
+from orchestrator.domain.answers import text_lines
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.kit import KitContents
@@ -61,6 +62,7 @@ def kit_command(root: Location) -> Command:
         *(ancestors(root.path) or (pool,)),
         effect=Effect.READS,
         where=CommandHost(host=root.host),
+        before=commands.hold_functions(),
         with_functions=commands.PROPERTY_FUNCTIONS,
     )
 
@@ -80,7 +82,7 @@ def parse_kit_survey(text: bytes) -> KitSurvey:
     """Parse the parts of the output. Raises: ValueError for incomplete output."""
     parts: dict[str, list[str]] = {}
     part = ""
-    for line in text.decode("utf-8", "surrogateescape").splitlines():
+    for line in text_lines(text):
         if line.startswith("="):
             part = line
             parts.setdefault(part, [])

@@ -3,6 +3,7 @@
 import os.path
 from hashlib import sha256
 
+from orchestrator.domain.answers import text_lines
 from orchestrator.domain.dataset_restore import SnapshotView
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
@@ -40,7 +41,7 @@ def _filesystems(root: Location, reader: Reader) -> list[str]:
     result = run_read_command(
         reader, commands.zfs_command(*words, effect=Effect.READS, where=CommandHost(host=root.host))
     )
-    return result.stdout.decode("utf-8", "surrogateescape").splitlines()
+    return text_lines(result.stdout)
 
 
 def _holds(dataset: str, path: bytes) -> bool:

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from orchestrator.domain.answers import text_lines
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.commands import commands
@@ -32,7 +33,7 @@ def parse_accounts(output: bytes) -> dict[str, Any]:
     """Parse the output of `accounts_command` into the form of a kit."""
     parts: dict[str, list[str]] = {"=users": [], "=groups": []}
     part = "=users"
-    for line in output.decode("utf-8", "surrogateescape").splitlines():
+    for line in text_lines(output):
         if line in parts:
             part = line
         else:

@@ -21,8 +21,5 @@ held=$(printf "%s\n" "$snapshots" | grep "^[1-9]")
 printf "%s\n=guids\n" "$held"
 printf "%s\n" "$snapshots" | cut -f 3-
 printf "=holds\n"
-# OpenZFS 2.1 tells no plain time of a hold, but one of its own clock: so that is UTC.
-# shellcheck disable=SC2016
-holds='zfs holds -Hp "$@" 2>/dev/null || zfs holds -H "$@"'
-printf "%s\n" "$held" | grep . | cut -f 4- | TZ=UTC xargs -r -d "\n" sh -c "$holds" sh || exit
+[ -z "$held" ] || printf "%s\n" "$held" | cut -f 4- | holds_by_dataset || exit
 printf "=end\n"

@@ -12,7 +12,20 @@ said=$(zpool list -H -o name "$pool" 2>&1) || case $said in
     exit 1 ;;
 esac
 printf "=datasets\n"
-zfs list -Hp -r -t filesystem,volume -o name,type,guid,written,poolferry:flags,poolferry:placeholder,poolferry:waits,canmount,mounted,mountpoint "$pool" || exit
+datasets=$(zfs list -Hp -r -t filesystem,volume -o name,type,guid,written,canmount,mounted "$pool") || exit
+printf "%s\n" "$datasets"
+# What an owner may give a value of several lines is asked for one by one, and printed on one line.
+on_one_line() { printf "%s\t%s\t%s\n" "$1" "$2" "$(zfs get -H -o value "$2" "$1" | tr "\n" " ")"; }
+tab=$(printf "\t")
+printf "=owned\n"
+marked=$(
+  zfs get -H -r -t filesystem,volume -s local,received,inherited -o name,property \
+    poolferry:flags,poolferry:placeholder,poolferry:waits "$pool"
+) || exit
+[ -z "$marked" ] || printf "%s\n" "$marked" | while IFS=$tab read -r name property; do on_one_line "$name" "$property"; done
+printf "%s\n" "$datasets" | while IFS=$tab read -r name _ _ _ canmount mounted; do
+  [ "$canmount $mounted" != "on no" ] || on_one_line "$name" mountpoint
+done
 printf "=snapshots\n"
 zfs list -Hp -r -t snapshot -s createtxg -o name,guid,creation "$pool" || exit
 printf "=mounts\n"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
-from orchestrator.domain.answers import instant_at
+from orchestrator.domain.answers import instant_at, text_lines
 from orchestrator.domain.errors import OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
@@ -230,7 +230,7 @@ def _look(world: ZfsSurvey, reader: Reader) -> TargetSpace:
 
 def parse_space(text: bytes, near: str) -> TargetSpace:
     """Parse properties of the pool and of the dataset, then snapshots. Raises: ValueError."""
-    lines = text.decode("utf-8", "surrogateescape").splitlines()
+    lines = text_lines(text)
     told: dict[str, str] = {}
     names: dict[str, tuple[int, datetime]] = {}
     newest: dict[str, tuple[int, str]] = {}
@@ -260,7 +260,7 @@ def _packs(world: ZfsSurvey, reader: Reader) -> Mapping[str, bool]:
     root = world.source.root
     command = commands.compression_command(root)
     result = run_read_command(reader, command, patience=_PATIENCE)
-    lines = (line.split("\t") for line in result.stdout.decode("utf-8", "surrogateescape").splitlines())
+    lines = (line.split("\t") for line in text_lines(result.stdout))
     return parse_result(command, result, lambda: {name[len(root.path) + 1 :]: value != "off" for name, value in lines})
 
 
@@ -277,7 +277,7 @@ def _frees(world: ZfsSurvey, names: Sequence[str], reader: Reader) -> int | None
 
 
 def _parse_frees(text: bytes) -> int | None:
-    lines = text.decode("utf-8", "surrogateescape").splitlines()
+    lines = text_lines(text)
     found = [line.split("\t")[1] for line in lines if line.startswith("reclaim\t")]
     return int(found[0]) if found else None
 

@@ -1,6 +1,6 @@
 """The bases of the next copy into a pool that is not connected, as recorded by the source's bookmarks."""
 
-from orchestrator.domain.answers import understand
+from orchestrator.domain.answers import text_lines, understand
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Effect, Pipeline, single_command
 from orchestrator.domain.rotation import IncrementBase
@@ -33,7 +33,7 @@ def survey_bases(job: Job, pool_guid: int, reader: Reader) -> tuple[IncrementBas
 
 def parse_bases(text: bytes, job: Job, pool_guid: int) -> tuple[IncrementBase, ...]:
     """Parse the bases from the listing of `source_pipeline`."""
-    rows = [line.split("\t") for line in text.decode("utf-8", "surrogateescape").splitlines()]
+    rows = [line.split("\t") for line in text_lines(text)]
     wanted = replication_target_id(pool_guid, job.target.location)
     marks = (name.partition("#") for name, _ in rows if "#" in name)
     kept = {

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 
+from orchestrator.domain.answers import text_lines
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.place import Host, Location
@@ -136,7 +137,7 @@ def _weighed(steps: Sequence[Step], host: Host | None, reader: Reader, patience:
     where = commands.CommandHost(host=host, sudo=any(map(commands.runs_with_sudo, senders)))
     command = commands.send_sizes_command(senders, where)
     result = run_read_command(reader, command, patience=patience)
-    lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
+    lines = text_lines(result.stdout)
     return parse_result(command, result, lambda: parse.parse_sizes(lines))
 
 

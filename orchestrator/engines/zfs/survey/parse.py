@@ -79,9 +79,12 @@ def parse_version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match.groups() if part) if match else ()
 
 
-def parse_survey(lines: Iterable[bytes]) -> SideListing:
-    """Parse the output of a survey, line by line. Raises: ValueError for output that is no listing."""
-    reading = _ListingReader()
+def parse_survey(lines: Iterable[bytes], *, doubts: bool = True) -> SideListing:
+    """Parse the output of a survey, line by line. Raises: ValueError for output that is no listing.
+
+    `doubts` False: a dataset may have a last property of ours that is "on", as nobody can be asked for these apart.
+    """
+    reading = _ListingReader(doubts=doubts)
     for line in lines:
         if line:
             reading.feed(line.decode("utf-8", "surrogateescape"))
@@ -99,11 +102,13 @@ _PARTS = {
 class _ListingReader:
     """One output while it is parsed: a line that begins with "=" starts a part, as no dataset's name can begin so.
 
-    The value of a property may have several lines, which then pass for others: parts out of their order, and properties that are
-    told twice, are no listing.
+    The value of a property may have several lines, which then pass for others. No listing are: parts out of their order; datasets
+    whose properties are not the first one's, in its order and together; and a dataset that has a last property of ours, as the
+    lines of its value would stand behind a whole dataset. Who asks then asks for these properties apart.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, doubts: bool) -> None:
+        self._doubts = doubts
         self._part = ""
         self._before = ""  # the first line of text before the answer
         self._here: list[str] = []
@@ -112,6 +117,8 @@ class _ListingReader:
         self._seen: set[str] = set()
         self._above: dict[str, tuple[int | None, bool]] = {}
         self._properties: dict[str, dict[str, tuple[str, str]]] = {}
+        self._kinds = ""  # of the first dataset's properties, in their order
+        self._now: dict[str, tuple[str, str]] = {}  # the properties of the dataset that is told now
         self._snapshots: dict[str, list[Snapshot]] = {}
         self._bookmarks: dict[str, list[Bookmark]] = {}
         self._created: dict[int, datetime] = {}
@@ -133,6 +140,7 @@ class _ListingReader:
 
     def _open(self, line: str) -> None:
         part, *rest = line.split(" ", 4)
+        self._end_dataset()
         if self._before and part == "=here":
             raise UnreadableListing(f"a login there prints text of its own before every answer, {self._before!r}")
         if part not in _PARTS[self._part] or part in self._seen - {"=above"}:
@@ -148,10 +156,26 @@ class _ListingReader:
 
     def _property(self, line: str) -> None:
         name, kind, *value, source = _fields(line, 4)
-        told = self._properties.setdefault(name, {})
+        told = self._properties.get(name)
+        if told is None:
+            self._end_dataset()
+            told = self._properties[name] = self._now = {}
+        elif told is not self._now and self._part == "=datasets":
+            raise UnreadableListing(f"lines of {name!r} do not stand together: a property has a value of several lines")
         if kind in told:
             raise UnreadableListing(f"{kind} of {name!r} is told twice: a property has a value of several lines")
         told[kind] = ("\t".join(value).strip(), source)
+
+    def _end_dataset(self) -> None:
+        """Check the properties of a dataset that is told whole now."""
+        if not self._now or self._part != "=datasets":
+            return
+        kinds = " ".join(self._now)
+        self._kinds = self._kinds or kinds
+        last = next(reversed(self._now))
+        value, source = self._now[last]
+        if kinds != self._kinds or (":" in last and source != "-" and (self._doubts or value != _ON)):
+            raise UnreadableListing("a property may have a value of several lines")
 
     def _snapshot(self, line: str) -> None:
         name, guid, createtxg, *created = _fields(line, 3)

@@ -6,7 +6,7 @@ from functools import partial
 from threading import Thread
 from typing import TypeVar
 
-from orchestrator.domain.answers import understand
+from orchestrator.domain.answers import text_lines, understand
 from orchestrator.domain.command_line import evidence_line, quoted
 from orchestrator.domain.errors import (
     BaseGone,
@@ -14,11 +14,13 @@ from orchestrator.domain.errors import (
     NotNow,
     OrchestratorError,
     OutsideError,
+    PermissionDenied,
     Stopped,
     TargetUnable,
     UnreadableAnswer,
     mark_copies,
 )
+from orchestrator.domain.gate import GateTooOld
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
@@ -191,6 +193,7 @@ class _Surveyor:
         """Survey one side. Raises: OrchestratorError.
 
         Where the answer is no listing, an owner may have given a property of ours a value of several lines: it is asked for apart.
+        An older gate knows no such question: of it the last property is believed, where it is as we write it.
         """
         try:
             return self._look(root, target=target, above=above, newest=newest, marks_apart=False)
@@ -203,11 +206,13 @@ class _Surveyor:
             return self._look(root, target=target, above=above, newest=newest, marks_apart=True)
         except Stopped:
             raise
-        except OrchestratorError:
+        except OrchestratorError as error:
+            if isinstance(error, GateTooOld | PermissionDenied):
+                return self._look(root, target=target, above=above, newest=newest, marks_apart=False, doubts=False)
             raise unreadable from None
 
     def _look(
-        self, root: Location, *, target: bool, above: bool, newest: bool, marks_apart: bool
+        self, root: Location, *, target: bool, above: bool, newest: bool, marks_apart: bool, doubts: bool = True
     ) -> tuple[SideSurvey, SideListing]:
         command = commands.survey_command(
             root, target=target, above=above, recursive=self._options.recursive, sudo=self._options.sudo,
@@ -217,7 +222,7 @@ class _Surveyor:
             result = run_read_command(self._reader, command)
 
             def read() -> tuple[SideSurvey, SideListing]:
-                look = parse.parse_survey(result.stdout.split(b"\n"))
+                look = parse.parse_survey(result.stdout.split(b"\n"), doubts=doubts)
                 _judge(look, root, command, result)
                 return parse.make_side(look, root), look
 
@@ -227,7 +232,7 @@ class _Surveyor:
         """Return the datasets that receive there now, with their processes."""
         command = commands.receiving_command(root.host)
         result = run_read_command(self._reader, command)
-        lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
+        lines = text_lines(result.stdout)
         return parse_result(command, result, lambda: parse.parse_receiving(lines, root.path))
 
 
@@ -296,7 +301,7 @@ def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:
     except NotNow as error:
         away = absent_pool(root)
         raise TargetUnable(away.why, evidence=(), hint=away.hint) from error
-    lines = result.stdout.decode("utf-8", "surrogateescape").splitlines()
+    lines = text_lines(result.stdout)
     return tuple(
         RestorePoint(name=name, taken=taken, tree=Location(path=f"{root.path}@{name}", host=root.host), manifest=None)
         for name, taken in parse_result(command, result, lambda: tuple(parse.parse_points(lines)))

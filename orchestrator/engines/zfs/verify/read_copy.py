@@ -3,7 +3,7 @@
 Why not a scrub: if it has not ended when the pool is exported, it starts again from the beginning (openzfs #9393).
 """
 
-from orchestrator.domain.answers import understand
+from orchestrator.domain.answers import text_lines, understand
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
 from orchestrator.domain.units import Bytes
@@ -33,7 +33,7 @@ def survey_readable_datasets(job: Job, reader: Reader) -> tuple[ReadableDataset,
 
 def parse_readable_datasets(text: bytes, job: Job) -> tuple[ReadableDataset, ...]:
     """Parse the datasets that have a snapshot from the listing of `listing_pipeline`."""
-    rows = [line.split("\t") for line in text.decode("utf-8", "surrogateescape").splitlines()]
+    rows = [line.split("\t") for line in text_lines(text)]
     sizes = {name: sum(int(size) for size in told if size.isdigit()) for name, *told in rows if "@" not in name}
     snapshots: dict[str, list[str]] = {name: [] for name in sizes}
     for name, *_ in rows:

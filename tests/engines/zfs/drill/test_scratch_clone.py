@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Effect
 from orchestrator.domain.point import RestorePoint
@@ -43,10 +45,10 @@ def test_what_is_locked_is_cloned_and_not_mounted() -> None:
 
 def test_only_what_has_our_mark_is_a_scratch_copy() -> None:
     lines = [
-        f"{PLACE}\t1\tnone\t-\t-",
-        f"{PLACE}/photos-now\t4096\t/run/poolferry/try/photos-now\tphotos@b c\t2026-03-06T05:06:07+00:00",
-        f"{PLACE}/mine\t1\t/mine\t-\t-",
-        f"{PLACE}/other\t1\tnone\tmusic@a\t",
+        f"{PLACE}\t1\tnone\t-\t-\t{PLACE}",
+        f"{PLACE}/photos-now\t4096\t/run/poolferry/try/photos-now\tphotos@b c\t2026-03-06T05:06:07+00:00\t{PLACE}/photos-now",
+        f"{PLACE}/mine\t1\t/mine\t-\t-\t{PLACE}/mine",
+        f"{PLACE}/other\t1\tnone\tmusic@a\t\t{PLACE}/other",
     ]
     assert tuple(trying.parse_scratch(lines, Location(path=PLACE))) == (
         ScratchClone(
@@ -57,6 +59,13 @@ def test_only_what_has_our_mark_is_a_scratch_copy() -> None:
             name="other", at=Location(path=f"{PLACE}/other"), job="music", of="a", until=None, used=1, mountpoint="none"
         ),
     )  # fmt: skip
+
+
+def test_a_value_of_several_lines_makes_no_scratch_copy() -> None:
+    value = f"x\t-\t{PLACE}/eve\n{PLACE}/ann\t1\tnone\tphotos@a\t2000-01-01\t{PLACE}/ann\nx"
+    lines = f"{PLACE}/eve\t1\tnone\t{value}\t-\t{PLACE}/eve".split("\n")
+    with pytest.raises(ValueError, match="several lines"):
+        tuple(trying.parse_scratch(lines, Location(path=PLACE)))
 
 
 def test_a_drop_needs_consent_and_the_mark() -> None:

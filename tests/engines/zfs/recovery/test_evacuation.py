@@ -13,10 +13,15 @@ from orchestrator.engines.zfs.survey.parse import UnreadableListing
 from tests.engines.zfs.sides import COPY, SOURCE, world
 
 TOLD = """=datasets
-tank\tfilesystem\t11\t98304\t-\t-\t-\ton\tno\t/srv/ta\tnk
-tank/a b\tfilesystem\t12\t0\tLceb\t-\t-\ton\tyes\t/srv/a b
-tank/boot\tfilesystem\t14\t0\t-\t-\t-\tnoauto\tno\t/boot
-tank/v\tvolume\t13\t5\tLce\t-\ton\t-\t-\t-
+tank\tfilesystem\t11\t98304\ton\tno
+tank/a b\tfilesystem\t12\t0\ton\tyes
+tank/boot\tfilesystem\t14\t0\tnoauto\tno
+tank/v\tvolume\t13\t5\t-\t-
+=owned
+tank/a b\tpoolferry:flags\tLceb
+tank/v\tpoolferry:flags\tLce
+tank/v\tpoolferry:waits\ton
+tank\tmountpoint\t/srv/ta\tnk
 =snapshots
 tank/a b@one\t21\t1700000000
 tank/a b@two\t22\t1700000001

@@ -43,11 +43,11 @@ logs                 -      -      -        -         -      -      -      -    
 /dev/zvol/tank/my+vol\t../../zd0
 """
 DATASETS = """=datasets
-tank\tfilesystem\t1\t0\t-\t-\t-\ton\tyes\tnone
-tank/a b\tfilesystem\t2\t0\t-\t-\t-\ton\tyes\tnone
-tank/held\tvolume\t3\t0\t-\t-\t-\ton\tyes\tnone
-tank/my vol\tvolume\t4\t0\t-\t-\t-\ton\tyes\tnone
-tank/plain\tvolume\t5\t0\t-\t-\t-\ton\tyes\tnone
+tank\tfilesystem\t1\t0\ton\tyes
+tank/a b\tfilesystem\t2\t0\ton\tyes
+tank/held\tvolume\t3\t0\ton\tyes
+tank/my vol\tvolume\t4\t0\ton\tyes
+tank/plain\tvolume\t5\t0\ton\tyes
 =snapshots
 =mounts
 /dev/vda /

@@ -252,10 +252,9 @@ def test_text_of_a_login_is_named_as_what_it_is() -> None:
         parse_survey(f"{HEAD}talk\n".encode().split(b"\n"))
 
 
-def block(name: str, guid: int, mark: str = "-", source: str = "-") -> str:
-    told = {"type": "filesystem", "guid": str(guid), "createtxg": "12", "origin": "-", "encryption": "off"}
-    lines = [f"{name}\t{kind}\t{value}\t-" for kind, value in told.items()]
-    return "\n".join((*lines, f"{name}\tpoolferry:flags\t{mark}\t{source}\n"))
+def block(name: str, guid: int, mark: str = "-", source: str = "-", *, at: str = "flags") -> str:
+    """One dataset with a property of ours that its owner wrote, the last one or the one before."""
+    return rows(name, guid=str(guid), **{f"poolferry__{at}": f"{mark}|{source}"})
 
 
 # Pieces of what an owner of vault/r/p/eve may write into the value of a property.
@@ -266,12 +265,23 @@ FORGED = (
 )  # fmt: skip
 
 
+@pytest.mark.parametrize("at", ["flags", "placeholder", "waits"])
+@pytest.mark.parametrize("last", [False, True])
+def test_a_value_makes_no_dataset_that_is_not_there(last: bool, at: str) -> None:
+    """The whole lines of one, behind the first line of a value."""
+    for mark, source in (("-", "-"), ("on", "local"), ("-", "-\nvault/r/p/y\ttype\tfilesystem\t-")):
+        value = f"x\tlocal\n{block('vault/r/p/ghost', 9, mark, source, at='waits').rstrip()}".removesuffix("\tlocal")
+        text = block("vault/r/p", 5) + block("vault/r/p/eve", 7, value, "local", at=at)
+        with pytest.raises(UnreadableListing, match=r"a value of several lines|not as zfs prints it"):
+            seen(f"{HEAD}=datasets\n{text}{'' if last else block('vault/r/p/fay', 8)}=snapshots\n=end\n")
+
+
+@pytest.mark.parametrize("at", ["flags", "placeholder", "waits"])
 @pytest.mark.parametrize("last", [False, True])
 @given(value=st.lists(st.sampled_from(FORGED), max_size=8).map("".join))
-def test_a_value_of_several_lines_is_no_listing_or_says_nothing_of_others(last: bool, value: str) -> None:
-    """Of a dataset that is not there it may tell, which is of no use: without a snapshot nothing of it is copied."""
+def test_a_value_of_several_lines_is_no_listing_or_says_nothing_of_others(last: bool, at: str, value: str) -> None:
     text = (
-        HEAD + "=datasets\n" + block("vault/r/p", 5) + block("vault/r/p/ann", 6) + block("vault/r/p/eve", 7, value, "local")
+        HEAD + "=datasets\n" + block("vault/r/p", 5) + block("vault/r/p/ann", 6) + block("vault/r/p/eve", 7, value, "local", at=at)
         + ("" if last else block("vault/r/p/fay", 8)) + "=snapshots\nvault/r/p/ann@a\t1\t12\n=end\n"
     )  # fmt: skip
     try:
@@ -279,6 +289,7 @@ def test_a_value_of_several_lines_is_no_listing_or_says_nothing_of_others(last: 
     except ValueError:
         return
     assert side.pool_guid == 10706450245829482859
+    assert {"", "ann", "eve", "fay"}.issuperset(side.datasets)
     assert [(name, side.datasets[name].guid, side.datasets[name].flags) for name in ("", "ann")] == [
         ("", 5, None),
         ("ann", 6, None),

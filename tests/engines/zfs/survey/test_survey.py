@@ -81,6 +81,25 @@ def test_two_programs_are_all_it_takes() -> None:
     assert (seen.tokens, seen.receiving, seen.held, seen.created) == ({}, {}, {}, {})
 
 
+def test_properties_of_ours_are_asked_for_apart_where_one_may_have_several_lines() -> None:
+    """An older gate knows no such question: then what we write ourselves is believed, and nothing else."""
+    whole = THERE.replace("waits\t-\t-", "waits\ton\tlocal")
+    apart = "\n".join(line for line in whole.splitlines() if "poolferry:" not in line)
+    apart = apart.replace("=snapshots", f"=marks\n{COPY.path}\tpoolferry:waits\ton \tlocal\n=snapshots")
+    refused = scripted_result(exits=(1,), words=SAID.format("permission denied"))
+    for said, target, waits in (
+        (scripted_result(apart.encode()), whole, True),
+        (refused, whole, True),
+        (refused, whole.replace("waits\ton", "waits\tx"), None),
+    ):
+        requested = reader(HERE, target, (lambda told: COPY.path in words(told) and ":" not in words(told)[5], said))
+        if waits is None:
+            with pytest.raises(UnreadableAnswer, match="several lines"):
+                survey(job(), ASKED, requested)
+        else:
+            assert survey(job(), ASKED, requested).target.datasets[""].waits is waits
+
+
 def words(pipeline: Pipeline) -> tuple[str, ...]:
     """The arguments of the script."""
     return pipeline.stages[0].argv[4:]

@@ -143,7 +143,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if os.geteuid() != 0 and item.get_closest_marker("root"):
             item.add_marker(pytest.mark.skip(reason="needs root"))
         if not _root_is_mounted() and item.get_closest_marker("namespace"):
-            why = "the root folder is no mount point here (a chroot), so `unshare --propagation slave` cannot work"
+            why = "the root folder is no mount point here (a chroot): no mount namespace, no word of the kernel on what holds a path"
             item.add_marker(pytest.mark.skip(reason=why))
 
 

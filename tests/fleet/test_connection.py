@@ -14,6 +14,7 @@ from orchestrator.domain.fleet import FleetIdentity
 from orchestrator.domain.machine import FleetOptions
 from orchestrator.fleet.connection import CentreSession, connection_settings, open_centre
 from orchestrator.fleet.enrolment import invite_host, join_centre
+from tests.daemon.daemon_world import until
 from tests.ferry import Ferry
 from tests.fleet.centres import Centre, make_centre
 from tests.fleet.lines import SilentLine
@@ -156,11 +157,18 @@ def test_over_tls_the_centre_must_have_the_name_that_was_typed(tmp_path: Path) -
         server.remove()
 
 
+def sign_for_a_moment(folder: Path, authority: str, what: str) -> None:
+    """Sign a certificate that ends when it begins, and wait until it has. Why not one of yesterday: OpenSSL 3.5 makes none."""
+    openssl(folder, SIGN.format(ca=authority, days=0, what=what))
+    still = ["openssl", "x509", "-noout", "-checkend", "0", "-in", f"{what}.pem"]
+    until(lambda: subprocess.run(still, cwd=folder, capture_output=True).returncode == 1, "it has run out")
+
+
 def _certificates_run_out_and_are_renewed(
     folder: Path, server: PostgresServer, connect: Callable[[], CentreSession]
 ) -> None:
     """Each time the host says that it is a certificate, and goes on by itself once there is another one."""
-    openssl(folder, SIGN.format(ca="root", days=-1, what="web-1"))
+    sign_for_a_moment(folder, "root", "web-1")
     with pytest.raises(CentreRefused, match="certificate") as refused:
         connect()
     assert "openssl x509 -noout -subject -enddate -in" in refused.value.hint
@@ -183,7 +191,7 @@ def _certificates_run_out_and_are_renewed(
         with pytest.raises(CentreRefused, match=rf"{name} of \[fleet\] is gone"):
             connect()
         (folder / "away").rename(folder / name)
-    openssl(folder, SIGN.format(ca="new", days=-1, what="server"))
+    sign_for_a_moment(folder, "new", "server")
     put(server, folder, "server.pem")
     server.stop("fast")
     server.start()

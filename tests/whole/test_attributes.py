@@ -141,6 +141,7 @@ def copying(house: House) -> str:
     return str(house.call("plan", "photos").value)
 
 
+@pytest.mark.namespace
 def test_a_first_copy_of_what_has_none_is_made_without(house: House) -> None:
     """An entry that has some, however deep, changes that; the next copy is made with them in any case."""
     plain = house.write("in/deep/plain", "content")
@@ -157,6 +158,7 @@ def test_a_first_copy_of_what_has_none_is_made_without(house: House) -> None:
     assert facts(house.point()) == facts(house.source)
 
 
+@pytest.mark.namespace
 def test_lists_that_come_between_look_and_copy_are_copied(house: House) -> None:
     house.write("in/deep/plain", "content")
     house.write("other", "content")
@@ -170,6 +172,7 @@ def test_lists_that_come_between_look_and_copy_are_copied(house: House) -> None:
     assert b"posix_acl" in str(facts(house.source)).encode()
 
 
+@pytest.mark.namespace
 def test_a_default_list_at_the_target_gives_the_copy_none(house: House) -> None:
     house.write("in/deep/plain", "content")
     house.target.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from orchestrator.process.mounted import read_mounted
 LEAST_ENTRIES = 20_000  # below, the lists of paths and a second program take what they would save
 _DEVICES = "/sys/dev/block"
 _SIDE_BY_SIDE = 2
-_IN_MEMORY = {"tmpfs", "ramfs"}
+_IN_MEMORY = {"tmpfs", "ramfs", "devtmpfs"}
 _FAR = {"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "fuse.sshfs", "fuse.glusterfs", "afs"}
 _IN_MANIFEST = 30  # bytes that an entry takes there, at least
 _DEEPEST = 8  # devices that lie on one another: a mapper on a RAID on partitions, or an image file on such

@@ -1,9 +1,9 @@
 """Permits at the centre: limits that are declared there, and permits that hosts ask for, hold and give back.
 
-A permit is a row, and its sign of life an advisory lock of the session that asked. Why not a row lock alone: it needs a transaction
-that stays open as long as the run, which keeps old rows of the whole database alive, and after a crash of the centre nobody knows
-who held one. Why not an advisory lock alone: it leaves no trace either, has no weight, and its queue is not fair. So the row stays for
-its lease after the session is gone, and a run that goes on claims it again within that time.
+A permit is a row, and its sign of life the one advisory lock of the session that asked; so each permit needs a session. Why not a row
+lock alone: it needs a transaction that stays open as long as the run, which keeps old rows of the whole database alive, and after a
+crash of the centre nobody knows who held one. Why not an advisory lock alone: it leaves no trace either, has no weight, and its queue
+is not fair. So the row stays for its lease after the session is gone, and a run that goes on claims it again within that time.
 
 Why who waits asks again and is not called by NOTIFY: orchestrator/README.md, decision 8.
 """

@@ -428,6 +428,64 @@ def test_a_host_that_takes_the_locks_again_and_again_is_cut_off_each_time_and_na
         assert "its sessions were ended 2 times within a day" in found.why
 
 
+ASK = "SELECT poolferry.ask_permit('photos', '{wan}', 1, 30, false)"
+LOCK_LOOPS = {
+    "asks and gives back": "SELECT poolferry.release_permit(permit) FROM poolferry.ask_permit('photos', '{wan}', 1, 30, false)",
+    "rolls back": f"BEGIN; {ASK}; ROLLBACK",
+    "rolls back a part": f"BEGIN; SAVEPOINT s; {ASK}; ROLLBACK TO s; COMMIT",
+    "breaks a statement": f"{ASK}, 1 / (random() * 0)::integer",
+    "asks for many": "SELECT poolferry.ask_permit('job-' || n, '{wan}', 1, 30, false) FROM generate_series(1, 20) AS n",
+    "says that many go on": "SELECT poolferry.ask_permit('job-' || n, '{wan}', 1, 30, true) FROM generate_series(1, 20) AS n",
+    "waits with many": "SELECT poolferry.ask_permit('job-' || n, '{lab}', 1, 30, false) FROM generate_series(1, 20) AS n",
+    "sets what it may": f"SET standard_conforming_strings = off; SET transform_null_equals = on; BEGIN; {ASK}; ROLLBACK",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("loop", LOCK_LOOPS.values(), ids=LOCK_LOOPS)
+def test_a_session_of_a_host_has_one_lock_whatever_it_asks_for(centre: Centre, loop: str) -> None:
+    """Seen: each permit that it gave back left its lock behind, and in seconds the table of locks that all sessions share was full."""
+    evil = centre.join("evil")
+    with centre.administrator() as session, centre.session(evil) as mine, centre.session(evil) as beside:
+        declare_limit(session, DeclaredLimit(name="wan", slots=10_000))
+        declare_limit(session, DeclaredLimit(name="lab", slots=1))
+        for _ in range(20):
+            for each in (mine, beside):
+                denied(each, loop)
+        held = "SELECT count(*) AS n FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid WHERE l.locktype = 'advisory' AND a.usename = %s"
+        assert session.first(held, (evil.role,)) == {"n": 2}
+        with centre.session(centre.join("good")) as other:
+            assert ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False).granted
+
+
+def test_no_host_keeps_a_permit_of_another_alive_whose_session_is_gone(centre: Centre) -> None:
+    """Its session may have the number that the other one's had."""
+    with centre.administrator() as session, centre.session(centre.join("evil")) as mine:
+        declare_limit(session, DeclaredLimit(name="wan", slots=1))
+        with centre.session(centre.join("good")) as other:
+            assert ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False, lease_s=1).granted
+        assert denied(mine, f"BEGIN; {ASK}; ROLLBACK") == ""  # it has its lock, and no permit
+        session.change(
+            "UPDATE poolferry.permits SET seen_at = seen_at - interval '1 hour', backend = %s",
+            (mine.connection.info.backend_pid,),
+        )
+        assert ask_permit(mine, "photos", PermitRequest(limits=("wan",)), taken=False).granted
+
+
+def test_a_request_that_does_not_see_what_others_were_lent_is_refused(
+    centre: Centre, sessions: tuple[CentreSession, CentreSession, int, int]
+) -> None:
+    """Otherwise more would be lent than there is."""
+    mine, other, _, _ = sessions
+    with centre.administrator() as session:
+        declare_limit(session, DeclaredLimit(name="wan", slots=1))
+        for level in ("REPEATABLE READ", "SERIALIZABLE"):
+            mine.change(f"BEGIN ISOLATION LEVEL {level}")
+            mine.rows("SELECT 1")
+            assert ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False).granted
+            assert denied(mine, ASK) == "0A000"
+            mine.change("ROLLBACK")
+
+
 def test_a_host_does_not_hold_up_that_it_is_cut_off(centre: Centre) -> None:
     with centre.session(centre.join("evil")) as mine, centre.administrator() as session:
         mine.change("SET idle_in_transaction_session_timeout = 0")

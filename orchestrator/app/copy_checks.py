@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from orchestrator.app.session import Session, open_session, open_visits
 from orchestrator.app.settings import Settings, WrongRequest, unheard
 from orchestrator.domain.drill import DrillRunResult
+from orchestrator.domain.errors import NotNow
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import Finding, VerifyJobResult
+from orchestrator.domain.run import Outcome, unrecorded_report
 
 if TYPE_CHECKING:
     from orchestrator.app.disk_visits import DiskVisits
     from orchestrator.config.models import Configuration
-    from orchestrator.domain.errors import NotNow
     from orchestrator.domain.job import Job
     from orchestrator.domain.run import RunReport
     from orchestrator.views.copies import RepairSource
@@ -88,7 +89,15 @@ def verify_jobs(
                 done.append(found)
                 return found.report, found.point, found.reading.findings if found.reading else ()
 
-            cured.append(checks.check(one, read))
+            try:
+                cured.append(checks.check(one, read))
+            except NotNow as away:  # its disk is; the others are read all the same
+                if len(jobs) == 1:
+                    raise
+                report = unrecorded_report(one.name, Outcome.WAITING, away.why, hint=away.hint)
+                settings.subscriber.ended(report)
+                done.append(VerifyJobResult(report=report, point=None, reading=None))
+                cured.append(())
             if checks.session.stopped:
                 break
     ends = tuple(VerifyEnd(verified=each, hints=hints) for each, hints in zip(done, cured, strict=True))

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
+from orchestrator.app.config_files import read_config_files
 from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.domain.errors import DeclarationError
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import OVER, USED
 from orchestrator.domain.rotation import MOUNT_ROOT
@@ -57,8 +59,13 @@ def end_jobs(settings: Settings, names: Sequence[str], *, undo: bool) -> tuple[s
 
     Raises: WrongRequest for a job with a file · DeclarationError for one that nobody knows · HistoryError.
     """
-    known, jobs = settings.configuration(), tuple(dict.fromkeys(names))
-    declared = {one.name for one in known.jobs}
+    jobs, nothing_left = tuple(dict.fromkeys(names)), None
+    try:
+        declared = {one.name for one in settings.configuration().jobs}
+    except DeclarationError as error:
+        if any(name.startswith("jobs/") for name in read_config_files(settings.where.config)):
+            raise
+        declared, nothing_left = set(), error  # the last file of all was removed, which is a mistake everywhere else
     for name in jobs:
         if name in declared:
             rest = settings.repeat(f"pause {name}")
@@ -69,7 +76,9 @@ def end_jobs(settings: Settings, names: Sequence[str], *, undo: bool) -> tuple[s
         copied = history.views.facts_of_jobs(USED)
         for name in jobs:
             if name not in copied:
-                known.job(name)
+                if nothing_left is not None:
+                    raise nothing_left
+                settings.configuration().job(name)
         with history.together():
             for name in jobs:
                 newest = next(iter(history.views.runs(name, 1)), None)

@@ -70,3 +70,22 @@ def test_all_that_says_how_jobs_stand_says_stray_copies(ferry: Ferry, server: Ma
         "All promises are kept 1 job: each newest copy is verified; no limit is set (late-after), so none is ever late."
         in page("/")
     )
+
+
+def test_the_last_job_of_all_can_be_over(ferry: Ferry) -> None:
+    """Seen: without any job file the configuration has a mistake, and the owner could not say that she meant it."""
+    ferry.job("photos")
+    assert ferry.run("run", "photos").code == 0
+    file = ferry.config / "jobs" / "photos.toml"
+    text = file.read_text()
+    file.unlink()
+    assert ferry.run("end", "mails").code == 2
+    ended = ferry.run("end", "photos")
+    assert (ended.code, ended.out) == (0, "photos: is over; its copies stay\n"), ended.err
+    (ferry.config / "jobs" / "broken.toml").write_text("engine =")
+    assert ferry.run("end", "photos").code == 2, "a mistake in a file is still one"
+    (ferry.config / "jobs" / "broken.toml").unlink()
+    ferry.job("other")
+    assert "photos" not in ferry.run("status").out
+    file.write_text(text)
+    assert "is not over" in ferry.run("end", "photos").err

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.ferry import Ferry
 from tests.whole.damage import NAMES, fill, rot
 from tests.whole.house import House, Ran, facts
 
@@ -292,3 +293,22 @@ def test_damage_below_the_page_cache(house: House) -> None:
         assert house.call("verify", "photos").code == 0
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def test_of_several_jobs_the_others_are_read_where_a_disk_is_away(ferry: Ferry) -> None:
+    """Seen: `poolferry verify` of all jobs ended at the first disk that lay in a drawer."""
+    for name in ("alpha", "zoo"):
+        ferry.job(name)
+        assert ferry.run("run", name).code == 0
+    with (ferry.config / "targets.toml").open("a") as file:
+        file.write('[set.drawer]\n[disk.red]\nset = "drawer"\nidentity = "0b7f2c1e-8a55-4c1d-9f5e-3f0c6a1b2d4e"\n')
+    for name in ("mail", "news"):
+        (ferry.config / "jobs" / f"{name}.toml").write_text('engine = "rsync"\nsource = "/srv"\ntarget = "drawer"\n')
+    read = ferry.run("verify", "--json")
+    ends = {each["job"]: each["outcome"] for each in read.value["verified"]}
+    assert ends == {"alpha": "done", "mail": "waiting", "news": "waiting", "zoo": "done"}, read
+    alone = ferry.run("verify", "mail")
+    assert (read.code, alone.code) == (75, 75), alone
+    said = ferry.run("verify")
+    assert said.out.count("drawer") == 2, said
+    assert "zoo" in said.out

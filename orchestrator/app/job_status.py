@@ -23,6 +23,7 @@ from orchestrator.domain.source_state import parse_source_state
 from orchestrator.history.values import NO_POINTS, HealthFacts, PointCounts, RunRecord
 from orchestrator.history.views import HistoryReader
 from orchestrator.planners.health import CLOCKS_DIFFER, CopyHealth, HealthInput, JobState, judge_health
+from orchestrator.process.mounted import explain_unwritable
 from orchestrator.views.drills import newest_drill
 from orchestrator.views.format import unseen_sentence
 from orchestrator.views.status import JobStatus, Overview
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _LOOKED_AT = (1, 50)  # runs: the newest nearly always has the outcome, and reading fifty of each job takes time
 
 _DRILLS = 20
+_LEAST_SPACE = 64 << 10  # bytes: a run records more
 _WITH_HINT = (JobState.LATE, JobState.FAILING, JobState.INCOMPLETE, JobState.WAITING)
 _COMMANDS = {RunType.RUN: "run", RunType.VERIFY: "verify", RunType.DRILL: "drill"}
 _DECIDES_NOTHING = (Outcome.WAITING, Outcome.INTERRUPTED)
@@ -272,6 +274,12 @@ def _job_status(
     )
 
 
+def _why_unrecorded(state: str) -> str:
+    """Return why no run can be recorded, as far as it shows without a write: then no run begins, and none that fails is known."""
+    why = explain_unwritable(state, _LEAST_SPACE)
+    return f"no run can be recorded in {state}: {why}" if why else ""
+
+
 def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Overview:
     """Return the state of the jobs of these names; without a name of all. Raises: DeclarationError, HistoryError."""
     from orchestrator.app.ended_jobs import stray_copies
@@ -295,5 +303,5 @@ def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Ov
         stray = () if names else stray_copies(known.jobs, views)
     return Overview(
         jobs=tuple(found), coming=coming, sets=sets, rotates=bool(aimed), scheduled=any(one.schedule for one in jobs),
-        stray=stray,
+        stray=stray, unrecorded=_why_unrecorded(settings.where.state),
     )  # fmt: skip

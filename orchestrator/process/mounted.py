@@ -8,13 +8,14 @@ from orchestrator.domain.names import unescape_mount_path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mounted:
-    """A mounted filesystem: type, the folder of it that is mounted, where, on which device, and its number."""
+    """A mounted filesystem: type, the folder of it that is mounted, where, on which device, its number, and its own options."""
 
     kind: str
     root: str
     point: str
     device: str
     number: int
+    options: tuple[str, ...] = ()
 
 
 def read_mounted(path: str) -> Mounted:
@@ -30,8 +31,11 @@ def read_mounted(path: str) -> Mounted:
             line = next((line for line in mounts if line.split(b" ", 1)[0] == number), b"")
         words, _, rest = line.partition(b" - ")
         root, point = (word.decode("ascii", "backslashreplace") for word in words.split(b" ")[3:5])
-        kind, device = (word.decode("ascii", "backslashreplace") for word in rest.split(b" ")[:2])
-        return Mounted(kind=kind, root=root, point=point, device=device, number=os.fstatvfs(fd).f_fsid)
+        kind, device, options = (word.decode("ascii", "backslashreplace") for word in rest.split(b" ")[:3])
+        return Mounted(
+            kind=kind, root=root, point=point, device=device, number=os.fstatvfs(fd).f_fsid,
+            options=tuple(options.strip().split(",")),
+        )  # fmt: skip
     finally:
         os.close(fd)
 
@@ -68,6 +72,22 @@ def find_inner_path(path: str) -> InnerPath | None:
         return next((_inside(real, number, mount) for mount in _read_mounts() if mount[0] == mount_id), None)
     except OSError:
         return None
+
+
+def explain_unwritable(path: str, needed: int) -> str:
+    """Return why nothing can be written on the filesystem of a folder; empty: it can, or it is not known. `needed`: bytes.
+
+    Why not by the mount alone: a service may see the folder by a mount that is read-only for it.
+    """
+    try:
+        seen = os.statvfs(path)
+        if (seen.f_bfree if os.geteuid() == 0 else seen.f_bavail) * seen.f_frsize < needed and seen.f_blocks:
+            return "its filesystem is full"
+        if seen.f_flag & os.ST_RDONLY and "ro" in read_mounted(path).options:
+            return "its filesystem is mounted read-only"
+    except (OSError, ValueError):
+        return ""
+    return ""
 
 
 def find_mounts_below(path: str) -> tuple[tuple[str, InnerPath], ...]:

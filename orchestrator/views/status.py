@@ -307,7 +307,10 @@ class StrayCopies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """State of jobs and of the rotation sets that they use. `scheduled`: one of the jobs has a schedule; `stray`: of no job's file."""
+    """State of jobs and of the rotation sets that they use. `scheduled`: one of the jobs has a schedule; `stray`: of no job's file;
+
+    `unrecorded`: why no run can be recorded now, so that what is shown may be old; empty: nothing is known to hinder that.
+    """
 
     jobs: tuple[JobStatus, ...]
     coming: NextRuns
@@ -315,13 +318,19 @@ class Overview:
     rotates: bool
     scheduled: bool
     stray: tuple[StrayCopies, ...] = ()
+    unrecorded: str = ""
 
     @property
     def well(self) -> bool:
         """Return True when nothing is late or failing."""
         health = [each.standing.health for each in self.sets]
         late = any(each.late or each.overdue or each.ailing for each in health)
-        return not late and not self.stray and not any(needs_attention(each) for each in self.jobs)
+        return (
+            not late and not self.stray and not self.unrecorded and not any(needs_attention(each) for each in self.jobs)
+        )
+
+
+_MAKE_WRITABLE = "free some space there, or see why it may only be read; until then no run begins, and what is shown here is from before"
 
 
 def overview_value(found: Overview, now: datetime) -> dict[str, Any]:
@@ -333,6 +342,7 @@ def overview_value(found: Overview, now: datetime) -> dict[str, Any]:
     ]
     return {
         "at": format_iso(now), "jobs": jobs, **({"stray": stray} if stray else {}),
+        **({"unrecorded": {"why": show_name(found.unrecorded), "hint": _MAKE_WRITABLE}} if found.unrecorded else {}),
         **(_sets_value(found.sets) if found.rotates else {}),
     }  # fmt: skip
 
@@ -352,4 +362,6 @@ def overview_lines(found: Overview, now: datetime, paint: Callable[[str, str | N
         lines += ["", *(printable_line(line) for line in sets_lines(found.sets, now))]
     for each in found.stray:
         lines += ["", *map(printable_line, reason_lines(f"{each.job}: {each.sentence}", hint=each.hint, evidence=()))]
+    if found.unrecorded:
+        lines += ["", *map(printable_line, reason_lines(found.unrecorded, hint=_MAKE_WRITABLE, evidence=()))]
     return [*lines, *([found.coming.nobody] if found.coming.nobody and found.scheduled else [])]

@@ -64,6 +64,31 @@ def test_a_state_in_which_nothing_can_be_recorded_hinders(copied: House) -> None
     assert "is not an SQLite database" in bad
 
 
+@pytest.mark.root
+def test_a_state_that_is_full_or_may_only_be_read_is_no_state_to_be_up_in(house: House) -> None:
+    """What is shown is then of before: no run begins, and so none that fails is recorded."""
+    house.write("file", "content")
+    house.state.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "none", house.state], check=True)
+    try:
+        assert house.run(house.job()).outcome == "done"
+        assert house.call("status").code == 0
+        with open(house.state / "fill", "wb") as file, pytest.raises(OSError, match="No space left"):
+            file.write(bytes(4 << 20))
+        full = house.call("status")
+        assert (full.code, full["unrecorded"]["why"]) == (
+            4,
+            f"no run can be recorded in {house.state}: its filesystem is full",
+        )
+        assert house.run("photos").code == 1
+        os.unlink(house.state / "fill")
+        assert (house.call("status").code, "unrecorded" in house.call("status").value) == (0, False)
+        subprocess.run(["mount", "-o", "remount,ro", house.state], check=True)
+        assert house.call("status")["unrecorded"]["why"].endswith("its filesystem is mounted read-only")
+    finally:
+        subprocess.run(["umount", house.state], check=True)
+
+
 _CUT_WRITE = """
 import os, signal, sqlite3, sys
 history = sqlite3.connect(sys.argv[1], isolation_level=None)

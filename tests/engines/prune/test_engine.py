@@ -30,6 +30,8 @@ from orchestrator.engines.prune import ENGINE
 from orchestrator.engines.prune.commands import destroy_command
 from orchestrator.engines.prune.model import SnapshotsGone
 from orchestrator.engines.prune.options import options_of
+from orchestrator.engines.prune.survey import survey
+from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed, StopReason, pipeline_failure
 from orchestrator.process.scripted import scripted_result
 from tests.engines.prune.builders import NOW, ROOT, job, looks, request
@@ -234,3 +236,13 @@ def test_points_of_a_folder_are_removed_some_at_a_time_by_their_inodes() -> None
     with pytest.raises(VerificationFailed, match="points/2026-11-03T000000Z is still there") as raised:
         ENGINE.confirm(StageResults(confirmations=(gone,)), looks(FOUND))
     assert "ls -l /backup/laptop/points" in raised.value.hint
+
+
+@pytest.mark.parametrize("name", ["plain", "in [brackets]*?", "-dash", "line\nend"])
+def test_points_are_found_in_a_folder_of_any_name(tmp_path: Path, name: str) -> None:
+    """A name that find read as a pattern hid all points: none was pruned, and one that stayed was called gone."""
+    folder = tmp_path / name
+    (folder / "points/2026-01-01T000000Z").mkdir(parents=True)
+    (folder / ".poolferry/trash").mkdir(parents=True)
+    seen = survey(Location(path=str(folder)), Reader())
+    assert ([point.name for point in seen.points], seen.trash) == (["2026-01-01T000000Z"], True)

@@ -66,7 +66,7 @@ def test_a_state_in_which_nothing_can_be_recorded_hinders(copied: House) -> None
 
 @pytest.mark.root
 def test_a_state_that_is_full_or_may_only_be_read_is_no_state_to_be_up_in(house: House) -> None:
-    """What is shown is then of before: no run begins, and so none that fails is recorded."""
+    """Name the obstacle: no run begins, and so none that fails is recorded."""
     house.write("file", "content")
     house.state.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=700", "none", house.state], check=True)

@@ -268,7 +268,13 @@ def _take_place(settings: Settings, name: str, most: int) -> tuple[int, int]:
                 fcntl.fcntl(places, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0))
             except BlockingIOError:
                 continue
-            forget(place)
+            try:
+                forget(place)
+            except OSError as error:
+                file = f"{settings.where.state}/gate-{name}.bytes"
+                raise GateRefusal(
+                    f"it cannot count what streams bring in {show_name(file)}: {error.strerror}"
+                ) from None
             return places, place
     raise GateRefusal(f"{BUSY}{show_count(most, 'request')} of this key may be answered at once")
 

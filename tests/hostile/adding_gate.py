@@ -6,6 +6,7 @@ import shlex
 import socket
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 from tests.whole.house import House, family, kill
@@ -41,6 +42,12 @@ def other_program(sshd: Sshd, text: str) -> None:
     program.write_text(text)
     program.chmod(0o755)
     write_line(sshd, f'command="{program} gate {words}')
+
+
+def speak(sshd: Sshd, before: str) -> None:
+    """Let the gate be that of another version, by what is run before it."""
+    program = f"import sys\n{before}\nfrom orchestrator.__main__ import program\nprogram()\n"
+    other_program(sshd, f"#!{sys.executable}\n{program}")
 
 
 def write_line(sshd: Sshd, line: str) -> None:

@@ -7,14 +7,13 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from orchestrator.history.arrivals import read_arrivals
-from tests.hostile.adding_gate import ask, first_point, gate, other_program, receivers, script, send, write_line
+from tests.hostile.adding_gate import ask, first_point, gate, receivers, script, send, speak, write_line
 from tests.whole.damage import fill
 from tests.whole.house import House, facts, kill, mounted, trees_equal, wait_until
 from tests.whole.large_copy import AT_ONCE, in_the_middle, random_file
@@ -293,12 +292,6 @@ def test_a_mirror_does_not_pass(house: House, sshd: Sshd) -> None:
     house.job(target=sshd.url(gate(house, sshd)), pipe=sshd.pipe, rsync={"points": False})
     refused = house.run()
     assert (refused.outcome, "only lets restore points be added" in refused["why"]) == ("refused", True), refused
-
-
-def speak(sshd: Sshd, before: str) -> None:
-    """Let the gate be that of another version, by what is run before it."""
-    program = f"import sys\n{before}\nfrom orchestrator.__main__ import program\nprogram()\n"
-    other_program(sshd, f"#!{sys.executable}\n{program}")
 
 
 FORGETFUL = """import orchestrator.trees.linked_tree as tree

@@ -47,10 +47,10 @@ def killed_at_the_gate(copying: Copying) -> None:
     copying.wait_for_token()
 
 
-def killed_and_resumed(copying: Copying, *, runs: int = 0) -> None:
+def killed_and_resumed(copying: Copying, part: float, *, runs: int) -> None:
     """Kill the run in its middle, after so many other runs, and let the next one end."""
     run = copying.begin()
-    copying.wait_for(0.4)
+    copying.wait_for(part)
     copying.wait_for_token()
     run.kill(9)
     wait_until(lambda: not ours(copying.at), 30, pause=0.3)
@@ -62,12 +62,23 @@ def killed_and_resumed(copying: Copying, *, runs: int = 0) -> None:
     assert copying.run()["outcome"] == "nothing-to-do"
 
 
-def test_a_push_that_is_killed_goes_on_through_a_gate(pair: Pair) -> None:
-    """Killed there, and then here. And it comes back, where the gate lets the key fetch what it brought."""
+def cut_and_known(pair: Pair, copying: Copying, part: float) -> None:
+    """The wire is pulled out in the middle, and put back once the run has seen it: what came is kept, though a receive may still wait there."""
+    run = copying.begin()
+    copying.wait_for(part)
+    pair.cut()
+    told = answer(run.wait(PATIENCE))
+    pair.mend()
+    assert (told["outcome"], told["moved_bytes"] > 0) == ("failed", True), told
+
+
+def test_a_push_that_is_cut_goes_on_through_a_gate(pair: Pair) -> None:
+    """Killed there, then the wire, then killed here. And it comes back, where the gate lets the key fetch what it brought."""
     copying = Copying(*pair, chain=CHAIN, rate=pace(pair))
     let_through(pair.backup, "laptop", "--receives", "vault", "--sends", "vault")
     killed_at_the_gate(copying)
-    killed_and_resumed(copying, runs=1)
+    cut_and_known(pair, copying, 0.35)
+    killed_and_resumed(copying, 0.6, runs=2)
     pair.master.sh(f"sed -i /rate-limit/d {pair.master.config}/jobs/photos.toml")
     told = pair.master.poolferry("restore", "run", "photos", "--to", "tank/back", "--json", seconds=PATIENCE).json
     assert told["outcome"] == "done", told
@@ -75,13 +86,14 @@ def test_a_push_that_is_killed_goes_on_through_a_gate(pair: Pair) -> None:
     assert pair.master.sh("cmp /tank/photos/c /tank/back/c", check=False).code == 0
 
 
-def test_a_pull_that_is_killed_goes_on_through_a_gate(pair: Pair) -> None:
-    """And the key reads nothing else, and writes no mark but poolferry's."""
+def test_a_pull_that_is_cut_goes_on_through_a_gate(pair: Pair) -> None:
+    """The wire, then killed here. And the key reads nothing else, and writes no mark but poolferry's."""
     copying = Copying(*pair, chain=CHAIN, rate=pace(pair), pulls=True)
     source, other = copying.sender, copying.sender.name
     source.sh("zfs create tank/secret && echo secret > /tank/secret/file && zfs snapshot tank/secret@s")
     type_recipe(source, recipe("sends")[0].replace("--sends tank ", f"--sends {SOURCE} "))
-    killed_and_resumed(copying)
+    cut_and_known(pair, copying, 0.2)
+    killed_and_resumed(copying, 0.5, runs=1)
     before = source.sh("zfs list -Hp -r -t all -o name,guid,userrefs tank").text
     guid = int(source.sh("zfs get -Hpo value guid tank/secret@s").text)
     stolen = token(packed({"object": 1, "offset": 0, "bytes": 0, "toguid": guid, "toname": f"{SOURCE}@a"}))

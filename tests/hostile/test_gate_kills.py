@@ -73,7 +73,7 @@ def _linked(work: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """How a request comes about: a run makes it (no `words`), or its words in a work tree that `prepares` makes. `first`: at a new folder."""
+    """A request as it comes about: a run makes it (no `words`), or its words in a work tree that `prepares` makes. `first`: at a new folder."""
 
     words: str = ""
     stdin: bytes = b""

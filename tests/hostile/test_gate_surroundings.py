@@ -1,4 +1,4 @@
-"""What lies around a gate is not as it should be: its environment, its files, its line, who comes at once. It answers as ever, or nothing."""
+"""A gate whose environment, files or line are not as they should be, or at which several come at once, answers as ever, or nothing."""
 
 import os
 import shutil
@@ -99,7 +99,7 @@ def test_nothing_passes_where_perl_is_gone(house: House, sshd: Sshd) -> None:
 
 
 def test_a_shell_that_talks_makes_no_point_and_is_named(house: House, sshd: Sshd) -> None:
-    """What it prints comes before each answer, and is taken for none."""
+    """Its words come before each answer, and are taken for none."""
     first_point(house, sshd)
     before = facts(house.target / "points")
     talks = house.folder / "talks"

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.place_writers import place_writers
+
 ROOT = Path(__file__).resolve().parent.parent
 
 MAY_IMPORT = {
@@ -328,6 +330,14 @@ def splits_answers_at_newlines(module: Module) -> list[str]:
     return [f"{module.name}: splits an answer by splitlines(); domain.answers.text_lines splits it" for _ in found]
 
 
+def writes_beside_copies_by_an_open_folder(module: Module) -> list[str]:
+    found = () if module.room in ("process", "history", "config") else place_writers(module.nodes)
+    return [
+        f"{module.name}: {name} writes by the path of a place: trees.beneath has Folder.ours_at, and held"
+        for name in found
+    ]
+
+
 @functools.cache
 def protocols() -> frozenset[str]:
     """The names of all our protocols."""
@@ -399,6 +409,7 @@ RULES: list[Rule] = [
     reaches_hosts_by_their_own_words,
     looks_for_points_by_one_door,
     splits_answers_at_newlines,
+    writes_beside_copies_by_an_open_folder,
 ]
 
 
@@ -525,6 +536,8 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (reaches_hosts_by_their_own_words, "engines.zfs.plan", 'end = shlex.join(("ssh", host.name, "kill", "1"))'),
     (looks_for_points_by_one_door, "runner.verify.verify", "points = tools.engine.points(job, writer)"),
     (splits_answers_at_newlines, "engines.zfs.drill", 'x = said.decode("utf-8", "surrogateescape").splitlines()'),
+    (writes_beside_copies_by_an_open_folder, "runner.after_run", "def f():\n    os.replace(local, there.path)"),
+    (writes_beside_copies_by_an_open_folder, "app.demo", "def f():\n    p = f'{to.path}/a'\n    open(p, 'wb')"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.test_sanoid import age"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab import test_sanoid"),
 ]

@@ -24,7 +24,7 @@ from orchestrator.runner.kit_digests import (
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import points_being_read
 from orchestrator.runner.problems import see_points
-from orchestrator.runner.run_recorder import RunRecorder, run_small
+from orchestrator.runner.run_recorder import RunRecorder, store_file
 from orchestrator.runner.steps import StepExecutor
 
 if TYPE_CHECKING:
@@ -215,13 +215,12 @@ def _carry(journal: RunRecorder, writer: Writer) -> None:
     tools, root = journal.tools, journal.job.target.location
     if not root.path.startswith("/"):
         return  # a dataset that is never mounted
-    there = root / f"{OWN_FOLDER}/{HISTORY}"
-    local = f"{tools.state}/notes/history-{journal.job.name}.sqlite" if root.host else f"{there.path}.next"
+    # Why not right beside the copies: SQLite opens a file by its path, which others may lead elsewhere meanwhile.
+    local = f"{tools.state}/notes/history-{journal.job.name}.sqlite"
     tools.history.backup_to(local)
-    seal_files(journal, writer, {HISTORY: file_digest(local)})
-    if root.host is None:
-        os.replace(local, there.path)
-    else:
-        run_small(tools.trees.store(local, there), journal, writer)
+    try:
+        seal_files(journal, writer, {HISTORY: file_digest(local)})
+        store_file(local, root / f"{OWN_FOLDER}/{HISTORY}", journal, writer)
+    finally:
         os.unlink(local)
     note_stored(journal, (HISTORY,))

@@ -37,7 +37,6 @@ from orchestrator.history.store import WHOLE
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import LONGEST_LISTING, PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.carried_manifest import ManifestCarrier, may_carry
-from orchestrator.runner.own_way import require_own_way
 from orchestrator.runner.problems import note_bad_manifest
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, is_earlier_note, notes_in_order, run_small
 from orchestrator.runner.source_review import (
@@ -78,6 +77,7 @@ _PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of it
 
 def record_manifest(
     work: ManifestRecording,
+    local: str,
     journal: RunRecorder,
     writer: Writer,
     notes: str,
@@ -85,9 +85,7 @@ def record_manifest(
     *,
     began: float,
 ) -> ManifestCounts:
-    """Write the manifest and store it on the target. `began`: when the copy did. Raises: OrchestratorError."""
-    require_own_way(work, journal, writer)
-    local = work.manifest.path if work.manifest.host is None else f"{notes}/manifest.gz"
+    """Write the manifest, to be made at `local`, and store it on the target. `began`: when the copy did. Raises: OrchestratorError."""
     key = key_for(work.manifest, work.point, journal)
     build = _ManifestBuilder(work, local, key, left_out, began, journal, writer, notes)
     built, seen = build.carried() or build.draft()

@@ -36,8 +36,7 @@ def _require_marked(to: Folder, work: FolderOpening) -> None:
     """Check that the folder is the one that the restore has marked. Raises: VerificationFailed for another's · OSError."""
     try:
         marker, folder = to.status(work.marker), os.fstat(to.fd)
-        ours = folder.st_uid == os.geteuid() or folder.st_uid == _owner_of_new(to, work)
-        if stat.S_ISREG(marker.st_mode) and marker.st_uid == folder.st_uid and ours:
+        if stat.S_ISREG(marker.st_mode) and marker.st_uid == folder.st_uid and to.is_ours():
             return
     except FileNotFoundError:
         pass
@@ -45,19 +44,6 @@ def _require_marked(to: Folder, work: FolderOpening) -> None:
         f"{work.to} is not the folder that this restore has marked",
         hint="see who exchanged it, and run the command again",
     )
-
-
-def _owner_of_new(to: Folder, work: FolderOpening) -> int:
-    """Return who owns what we make in the folder: an NFS server may give to nobody all that root makes."""
-    name = f"{work.marker}.new"
-    with contextlib.suppress(FileNotFoundError):
-        to.remove_file(name)
-    fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=to.fd)
-    try:
-        return os.fstat(fd).st_uid
-    finally:
-        os.close(fd)
-        to.remove_file(name)
 
 
 def _give_owner(fd: int, found: os.stat_result) -> None:

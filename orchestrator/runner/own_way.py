@@ -1,30 +1,58 @@
-"""The way to a copy on this machine, looked at once more before its manifest is written.
+"""The folder of ours beside a copy on this machine: what a run writes there by itself lies in the very folder that was looked at.
 
 Modules that only a run with a copy needs are imported in the call.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import ManifestRecording
-from orchestrator.process.executor import Writer
-from orchestrator.runner.run_recorder import RunRecorder, run_small
+from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
+from orchestrator.process.executor import PipelineResult, Writer, pipeline_failure
+from orchestrator.runner.run_recorder import RunRecorder
 
 
-def require_own_way(work: ManifestRecording, journal: RunRecorder, writer: Writer) -> None:
-    """Check that a tree here is reached through no link of another user, who may have exchanged a folder during the copy.
+def record_in_own_folder(
+    work: ManifestRecording,
+    journal: RunRecorder,
+    writer: Writer,
+    notes: str,
+    left_out: list[SkippedEntries],
+    *,
+    began: float,
+) -> ManifestCounts:
+    """Write a copy's manifest, one here by the open folder. `began`: when the copy did. Raises: OrchestratorError."""
+    from orchestrator.runner.manifests import record_manifest
 
-    Where we may not list a folder above, the script that sweeps the tree looks instead. Raises: OrchestratorError.
+    with _held_manifest(work, journal, notes) as local:
+        return record_manifest(work, local, journal, writer, notes, left_out, began=began)
+
+
+@contextmanager
+def _held_manifest(work: ManifestRecording, journal: RunRecorder, notes: str) -> Iterator[str]:
+    """Yield where a copy's manifest is to be made: for one here by its open folder, so no exchange of a folder above leads it elsewhere.
+
+    Neither the folder nor the tree is reached through a link of another user. A manifest for a host is made in `notes`.
+    Raises: OrchestratorError.
     """
-    if work.tree.host is not None:
+    if work.manifest.host is not None:
+        yield f"{notes}/manifest.gz"
         return
-    from orchestrator.process.pipeline import PipelineResult, pipeline_failure
-    from orchestrator.trees.beneath import Folder, Untrusted
-    from orchestrator.verify.pipelines import settle_pipeline
+    from orchestrator.trees.beneath import Folder
 
+    folder, _, name = work.manifest.path.rpartition("/")
     try:
         with Folder.at_place(work.tree.path):
-            return
-    except Untrusted as error:
-        failed = PipelineResult(exits=(1,), last_output=(f"{error.filename} {error.strerror}",))
-        raise journal.tools.engine.explain(pipeline_failure(settle_pipeline(work.tree), failed)) from error
-    except OSError:
-        if work.sweep is not None:
-            run_small(work.sweep, journal, writer)
+            opened = Folder.ours_at(folder)
+    except OSError as error:
+        raise _explained(error, work.tree, journal) from error
+    with opened:
+        yield f"{opened.held}/{name}"
+
+
+def _explained(error: OSError, tree: Location, journal: RunRecorder) -> Exception:
+    from orchestrator.verify.pipelines import settle_pipeline
+
+    failed = PipelineResult(exits=(1,), last_output=(f"{error.filename or tree.path} {error.strerror}",))
+    return journal.tools.engine.explain(pipeline_failure(settle_pipeline(tree), failed))

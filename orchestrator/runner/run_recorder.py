@@ -3,7 +3,6 @@
 Notes are one file for each step, in the job's folder for notes.
 """
 
-import errno
 import json
 import os
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from orchestrator.domain.run import Outcome, RunReport, RunType, StepReport, out
 from orchestrator.domain.run_values import decision_value, evidence_lines, step_commands
 from orchestrator.process.executor import PipelineResult, Writer, pipeline_failure
 from orchestrator.runner.context import RunContext
-from orchestrator.trees.beneath import Folder, Untrusted
+from orchestrator.trees.beneath import Folder
 
 if TYPE_CHECKING:
     from orchestrator.process.background import BackgroundCall
@@ -240,12 +239,9 @@ def store_file(local: str, file: Location, journal: RunRecorder, writer: Writer)
     folder, _, name = file.path.rpartition("/")
     with (
         open(local, "rb") as source,
-        Folder.at_place(folder) as room,
+        Folder.ours_at(folder) as room,
         room.new_file(name, lasting=False, through=f"{name}.new") as new,
     ):
-        # What we make belongs to us, or on some servers to nobody, as all that root makes there: so does a folder of ours.
-        if os.fstat(room.fd).st_uid != os.fstat(new.fileno()).st_uid:
-            raise Untrusted(errno.EPERM, "belongs to another user, and should be a folder that poolferry made", folder)
         while piece := source.read(1 << 20):
             new.write(piece)
 

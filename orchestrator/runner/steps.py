@@ -416,9 +416,9 @@ class StepExecutor:
                     self._linked = False  # a copy that is whole is not made anew for what fails here
                     self._publisher.publish(step.work, lambda each: self._stream(step, each, progress, end))
                 case ManifestRecording():
-                    from orchestrator.runner.manifests import record_manifest
+                    from orchestrator.runner.own_way import record_in_own_folder
 
-                    self.recorded = record_manifest(
+                    self.recorded = record_in_own_folder(
                         step.work, self.journal, self.writer, self.notes, self.left_out, began=self.began
                     )
                 case TreeLinking():

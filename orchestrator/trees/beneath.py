@@ -21,6 +21,7 @@ from orchestrator.domain.errors import ConfigMistake
 from orchestrator.domain.names import show_name
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PASSED = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # who may not list a folder may yet pass through it
 # A pipe or a device in place of a file must neither block nor cause an effect.
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
@@ -50,30 +51,72 @@ class Folder:
 
         Raises: Untrusted for a link of another user, else OSError.
         """
-        folder, parts, links = cls("/"), os.path.abspath(path).split("/"), 0
+        folder, parts, links = cls._of(os.open("/", _PASSED), "/"), os.path.abspath(path).split("/"), 0
         while parts:
             part = parts.pop(0)
             with folder:
                 if part in ("", ".", ".."):
-                    folder = cls._of(os.open(part or ".", _FOLDER, dir_fd=folder.fd), folder._shown)
+                    folder = cls._of(os.open(part or ".", _PASSED, dir_fd=folder.fd), folder._shown)
                 elif target := folder._own_link(part):
                     links += 1
                     if links > _MOST_LINKS:
                         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
                     parts = [*target.split("/"), *parts]
-                    folder = cls("/") if target.startswith("/") else cls._of(os.dup(folder.fd), folder._shown)
+                    absolute = target.startswith("/")
+                    folder = cls._of(
+                        os.open("/" if absolute else ".", _PASSED, dir_fd=folder.fd), "/" if absolute else folder._shown
+                    )
                 else:
-                    folder = folder._enter_or_make(part) if make else folder.enter(part)
-        return folder
+                    folder = folder._pass_or_make(part) if make else folder._pass(part)
+        with folder:
+            return cls._of(os.open(".", _FOLDER, dir_fd=folder.fd), folder._shown)
 
-    def _enter_or_make(self, name: str) -> "Folder":
-        """Open a folder in this one, with the usual mode where it is made."""
+    @classmethod
+    def ours_at(cls, path: str) -> "Folder":
+        """Open a folder that poolferry made below such a place. Raises: Untrusted also for a folder of another user, else OSError."""
+        folder = cls.at_place(path)
         try:
-            return self.enter(name)
+            if folder.is_ours():
+                return folder
+            raise Untrusted(errno.EPERM, "belongs to another user, and should be a folder that poolferry made", path)
+        except OSError:
+            folder.close()
+            raise
+
+    def is_ours(self) -> bool:
+        """Return whether it belongs to us, or as all that we make there to nobody: so an NFS server may have it. Raises: OSError."""
+        owner = os.fstat(self.fd).st_uid
+        if owner == os.geteuid():
+            return True
+        name = b".%s.new" % os.urandom(8).hex().encode()
+        fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self.fd)
+        try:
+            return os.fstat(fd).st_uid == owner
+        finally:
+            os.close(fd)
+            os.unlink(name, dir_fd=self.fd)
+
+    @property
+    def held(self) -> str:
+        """Return a path that leads to this very folder while it is open, whoever exchanges its name; for programs of ours, too."""
+        return f"/proc/{os.getpid()}/fd/{self.fd}"
+
+    def _pass(self, name: str) -> "Folder":
+        """Open a folder in this one, which need not be readable. Raises: Untrusted, OSError."""
+        shown = f"{self._shown.rstrip('/')}/{name}"
+        try:
+            return self._of(os.open(name, _PASSED, dir_fd=self.fd), shown)
+        except OSError as error:
+            raise _untrusted(error, shown, "a folder") from error
+
+    def _pass_or_make(self, name: str) -> "Folder":
+        """Do the same, with the usual mode where it is made."""
+        try:
+            return self._pass(name)
         except FileNotFoundError:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self.fd)
-            return self.enter(name)
+            return self._pass(name)
 
     def _own_link(self, name: str) -> str:
         """Return where a link of root's or ours in this folder leads; empty: it is no link. Raises: Untrusted for another's."""

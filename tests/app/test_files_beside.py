@@ -24,7 +24,7 @@ def state(ferry: Ferry) -> str:
 
 @pytest.mark.parametrize("verified", [True, False])
 @pytest.mark.parametrize(("name", "in_the_way"), [
-    ("RECOVERY.md", "RECOVERY.md.new"), ("SHA256SUMS", "configuration.tar.new"), ("history.sqlite", "history.sqlite.next"),
+    ("RECOVERY.md", "RECOVERY.md.new"), ("SHA256SUMS", "configuration.tar.new"), ("history.sqlite", "history.sqlite.new"),
 ])  # fmt: skip
 def test_damage_is_over_only_when_all_is_stored(
     ferry: Ferry, beside: Path, name: str, in_the_way: str, verified: bool

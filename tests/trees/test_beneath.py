@@ -2,6 +2,7 @@
 
 import os
 import stat
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -158,3 +159,23 @@ def test_an_error_names_the_whole_path(tmp_path: Path) -> None:
             with pytest.raises(FileNotFoundError) as told:
                 deed()
             assert str(told.value.filename).startswith(f"{tmp_path}/gone/"), told.value
+
+
+@pytest.mark.root
+def test_what_is_written_by_an_open_folder_lies_in_that_very_folder(tmp_path: Path) -> None:
+    """The owner of a folder above exchanges ours after the look; a program that we start writes by the same path."""
+    hers, away = tmp_path / "hers", tmp_path / "away"
+    for folder in (hers, tmp_path / "decoy"):
+        (folder / ".poolferry").mkdir(parents=True)
+    with Folder.ours_at(str(hers / ".poolferry")) as ours:
+        hers.rename(away)
+        hers.symlink_to(tmp_path / "decoy")
+        Path(ours.held, "manifest.gz").write_text("ours")
+        subprocess.run(["touch", f"{ours.held}/other"], check=True)
+        ours.rename("other", "third")
+    assert {path.name for path in (away / ".poolferry").iterdir()} == {"manifest.gz", "third"}
+    assert list((tmp_path / "decoy/.poolferry").iterdir()) == []
+    os.chown(away / ".poolferry", 12345, 12345)
+    with pytest.raises(Untrusted, match="belongs to another user"):
+        Folder.ours_at(str(away / ".poolferry"))
+    assert len(list((away / ".poolferry").iterdir())) == 2

@@ -14,6 +14,7 @@ import pytest
 from orchestrator.domain.place import Location
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.abilities import ABILITIES
+from orchestrator.trees.beneath import Folder
 from orchestrator.trees.local_target import prepare_target, publish_point, try_abilities
 from tests.whole.house import loop_filesystem, mounted
 
@@ -263,3 +264,19 @@ def test_what_cannot_be_published_plainly_is_taken_back_and_left_to_the_script(
     before = [each for each in shape(root) if each[0] not in ("points", ".poolferry/latest")]
     assert not publish_point(str(root), NAME, MANIFEST, sync)
     assert [each for each in shape(root) if each[0] not in ("points", ".poolferry/latest")] == before
+
+
+@pytest.mark.root
+def test_who_may_only_pass_through_a_folder_reaches_his_own_below_it() -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as above:
+        own = Path(above) / "own"
+        own.mkdir()
+        os.chmod(above, 0o711)
+        os.chown(own, 12345, 12345)
+
+        def look() -> str:
+            with Folder.ours_at(str(own)) as folder:
+                Path(folder.held, "file").touch()
+                return " ".join(os.listdir(folder.fd))
+
+        assert as_user(12345, look) == "file"

@@ -4,6 +4,7 @@ It copies to no other place, and nothing is removed but what the jobs' own rules
 needs `poolferry restore pool`.
 """
 
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,7 @@ def jobs_of_pool(pool: str, jobs: "Iterable[Job]") -> "tuple[tuple[Job, str], ..
     Raises: WrongRequest where there is none, with the pools that there are.
     """
     known = tuple(jobs)
-    if found := find_jobs_of_pool(pool, known, _mounts()):
+    if found := find_jobs_of_pool(pool, known, _mounts(), _own_names()):
         return found
     there = ", ".join(source_pools(known)) or "no pool at all"
     raise WrongRequest(f"no job's source lies on a pool {pool} of this machine; sources lie on: {there}")
@@ -56,6 +57,12 @@ def jobs_of_pool(pool: str, jobs: "Iterable[Job]") -> "tuple[tuple[Job, str], ..
 def source_pools(jobs: "Iterable[Job]") -> tuple[str, ...]:
     """Return the pools of this machine on which sources lie, by name."""
     return find_source_pools(jobs, _mounts())
+
+
+def _own_names() -> frozenset[str]:
+    """Return the names and addresses by which ssh reaches this machine itself, as far as they are known without asking anybody."""
+    name = os.uname().nodename.lower()
+    return frozenset({"localhost", "127.0.0.1", "::1", name, name.partition(".")[0]})
 
 
 def _mounts() -> tuple[tuple[str, str], ...]:

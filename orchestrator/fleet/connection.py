@@ -72,6 +72,8 @@ def connection_settings(
         "client_encoding": "UTF8",
         "options": " ".join(f"-c {name}={value}" for name, value in session.items()),
     }  # fmt: skip
+    if "," in told.get("host", ""):  # a standby among them, which only reads, is passed by
+        told["target_session_attrs"] = "read-write"
     if identity is not None:
         told |= {"user": identity.role} | ({"password": identity.password} if identity.password else {})
     return told | _encryption(fleet)

@@ -4,7 +4,7 @@ Only data that a survey found at a target counts; for disks that are away, histo
 Copies of files count only for data without snapshots, and only as long as nothing has changed since.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from orchestrator.domain.command_line import quoted
@@ -17,6 +17,7 @@ from orchestrator.domain.evacuation import (
     PoolDataset,
     PoolEvacuation,
 )
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
@@ -298,12 +299,16 @@ def missing_above(source: Location, pool: PoolContents) -> Iterator[str]:
 # The jobs of a pool, before anybody thinks of destroying it.
 
 
-def find_jobs_of_pool(pool: str, jobs: Iterable[Job], mounts: Sequence[Mount]) -> tuple[tuple[Job, str], ...]:
+def find_jobs_of_pool(
+    pool: str, jobs: Iterable[Job], mounts: Sequence[Mount], own_names: Container[str] = ()
+) -> tuple[tuple[Job, str], ...]:
     """Return the jobs whose source lies on a pool of this machine, each with why it brings nothing elsewhere; empty: it does.
 
-    `mounts`: all of this machine in their order; what is no dataset has no name.
+    `mounts`: all of this machine in their order; what is no dataset has no name. `own_names`: by which ssh reaches this machine itself.
     """
-    return tuple((job, _kept_here(job, pool, mounts)) for job in jobs if pool in _pools_of_source(job, mounts))
+    return tuple(
+        (job, _kept_here(job, pool, mounts, own_names)) for job in jobs if pool in _pools_of_source(job, mounts)
+    )
 
 
 def find_source_pools(jobs: Iterable[Job], mounts: Sequence[Mount]) -> tuple[str, ...]:
@@ -311,10 +316,13 @@ def find_source_pools(jobs: Iterable[Job], mounts: Sequence[Mount]) -> tuple[str
     return tuple(sorted({pool for job in jobs for pool in _pools_of_source(job, mounts)}))
 
 
-def _kept_here(job: Job, pool: str, mounts: Sequence[Mount]) -> str:
+def _kept_here(job: Job, pool: str, mounts: Sequence[Mount], own_names: Container[str]) -> str:
     if not job.copies:
         return "it copies nothing"
-    if not (job.target.rotates or job.target.disk) and pool in _pools_at(job.target.location, mounts):
+    at = job.target.location
+    if at.host is not None and (at.host.here or at.host.name.lower() in own_names):
+        at = replace(at, host=None)
+    if not (job.target.rotates or job.target.disk) and pool in _pools_at(at, mounts):
         return "its copy lies on this very pool"
     return ""
 

@@ -253,9 +253,14 @@ def test_a_job_that_copies_nothing_or_to_the_pool_itself_brings_nothing_elsewher
     inside = replace(job("tank/a"), target=Place(name="tank", location=Location(path="tank/copies")))
     still = replace(job("tank/a"), target=Place(name="tank", location=Location(path="tank/a")))
     on_disk = tree("/home/ann", "/home/disk", disk="red")
+    by_ssh, elsewhere = (
+        replace(job("tank/a"), target=Place(name=name, location=Location(path="tank/copies", host=Host(name=name))))
+        for name in ("Web-1", "nas")
+    )
     jobs = [inside, still, tree("/home/ann", "/home/copies"), on_disk, tree("/home/ann", "/srv/copies")]
     here = "its copy lies on this very pool"
     assert [kept for _, kept in find_jobs_of_pool("tank", jobs, MOUNTS)] == [here, "it copies nothing", here, "", ""]
+    assert [kept for _, kept in find_jobs_of_pool("tank", [by_ssh, elsewhere], MOUNTS, {"web-1"})] == [here, ""]
 
 
 def ended(outcome: Outcome, why: str) -> RunReport:

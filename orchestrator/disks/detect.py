@@ -178,12 +178,15 @@ def pools_without_disk(disks: Iterable[Disk]) -> dict[str, bool]:
 
 
 def _exports() -> Iterator[str]:
-    """Yield the names of pools being exported; the export of a pool whose disk is gone never ends."""
+    """Yield the names of pools being exported; the export of a pool whose disk is gone never ends.
+
+    Only root exports one: any user may give a process of hers these words, or an end in the middle of them.
+    """
     for folder in glob.iglob("/proc/[0-9]*/cmdline"):
         with suppress(OSError), open(folder, "rb") as file:
             words = file.read().split(b"\0")
-            if words[0].endswith(b"zpool") and words[1:2] == [b"export"]:
-                yield os.fsdecode(words[2])
+            if words[0].endswith(b"zpool") and words[1:2] == [b"export"] and os.fstat(file.fileno()).st_uid == 0:
+                yield from map(os.fsdecode, words[2:3])
 
 
 def node_path(disk: Disk) -> str:

@@ -1,9 +1,12 @@
 """Test which disks are here: what lsblk and blkid print, read into devices."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from orchestrator.disks import detect
 from orchestrator.disks.detect import (
     empty_pipelines,
     find_path,
@@ -17,6 +20,7 @@ from orchestrator.disks.detect import (
 )
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import OutsideError
+from orchestrator.domain.rotation import Disk
 from orchestrator.process.pipeline import StopReason
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 from tests.disks.lsblk import node, tree
@@ -156,3 +160,24 @@ def test_a_link_leads_to_its_device() -> None:
     assert found.name == only.name == "sdb"
     gone = {**script, "readlink -f /dev/sdz": scripted_result(exits=(1,))}
     assert find_path("/dev/sdz", ScriptedExecutor(gone))[0] is None
+
+
+@pytest.mark.root
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "user", "exports"),
+    [
+        (b"zpool\0export\0poolferry-blue\0", 0, True), (b"zpool\0export\0poolferry-blue\0", 65534, False),
+        (b"zpool\0export", 0, False), (b"zpool\0export\0poolferry-red\0", 0, False),
+    ],
+)  # fmt: skip
+def test_only_an_export_of_roots_is_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: bytes, user: int, exports: bool
+) -> None:
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1/cmdline").write_bytes(words)
+    os.chown(tmp_path / "1/cmdline", user, user)
+    monkeypatch.setattr("orchestrator.disks.detect.glob.iglob", lambda _: [str(tmp_path / "1/cmdline")])
+    monkeypatch.setattr(detect, "node_path", lambda _: str(tmp_path))
+    blue = Disk(name="blue", set="s", identity="1", content="zfs")
+    assert detect.pools_without_disk([blue]) == {"blue": exports}

@@ -6,7 +6,8 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
+from typing import TypeVar
 
 from orchestrator.domain.answers import NOT_READ, unreadable
 from orchestrator.domain.command_line import quoted
@@ -53,6 +54,7 @@ from orchestrator.verify.results import ResultCollector
 from orchestrator.verify.source import attributes_command, parse_copy_attributes
 from orchestrator.verify.worker import WorkerReport
 
+_T = TypeVar("_T")
 PART = "part"
 _SMALL = 1 << 20  # bytes of a file
 _FEW = 100_000  # findings that are held; more are only counted
@@ -378,31 +380,53 @@ def _there(
     """Read digests on the remote side; names and times are compared here."""
     run_small(settle_pipeline(work.tree), journal, writer)
     expected = partial(read_manifest, manifest, prefix=work.prefix)
-    algorithms = sorted({entry.digest.partition(":")[0] for entry in expected()[1] if ":" in entry.digest})
+    names = _write_names(expected()[1], notes)
     # Of several algorithms a file is to be told by its own alone; a folder that comes back may hold what is mounted in it.
-    whole = len(algorithms) == 1 and not work.restored
-    digests: list[Iterator[tuple[bytes, str]]] = []
-    for algorithm in algorithms:
-        names = f"{notes}/names-{algorithm}"
-        with open(names, "wb") as file:
-            file.writelines(entry.path + b"\0" for entry in expected()[1] if entry.digest.startswith(algorithm + ":"))
-        digests.append(
-            sorted_moves(
-                digests_there(work.tree, names, algorithm, journal, writer, notes, partial_is_well=True, whole=whole),
-                folder=notes,
-            )
-        )
-    tolerance = _tolerance(work, writer)
-    never = _never_restored(work, expected()[1], journal, tolerance)
-    collector = ResultCollector(0, few=_FEW, expected=never)
-    merged = heapq.merge(*digests, key=lambda move: move[0] + b"//")
-    with _found(work, manifest, journal, writer, notes) as entries:
+    whole = len(names) == 1 and not work.restored
+
+    def read_digests() -> list[Iterator[tuple[bytes, str]]]:
+        return [_sorted_digests(work, listed, each, journal, writer, notes, whole=whole) for each, listed in names]
+
+    with BackgroundCall(read_digests) as digests, _found(work, manifest, journal, writer, notes) as entries:
         counted = _EntryCounter(entries)
-        findings = compare(expected()[1], counted, digests=merged, tolerance=tolerance)
+        found = _begun(iter(counted))  # it is listed while files are read there
+        tolerance = _tolerance(work, writer)
+        collector = ResultCollector(0, few=_FEW, expected=_never_restored(work, expected()[1], journal, tolerance))
+        merged = heapq.merge(*digests.result(), key=lambda move: move[0] + b"//")
+        findings = compare(expected()[1], found, digests=merged, tolerance=tolerance)
         collector.add(each for each in _of_tree(work, findings) if not (others and each.verdict is Verdict.EXTRA))
     return replace(
         collector.reading(took_s=0), entries=counted.entries, files_read=counted.files, bytes_read=counted.bytes
     )
+
+
+def _write_names(entries: Iterable[ManifestEntry], notes: str) -> list[tuple[str, str]]:
+    """Write the names of files by the algorithm of their digest; return each algorithm with its file of names, NUL-terminated."""
+    found: dict[str, str] = {}
+    with contextlib.ExitStack() as files:
+        writes: dict[str, Callable[[bytes], object]] = {}
+        for entry in entries:
+            algorithm, colon, _ = entry.digest.partition(":")
+            if not colon:
+                continue
+            if algorithm not in found:
+                found[algorithm] = f"{notes}/names-{algorithm}"
+                writes[algorithm] = files.enter_context(open(found[algorithm], "wb")).write
+            writes[algorithm](entry.path + b"\0")
+    return sorted(found.items())
+
+
+def _sorted_digests(
+    work: TreeVerification, names: str, algorithm: str, journal: RunRecorder, writer: Writer, notes: str, *, whole: bool
+) -> Iterator[tuple[bytes, str]]:
+    """Return the digests that a host tells of its files, sorted, once all were read there."""
+    told = digests_there(work.tree, names, algorithm, journal, writer, notes, partial_is_well=True, whole=whole)
+    return _begun(sorted_moves(told, folder=notes))
+
+
+def _begun(values: Iterator[_T]) -> Iterator[_T]:
+    """Return the same values once the first one is there: of what is sorted all was read then."""
+    return chain(tuple(islice(values, 1)), values)
 
 
 def _never_restored(

@@ -59,6 +59,7 @@ def check_due(
     parallel: int,
     running: Collection[str] = (),
     abandoned: Collection[str] = (),
+    patient: Collection[str] = (),
     absences: tuple[Downtime, ...] = (),
     book: DueRunWriter | None = None,
     grace: timedelta = LATE,
@@ -66,8 +67,8 @@ def check_due(
 ) -> DueCheckResult:
     """Return the due runs and the jobs that may start now. `running`: jobs whose runs we began; a `book` records it.
 
-    `abandoned`: jobs with a run that cannot even be killed: it keeps its own place, but no other job waits for it. `state`: the
-    state directory; without it visits and leases of disks are not looked for.
+    `abandoned`: jobs with a run that cannot even be killed: it keeps its own place, but no other job waits for it. `patient`: those of
+    `running` that wait for a permit. `state`: the state directory; without it visits and leases of disks are not looked for.
     """
     due_runs = due_history.due()
     past = memory.past((job.name for job in jobs), due_runs)
@@ -95,7 +96,7 @@ def check_due(
         jobs=by_name, due=tuple(after.values()), running={name: by_name[name].target.name for name in going},
         paused=due_history.pauses(), past=past,
         held=find_held_sets((by_name[name] for name in after if name in by_name), state, now) if state else {},
-        parallel=parallel + sum(name in abandoned and name not in running for name in going),
+        patient=frozenset(patient), parallel=parallel + sum(name in abandoned and name not in running for name in going),
     )  # fmt: skip
     fresh = tuple(
         each for each in due.due if each.job not in due_runs or due_runs[each.job].scheduled_at != each.scheduled_at

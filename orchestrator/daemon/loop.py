@@ -222,10 +222,10 @@ class Daemon:
             self._sender.keep(centre)
 
     def _see(self, now: datetime) -> DueCheckResult:
-        idle = sum(run.waits for run in self._running.values())  # for permits, and no other job waits for that
+        patient = [name for name, run in self._running.items() if run.waits]
         seen = check_due(
             self._kept.configuration.jobs, self._book, self._memory, now=now, calendar=self._calendar, book=self._book,
-            parallel=self._kept.machine.clock.parallel + idle, running=tuple(self._running), abandoned=self._abandoned,
+            parallel=self._kept.machine.clock.parallel, patient=patient, running=tuple(self._running), abandoned=self._abandoned,
             absences=self._presence.absences, state=self._where.state,
         )  # fmt: skip
         for over in seen.over:

@@ -91,6 +91,8 @@ def _meaning(job: Job) -> str:
         return f"{job.name}: {job.engine} {action} {show_name(str(job.tree))}, {describe_schedule(job)}{late}"
     kept = {name: getattr(job.keep, name) for name in ("hourly", "daily", "weekly", "monthly", "yearly")}
     keeps = ", ".join(f"{number} {name}" for name, number in kept.items() if number) or "every point"
+    if not getattr(job.options, "points", True):
+        keeps = "no points: it is a mirror"
     to = f"{show_name(str(job.target.location))} ({job.target.name})"
     if job.target.rotates:
         to = f"the set {job.target.name}"

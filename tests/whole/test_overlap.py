@@ -51,6 +51,8 @@ def test_no_copy_is_copied_into_itself(
     done = house.run()
     assert done.outcome == ("refused" if why else "done"), done
     assert why in done["why"]
+    said = "keeps no points: it is a mirror" if options.get("delete") else "keeps every point"
+    assert house.call("check")["jobs"][0]["meaning"].endswith(said)
     assert why == "" or sorted(path.name for path in house.source.rglob("*")) == ["a", "docs"]
 
 

@@ -43,10 +43,11 @@ _SURE = 1024 * 1024  # so many bytes of a partial file that seems complete are s
 def survey_restore(job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
     """Return a survey of the requested data and the destination; a file restored into a folder keeps its name."""
     with BackgroundCall(lambda: _has_holes(_below(wanted), reader)) as holes:
-        return _survey(job, wanted, reader, holes)
+        seen = _survey(job, wanted, reader)
+        return seen if seen.wanted == "absent" else replace(seen, holes=holes.result())
 
 
-def _survey(job: Job, wanted: RestoreRequest, reader: Reader, holes: BackgroundCall[bool]) -> DestinationSurvey:
+def _survey(job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurvey:
     run = command_runner(reader)
     kind = ask(
         run, script_commands.restore_source_command(wanted.point.tree, wanted.path), lambda text: text.decode().strip()
@@ -59,7 +60,6 @@ def _survey(job: Job, wanted: RestoreRequest, reader: Reader, holes: BackgroundC
     seen = look(wanted.to)
     if kind == "file" and seen.kind == "folder":
         seen = look(wanted.to / _text(wanted.path.rpartition(b"/")[2]))
-    seen = replace(seen, holes=holes.result()) if kind != "absent" else seen
     if kind == "file":
         room = look(script_commands.file_folder(seen.to)) if seen.kind == "absent" else seen
         goes_on = room.unfinished == (job.identity, wanted.point.name)

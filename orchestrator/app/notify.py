@@ -18,6 +18,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.machine import DAYS, MachineConfig, has_subscribers
 from orchestrator.domain.notice import Channel, Message, MessageChannel, NoticeType, PingChannel
+from orchestrator.domain.problem import ProblemType, problem_sentence
 from orchestrator.domain.run import Outcome
 from orchestrator.domain.units import Seconds
 from orchestrator.history.notification_queue import NotificationQueue, NotifiedRecord
@@ -137,12 +138,14 @@ def survey_copy_status(
     """Return the state of a job's copy at its target."""
     found = judge_job(job, views, now=now, alive=compose.is_process_alive, pauses=pauses, awake=awake)
     health, named = found.health, lasting_run(found.blamed, job, views)
+    filling = [problem_sentence(each) for each in found.problems if each.kind is ProblemType.UNPRUNED]
+    filling = [sentence for sentence in filling if sentence not in health.why]
     return CopyStatus(
         job=job.name,
         target=job.target.name,
         state=health.state,
-        why=health.why,
-        cause=_cause(found),
+        why="; ".join((health.why, *filling)),
+        cause="; ".join((_cause(found), *(ProblemType.UNPRUNED for _ in filling))),
         passing=health.passing,
         hint=found.hint,
         run=named.id if named else None,

@@ -36,7 +36,8 @@ class ProblemType(StrEnum):
     DAMAGED: a point differs from its manifest. MANIFEST: a point's manifest is missing, unreadable, or not the one that this
     host wrote, so nothing in the point can be verified. POINTS_GONE: points vanished that [keep] did not remove.
     LEFT_OUT: a point lacks files that could not be read at the source, or has other times or attributes of them than the source.
-    KIT: what a recovery needs beside copies of files is damaged.
+    KIT: what a recovery needs beside copies of files is damaged. UNPRUNED: snapshots of the source that no rule keeps stay, as no
+    run copied all of it: its pool fills.
     """
 
     DAMAGED = "damaged"
@@ -44,6 +45,7 @@ class ProblemType(StrEnum):
     POINTS_GONE = "points-gone"
     KIT = "kit"
     LEFT_OUT = "left-out"
+    UNPRUNED = "unpruned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +113,8 @@ def problem_sentence(problem: Problem) -> str:
             return f"{gone} vanished from {problem.place} that [keep] did not remove: {shown}{more}"
         case ProblemType.KIT:
             return problem.why
+        case ProblemType.UNPRUNED:
+            return f"no snapshot of the source is pruned since {problem.since:%Y-%m-%d %H:%M} UTC, as not all of it was copied: {problem.why}"
         case ProblemType.LEFT_OUT:
             files = show_count(problem.count, "entry", "entries")
             otherwise = {
@@ -155,6 +159,11 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
             return f"find out who removed them; if they are where you moved them, move them back; if that was meant: {accept}"
         case ProblemType.KIT:
             return f"poolferry run {job} writes it anew; look at the disk's health, too (smartctl -a)"
+        case ProblemType.UNPRUNED:
+            return (
+                f"`poolferry plan {job}` says what cannot be copied, and what helps; the run that copies all of it prunes again; if the pool fills "
+                "before that: name the dataset in [zfs] exclude, or give the pool more disks"
+            )
         case ProblemType.LEFT_OUT:
             excluded = "or name the entries in [rsync] excludes"
             helps = {

@@ -52,6 +52,9 @@ def finish_run(
     """
     job, tools = journal.job, journal.tools
     points: tuple[RestorePoint, ...] | None = None
+    if whole:
+        by = f"run {journal.run} copied all of it"
+        tools.history.problems.end(job.name, job.target.name, (ProblemType.UNPRUNED,), "", by=by, now=journal.now)
     if _asks_points(journal, changed=changed):
         points = find_points(job, tools, writer)
         see_points(journal, points)

@@ -20,7 +20,7 @@ from orchestrator.domain.errors import NamesExhausted, NotNow, OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import point_name
-from orchestrator.domain.run import RunReport
+from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.source_identity import OWED, SOURCE_IDENTITY
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract.engine import RunRequest
@@ -79,7 +79,7 @@ def run_job(
                 _call_hooks("disk-arrived", journal)
             _call_hooks("before", journal)
             with _watched(journal):
-                report = _attempts(journal, tools.writer(inherit), allowed)
+                report = _attempts_and_after(journal, tools.writer(inherit), allowed)
     except OrchestratorError as error:
         report = _ended_by(error, journal)
     _call_hooks(report.outcome.value, journal, report)
@@ -139,6 +139,25 @@ def _call_hooks(event: str, journal: RunRecorder, report: RunReport | None = Non
         from orchestrator.runner.hooks import call_hooks
 
         call_hooks(event, journal, report)
+
+
+def _attempts_and_after(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> RunReport:
+    """Make the attempts; where they did not copy all, say what that leaves at the source."""
+    try:
+        report = _attempts(journal, writer, allowed)
+    except OrchestratorError as error:
+        if journal.tools.snapshotter is not None and not isinstance(error, NotNow | Stopped):
+            _note_unpruned(journal, writer)
+        raise
+    if journal.tools.snapshotter is not None and report.outcome is Outcome.REFUSED:
+        _note_unpruned(journal, writer)
+    return report
+
+
+def _note_unpruned(journal: RunRecorder, writer: Writer) -> None:
+    from orchestrator.runner.snapshots import note_unpruned
+
+    note_unpruned(journal, writer)
 
 
 def _attempts(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> RunReport:

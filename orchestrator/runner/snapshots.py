@@ -1,5 +1,6 @@
 """The [snapshots] of a job: taken before each look at the source, pruned after the copy is confirmed."""
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from orchestrator.domain.errors import OrchestratorError, SourceMissing
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Plan, Step
+from orchestrator.domain.problem import ProblemType
 from orchestrator.domain.source_identity import SOURCE_IDENTITY
 from orchestrator.domain.source_state import is_restore_known
 from orchestrator.engines.contract.engine import Engine
@@ -91,6 +93,22 @@ def prune_snapshots(journal: RunRecorder, writer: Writer, *, source: bool, targe
         _try(lambda: _prune_source(snapshotter, journal, writer), snapshotter, journal, writer)
     if target:
         prune_target(journal, writer)
+
+
+def note_unpruned(journal: RunRecorder, reader: Reader) -> None:
+    """Record that snapshots of the source stay that no rule keeps, as the run did not copy all of it; and the space that they take.
+
+    Why no error: the run's own end is what counts.
+    """
+    snapshotter, job, history = journal.tools.snapshotter, journal.job, journal.tools.history
+    if snapshotter is None or job.snapshots is None or not job.snapshots.autoprune or journal.tools.engine.stays:
+        return
+    with contextlib.suppress(OrchestratorError):
+        world = snapshotter.survey_snapshots(job, reader)
+        if why := snapshotter.unpruned(job, world, reader):
+            history.problems.open(
+                job.name, job.target.name, ProblemType.UNPRUNED, "", why=why, paths=(), count=0, now=journal.now
+            )
 
 
 def prune_target(journal: RunRecorder, writer: Writer) -> bool:

@@ -36,6 +36,10 @@ def problem(
         (problem(ProblemType.DAMAGED, "", count=1), "point p1 is damaged (rot)"),
         (problem(ProblemType.MANIFEST), "point p1 cannot be verified: rot"),
         (problem(ProblemType.POINTS_GONE, "p1", "p2", point=""), "2 points vanished from /backup/photos that [keep] did not remove: p1, p2"),
+        (
+            problem(ProblemType.UNPRUNED, point="", why="hourly ones would go"),
+            "no snapshot of the source is pruned since 2026-11-25 00:00 UTC, as not all of it was copied: hourly ones would go",
+        ),
         (problem(ProblemType.LEFT_OUT, "x"), "1 entry could not be read, so point p1 lacks them: x"),
         (
             problem(ProblemType.LEFT_OUT, "x", "y", why=UNSTORED_WORDS),
@@ -65,6 +69,7 @@ def test_a_problem_is_one_sentence(found: Problem, says: str) -> None:
         (problem(ProblemType.MANIFEST), "bring p1.manifest.gz back"),
         (problem(ProblemType.POINTS_GONE, point=""), "if that was meant: poolferry points accept photos"),
         (problem(ProblemType.LEFT_OUT, "x"), "then poolferry run photos"),
+        (problem(ProblemType.UNPRUNED, point=""), "`poolferry plan photos` says what cannot be copied"),
     ],
 )  # fmt: skip
 def test_a_problem_has_a_hint(found: Problem, says: str) -> None:

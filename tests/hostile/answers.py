@@ -41,6 +41,7 @@ from orchestrator.domain.answers import understand
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import ConfigMistake
 from orchestrator.domain.gate import Gate
+from orchestrator.domain.job import SnapshotRules
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.point import RestorePoint
@@ -171,16 +172,17 @@ HELD = (
     b"=user 0\n=pools\ntank\t7\n=bookmarks\ntank/photos#poolferry-x\t1700000000\n=snapshots\n1\t9\t1\ttank/photos@a\n=holds\n"
     b"tank/photos@a\tpoolferry\tTue Mar  3 05:06 2026\n=end\n"
 )
-POOL_SEEN = b"=datasets\ntank\tfilesystem\t1\t0\t-\t-\n=snapshots\ntank@a\t1\t1700000000\n=mounts\ntank /tank\n=pools\ntank\t1\n\t/dev/sda\n=end\n"
+POOL_SEEN = b"=datasets\nt\tfilesystem\t1\t0\ton\tno\n=owned\nt\tmountpoint\t/t\n=snapshots\nt@a\t1\t170000000\n=mounts\nt /t\n=pools\nt\t1\n\t/dev/sda\n=end\n"
 FINDMNT = b'{"filesystems": [{"source": "/dev/sdb1", "fstype": "ext4", "options": "rw,noatime", "maj:min": "8:17"}]}'
 FAILURE = b'rsync: [sender] send_files failed to open "/a\\#012": Permission denied (13)'
 BASES = b"tank/photos\t99\ntank/photos#x\t-\n"
 SENDABLE = b"vault/copies/photos\t9\t9\nvault/copies/photos@a\t-\t-\n"
-SCRATCH = b"vault/copies/poolferry-try/x\t9\t/m\tphotos@a\t2026-03-04T05:06:07+00:00\n"
+SCRATCH = b"vault/copies/poolferry-try/x\t9\t/m\tphotos@a\t2026-03-04T05:06:07+00:00\tvault/copies/poolferry-try/x\n"
 PROPERTIES = (
     b"=properties\nvault/copies/photos\tmountpoint\t/a\t-\tlocal\n=altroot\n/alt\n=mounts\ntank /\\040a\n=end\n"
 )
-TAKEN = b"1795187460\ntank/photos\n\n1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_monthly\n"
+TAKEN = b"1795187460\ntank/photos\t41\t-\ttank/photos\n\n1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_monthly\n"
+DAILY, OUTLIVED = SnapshotRules(daily=1), sanoids.world(*(sanoids.taken("daily", 2026, 10, day) for day in (1, 2)))
 SAID = b"taking snapshot tank@autosnap_x_hourly\nINFO: pruning tank@a ... \ncould not remove tank@a : 1\ncannot destroy 'tank@a': busy. Run x\n"
 MOVED = b"pf:>f|1|2|00ff|a\\#012b\n"
 SUMS = b"\\00ff  ./a\\nb\n00aa  ./c\n"
@@ -283,6 +285,7 @@ TARGETS: tuple[Target, ...] = (
     Target("zfs token", lambda said: parse_token(said.decode("utf-8", "surrogateescape")), (sides.FIRST.encode(), sides.LATER.encode())),
     Target("pool survey", lambda said: POOL.survey(pools.job(), pools.ASKED, reader(said)), recorded("engines/pool/recorded")),
     Target("sanoid survey", lambda said: SANOID.survey(sanoids.job(), sanoids.ASKED, reader(said)), (TAKEN,)),
+    Target("sanoid space", lambda said: SANOID.unpruned(sanoids.job(DAILY), OUTLIVED, reader(said)), (b"300\t100\n5\t-\n",)),
     Target("sanoid words", lambda said: SANOID.told(said.decode("utf-8", "surrogateescape")), (SAID,)),
     Target("sanoid check", lambda said: SANOID.advise(sanoids.job(), reader(said)), (b"sanoid version 2.2.0\n",)),
     Target("disks here", lambda said: detect.survey_devices(reader(said)), recorded("disks/recorded", "output")),

@@ -13,6 +13,7 @@ from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.engines.zfs.recovery.kit import survey_kit
 from tests.lab.common import Machine
 from tests.lab.guest_writer import GuestWriter
+from tests.lab.pools import age
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.flavours("trixie", long=["bookworm"])]
 HERS, COPY = "tank/photos/eve", "vault/copies/photos"
@@ -134,6 +135,34 @@ def test_who_has_the_names_of_what_sanoid_takes_stops_no_snapshot_of_others(mast
     assert ran.code == 0, ran
     for name in OTHERS:
         assert re.search(rf"{COPY}{name}@autosnap_\S+_hourly", "\n".join(newest(master))), ran
+
+
+def test_a_source_that_is_not_pruned_says_so_until_it_is(master: Machine) -> None:
+    """A dataset that is refused each night keeps all snapshots of the source: it fills, and that is told with its space."""
+    set_up(master, "[snapshots]\nhourly = 1\n")
+    old = [f"autosnap_2026-01-0{day}_00:00:00_hourly" for day in (1, 2)]
+    age(master, *((9 - day, f"tank/photos@{name}") for day, name in enumerate(old)))
+    master.sh(f"zfs set poolferry:flags=Lceb {HERS}", user="eve")
+    unpruned = []
+    for code in (1, 3):  # all else is copied, then there is nothing else
+        assert master.poolferry("run", "photos", "--json", seconds=300).code == code
+        (told,) = master.poolferry("status", "--json").json["jobs"]
+        unpruned += [each for each in told["problems"] if each["kind"] == "unpruned"]
+    assert unpruned[0]["since"] == unpruned[1]["since"]
+    assert re.search(
+        "hourly ones would go by .snapshots.; all its snapshots take .*, and .* are free in tank/photos",
+        unpruned[0]["why"],
+    )
+    status = master.poolferry("status").text
+    assert "also: no snapshot of the source is pruned since" in status
+    assert "what to do: `poolferry plan photos` says what cannot be copied" in status
+    assert "is not whole yet" in (planned := master.poolferry("plan", "photos")).text, planned
+    assert all(f"tank/photos@{name}" in master.sh("zfs list -Ho name -t snapshot").lines for name in old)
+    master.sh(f"zfs inherit poolferry:flags {HERS}", user="eve")
+    assert master.poolferry("run", "photos", "--json", seconds=300).code == 0
+    (told,) = master.poolferry("status", "--json").json["jobs"]
+    assert (told["state"], told["problems"]) == ("up", [])
+    assert not any(f"tank/photos@{name}" in master.sh("zfs list -Ho name -t snapshot").lines for name in old)
 
 
 def kept_apart(master: Machine) -> None:

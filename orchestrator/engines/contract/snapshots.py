@@ -56,6 +56,13 @@ class Snapshotter(Protocol):
         """Return the steps that remove snapshots that [snapshots] no longer keeps; they run after copy and bookmark exist."""
         ...
 
+    def unpruned(self, job: Job, world: Any, reader: Reader) -> str:
+        """Return which snapshots `prune_source` would let go, and the space that matters; empty where it lets none go.
+
+        Raises: OrchestratorError.
+        """
+        ...
+
     def prune_target(self, job: Job, folder: str) -> tuple[Step, ...]:
         """Return the steps that remove points that [keep] does not keep from the copy; they run after the copy is confirmed."""
         ...

@@ -76,6 +76,11 @@ class SanoidEngine:
 
         return prune_source_steps(job, world, folder)
 
+    def unpruned(self, job: Job, world: SanoidSurvey, reader: Reader) -> str:
+        from orchestrator.engines.sanoid.survey import survey_unpruned
+
+        return survey_unpruned(job, world, reader)
+
     def prune_target(self, job: Job, folder: str) -> tuple[Step, ...]:
         from orchestrator.engines.sanoid.plan import prune_target_steps
 

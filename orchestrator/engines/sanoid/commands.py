@@ -38,6 +38,13 @@ def survey_command(root: Location, *, downward: bool, apart: bool = False) -> Co
     return script_command(_ROOM, "look.sh", *values, effect=Effect.READS, host=root.host)
 
 
+def space_command(root: Location, *, downward: bool) -> Command:
+    """Build the command that prints the free space, and what the snapshots take."""
+    return script_command(
+        _ROOM, "space.sh", root.path, "-r" if downward else "-d0", effect=Effect.READS, host=root.host
+    )
+
+
 def version_command(host: Host | None) -> Command:
     """Build the command that prints sanoid's version."""
     return Command(argv=("sanoid", "--version"), effect=Effect.READS, host=host)

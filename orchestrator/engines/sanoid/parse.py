@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from orchestrator.domain.answers import instant_at
+from orchestrator.domain.answers import instant_at, text_lines
 from orchestrator.domain.names import check_zfs_names
 from orchestrator.domain.place import Location
 from orchestrator.engines.sanoid.model import INTERVALS, PREFIX, SanoidReport, SanoidSnapshot, SanoidSurvey
@@ -61,6 +61,12 @@ def _taken(name: str, at: str) -> SanoidSnapshot | None:
 
 def _instant(seconds: str) -> datetime:
     return instant_at(int(seconds))
+
+
+def parse_space(text: bytes) -> tuple[int, int]:
+    """Return the free bytes at the root, and those that all snapshots take. Raises: ValueError."""
+    rows = [line.split("\t") for line in text_lines(text)]
+    return int(rows[0][0]), sum(int(taken) for _, taken in rows if taken != "-")
 
 
 def parse_version(text: str) -> tuple[int, ...] | None:

@@ -7,11 +7,12 @@ from orchestrator.domain.answers import understand
 from orchestrator.domain.errors import UnreadableAnswer
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Pipeline
-from orchestrator.domain.units import Seconds
+from orchestrator.domain.units import Seconds, show_size
 from orchestrator.engines.sanoid import commands, parse
 from orchestrator.engines.sanoid.errors import explain
 from orchestrator.engines.sanoid.model import SanoidSurvey
-from orchestrator.engines.sanoid.options import is_recursive
+from orchestrator.engines.sanoid.options import is_recursive, rules_of, snapshots_of
+from orchestrator.engines.sanoid.plan import outlived_intervals
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import pipeline_failure
 
@@ -32,6 +33,20 @@ def survey(job: Job, reader: Reader) -> SanoidSurvey:
 def _look(job: Job, reader: Reader, *, apart: bool) -> SanoidSurvey:
     command = commands.survey_command(job.source, downward=is_recursive(job), apart=apart)
     return understand("zfs", command, command_runner(reader)(command), partial(parse.parse_survey, root=job.source))
+
+
+def survey_unpruned(job: Job, world: SanoidSurvey, reader: Reader) -> str:
+    """Return the kinds of which snapshots would go, and the space; empty where none would. Raises: OrchestratorError."""
+    snapshots = snapshots_of(job)
+    if snapshots is None or not snapshots.autoprune:
+        return ""
+    kinds = () if snapshots.use else outlived_intervals(rules_of(snapshots), world)
+    if not kinds and not snapshots.use:
+        return ""
+    command = commands.space_command(job.source, downward=is_recursive(job))
+    free, taken = understand("zfs", command, command_runner(reader)(command), parse.parse_space)
+    what = f"{' and '.join(kinds)} ones would go by [snapshots]" if kinds else f"the rules in {snapshots.use} wait"
+    return f"{what}; all its snapshots take {show_size(taken)}, and {show_size(free)} are free in {world.root}"
 
 
 def command_runner(reader: Reader) -> Callable[[Command], bytes]:

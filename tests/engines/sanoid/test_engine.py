@@ -1,6 +1,8 @@
 """The engine's face: the look, points, advice, and clear words where there is no copy."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -12,9 +14,10 @@ from orchestrator.engines.contract.engine import Engine
 from orchestrator.engines.contract.snapshots import Snapshotter
 from orchestrator.engines.sanoid import ENGINE
 from orchestrator.engines.sanoid.model import SanoidSurvey
+from orchestrator.engines.sanoid.parse import parse_survey
 from orchestrator.process.pipeline import PipelineResult
 from orchestrator.process.scripted import ScriptedExecutor, scripted_result
-from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, ROOT, job, world
+from tests.engines.sanoid.builders import ASKED, FAR, FOLDER, NOW, ROOT, job, world
 
 LOOK = b"1795187460\ntank/photos\t41\t-\ttank/photos\n\n1795187458\ttank/photos@autosnap_2026-11-20_15:10:58_daily\n"
 DAILY = SnapshotRules(daily=2)
@@ -46,6 +49,21 @@ def test_the_look_is_one_command_here_or_there() -> None:
         seen: SanoidSurvey = ENGINE.survey(job(DAILY, source=source), ASKED, reader)
         assert [len(reader.requested), seen.root, seen.snapshots[0].kind] == [1, source, "daily"]
         assert reader.requested[0].stages[0].host == source.host
+
+
+def test_what_waits_to_be_pruned_is_told_with_its_space() -> None:
+    day = parse_survey(LOOK, ROOT).snapshots[0]
+    old = [replace(day, at=NOW - timedelta(days=days)) for days in (9, 5, 4, 3)]
+    space = scripted_result(b"3000000\t1000000\n5\t500000\n5\t-\n")
+    told = ENGINE.unpruned(job(DAILY), world(*old), looks(space))
+    assert (
+        told
+        == "daily ones would go by [snapshots]; all its snapshots take 1.4 MiB, and 2.9 MiB are free in tank/photos"
+    )
+    reader = looks(space)
+    for rules in (DAILY, SnapshotRules(daily=2, autoprune=False), None):
+        assert ENGINE.unpruned(job(rules), world(day), reader) == ""
+    assert reader.requested == []
 
 
 def test_a_look_that_fails_is_never_empty() -> None:

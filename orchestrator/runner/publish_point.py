@@ -23,6 +23,7 @@ class PointPublisher:
     def __init__(self, explain: Callable[[PipelineFailed], OrchestratorError]) -> None:
         self._explain = explain
         self._disk: WatchedDisk | None = None
+        self.lost = False  # a write failed: the kernel tells it once
 
     def watch_disk(self, root: str) -> None:
         """Be told of each write there that fails from now on, until `let_go`.
@@ -65,15 +66,16 @@ class PointPublisher:
             with self._disk.noted():
                 self._settle(self._disk.folder, run)
         run(script)
-        self._require_written()
+        self.require_written()
 
     def _settle(self, folder: str, run: Callable[[Pipeline], None]) -> None:
         from orchestrator.verify.pipelines import settle_pipeline
 
         run(settle_pipeline(Location(path=folder)))
-        self._require_written()
+        self.require_written()
 
-    def _require_written(self) -> None:
+    def require_written(self) -> None:
+        """Check that no write to the watched disk failed. Raises: OrchestratorError."""
         from orchestrator.verify.pipelines import settle_pipeline
 
         if self._disk is None:
@@ -81,6 +83,7 @@ class PointPublisher:
         try:
             self._disk.require_written()
         except OSError as error:
+            self.lost = True
             said = f"sync: error syncing '{self._disk.folder}': {error.strerror}"
             command = settle_pipeline(Location(path=self._disk.folder))
             raise self._explain(pipeline_failure(command, PipelineResult(exits=(1,), last_output=(said,)))) from error

@@ -94,6 +94,29 @@ def test_what_the_kernel_told_another_programs_sync_is_not_lost(failing: House, 
     assert facts(failing.source / "folder") == facts(copy / "folder")
 
 
+def test_a_restore_that_the_disk_did_not_take_is_not_called_whole(failing: House, tmp_path: Path) -> None:
+    """The same command, said again, copies anew what may be lost, though it looks whole."""
+    back, disk = failing.target.parent / "back", failing.target
+    failing.target = tmp_path / "copies"
+    for number in range(24):
+        failing.write(f"folder/{number}", random.randbytes(MIB))
+    assert failing.run(failing.job()).outcome == "done"
+    hear_first(failing, tmp_path)
+    restore = ("restore", "run", "photos", "--to", str(back))
+    ran = failing.call(*restore)
+    assert (ran.code, ran.outcome) == (1, "failed"), ran
+    assert ran["why"].startswith(("the disk did not take all", "not all could come back")), ran
+    failing.target = disk
+    grow(failing, 500)
+    whole = {path: path.stat().st_ino for path in (back / "folder").iterdir()}
+    assert len(whole) == 24
+    ran = failing.call(*restore)
+    assert (ran.code, ran.outcome) == (0, "done"), ran
+    assert not [path for path, inode in whole.items() if path.stat().st_ino == inode], "each is a new file"
+    forget_memory(back)
+    assert facts(failing.source / "folder") == facts(back / "folder")
+
+
 def test_a_disk_that_fails_ends_the_run_with_its_own_cause(failing: House) -> None:
     """Before, a copy over a linked tree was made 100 times, as if the source had changed."""
     failing.write("folder/first", "content")

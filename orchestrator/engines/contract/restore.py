@@ -20,7 +20,8 @@ from orchestrator.process.executor import Reader
 class RestoreRequest:
     """The request of a restore. `size`: of all of the point, where history knows it.
 
-    `notes`: the folder for lists of what several programs copy side by side; empty: one program copies it all.
+    `notes`: the folder for lists of what several programs copy side by side; empty: one program copies it all. `anew`: the disk may
+    have lost what an earlier try wrote, so each file is copied again.
     """
 
     point: RestorePoint
@@ -28,6 +29,7 @@ class RestoreRequest:
     to: Location
     size: Bytes | None = None
     notes: str = ""
+    anew: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

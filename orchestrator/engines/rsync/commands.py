@@ -335,13 +335,14 @@ def restore_command(
     left_out: tuple[bytes, ...] = (),
     holes: bool = True,
     names: str = "",
+    anew: bool = False,
 ) -> Pipeline:
     """Build the pipeline that restores a point, a folder of it or one file; a folder becomes exactly as in the point.
 
     `to`: a folder of ours, in which a single file keeps the name of that folder. `left_out`: what is mounted there is neither
     written nor removed, not even its own folder's owner and time. `holes`: some files may have some; the search for zeros takes
     most of the processor time of a restore of large files. `names`: a local file with the paths that this one of several brings into a
-    new folder, NUL-terminated.
+    new folder, NUL-terminated. `anew`: also each file that is there with the same size and time.
     Why the names of the folder: its own owner and mode are no part of the transfer then, so that nobody enters it until all
     is back, see `restore_root_command`. Why "/" before each: rsync drops a line that begins with "#" or ";" without a word, and
     "./" would make the folder a part again.
@@ -350,7 +351,7 @@ def restore_command(
     only = ["--from0", "--files-from=-", "--recursive"] if folder else []
     only += ["--delete-delay", *_kept(job, left_out)] if folder and not names else []
     how = [f"--partial-dir={PARTIAL}", *([] if tree.host or to.host else ["--whole-file"])]
-    how += ["--sparse"] if holes else []
+    how += ["--sparse"] * holes + ["--ignore-times"] * anew
     argv = [*only, *_what(options_of(job), filters=False), *how, "--modify-window=-1", *_reporting(),
             f"--timeout={max(1, int(job.pipe.stall_after))}"]  # fmt: skip
     copy = _inside(tree, to, job, argv, folder=folder)

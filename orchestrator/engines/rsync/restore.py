@@ -62,9 +62,9 @@ def _survey(job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurv
         seen = look(wanted.to / _text(wanted.path.rpartition(b"/")[2]))
     if kind == "file":
         room = look(script_commands.file_folder(seen.to)) if seen.kind == "absent" else seen
-        goes_on = room.unfinished == (job.identity, wanted.point.name)
+        goes_on = room.unfinished == (job.identity, wanted.point.name) and not wanted.anew
         return replace(seen, half=_survey_half_file(wanted, room.to, run)) if goes_on else seen
-    if seen.unfinished and kind == "folder":
+    if seen.unfinished and kind == "folder" and not wanted.anew:
         seen = replace(seen, half=survey_half_copied(seen.to, _below(wanted), run, own=True))
     if kind == "folder":
         seen = replace(seen, split=_split(job, wanted, seen, reader))
@@ -218,7 +218,7 @@ def _folder_stages(
         what,
         to,
         why,
-        commands.restore_command(tree, to, job, folder=True, left_out=left_out, holes=seen.holes),
+        commands.restore_command(tree, to, job, folder=True, left_out=left_out, holes=seen.holes, anew=wanted.anew),
         expected=None if wanted.path or seen.unfinished else wanted.size,
     )
     return (
@@ -277,7 +277,12 @@ def _file_stages(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, asid
     steps = (
         _prepare(aside, script_commands.begin_file_command(to, aside=aside, marker=_marker(job, wanted, ()))),
         *(() if aside else _complete(job, lambda _: tree, room, seen.half)),
-        _copy(what, to, "asked for", commands.restore_command(tree, room, job, folder=False, holes=seen.holes)),
+        _copy(
+            what,
+            to,
+            "asked for",
+            commands.restore_command(tree, room, job, folder=False, holes=seen.holes, anew=wanted.anew),
+        ),
         _step(f"put {to} in its place", "it is written whole", script_commands.place_file_command(to)),
         _reread(job, wanted, to, (), part="all"),
     )

@@ -38,6 +38,7 @@ from orchestrator.process.mounted import find_inner_path
 from orchestrator.runner.context import RunContext, file_restorer
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_destination, lock_job, lock_point
+from orchestrator.runner.publish_point import PointPublisher
 from orchestrator.runner.restore import snapshot_files as showing
 from orchestrator.runner.restore.datasets import needs_datasets, plan_dataset_restore, restore_datasets
 from orchestrator.runner.restore.request import RestoreOptions, restore_reason
@@ -46,6 +47,7 @@ from orchestrator.runner.steps import StepExecutor, told_where_full
 from orchestrator.runner.verify.read_files import entry_looked_up
 
 _SHOWN = 20
+_UNWRITTEN = "unwritten restore to "  # before a destination, a small fact of a job: its disk did not take all
 
 
 def plan_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) -> Plan | Refusal:
@@ -126,7 +128,7 @@ def _attempt(journal: RunRecorder, writer: Writer, restore_request: RestoreOptio
     if isinstance(decided, Refusal):
         return _refused(journal, decided)
     point, plan, _ = decided
-    _do(journal, writer, point, plan)
+    _do(journal, writer, decided, restore_request)
     return _done(journal, point, plan)
 
 
@@ -140,7 +142,7 @@ def _files_attempt(journal: RunRecorder, writer: Writer, restore_request: Restor
         decided = _decide_for(journal.job, tools, wanted, restore_request)
         if not isinstance(decided, Refusal):
             point, plan = _with_comparison(decided, wanted, shown, restore_request)
-            _do(journal, writer, point, plan)
+            _do(journal, writer, (point, plan, decided[2]), restore_request)
     return _refused(journal, decided) if isinstance(decided, Refusal) else _done(journal, point, plan)
 
 
@@ -169,14 +171,48 @@ def _notes(journal: RunRecorder) -> str:
     return f"{journal.tools.state}/notes/restore-{journal.job.name}-{journal.run}"
 
 
-def _do(journal: RunRecorder, writer: Writer, point: RestorePoint, plan: Plan) -> None:
+def _do(
+    journal: RunRecorder, writer: Writer, decided: tuple[RestorePoint, Plan, Location], restore_request: RestoreOptions
+) -> None:
+    point, plan, to = decided
     job, tools = journal.job, journal.tools
     journal.decided(plan)
     notes = _notes(journal)
     os.makedirs(notes, mode=0o700, exist_ok=True)
-    with lock_point(job, tools.state, point.name), entry_looked_up(plan, journal):
-        for stage in plan.stages:
+    with (
+        lock_point(job, tools.state, point.name),
+        entry_looked_up(plan, journal),
+        _watched(journal, restore_request) as publisher,
+    ):
+        for number, stage in enumerate(plan.stages, 1):
+            if number == len(plan.stages):
+                publisher.require_written()  # the last one calls it whole
             StepExecutor(journal, writer, notes).do(stage)
+            if number == 1 and to.host is None:
+                publisher.watch_disk(to.path if os.path.isdir(to.path) else os.path.dirname(to.path))
+
+
+@contextlib.contextmanager
+def _watched(journal: RunRecorder, restore_request: RestoreOptions) -> Iterator[PointPublisher]:
+    """Yield what watches the destination's disk; note that the next try copies all anew where the disk did not take all, until one went well.
+
+    Why besides the reading: Linux tells a write error once, perhaps to another program, and shows in memory what the disk never took.
+    """
+    publisher, remember = PointPublisher(journal.tools.engine.explain), journal.tools.history.remember
+    job, fact = journal.job.name, _UNWRITTEN + str(restore_request.to)
+    try:
+        yield publisher
+        publisher.require_written()
+        if journal.tools.history.recall(job, fact):
+            remember(job, fact, "")
+    except OrchestratorError:
+        if not publisher.lost:  # a failed comparison, or a sync of its own that was told
+            publisher.require_written()
+        raise
+    finally:
+        publisher.let_go()
+        if publisher.lost:
+            remember(job, fact, "yes")
 
 
 def _done(journal: RunRecorder, point: RestorePoint, plan: Plan) -> RunReport:
@@ -235,8 +271,8 @@ def _decide_for(
     job: Job, tools: RunContext, wanted: RestoreRequest, restore_request: RestoreOptions
 ) -> tuple[RestorePoint, Plan, Location] | Refusal:
     """Decide from the point and the destination's state; also return the destination, with the name of a single file."""
-    point = wanted.point
-    engine = file_restorer(tools.engine, point)
+    point, doubt = wanted.point, tools.history.recall(job.name, _UNWRITTEN + str(restore_request.to))
+    wanted, engine = replace(wanted, anew=bool(doubt)), file_restorer(tools.engine, point)
     seen = _without_excluded(engine.survey_restore(job, wanted, tools.writer(())), restore_request.stays)
     if seen.wanted == "absent":
         return Refusal(

@@ -19,8 +19,8 @@ class RunQueue:
     """Input of the decision. `running`: the jobs that run now, started by anyone, by job with the place's name.
 
     `held`: why nothing may begin at a place, by its name: somebody else uses the disk. `patient`: those of the running jobs that wait
-    for a permit: they use no place and no program, so other jobs go on meanwhile. Not those of the same set of disks: one visit is for all
-    of them, and a disk that was let go is taken by nobody again until it is plugged in anew.
+    for a permit: they copy nothing, so jobs of other places go on meanwhile.
+    Why they keep their place: once a permit is lent, a run begins at once, and two would go into the place.
     """
 
     jobs: Mapping[str, Job]
@@ -95,15 +95,12 @@ def _why_waiting(
             f"tried {show_count(due_run.tries, 'time')}: {due_run.told}; again at {calendar.show(due_run.not_before)}"
         )
         return WaitingRun(due=due_run, why=tried, until=due_run.not_before)
-    busy = {name: place for name, place in running.items() if name not in queue.patient}
-    there = running if job.target.rotates else busy
-    if job.target.name in there.values():
-        other = next(name for name, place in there.items() if place == job.target.name)
+    if job.target.name in running.values():
+        other = next(name for name, place in running.items() if place == job.target.name)
         return WaitingRun(due=due_run, why=f"{other} runs into the same place, {job.target.name}")
-    if len(busy) >= queue.parallel:
-        return WaitingRun(
-            due=due_run, why=f"{show_count(len(busy), 'run is', 'runs are')} going on, as many as may at once"
-        )
+    busy = sum(name not in queue.patient for name in running)
+    if busy >= queue.parallel:
+        return WaitingRun(due=due_run, why=f"{show_count(busy, 'run is', 'runs are')} going on, as many as may at once")
     return None
 
 

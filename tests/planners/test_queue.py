@@ -7,7 +7,6 @@ from zoneinfo import ZoneInfo
 
 from orchestrator.domain.due import DueRun, JobHistory, JobPause, PastRun
 from orchestrator.domain.job import Job, TimeWindow
-from orchestrator.domain.rotation import RotationSet
 from orchestrator.domain.run import Outcome
 from orchestrator.planners.queue import QueueDecision, RunQueue, decide_queue
 from orchestrator.schedule.triggers import ZonedCalendar
@@ -83,18 +82,26 @@ def test_one_run_goes_into_a_place() -> None:
     assert whys(turn(two, running={"one": "vault"})) == {"two": "one runs into the same place, vault"}
 
 
-def test_a_run_that_waits_for_a_permit_keeps_no_place_and_none_of_those_at_once() -> None:
-    one, two = job("one", "every 60", place="vault"), job("two", "every 60", place="vault")
+def test_a_run_that_waits_for_a_permit_keeps_its_place_and_none_of_those_at_once() -> None:
+    one, two, four = job("one", "every 60", place="vault"), job("two", "every 60", place="vault"), job("4", "every 60")
     waits: dict[str, Any] = {"running": {"one": "vault"}, "patient": frozenset({"one"}), "parallel": 1}
-    found = turn(one, two, **waits)
-    assert (begin(found), whys(found)) == (["two"], {"one": "its run before this one is going on"})
+    found = turn(one, two, four, **waits)
+    assert begin(found) == ["4"]
+    assert whys(found) == {
+        "one": "its run before this one is going on",
+        "two": "one runs into the same place, vault",
+    }
     three = replace(job("three", "every 60"), after=("one",))
     assert whys(turn(three, **waits)) == {"three": "waits for one, which is running"}
-    disks = replace(two, target=replace(two.target, rotation=RotationSet(name="vault", disks=())))
-    assert whys(turn(disks, **waits)) == {"two": "one runs into the same place, vault"}, (
-        "one visit is for all jobs of a set"
-    )
-    assert len(begin(turn(two, job("four", "every 60"), **waits))) == 1, "only so many of the others"
+    assert len(begin(turn(four, job("5", "every 60"), **waits))) == 1, "only so many of the others"
+
+
+def test_of_forty_jobs_of_one_place_one_waits_for_a_permit() -> None:
+    jobs = [job(f"j{number:02}", "every 60", place="nas") for number in range(40)]
+    waiting: dict[str, str] = {}
+    while found := begin(turn(*jobs, running=waiting, patient=frozenset(waiting))):
+        waiting |= dict.fromkeys(found, "nas")
+    assert list(waiting) == ["j00"]
 
 
 def test_one_that_waits_holds_up_none_behind_it() -> None:

@@ -1,11 +1,12 @@
 """Jobs without a file: those that are over, as their owner said, and those whose copies are strays, as the file may be lost."""
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.config_files import read_config_files
 from orchestrator.app.settings import Settings, WrongRequest
+from orchestrator.config.load import NO_JOB
 from orchestrator.domain.errors import DeclarationError
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import OVER, USED
@@ -63,7 +64,7 @@ def end_jobs(settings: Settings, names: Sequence[str], *, undo: bool) -> tuple[s
     try:
         declared = {one.name for one in settings.configuration().jobs}
     except DeclarationError as error:
-        if any(name.startswith("jobs/") for name in read_config_files(settings.where.config)):
+        if [each.what for each in error.mistakes] != [NO_JOB] or not os.path.isdir(f"{settings.where.config}/jobs"):
             raise
         declared, nothing_left = set(), error  # the last file of all was removed, which is a mistake everywhere else
     for name in jobs:

@@ -274,7 +274,7 @@ def _job_status(
     )
 
 
-def _why_unrecorded(state: str) -> str:
+def why_unrecorded(state: str) -> str:
     """Return why no run can be recorded, as far as it shows without a write: then no run begins, and none that fails is known."""
     why = explain_unwritable(state, _LEAST_SPACE)
     return f"no run can be recorded in {state}: {why}" if why else ""
@@ -303,5 +303,5 @@ def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Ov
         stray = () if names else stray_copies(known.jobs, views)
     return Overview(
         jobs=tuple(found), coming=coming, sets=sets, rotates=bool(aimed), scheduled=any(one.schedule for one in jobs),
-        stray=stray, unrecorded=_why_unrecorded(settings.where.state),
+        stray=stray, unrecorded=why_unrecorded(settings.where.state),
     )  # fmt: skip

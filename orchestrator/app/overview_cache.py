@@ -5,7 +5,7 @@ from datetime import datetime
 
 from orchestrator import compose
 from orchestrator.app.history_cache import HistoryCache
-from orchestrator.app.job_status import survey_jobs
+from orchestrator.app.job_status import survey_jobs, why_unrecorded
 from orchestrator.app.settings import Settings
 from orchestrator.domain.errors import HistoryError
 from orchestrator.domain.fast_dataclass import replace
@@ -30,10 +30,12 @@ class OverviewCache:
             found, before = self._known.get("", lambda: self._survey(now)), self._last
             self._last = found
             running = [each.job.name for each in found.jobs if each.running]
-            if found is not before or not running:
-                return found
-            fresh = {each.job.name: each for each in survey_jobs(self._settings, running, now).jobs}
-            return replace(found, jobs=tuple(fresh.get(each.job.name, each) for each in found.jobs))
+            if found is before and running:
+                fresh = {each.job.name: each for each in survey_jobs(self._settings, running, now).jobs}
+                found = replace(found, jobs=tuple(fresh.get(each.job.name, each) for each in found.jobs))
+            # A history that nobody can write does not change: what hinders that is looked at each time.
+            why = why_unrecorded(self._settings.where.state)
+            return found if why == found.unrecorded else replace(found, unrecorded=why)
 
     def _survey(self, now: datetime) -> Overview:
         """Return the state of all jobs; who waited meanwhile for a history that is locked does not wait for it again."""

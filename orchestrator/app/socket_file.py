@@ -47,5 +47,7 @@ def _refuse_what_lies_at(path: str) -> None:
     if not stat.S_ISSOCK(found.st_mode):
         raise OSError(errno.EEXIST, "something lies there that is no socket", path)
     with contextlib.suppress(FileNotFoundError, ConnectionRefusedError), socket.socket(socket.AF_UNIX) as probe:
-        probe.connect(path)
+        probe.setblocking(False)  # of one that answers nobody the queue of callers may be full
+        with contextlib.suppress(BlockingIOError):
+            probe.connect(path)
         raise OSError(errno.EADDRINUSE, "somebody listens there already", path)

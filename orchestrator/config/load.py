@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 TARGETS = "targets.toml"
+NO_JOB = "there is no job"  # the mistake of a configuration without any job file
 
 
 def load_configuration(directory: str, engines: Engines, *, texts: Mapping[str, bytes] | None = None) -> Configuration:
@@ -106,7 +107,7 @@ def _job_files(directory: str, mistakes: list[ConfigMistake]) -> list[tuple[str,
         mistakes.append(_mistake(folder, f"cannot be read: {error.strerror}", "a directory with a file for each job"))
         return []
     if not files:
-        mistakes.append(_mistake(folder, "there is no job", 'a file such as home.toml; "poolferry init" writes one'))
+        mistakes.append(_mistake(folder, NO_JOB, 'a file such as home.toml; "poolferry init" writes one'))
     for file in files:
         if not JOB_NAME.fullmatch(file.removesuffix(".toml")):
             wanted = "letters, digits, dots, - and _, the first a letter or a digit, 100 at most"

@@ -77,11 +77,12 @@ def find_inner_path(path: str) -> InnerPath | None:
 def explain_unwritable(path: str, needed: int) -> str:
     """Return why nothing can be written on the filesystem of a folder; empty: it can, or it is not known. `needed`: bytes.
 
-    Why not by the mount alone: a service may see the folder by a mount that is read-only for it.
+    Why not by the mount alone: a service may see the folder by a mount that is read-only for it. Why by the folder's owner: who only
+    looks may be another one than who writes, and root may use what a filesystem keeps for it.
     """
     try:
         seen = os.statvfs(path)
-        if (seen.f_bfree if os.geteuid() == 0 else seen.f_bavail) * seen.f_frsize < needed and seen.f_blocks:
+        if (seen.f_bfree if os.stat(path).st_uid == 0 else seen.f_bavail) * seen.f_frsize < needed and seen.f_blocks:
             return "its filesystem is full"
         if seen.f_flag & os.ST_RDONLY and "ro" in read_mounted(path).options:
             return "its filesystem is mounted read-only"

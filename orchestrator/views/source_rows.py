@@ -15,6 +15,7 @@ from orchestrator.views.drills import newest_drill, newest_drill_line
 from orchestrator.views.format import format_brief
 from orchestrator.views.run_progress import pace_words
 from orchestrator.views.status import (
+    MAKE_WRITABLE,
     JobStatus,
     NextRuns,
     Overview,
@@ -173,6 +174,8 @@ def headline(found: Overview, rows: Sequence[SourceRow]) -> Headline:
     bad, number = sum(row.bad for row in rows) + len(found.stray), len(rows) + len(found.stray)
     late_disks = any(each.standing.health.late or each.standing.health.overdue for each in found.sets)
     ailing = any(each.standing.health.ailing for each in found.sets)
+    if found.unrecorded:
+        return Headline(kind="bad", title="No run can be recorded", more=f"{found.unrecorded}; {MAKE_WRITABLE}.")
     if bad:
         verb = "needs" if bad == 1 else "need"
         return Headline(

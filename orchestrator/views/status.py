@@ -330,7 +330,7 @@ class Overview:
         )
 
 
-_MAKE_WRITABLE = "free some space there, or see why it may only be read; until then no run begins, and what is shown here is from before"
+MAKE_WRITABLE = "free some space there, or see why it may only be read; until then no run begins, and what is shown here is from before"
 
 
 def overview_value(found: Overview, now: datetime) -> dict[str, Any]:
@@ -342,7 +342,7 @@ def overview_value(found: Overview, now: datetime) -> dict[str, Any]:
     ]
     return {
         "at": format_iso(now), "jobs": jobs, **({"stray": stray} if stray else {}),
-        **({"unrecorded": {"why": show_name(found.unrecorded), "hint": _MAKE_WRITABLE}} if found.unrecorded else {}),
+        **({"unrecorded": {"why": show_name(found.unrecorded), "hint": MAKE_WRITABLE}} if found.unrecorded else {}),
         **(_sets_value(found.sets) if found.rotates else {}),
     }  # fmt: skip
 
@@ -363,5 +363,5 @@ def overview_lines(found: Overview, now: datetime, paint: Callable[[str, str | N
     for each in found.stray:
         lines += ["", *map(printable_line, reason_lines(f"{each.job}: {each.sentence}", hint=each.hint, evidence=()))]
     if found.unrecorded:
-        lines += ["", *map(printable_line, reason_lines(found.unrecorded, hint=_MAKE_WRITABLE, evidence=()))]
+        lines += ["", *map(printable_line, reason_lines(found.unrecorded, hint=MAKE_WRITABLE, evidence=()))]
     return [*lines, *([found.coming.nobody] if found.coming.nobody and found.scheduled else [])]

@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,13 @@ def test_whoever_sees_the_name_is_heard(tmp_path: Path, monkeypatch: pytest.Monk
         assert seen == [(False, 0)], "no name before; and who asks by it is not refused"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert [each.name for each in tmp_path.iterdir()] == ["door.sock"]
+        with pytest.raises(OSError, match="somebody listens there already"):
+            listen_in_file(str(path), mode=0o600, group=None, backlog=1)
+    with listen_in_file(str(path), mode=0o600, group=None, backlog=0), ExitStack() as callers:
+        for _ in range(2):  # its queue is full, and nobody is answered
+            caller = callers.enter_context(socket.socket(socket.AF_UNIX))
+            caller.setblocking(False)
+            caller.connect_ex(str(path))
         with pytest.raises(OSError, match="somebody listens there already"):
             listen_in_file(str(path), mode=0o600, group=None, backlog=1)
     with listen_in_file(str(path), mode=0o660, group=os.getegid(), backlog=1):  # of one that was killed

@@ -82,9 +82,17 @@ def test_the_last_job_of_all_can_be_over(ferry: Ferry) -> None:
     assert ferry.run("end", "mails").code == 2
     ended = ferry.run("end", "photos")
     assert (ended.code, ended.out) == (0, "photos: is over; its copies stay\n"), ended.err
-    (ferry.config / "jobs" / "broken.toml").write_text("engine =")
-    assert ferry.run("end", "photos").code == 2, "a mistake in a file is still one"
-    (ferry.config / "jobs" / "broken.toml").unlink()
+    broken = ferry.config / "jobs" / "broken.toml"
+    for content in (b"engine =", b"\xff\xfe"):
+        broken.write_bytes(content)
+        assert ferry.run("end", "photos").code == 2, "a mistake in a file is still one"
+    broken.unlink()
+    broken.symlink_to("nowhere")
+    assert ferry.run("end", "--undo", "photos").code == 2
+    broken.unlink()
+    (ferry.config / "jobs").rename(ferry.config / "unmounted")
+    assert ferry.run("end", "--undo", "photos").code == 2, "its files may only be out of sight"
+    (ferry.config / "unmounted").rename(ferry.config / "jobs")
     ferry.job("other")
     assert "photos" not in ferry.run("status").out
     file.write_text(text)

@@ -6,10 +6,14 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from orchestrator.app.overview_cache import OverviewCache
+from orchestrator.app.settings import Settings
+from orchestrator.views.source_rows import headline
 from tests.history.records import older_history
 from tests.whole.house import House, facts, hinted_commands
 
@@ -83,7 +87,11 @@ def test_a_state_that_is_full_or_may_only_be_read_is_no_state_to_be_up_in(house:
         assert house.run("photos").code == 1
         os.unlink(house.state / "fill")
         assert (house.call("status").code, "unrecorded" in house.call("status").value) == (0, False)
+        kept = OverviewCache(Settings(config=str(house.config), state=str(house.state)))
+        assert kept.get(datetime.now(UTC)).unrecorded == ""
         subprocess.run(["mount", "-o", "remount,ro", house.state], check=True)
+        told = kept.get(datetime.now(UTC))  # though history has not changed
+        assert (headline(told, ()).kind, headline(told, ()).title) == ("bad", "No run can be recorded")
         assert house.call("status")["unrecorded"]["why"].endswith("its filesystem is mounted read-only")
     finally:
         subprocess.run(["umount", house.state], check=True)

@@ -56,15 +56,15 @@ _TABLE = (
         words=r"sync: error syncing [^\n]*: (?:No space left on device|Disk quota exceeded)",
         error=TargetFull,
         why="the disk did not take all that was written, as no space is left (space or quota)",
-        hint="free space on what the target lies on, such as a thin pool or a quota; every earlier point is whole, and the next run copies anew "
-        "what it may have lost",
+        hint="free space on what it lies on, such as a thin pool or a quota; every earlier point is whole, and the next run, or the same "
+        "restore again, copies anew what it may have lost",
     ),
     FailureRow(
         words=r"sync: error syncing ",
         error=WritesLost,
         why="the disk did not take all that was written",
         hint="look at the kernel's messages and the disk's health (smartctl -a), and at the space of what it lies on, such as a thin pool; "
-        "every earlier point is whole, and the next run copies anew what it may have lost",
+        "every earlier point is whole, and the next run, or the same restore again, copies anew what it may have lost",
     ),
     FailureRow(
         words=r"No space left on device|Disk quota exceeded",

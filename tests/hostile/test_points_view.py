@@ -81,6 +81,55 @@ def test_nobody_reaches_a_point_before_it_is_read_only(house: House) -> None:
     assert (point / "hers").read_text() == "as it was"
 
 
+@pytest.mark.namespace
+def test_two_at_once_show_no_point_that_can_be_written(house: House) -> None:
+    """Seen: one showed what the other had mounted and not made read-only yet. A mount on a mount ended all later ones."""
+    point, view, programs = house.target / "points/2026-01-01T000000Z", house.folder / "view", house.folder / "programs"
+    point.mkdir(parents=True)
+    (point / "hers").write_text("as it was")
+    os.chown(point / "hers", STRANGER, STRANGER)
+    point.chmod(0o755)
+    programs.mkdir()
+    mount, shown = shutil.which("mount"), view / point.name
+    # The second one begins with the first one's first mount, and mounts, unless it waits for the first, just before that is shown.
+    (programs / "mount").write_text(f"""#!/bin/sh
+        cd "{programs}"
+        until_there() {{ while [ ! -e "$1" ] && [ ! -e waits ]; do sleep 0.01; done; }}
+        case "$WHO $*" in
+        "first --bind /"*) WHO=second sh "{HOOK}" "{view}" 9<&- & until_there second-begins ;;
+        "first --bind ./"*) : > go; until_there second-mounted ;;
+        "second --bind /"*) : > second-begins; until_there go ;;
+        esac
+        cd "{view}" && {mount} "$@" || exit
+        cd "{programs}"
+        case "$WHO $*" in
+        "first --bind ./"*) {AS} sh -c 'echo evil >> "{shown}/hers"' 2> /dev/null; : > shown ;;
+        "second --bind /"*) : > second-mounted; until_there shown ;;
+        esac
+        true
+        """)
+    (programs / "flock").write_text(f"""#!/bin/sh
+        [ "$WHO" != second ] || : > "{programs}/waits"
+        exec {shutil.which("flock")} "$@"
+        """)
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    script = f"""
+    WHO=first PATH="{programs}:$PATH" sh "{HOOK}" "{view}"
+    sh "{HOOK}" "{view}" && cat "{shown}/hers"
+    mount --bind "{point}" "{shown}"  # as two at once left it
+    sh "{HOOK}" "{view}"
+    ! {AS} sh -c 'echo evil >> "{shown}/hers"' 2> /dev/null || echo written
+    mount --bind "{shown}" "{shown}"
+    POOLFERRY_TARGET="{house.folder}" sh "{HOOK}" "{view}" && ls "{view}"  # where that point is no more
+    """
+    done = subprocess.run(
+        ["unshare", "--mount", "--propagation", "private", "sh", "-c", script],
+        env={**os.environ, "POOLFERRY_TARGET": str(house.target)}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "as it was", "")
+
+
 @pytest.mark.parametrize("target", ["ssh://box/backup", "tank/backup", ""])
 def test_it_is_for_folders_here(tmp_path: Path, target: str) -> None:
     done = subprocess.run(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.app.session import Session, open_session, open_visits
 from orchestrator.app.settings import Settings, WrongRequest, unheard
-from orchestrator.domain.drill import DrillRunResult
+from orchestrator.domain.drill import DrillResult, DrillRunResult
 from orchestrator.domain.errors import NotNow
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.point import Finding, VerifyJobResult
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from orchestrator.config.models import Configuration
     from orchestrator.domain.job import Job
     from orchestrator.domain.run import RunReport
+    from orchestrator.runner.drill.evidence import DrillRequest
     from orchestrator.views.copies import RepairSource
 
 Hears = Callable[["tuple[RepairSource, ...]"], None]
@@ -89,15 +90,10 @@ def verify_jobs(
                 done.append(found)
                 return found.report, found.point, found.reading.findings if found.reading else ()
 
-            try:
-                cured.append(checks.check(one, read))
-            except NotNow as away:  # its disk is; the others are read all the same
-                if len(jobs) == 1:
-                    raise
-                report = unrecorded_report(one.name, Outcome.WAITING, away.why, hint=away.hint)
-                settings.subscriber.ended(report)
-                done.append(VerifyJobResult(report=report, point=None, reading=None))
-                cured.append(())
+            hints, waits = checks.check(one, read, alone=len(jobs) == 1)
+            cured.append(hints)
+            if waits is not None:
+                done.append(VerifyJobResult(report=waits, point=None, reading=None))
             if checks.session.stopped:
                 break
     ends = tuple(VerifyEnd(verified=each, hints=hints) for each, hints in zip(done, cured, strict=True))
@@ -126,10 +122,20 @@ def drill_jobs(
                 ended.append(checks.session.do(placed, drill_job, request))
                 return ended[-1].report, ended[-1].drilled.point, ended[-1].findings
 
-            cured.append(checks.check(one, do))
+            hints, waits = checks.check(one, do, alone=len(jobs) == 1)
+            cured.append(hints)
+            if waits is not None:
+                ended.append(DrillRunResult(report=waits, drilled=_undrilled(one, request, waits)))
             if checks.session.stopped:
                 break
     return tuple(RestoreTestEnd(end=each, hints=hints) for each, hints in zip(ended, cured, strict=True))
+
+
+def _undrilled(job: "Job", request: "DrillRequest", waits: "RunReport") -> DrillResult:
+    return DrillResult(
+        place=job.target.name, point=None, outcome=waits.outcome, why=waits.why, whole=request.whole, self_test=request.self_test,
+        seed=request.seed or 0,
+    )  # fmt: skip
 
 
 def _require_copies(jobs: "Sequence[Job]", do: str) -> None:
@@ -158,9 +164,12 @@ class _Checks:
         self._around = RunObservers(settings.where, known.jobs, settings.say)
 
     def check(
-        self, job: "Job", do: "Callable[[Job], tuple[RunReport, str | None, Sequence[Finding]]]"
-    ) -> "tuple[RepairSource, ...]":
-        """Check one job, and return where good copies of its damaged files are."""
+        self, job: "Job", do: "Callable[[Job], tuple[RunReport, str | None, Sequence[Finding]]]", *, alone: bool
+    ) -> "tuple[tuple[RepairSource, ...], RunReport | None]":
+        """Check one job, and return where good copies of its damaged files are; and the report of a job whose disk is away.
+
+        Raises: NotNow where its disk is away and it is checked `alone`; else the others are checked all the same.
+        """
         found: list[tuple[Job, str | None, Sequence[Finding]]] = []
 
         def placed(at: "Job", absent: "NotNow | None") -> "RunReport":
@@ -170,12 +179,20 @@ class _Checks:
             found.append((at, point, findings))
             return report
 
-        self._settings.subscriber.ended(self._visits.run(job, placed) if self._visits else placed(job, None))
+        try:
+            report = self._visits.run(job, placed) if self._visits else placed(job, None)
+        except NotNow as away:
+            if alone:
+                raise
+            waits = unrecorded_report(job.name, Outcome.WAITING, away.why, hint=away.hint)
+            self._settings.subscriber.ended(waits)
+            return (), waits
+        self._settings.subscriber.ended(report)
         hints = self._hints(*found[-1])
         if hints:
             self._hears(hints)
         self._around.changed()
-        return hints
+        return hints, None
 
     def _hints(self, job: "Job", point: str | None, findings: Sequence[Finding]) -> "tuple[RepairSource, ...]":
         if not findings:

@@ -296,7 +296,7 @@ def test_damage_below_the_page_cache(house: House) -> None:
 
 
 def test_of_several_jobs_the_others_are_read_where_a_disk_is_away(ferry: Ferry) -> None:
-    """Seen: `poolferry verify` of all jobs ended at the first disk that lay in a drawer."""
+    """Seen: `poolferry verify` of all jobs, and `drill` of several, ended at the first disk that lay in a drawer."""
     for name in ("alpha", "zoo"):
         ferry.job(name)
         assert ferry.run("run", name).code == 0
@@ -307,8 +307,11 @@ def test_of_several_jobs_the_others_are_read_where_a_disk_is_away(ferry: Ferry) 
     read = ferry.run("verify", "--json")
     ends = {each["job"]: each["outcome"] for each in read.value["verified"]}
     assert ends == {"alpha": "done", "mail": "waiting", "news": "waiting", "zoo": "done"}, read
-    alone = ferry.run("verify", "mail")
-    assert (read.code, alone.code) == (75, 75), alone
+    drilled = ferry.run("drill", "mail", "alpha", "news", "zoo", "--json")
+    assert {each["job"]: each["outcome"] for each in drilled.value["drills"]} == ends, drilled
+    assert {each["job"]: each["drill"]["passed"] for each in drilled.value["drills"]}["mail"] is False
+    alone, alone_drilled = ferry.run("verify", "mail"), ferry.run("drill", "mail")
+    assert (read.code, alone.code, drilled.code, alone_drilled.code) == (75, 75, 75, 75), alone
     said = ferry.run("verify")
     assert said.out.count("drawer") == 2, said
     assert "zoo" in said.out

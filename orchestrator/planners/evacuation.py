@@ -320,10 +320,12 @@ def _kept_here(job: Job, pool: str, mounts: Sequence[Mount], own_names: Containe
     if not job.copies:
         return "it copies nothing"
     at = job.target.location
-    if at.host is not None and (at.host.here or at.host.name.lower() in own_names):
+    # A port may be a tunnel's, to another machine.
+    by_name = at.host is not None and at.host.port is None and at.host.name.lower() in own_names
+    if at.host is not None and (at.host.here or by_name):
         at = replace(at, host=None)
     if not (job.target.rotates or job.target.disk) and pool in _pools_at(at, mounts):
-        return "its copy lies on this very pool"
+        return "its copy lies on this very pool" + (", by the name of its host" if by_name else "")
     return ""
 
 

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.domain.evacuation import DatasetCopy, GuestPool, PoolContents, PoolDataset
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.place import Host, Location, Place
+from orchestrator.domain.place import HERE, Host, Location, Place
 from orchestrator.domain.point import Verdict, VerificationResult, VerifyJobResult
 from orchestrator.domain.run import Outcome, RunReport, unrecorded_report
 from orchestrator.engines.rsync.options import RsyncOptions
@@ -253,14 +253,16 @@ def test_a_job_that_copies_nothing_or_to_the_pool_itself_brings_nothing_elsewher
     inside = replace(job("tank/a"), target=Place(name="tank", location=Location(path="tank/copies")))
     still = replace(job("tank/a"), target=Place(name="tank", location=Location(path="tank/a")))
     on_disk = tree("/home/ann", "/home/disk", disk="red")
-    by_ssh, elsewhere = (
-        replace(job("tank/a"), target=Place(name=name, location=Location(path="tank/copies", host=Host(name=name))))
-        for name in ("Web-1", "nas")
-    )
+    hosts = (HERE, Host(name="Web-1"), Host(name="nas"), Host(name="web-1", port=2222))
+    by_ssh = [
+        replace(job("tank/a"), target=Place(name="far", location=Location(path="tank/copies", host=host)))
+        for host in hosts
+    ]
     jobs = [inside, still, tree("/home/ann", "/home/copies"), on_disk, tree("/home/ann", "/srv/copies")]
     here = "its copy lies on this very pool"
     assert [kept for _, kept in find_jobs_of_pool("tank", jobs, MOUNTS)] == [here, "it copies nothing", here, "", ""]
-    assert [kept for _, kept in find_jobs_of_pool("tank", [by_ssh, elsewhere], MOUNTS, {"web-1"})] == [here, ""]
+    kept = [kept for _, kept in find_jobs_of_pool("tank", by_ssh, MOUNTS, {"web-1"})]
+    assert kept == [here, f"{here}, by the name of its host", "", ""], "a port may be a tunnel's, to another machine"
 
 
 def ended(outcome: Outcome, why: str) -> RunReport:

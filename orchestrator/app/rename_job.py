@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from orchestrator import compose
 from orchestrator.app.config_files import read_config_files, read_text, replace_file, require_valid
 from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.domain.answers import open_sealed, seal_text
+from orchestrator.domain.answers import open_sealed, seal_text, split_lines
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME
 
@@ -90,7 +90,7 @@ def _plan(settings: Settings, before: str, now: str) -> RenameRecord:
 
 def _with_identity(text: str, identity: str, now: str) -> str:
     """Return the job's file with the name by which its copies know it; without it, when that is its name again."""
-    lines = [line for line in text.splitlines(keepends=True) if not re.match(r"[ \t]*known-as[ \t]*=", line)]
+    lines = [f"{line}\n" for line in split_lines(text) if not re.match(r"[ \t]*known-as[ \t]*=", line)]
     if identity == now:
         return "".join(lines)
     at = next((at + 1 for at, line in enumerate(lines) if re.match(r"[ \t]*engine[ \t]*=", line)), 0)

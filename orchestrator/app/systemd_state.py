@@ -9,6 +9,7 @@ from functools import partial
 
 from orchestrator import compose
 from orchestrator.app.settings import WrongRequest
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Effect, single_command
 from orchestrator.engines.contract.engine import SystemCheckResult
@@ -77,7 +78,7 @@ def parse_units(told: str, text: Callable[[str], str]) -> dict[str, SystemdUnit]
     """Parse the output of `systemctl show` about several units. `text`: reads a file, empty for none."""
     found = {}
     for block in told.split("\n\n"):
-        keys = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        keys = dict(line.split("=", 1) for line in split_lines(block) if "=" in line)
         if keys:
             path, more = keys.get("FragmentPath", ""), keys.get("DropInPaths", "").split()
             found[keys.get("Id", "")] = SystemdUnit(

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from orchestrator import compose
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.due import DueRun
 from orchestrator.domain.events import ProcessActivity
 from orchestrator.domain.job import Job
@@ -101,12 +102,12 @@ class RunProcess:
     def left_behind(self) -> str:
         """Return the message about processes of the run that survive a kill; empty: there are none."""
         words = "".join(self.result.last_output) if self.result else ""
-        return next((line for line in words.splitlines() if "does not end even when killed" in line), "")
+        return next((line for line in split_lines(words) if "does not end even when killed" in line), "")
 
     def outcome(self) -> str:
         """Return how the process ended, with its last output."""
         result = self.result or PipelineResult(exits=(None,))
-        code, words = result.exits[0], "".join(result.last_output).strip().splitlines()
+        code, words = result.exits[0], split_lines("".join(result.last_output).strip())
         told = "was ended" if code is None else f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
         return told + (f": {words[-1]}" if words else "")
 

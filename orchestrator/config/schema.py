@@ -212,4 +212,4 @@ def _only(engine: EngineSection, engines: Iterable[str]) -> Schema:
 
 
 def _first_line(model: type[Any]) -> str:
-    return (model.__doc__ or "").strip().splitlines()[0]
+    return (model.__doc__ or "").strip().partition("\n")[0]

@@ -1,6 +1,6 @@
 """Error messages of mount, cryptsetup, dmsetup, zpool and similar programs, with their meaning and a hint."""
 
-from orchestrator.domain.answers import too_much
+from orchestrator.domain.answers import split_lines, too_much
 from orchestrator.domain.errors import (
     NotNow,
     OrchestratorError,
@@ -92,7 +92,7 @@ def explain(failure: PipelineFailed) -> OrchestratorError:
         return ProgramMissing(f"{program} is not installed", evidence=evidence, hint=f"install {program}")
     if found := find_failure(_TABLE, words, program=program):
         return found.row.error(found.row.why, evidence=evidence, hint=found.row.hint)
-    last = next((line for line in reversed(words.splitlines()) if line.strip()), f"exit {result.exits[at]}")
+    last = next((line for line in reversed(split_lines(words)) if line.strip()), f"exit {result.exits[at]}")
     return Unexplained(f"{program}: {last}", evidence=evidence, hint="see the lines of the program")
 
 

@@ -5,7 +5,7 @@ Why in one place: a host that an attacker controls may answer anything, and nobo
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, AnyStr, TypeVar
 
 from orchestrator.domain.errors import Evidence, UnreadableAnswer
 from orchestrator.domain.names import printable_word
@@ -34,12 +34,20 @@ def understand(program: str, command: Command, said: bytes, parse: Callable[[byt
         raise unreadable(program, command, said, error) from error
 
 
-def text_lines(said: bytes) -> list[str]:
-    """Return the lines of an answer as text, split at newlines alone.
+def split_lines(said: AnyStr) -> list[AnyStr]:
+    """Return the lines of an answer, split at newlines alone.
 
-    Why not splitlines(): it also splits at returns, form feeds and others, which an owner may have in a value of a property.
+    Why not splitlines(): it also splits at returns, of text at form feeds and others, too, which an owner may have in a value of
+    a property or in the tag of a hold.
     """
-    return said.decode("utf-8", "surrogateescape").removesuffix("\n").split("\n") if said else []
+    if isinstance(said, bytes):
+        return said.removesuffix(b"\n").split(b"\n") if said else []
+    return said.removesuffix("\n").split("\n") if said else []
+
+
+def text_lines(said: bytes) -> list[str]:
+    """Return the lines of an answer as text, split at newlines alone."""
+    return split_lines(said.decode("utf-8", "surrogateescape"))
 
 
 def unreadable(program: str, command: Command, said: bytes | None, error: Exception) -> UnreadableAnswer:

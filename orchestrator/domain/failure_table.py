@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterable
 
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.errors import (
     Evidence,
     HostUnreachable,
@@ -90,17 +91,17 @@ def whole_lines(said: str, at: tuple[int, int]) -> str:
     """Return the whole lines that contain the match, joined into one."""
     start = said.rfind("\n", 0, at[0]) + 1
     end = said.find("\n", at[1])
-    return " ".join(line.strip() for line in said[start : end if end >= 0 else len(said)].splitlines())
+    return " ".join(line.strip() for line in split_lines(said[start : end if end >= 0 else len(said)]))
 
 
 def first_line(said: str) -> str:
     """Return the first line that is not empty, with its middle left out where it is very long."""
-    return shorten(next((line.strip() for line in said.splitlines() if line.strip()), ""))
+    return shorten(next((line.strip() for line in split_lines(said) if line.strip()), ""))
 
 
 def matching_line(said: str, words: str) -> str:
     """Return the first line that matches the pattern, with its middle left out where it is very long; empty: none."""
-    return shorten(next((line.strip() for line in said.splitlines() if re.search(words, line)), ""))
+    return shorten(next((line.strip() for line in split_lines(said) if re.search(words, line)), ""))
 
 
 WHOLE_OUTPUT = "the whole output is in `poolferry show RUN`"

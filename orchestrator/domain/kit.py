@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from orchestrator.domain.answers import text_lines
+from orchestrator.domain.answers import split_lines, text_lines
 from orchestrator.domain.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -83,8 +83,8 @@ def find_damaged_file(files: Mapping[str, bytes]) -> str | None:
     """
     if DIGESTS not in files:
         return None
-    told = set(files[DIGESTS].splitlines())
-    true = {line: name for name in files if name != DIGESTS for line in digest_lines({name: files[name]}).splitlines()}
+    told = set(split_lines(files[DIGESTS]))
+    true = {line: name for name in files if name != DIGESTS for line in split_lines(digest_lines({name: files[name]}))}
     return next((true[line] for line in true if line not in told), DIGESTS if told - true.keys() else None)
 
 
@@ -117,7 +117,7 @@ def parse_digests(text: str) -> KitDigests:
     """Parse that file. Raises: ValueError for a text that we did not write."""
     files: dict[str, str] = {}
     before: dict[str, tuple[str, ...]] = {}
-    *lines, last = text.splitlines()
+    *lines, last = split_lines(text)
     for line in lines:
         older = line.startswith(_BEFORE)
         digest, gap, name = line.removeprefix(_BEFORE).partition("  ")

@@ -7,6 +7,7 @@ mountpoint and shares, never with -F. Nothing is destroyed, rolled back, renamed
 import re
 from collections.abc import Sequence
 
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.gate import APPEND_ONLY, GateRefusal
 from orchestrator.domain.place import Location
@@ -108,7 +109,7 @@ def marks_command(names: Sequence[str]) -> Command:
 def parse_marks(printed: str) -> dict[str, str]:
     """Return the marks by which arrivals of snapshots are recorded, by their names; those of which all was printed."""
     told: dict[str, dict[str, str]] = {}
-    for line in printed.splitlines():
+    for line in split_lines(printed):
         name, _, rest = line.partition("\t")
         wanted, _, value = rest.partition("\t")
         told.setdefault(name, {})[wanted] = value

@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
-from orchestrator.domain.answers import NOT_READ
+from orchestrator.domain.answers import NOT_READ, split_lines
 from orchestrator.domain.errors import Evidence, HistoryError
 from orchestrator.history.columns import check_column, to_microseconds
 from orchestrator.history.failures import (
@@ -250,8 +250,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
 def _statements(script: str) -> list[str]:
     """Split a script into statements. Why: sqlite3's executescript commits before it begins."""
     found, held = [], ""
-    for line in script.splitlines(keepends=True):
-        held += line
+    for line in split_lines(script):
+        held += f"{line}\n"
         if sqlite3.complete_statement(held):
             found.append(held)
             held = ""

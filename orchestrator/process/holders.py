@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from orchestrator.domain.answers import split_lines, text_lines
 from orchestrator.domain.fast_dataclass import dataclass
 
 _MOST_SIGNS = 100
@@ -95,8 +96,8 @@ def _mapped(folder: str, is_below: Callable[[str], bool]) -> str:
 
 
 def _lines(path: str) -> list[str]:
-    with suppress(OSError), open(path, encoding="utf-8", errors="surrogateescape") as file:
-        return file.read().splitlines()
+    with suppress(OSError), open(path, "rb") as file:
+        return text_lines(file.read())
     return []
 
 
@@ -144,7 +145,7 @@ def parse_waits(status: str) -> bool:
 
     Source: proc(5). In the state D it waits in the kernel; or in another, where even SIGKILL stays pending.
     """
-    told = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    told = dict(line.split(":", 1) for line in split_lines(status) if ":" in line)
     pending = int(told["SigPnd"], 16) | int(told["ShdPnd"], 16)
     return told["State"].split()[0] == "D" or bool(pending & _KILLED)
 

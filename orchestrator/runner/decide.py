@@ -7,6 +7,7 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any
 
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import GuardLimits, Job
@@ -242,7 +243,7 @@ def given_up_folders(before: str | None, ground: Mapping[str, tuple[str, bool]])
 
 def parse_ground(text: str | None) -> Mapping[str, bool]:
     """Return from a remembered text whether each folder was the root of a filesystem; a source of one folder has the name ""."""
-    lines = (line.rpartition(": ") for line in (text or "").splitlines())
+    lines = (line.rpartition(": ") for line in split_lines(text or ""))
     return {folder: told.endswith(" mounted") for folder, _, told in lines}
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import NoReturn, TypeVar
 
-from orchestrator.domain.answers import NOT_READ, unreadable
+from orchestrator.domain.answers import NOT_READ, split_lines, unreadable
 from orchestrator.domain.authentication import (
     USES,
     AuthenticationKey,
@@ -371,7 +371,7 @@ def run_workers(
     if result.stopped is not None:
         raise journal.tools.engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
     if not result.well:
-        words = "; ".join(dict.fromkeys(result.last_output[0].strip().splitlines()))
+        words = "; ".join(dict.fromkeys(split_lines(result.last_output[0].strip())))
         words = words or f"a reader ended with {result.exits[0]}"
         raise VerificationFailed(f"nothing is verified: {words}", hint=_READER_HINT)
 

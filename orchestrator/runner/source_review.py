@@ -243,7 +243,7 @@ def copy_again(
     if not result.well:
         failed = pipeline_failure(again, result, writer.ssh_options)
         left_out = (
-            tools.engine.left_out(failed, b"".join(said).splitlines(), journal.job)
+            tools.engine.left_out(failed, b"".join(said), journal.job)
             if implements(tools.engine, PartialCopier)
             else None
         )

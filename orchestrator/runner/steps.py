@@ -500,7 +500,7 @@ class StepExecutor:
                     hint="see why it is slow; `timeout` in [hooks] of the job file is how long the source may be held still",
                 )
             if step.copies and implements(engine, PartialCopier):
-                left_out = engine.left_out(failed, b"".join(errors).splitlines(), job)
+                left_out = engine.left_out(failed, b"".join(errors), job)
             if left_out is None:
                 error = (self.explain or engine.explain)(failed)
                 if isinstance(error, TargetFull) and step.most is not None and (end.moved or 0) > (step.expected or 0):

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.place import Host, Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.process.scripts import script_command
@@ -25,7 +26,7 @@ def parse_lookup(
 ) -> Mapping[str, dict[bytes, ManifestEntry]]:
     """Return the entries of the paths, by manifest. Raises: ValueError for an output that is cut short."""
     found: dict[str, dict[bytes, ManifestEntry]] = {manifest: {} for manifest in manifests}
-    wanted, lines = set(paths), output.splitlines()
+    wanted, lines = set(paths), split_lines(output)
     if not lines or lines[-1] != b"=end":
         raise ValueError("the lines of manifests ended too early")
     here: dict[bytes, ManifestEntry] = {}

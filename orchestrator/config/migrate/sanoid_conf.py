@@ -7,6 +7,7 @@ before it holds its dataset: then from that one's values), then come its templat
 import re
 from collections.abc import Mapping
 
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.fast_dataclass import dataclass
 
 INTERVALS = ("frequently", "hourly", "daily", "weekly", "monthly", "yearly")
@@ -81,7 +82,7 @@ def _policy(
 def _sections(text: str) -> list[Section]:
     """Return (line, name, keys) of each section; of a repeated key the first value. Raises: ValueError."""
     found: list[Section] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(split_lines(text), start=1):
         bare = line.strip()
         if not bare or bare[0] in "#;":
             continue

@@ -1,6 +1,6 @@
 """Engines that copy: their reports before, during and after a copy; and the removal of points."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from orchestrator.domain.job import Job
@@ -151,7 +151,7 @@ class SizeEstimator(Protocol):
 class PartialCopier(Protocol):
     """An engine whose copy may leave out single entries and still count as done."""
 
-    def left_out(self, broken: PipelineFailed, errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
+    def left_out(self, broken: PipelineFailed, errors: bytes, job: Job) -> SkippedEntries | None:
         """Return the entries left out, when a failed copying step still counts as done; else None."""
         ...
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from itertools import chain
 
-from orchestrator.domain.answers import instant_at
+from orchestrator.domain.answers import instant_at, split_lines
 from orchestrator.domain.names import check_zfs_names, unescape_mount_path
 from orchestrator.domain.place import Location
 from orchestrator.domain.scrub import PoolScrub
@@ -67,7 +67,7 @@ def _sections(text: str) -> tuple[list[str], dict[str, list[str]]]:
     head: list[str] = []
     parts: dict[str, list[str]] = {}
     lines, left = head, list(_SECTIONS)
-    for line in text.splitlines():
+    for line in split_lines(text):
         name = line[1:] if line.startswith("=") else ""
         if name in left:
             left = left[left.index(name) + 1 :]

@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.units import parse_size
 from orchestrator.engines.pool.model import DATA, PoolScan, PoolStatus, Vdev
 
@@ -60,7 +61,7 @@ def _parts(text: str) -> dict[str, list[str]]:
     """Return the lines of each part by its name, with the rest of its first line. Files with errors are indented."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
-    for line in text.splitlines():
+    for line in split_lines(text):
         if head := _HEAD.match(line):
             lines = found.setdefault(head[1], [])
             lines.append(head[2])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job, VerifyRules
@@ -146,10 +147,10 @@ class RsyncEngine:
 
         return RsyncMeter()
 
-    def left_out(self, broken: "PipelineFailed", errors: Iterable[bytes], job: Job) -> SkippedEntries | None:
+    def left_out(self, broken: "PipelineFailed", errors: bytes, job: Job) -> SkippedEntries | None:
         from orchestrator.engines.rsync import errors as failures
 
-        return failures.find_skipped_entries(broken, errors, job.tree, _copied_into(job))
+        return failures.find_skipped_entries(broken, split_lines(errors), job.tree, _copied_into(job))
 
     def explain(self, broken: "PipelineFailed") -> OrchestratorError:
         from orchestrator.engines.rsync import errors as failures

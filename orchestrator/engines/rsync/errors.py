@@ -8,7 +8,7 @@ are ignored: a picture may be called "IMG (28).jpg" or "Permission denied".
 import re
 from collections.abc import Iterable
 
-from orchestrator.domain.answers import too_much
+from orchestrator.domain.answers import split_lines, too_much
 from orchestrator.domain.errors import (
     BaseGone,
     HostUnreachable,
@@ -249,7 +249,7 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
             "another copy into this target is still alive", hint="it ends by itself, or with the far side's timeout"
         )
     if code == UNABLE:
-        return explain_unable(said.splitlines())
+        return explain_unable(split_lines(said))
     found = find_failure(_TABLE, _QUOTED.sub('""', said), codes=() if code is None else (code,))
     if found is not None:
         row = found.row
@@ -273,7 +273,7 @@ def exit_code(broken: PipelineFailed) -> int | None:
 
 
 def _first_line(said: str, words: str) -> str:
-    lines = (line.strip() for line in said.splitlines())
+    lines = (line.strip() for line in split_lines(said))
     return shorten(next((line for line in lines if re.search(words, _QUOTED.sub('""', line))), ""))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from orchestrator.domain.answers import NOT_READ, parse_count, parse_json
+from orchestrator.domain.answers import NOT_READ, parse_count, parse_json, split_lines
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
@@ -136,7 +136,7 @@ def _look(to: Location, wanted: str, path: bytes, text: bytes) -> DestinationSur
 def _below_it(folder: bytes, mounts: bytes) -> tuple[bytes, ...]:
     """Return the mounts below a folder, given by its real path, as relative paths."""
     inside = folder.rstrip(b"/") + b"/"
-    places = (_plain(line) for line in mounts.splitlines())
+    places = (_plain(line) for line in split_lines(mounts))
     return tuple(
         outermost_paths([place[len(inside) :] for place in places if place.startswith(inside) and place != inside])
     )

@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-from orchestrator.domain.answers import instant_at, text_lines
+from orchestrator.domain.answers import instant_at, split_lines, text_lines
 from orchestrator.domain.names import check_zfs_names
 from orchestrator.domain.place import Location
 from orchestrator.engines.sanoid.model import INTERVALS, PREFIX, SanoidReport, SanoidSnapshot, SanoidSurvey
@@ -83,7 +83,7 @@ def parse_output(text: str) -> SanoidReport:
     left: dict[str, str] = {}
     whys: dict[str, str] = {}
     deferred = False
-    for line in text.splitlines():
+    for line in split_lines(text):
         if len(line) > _LONGEST:
             continue
         if match := _TAKING.fullmatch(line):

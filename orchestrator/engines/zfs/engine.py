@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import Location
@@ -161,7 +162,7 @@ class ZfsEngine:
             return ComparisonSurvey(world=world, able=None)
         source, target = (
             parse_checksum_support(
-                run_read_command(reader, checksum_support_command(side.root)).stdout.splitlines(), side.root
+                split_lines(run_read_command(reader, checksum_support_command(side.root)).stdout), side.root
             )
             for side in (world.source, world.target)
         )
@@ -378,7 +379,7 @@ class ZfsEngine:
                 command = pinned.holds_command(pool)
                 told = run_read_command(reader(job), command)
                 seen.append(
-                    parse_result(command, told, partial(pinned.parse_holds, told.stdout.splitlines(), pool, job))
+                    parse_result(command, told, partial(pinned.parse_holds, split_lines(told.stdout), pool, job))
                 )
             except OrchestratorError as error:
                 unseen.append((pool, str(error)))

@@ -2,6 +2,7 @@
 
 import os
 
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.drill import UserCheckResult
 from orchestrator.domain.errors import Stopped
 from orchestrator.domain.plan import Command, Effect, Pipeline
@@ -37,7 +38,7 @@ def run_user_check(evidence: DrillEvidence, command: Command) -> RunReport | Non
     how = f"took longer than {show_duration(rules.check_within)}" if late else f"ended with {result.exits[0]}"
     why = f"the drill failed: what was restored matches the manifest, but {' '.join(rules.check_command)} {how}"
     hint = f"see what it said; `poolferry drill {evidence.journal.job.name} --seed {evidence.seed}` brings the same files back"
-    return evidence.journal.ended(Outcome.FAILED, why, hint=hint, evidence=tuple(output.splitlines()[-20:]))
+    return evidence.journal.ended(Outcome.FAILED, why, hint=hint, evidence=tuple(split_lines(output)[-20:]))
 
 
 def user_command(evidence: DrillEvidence, tree: str) -> Command:

@@ -147,7 +147,9 @@ def _holds(
     held: Mapping[str, tuple[int | None, int]],
     bookmarks: Mapping[tuple[str, str], HoldOrBookmark],
 ) -> Iterator[HoldOrBookmark]:
-    for whole, tag, taken in _rows(lines, 3):
+    # The first line of a tag of several has two fields; the others do not name her snapshot, and are left out there. No such tag is ours.
+    whole_lines = (line for line in lines if line.count("\t") > 1)
+    for whole, tag, taken in _rows(whole_lines, 3):
         dataset, _, name = whole.partition("@")
         target_id = parse_hold_tag(tag)
         if target_id is not None and whole in held:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.dataset_restore import DatasetRestoreRequest
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
@@ -107,7 +108,7 @@ def _below_root(root: Location, names: Iterable[str]) -> frozenset[str]:
 
 
 def _able(root: Location, reader: Reader) -> ChecksumSupport:
-    return parse_checksum_support(run_read_command(reader, checksum_support_command(root)).stdout.splitlines(), root)
+    return parse_checksum_support(split_lines(run_read_command(reader, checksum_support_command(root)).stdout), root)
 
 
 def _properties(root: Location, reader: Reader) -> PropertyListing:

@@ -25,7 +25,7 @@ printf "=marks\n"
 all=$(zfs list -Hp -r -t all -o name,guid,createtxg,userrefs "$root") || exit
 printf "%s\n" "$all" | grep "[@#]" | cut -f 1-3
 printf "=holds\n"
-printf "%s\n" "$all" | sed -n "s/	[1-9][0-9]*\$//p" | cut -f 1 | holds_by_dataset
+printf "%s\n" "$all" | sed -n "s/	[1-9][0-9]*\$//p" | cut -f 1 | holds_by_dataset || exit
 printf "=allowed\n"
 # What is said of a dataset holds what is said of all above it, so those at the ends of the tree are enough.
 rights_at() { [ -z "$1" ] || zfs allow "$1" 2>/dev/null; }

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 
-from orchestrator.domain.answers import text_lines
+from orchestrator.domain.answers import split_lines, text_lines
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.place import Host, Location
@@ -75,7 +75,7 @@ def _survey_properties(
     for batch in commands.batch_arguments((name,) for name in names):
         command = commands.confirm_command(batch, host)
         result = run_read_command(reader, command)
-        told |= parse_result(command, result, partial(parse.parse_property_listing, result.stdout.splitlines()))
+        told |= parse_result(command, result, partial(parse.parse_property_listing, split_lines(result.stdout)))
     return told
 
 
@@ -92,7 +92,7 @@ def _find_snapshots(
     ):
         command = commands.newest_command(batch, host)
         result = run_read_command(reader, command)
-        seen |= parse_result(command, result, partial(parse.parse_newest, result.stdout.splitlines()))
+        seen |= parse_result(command, result, partial(parse.parse_newest, split_lines(result.stdout)))
     return seen
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from threading import Thread
 from typing import TypeVar
 
-from orchestrator.domain.answers import text_lines, understand
+from orchestrator.domain.answers import split_lines, text_lines, understand
 from orchestrator.domain.command_line import evidence_line, quoted
 from orchestrator.domain.errors import (
     BaseGone,
@@ -95,7 +95,7 @@ def _survey_changes(source: SideSurvey, target: SideSurvey, reader: Reader) -> d
         command = commands.changes_command(batch, target)
         try:
             result = run_read_command(reader, command)
-            seen = parse_result(command, result, partial(parse.parse_changes, result.stdout.splitlines()))
+            seen = parse_result(command, result, partial(parse.parse_changes, split_lines(result.stdout)))
         except Stopped:
             raise
         except OrchestratorError:

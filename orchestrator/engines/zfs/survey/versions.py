@@ -1,6 +1,7 @@
 """The question which of two sides is older, asked once a gate did not know a request: a run that ends well pays nothing for it."""
 
 from orchestrator import __version__
+from orchestrator.domain.answers import split_lines
 from orchestrator.domain.errors import OrchestratorError, PermissionDenied
 from orchestrator.domain.gate import (
     PROTOCOLS,
@@ -32,7 +33,7 @@ def with_older_side(error: OrchestratorError, asked: Command, reader: Reader) ->
     there, told = str(host), "\n".join(result.last_output)
     if not result.well:
         if _SAID in told:
-            line = next(line for line in told.splitlines() if _SAID in line)
+            line = next(line for line in split_lines(told) if _SAID in line)
             return _older(f"the gate at {there} is newer than this poolferry: {printable_word(line)}", "this machine")
         if is_unknown_request(told):
             return _older(f"the gate at {there} is older than this poolferry ({error.why})", there)

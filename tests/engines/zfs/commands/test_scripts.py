@@ -4,6 +4,7 @@ The program `zfs` is a stand-in here that says what the real one says; tests/lab
 """
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +18,9 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.commands.commands import CommandHost
+from orchestrator.engines.zfs.holds.survey import holds_command
 from orchestrator.engines.zfs.model import ChangedEntry, ReceiveProcess
+from orchestrator.engines.zfs.recovery.kit import kit_command
 from orchestrator.engines.zfs.survey import parse
 from orchestrator.process.scripts import script
 from tests.engines.zfs.script_runner import run
@@ -273,6 +276,28 @@ def test_who_receives_is_found(tmp_path: Path) -> None:
         }
     done = run(commands.receiving_command(None), tmp_path, {})
     assert parse.parse_receiving(done.stdout.splitlines(), "v/copies/photos") == {}
+
+
+HELD = """
+case $1 in
+list) case "$*" in *bookmark*) ;;
+  *userrefs,used*) printf "1\\t0\\t7\\t%s\\n" t/a@1 t/b@gone t/b@2 t/c@3;; *) printf "%s\\t7\\t8\\t1\\n" t/a@1 t/b@gone t/b@2 t/c@3;; esac;;
+holds) shift 2; code=0
+  for name in "$@"; do case $name in *gone) echo "cannot open '$name': WHY" >&2; code=1;; *) printf "$name\\tkeep\\t1\\n";; esac; done
+  exit $code;;
+esac
+"""
+
+
+@pytest.mark.parametrize("command", [holds_command(Location(path="t")), kit_command(Location(path="t"))])
+def test_a_snapshot_that_goes_hides_no_holds_of_others(command: Command, tmp_path: Path) -> None:
+    programs = {"zpool": "printf '7\\tx\\n'", "zdb": ":", "find": ":"}
+    done = run(command, tmp_path, programs | {"zfs": HELD.replace("WHY", "dataset does not exist")})
+    assert (done.returncode, done.stdout.count("=end")) == (0, 1), done
+    assert re.findall(r"^(.*)\tkeep\t1$", done.stdout, re.MULTILINE) == ["t/a@1", "t/b@2", "t/c@3"]
+    unseen = run(command, tmp_path, programs | {"zfs": HELD.replace("WHY", "pool I/O is currently suspended")})
+    assert (unseen.returncode, "=end" in unseen.stdout) == (1, False), "unseen is not none"
+    assert "t/b@gone" in unseen.stderr
 
 
 WEIGHED = """

@@ -11,6 +11,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import Host, Location, Place
 from orchestrator.domain.plan import Effect, Pipeline, Step
 from orchestrator.engines.contract.holds import Pin, PinReport
+from orchestrator.engines.zfs import ENGINE as ZFS
 from orchestrator.engines.zfs.holds.report import judge_pins, plan_release
 from orchestrator.engines.zfs.holds.survey import (
     BOOKMARKS,
@@ -31,6 +32,7 @@ from orchestrator.engines.zfs.plan.hold_names import (
     replication_target_id,
 )
 from orchestrator.engines.zfs.survey.parse import UnreadableListing
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 VAULT, RED, LOST = 0xA1, 0xB2, 0xC3
@@ -195,7 +197,7 @@ LOOK = [
     f"tank/x#{hold_bookmark_name(keeper(VAULT, None), 9)}\t1772000000",
     "tank/my own#somebody's\t1772000000", "tank/my own#poolferry_short\t1772000000",
     "=snapshots", "1\t8192\t6\ttank/my own@a b", "2\t0\t8\ttank/x@c",
-    "=holds", f"tank/my own@a b\t{hold_tag(keeper(VAULT))}\t1772582400", "tank/x@c\tkeep\t1772582400",
+    "=holds", "tank/my own@a b\tof several", f"tank/my own@a b\t{hold_tag(keeper(VAULT))}\t1772582400", "tank/x@c\tkeep\t1772582400",
     f"tank/x@c\t{hold_tag(keeper(RED, None))}\tTue Mar  3 00:00 2026", "tank/x@c\tpoolferry_A1\t1772582400", "=end",
 ]  # fmt: skip
 
@@ -217,10 +219,21 @@ def test_a_look_is_read() -> None:
     assert parse_holds([b"=user 1000", *(line.encode() for line in LOOK[1:])], TANK, job(sudo=True)).sudo
 
 
-@pytest.mark.parametrize("lines", [[], LOOK[:-1], [*LOOK[:10], "tank/x 5", "=end"]])
+@pytest.mark.parametrize("lines", [[], LOOK[:-1], [*LOOK[:9], "tank/x#ours", "=end"]])
 def test_a_look_that_broke_off_is_not_empty(lines: list[str]) -> None:
     with pytest.raises(UnreadableListing):
         parse_holds([line.encode() for line in lines], TANK, job())
+
+
+def test_a_tag_with_returns_lets_go_nothing_of_others() -> None:
+    """An owner may hold her snapshots by any tag: a line of hers is no hold of another's, and no part of the answer."""
+    tag = hold_tag(keeper(VAULT))
+    others = f"tank/photos/fay@s0\t{tag}\t1"
+    parts = f"=pools\rzzz\t{VAULT}\r=bookmarks\rtank/photos/fay#{cursor_bookmark_name(keeper(LOST), 12)}\t1\r=holds"
+    look = [*LOOK[:-1], f"tank/my own@a b\tx\t1\r{others}\r{parts}\rtank/my own@a b\tx\t1772582400", LOOK[-1]]
+    executor = ScriptedExecutor([(lambda _: True, scripted_result("\n".join(look).encode()))])
+    here, _ = ZFS.survey_pins((job(),), lambda _: executor).pools
+    assert here == parse_holds([line.encode() for line in LOOK], TANK, job())
 
 
 def words(step: Step) -> tuple[str, ...]:

@@ -5,6 +5,9 @@ import os
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import unescape_mount_path
 
+# Filesystems without a block device of their own whose mounts say truly which folder of them they show; those of a host do not.
+_WITH_ROOTS = {"btrfs", "tmpfs", "ramfs", "devtmpfs", "zfs", "overlay", "bcachefs"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mounted:
@@ -116,7 +119,17 @@ def _inside(real: str, number: int, mount: tuple[str, str, str, str]) -> InnerPa
 
 
 def _read_mounts() -> list[tuple[str, str, str, str]]:
-    """Return number, device, root and mountpoint of each mount here. Source: proc(5), mountinfo."""
+    """Return number, device, root and mountpoint of each mount here that says which folder of its filesystem it is."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-        fields = [line.split(" ", 5) for line in file]
-    return [(each[0], each[2], unescape_mount_path(each[3]), unescape_mount_path(each[4])) for each in fields]
+        return [mount for line in file if (mount := parse_mount(line))]
+
+
+def parse_mount(line: str) -> tuple[str, str, str, str] | None:
+    """Return number, device, root and mountpoint of a mount; None where it may show another folder than it says.
+
+    Source: proc(5), mountinfo; fs/nfs/super.c, nfs_show_path: of every export of one server "/" on one device.
+    """
+    number, _, device, root, point, rest = line.split(" ", 5)
+    if device.startswith("0:") and rest.partition(" - ")[2].split(" ")[0] not in _WITH_ROOTS:
+        return None
+    return number, device, unescape_mount_path(root), unescape_mount_path(point)

@@ -39,6 +39,7 @@ def mount() -> Iterator[Mount]:
         ("outer", "source/copies", "lies in what is mounted inside the source", {}),
         ("outer", "source/copies", "", {"excludes": ["/source again/copies/"]}),
         ("again/docs", "source/other", "", {}),
+        ("again", "source/copies", "", {"excludes": ["/copies"]}),
     ],
 )
 def test_no_copy_is_copied_into_itself(

@@ -25,6 +25,8 @@ def find_overlap(job: Job) -> str:
             how = "is" if source == copy else "holds"
             return f"{how} the source {folder} by another mount"
         if copy.lies_in(source) and entered:
+            if _may_leave_out(options.excludes, copy.path.removeprefix(source.path).strip("/")):
+                continue
             return f"lies inside the source {folder} by another mount"
         if not entered:
             continue

@@ -121,6 +121,8 @@ def test_two_at_once_show_no_point_that_can_be_written(house: House) -> None:
     sh "{HOOK}" "{view}"
     ! {AS} sh -c 'echo evil >> "{shown}/hers"' 2> /dev/null || echo written
     mount --bind "{shown}" "{shown}"
+    sh "{HOOK}" "{view}" && mv "{point}" "{point}.free" && mv "{point}.free" "{point}"
+    mount --bind "{shown}" "{shown}"
     POOLFERRY_TARGET="{house.folder}" sh "{HOOK}" "{view}" && ls "{view}"  # where that point is no more
     """
     done = subprocess.run(

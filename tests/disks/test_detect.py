@@ -1,6 +1,7 @@
 """Test which disks are here: what lsblk and blkid print, read into devices."""
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -162,22 +163,35 @@ def test_a_link_leads_to_its_device() -> None:
     assert find_path("/dev/sdz", ScriptedExecutor(gone))[0] is None
 
 
+HIDES = """import ctypes, os
+os.setresuid(USER, USER, USER)
+assert ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) == 0  # PR_SET_DUMPABLE
+print(flush=True)
+input()
+"""
+
+
 @pytest.mark.root
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "user", "exports"),
     [
-        (b"zpool\0export\0poolferry-blue\0", 0, True), (b"zpool\0export\0poolferry-blue\0", 65534, False),
-        (b"zpool\0export", 0, False), (b"zpool\0export\0poolferry-red\0", 0, False),
+        (("zpool", "export", "poolferry-blue"), 0, True), (("zpool", "export", "poolferry-blue"), 65534, False),
+        (("zpool", "export"), 0, False), (("zpool", "export", "poolferry-red"), 0, False),
     ],
 )  # fmt: skip
 def test_only_an_export_of_roots_is_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: bytes, user: int, exports: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...], user: int, exports: bool
 ) -> None:
-    (tmp_path / "1").mkdir()
-    (tmp_path / "1/cmdline").write_bytes(words)
-    os.chown(tmp_path / "1/cmdline", user, user)
-    monkeypatch.setattr("orchestrator.disks.detect.glob.iglob", lambda _: [str(tmp_path / "1/cmdline")])
+    """A process that forbids to dump its memory owns no file below /proc: root does."""
+    (tmp_path / "export").write_text(HIDES.replace("USER", str(user)))
     monkeypatch.setattr(detect, "node_path", lambda _: str(tmp_path))
     blue = Disk(name="blue", set="s", identity="1", content="zfs")
-    assert detect.pools_without_disk([blue]) == {"blue": exports}
+    with subprocess.Popen(
+        words, executable="/usr/bin/python3", cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"\n"
+        assert os.stat(f"/proc/{process.pid}/cmdline").st_uid == 0
+        assert detect.pools_without_disk([blue]) == {"blue": exports}
+        process.communicate(b"\n")

@@ -321,9 +321,9 @@ def parse_receiving(lines: Iterable[str], root: str) -> dict[str, ReceiveProcess
 def _processes(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
     pid, argv = 0, list[str]()
     for line in lines:
-        if line.startswith("=process "):
+        if head := re.fullmatch(r"=process (\d{1,10})", line):
             yield pid, argv
-            pid, argv = int(line.split()[1]), []
+            pid, argv = int(head[1]), []
         else:
             argv.append(line)
     yield pid, argv

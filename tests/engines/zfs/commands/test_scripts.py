@@ -266,6 +266,7 @@ def test_who_receives_is_found(tmp_path: Path) -> None:
         receiving(tmp_path / "b", "recv", "v/copies/photos") as root,
         receiving(tmp_path / "c", "receive", "v/copies/photos2"),
         receiving(tmp_path / "d", "send", "receive", "v/copies/photos"),
+        receiving(tmp_path / "e", "receive", "x\n=process y", "\n=process 1\nzfs\nreceive\nv/copies/photos/c"),
     ):
         done = run(commands.receiving_command(None), tmp_path, {})
         assert done.returncode == 0
@@ -298,6 +299,19 @@ def test_a_snapshot_that_goes_hides_no_holds_of_others(command: Command, tmp_pat
     unseen = run(command, tmp_path, programs | {"zfs": HELD.replace("WHY", "pool I/O is currently suspended")})
     assert (unseen.returncode, "=end" in unseen.stdout) == (1, False), "unseen is not none"
     assert "t/b@gone" in unseen.stderr
+
+
+@pytest.mark.root
+def test_who_is_neither_root_nor_we_receives_nothing(tmp_path: Path) -> None:
+    """Any user may give a process of hers the words of a receive: it holds up no run."""
+    command = "import os, sys; os.setresuid(*[65534] * 3); print(flush=True); input()"
+    words = ("zfs", "-c", command, "receive", "v/copies/photos/a")
+    with subprocess.Popen(words, executable="/usr/bin/python3", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as hers:
+        assert hers.stdout
+        hers.stdout.readline()
+        printed = run(commands.receiving_command(None), tmp_path, {}).stdout
+        hers.communicate(b"\n")
+    assert f"=process {hers.pid}\n" not in printed
 
 
 WEIGHED = """

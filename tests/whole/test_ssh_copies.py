@@ -100,9 +100,10 @@ def linked(report: Ran) -> list[str]:
 
 @pytest.mark.namespace
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's copies are linked before")
-def test_what_is_unchanged_is_linked_on_the_host_and_no_point_changes(house: House, sshd: Sshd) -> None:
+@pytest.mark.parametrize("way", [push, pull])
+def test_what_is_unchanged_is_linked_before_the_copy_and_no_point_changes(house: House, sshd: Sshd, way: Way) -> None:
     fill_for_links(house)
-    push(house, sshd)
+    way(house, sshd)
     assert house.run().outcome == "done"
     before, kept = facts(house.point()), (house.point() / "same").stat().st_ino
     change_all(house)

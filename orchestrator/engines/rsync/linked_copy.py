@@ -57,20 +57,33 @@ def _linked_there(
 
 
 def _may_link(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None) -> bool:
-    """Return whether what is unchanged can be linked before the copy; on a host only where the copy is told names."""
+    """Return whether what is unchanged can be linked before the copy; to or from a host only where the copy is told names."""
     target, differing = world.target, world.differing
-    if job.source.host or base is None or base.manifest is None or base.damaged or base.name != world.points[-1].name:
+    if base is None or base.manifest is None or base.damaged or base.name != world.points[-1].name:
         return False
     if differing is None or world.unread or world.changes is None or world.crowded or _is_split(world):
         return False
     if not target.by_root or target.work or target.damaged or target.led or target.open or target.owner != job.identity:
         return False
-    return work.host is None or (
+    if job.source.host is None and work.host is None:
+        return True
+    return (
         world.walled
         and not (world.adds or target.coarse or options_of(job).fake_super)
         and _names_all(job, world, differing)
         and not any(b".." in path.split(b"/") for path in differing.paths)
+        and (job.source.host is None or _may_ask_by_name(world, differing))
     )
+
+
+def _may_ask_by_name(world: RsyncSurvey, differing: DifferingPaths) -> bool:
+    """Return whether a far source may be asked for what differs by name.
+
+    Why no backslash: rsync 3.2.5 to 3.3 refuses some of such names that it asked for itself. Our own names, which a far source shows
+    to the comparison alone, and files that are left out for their holes stay a matter of rules.
+    """
+    asked = commands.may_name_what_is_missing(world) and not (world.reserved or world.sparse)
+    return asked and not any(b"\\" in path for path in (*differing.paths, *differing.folders))
 
 
 def copy_crowded(job: Job, world: RsyncSurvey, work: Location, request: RunRequest) -> Stage:

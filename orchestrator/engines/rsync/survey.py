@@ -125,7 +125,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
         here=here, there=there, source=source, target=target, changes=changes, unread=unread,
         parts=parts if job.parts else (), others=others, reserved=reserved, differing=differing, gate=gate,
         noted=not target.work or _are_notes_there(request.notes),
-        walled=_is_walled(job, target, differing, run, gated=there is not None and there.gated),
+        walled=_is_walled(job, target, differing, run, gate=gate),
         look=how, mixed=find_overlap(job),
     )  # fmt: skip
     if seen.mixed:
@@ -228,19 +228,32 @@ def _is_little_by_name(job: Job, seen: RsyncSurvey) -> bool:
 
 
 def _is_walled(
-    job: Job, target: TargetSurvey, differing: DifferingPaths | None, run: Callable[[Command], bytes], *, gated: bool
+    job: Job,
+    target: TargetSurvey,
+    differing: DifferingPaths | None,
+    run: Callable[[Command], bytes],
+    *,
+    gate: GateHello | None,
 ) -> bool:
-    """Return whether the wall against links stands on both sides; it is asked only where a copy could name what differs."""
-    sides = dict.fromkeys((None, job.target.location.host))
-    here = job.source.host is None and target.by_root and not gated
-    asked = here and differing is not None and bool(differing.paths)
-    return asked and all(run(script_commands.survey_links_command(side)) == b"closed\n" for side in sides)
+    """Return whether the wall against links stands on both sides; it is asked only where a copy could name what differs.
+
+    An old gate at a source, which says no hello, refuses the question: then rsync is told no names.
+    """
+    sides = dict.fromkeys((None, job.source.host or job.target.location.host))
+    if not target.by_root or gate is not None or differing is None or not differing.paths:
+        return False
+    try:
+        return all(run(script_commands.survey_links_command(side)) == b"closed\n" for side in sides)
+    except PermissionDenied:
+        if job.source.host is None:
+            raise
+        return False
 
 
 def _may_clone(job: Job, seen: RsyncSurvey, run: Callable[[Command], bytes]) -> bool:
     """Return whether large files may differ that a filesystem with clones could share; asked only where a copy names what differs."""
     moving = seen.changes.moving if seen.changes else None
-    if not seen.walled or job.target.location.host or moving is None or moving < LARGE_FILE:
+    if not seen.walled or job.source.host or job.target.location.host or moving is None or moving < LARGE_FILE:
         return False
     kind = Command(argv=("stat", "-f", "-c", "%T", job.target.location.path), effect=Effect.READS)
     return run(kind).strip() in _WITH_CLONES

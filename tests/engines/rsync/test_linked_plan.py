@@ -10,7 +10,7 @@ from orchestrator.domain.units import Bytes
 from orchestrator.engines.rsync.model import LARGE_FILE, CountsEqual, DifferingPaths, RsyncSurvey
 from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
 from orchestrator.engines.rsync.plan import plan
-from tests.engines.rsync.builders import ASKED, MIRRORED, NEW, ROOT, THERE, USED, job, mirror, point, world
+from tests.engines.rsync.builders import ASKED, MIRRORED, NEW, ROOT, THERE, USED, job, mirror, point, program, world
 
 
 def planned(told: Job, seen: RsyncSurvey) -> Plan:
@@ -123,6 +123,31 @@ def test_programs_of_a_host_link_where_a_copy_is_told_names() -> None:
     )
     for told, world_there in unusual:
         assert not any(step.links for step in planned(told, world_there).steps), (told, world_there)
+
+
+def test_what_is_unchanged_is_linked_here_where_a_far_source_is_asked_by_name() -> None:
+    differing = DifferingPaths(paths=(b"a/b/new", b"a", b"x/gone"), joined=(), present=(b"a", b"a/b/new"))
+    seen = world(BY_ROOT, differing=differing, here=NEW, there=NEW, walled=True)
+    far = job(source=THERE)
+    steps = planned(far, seen).steps
+    at = next(number for number, step in enumerate(steps) if isinstance(step.work, TreeLinking))
+    assert " --ignore-existing " in str(steps[at + 1].work)
+    assert not any(isinstance(step.confirmation, CountsEqual) for step in steps), "names are compared instead"
+    odd = replace(differing, paths=(*differing.paths, b"a\\[b"))
+    unusual = (
+        (job(source=THERE, excludes=("*.tmp",)), seen),
+        (replace(far, parts=("srv",)), seen),
+        (far, replace(seen, walled=False)),
+        (far, replace(seen, reserved=(b"x/.poolferry",))),
+        (far, replace(seen, there=program(3, 0, 9))),
+        (far, replace(seen, target=replace(BY_ROOT, work=True))),
+        (far, replace(seen, differing=replace(differing, joined=(b"a",)))),
+        (far, replace(seen, differing=replace(differing, paths=(b"a/../../b",)))),
+        (far, replace(seen, differing=odd)),
+    )
+    for told, world_here in unusual:
+        made = planned(told, world_here).steps
+        assert not any(isinstance(step.work, TreeLinking) for step in made), (told, world_here)
 
 
 def test_what_was_excluded_since_the_point_is_removed_from_the_linked_tree() -> None:

@@ -13,6 +13,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
+from orchestrator.engines.rsync.model import LARGE_FILE
 from orchestrator.engines.rsync.parallel import ParallelCopies
 from orchestrator.engines.rsync.survey import command_runner, greeting_command, survey, survey_points
 from orchestrator.process.executor import Reader
@@ -379,6 +380,38 @@ def test_both_programs_are_asked_for_a_far_side() -> None:
     assert seen.here is not None
     assert seen.there is not None
     assert (seen.here.version, seen.there.version) == ((3, 5, 0), (3, 1, 3))
+
+
+@pytest.mark.parametrize(
+    ("told", "walled"),
+    [
+        (scripted_result(b"closed\n"), True),
+        (scripted_result(b"user\n"), False),
+        (scripted_result(exits=(126,), words="an old gate: Permission denied"), False),
+    ],
+)
+def test_a_far_source_is_asked_by_name_only_where_its_wall_stands(told: PipelineResult, walled: bool) -> None:
+    assert THERE.host
+    far = job(source=THERE)
+    links = [script_commands.survey_links_command(side) for side in (None, THERE.host)]
+    reader = ScriptedExecutor(
+        [
+            (str(commands.rsync_version_command(None)), scripted_result(b'{"version": "3.5.0"}')),
+            (str(greeting_command(THERE.host)), scripted_result(b"rsync  version 3.5.0  protocol version 32\n")),
+            (str(script_commands.survey_source_command(far.tree)), scripted_result(b"d 1 0 755\n2 0 755\0x\0")),
+            (str(script_commands.survey_target_command(far.target.location)), scripted_result(TARGET + b"i plain 0\0")),
+            (str(links[0]), scripted_result(b"closed\n")),
+            (str(links[1]), told),
+            (
+                lambda pipeline: pipeline.stages[0].argv[0] == "rsync",
+                scripted_result(b"pf:>f.st......|%d|a\n" % LARGE_FILE + STATS),
+            ),
+        ]
+    )
+    seen = survey(far, RunRequest(now=NOW, notes="/n"), reader)
+    assert seen.differing is not None
+    assert seen.differing.paths == (b"a",)
+    assert (seen.walled, seen.clones) == (walled, False), "nothing of a far source is opened here"
 
 
 def test_one_look_at_a_target_tells_all_of_it(trees: Trees) -> None:

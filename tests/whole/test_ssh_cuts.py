@@ -11,7 +11,7 @@ import pytest
 from orchestrator.engines.rsync.commands import resumes_from_afar
 from orchestrator.engines.rsync.model import RsyncProgram
 from orchestrator.engines.rsync.parse import parse_program
-from tests.whole.house import House, family, kill, trees_equal, wait_until
+from tests.whole.house import House, facts, family, kill, trees_equal, wait_until
 from tests.whole.large_copy import AT_ONCE, arrived, in_the_middle, random_file
 from tests.whole.sshd import Link, Sshd, link, sshd
 
@@ -144,6 +144,24 @@ def test_a_pull_goes_on_after_the_sender_died(house: House, sshd: Sshd, link: Li
     assert ended["moved_bytes"] <= 1.1 * size
     assert size <= link.moved <= 1.1 * size
     assert trees_equal(house.source, house.point())
+
+
+def test_a_pull_goes_on_over_what_was_linked_before(house: House, sshd: Sshd, link: Link, smaller: Path) -> None:
+    house.write("folder/same", "unchanged")
+    house.write("folder/other", "as it was")
+    house.job(source=sshd.url(house.source), pipe=sshd.pipe)
+    assert house.run().outcome == "done"
+    before = facts(house.point())
+    house.write("folder/other", "changed")
+    size = pushing(house, sshd, smaller, source=sshd.url(house.source), target=str(house.target), retry=AT_ONCE)
+    run = house.start()
+    in_the_middle(house, size)
+    (house.source / "folder/same").chmod(0o600)  # linked by then
+    kill_receiver(house, run, sshd, link)
+    ended = house.ended(run)
+    assert (ended.outcome, ended["resumed"], ended["attempts"]) == ("done", True, 2), ended
+    assert facts(house.source) == facts(house.point())
+    assert facts(house.point(0)) == before
 
 
 def test_a_frozen_peer_is_noticed_and_outlived(house: House, sshd: Sshd, link: Link, smaller: Path) -> None:

@@ -13,12 +13,15 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline, PointPublication
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.errors import explain
-from orchestrator.engines.rsync.model import MANIFEST
+from orchestrator.engines.rsync.model import MANIFEST, PARTIAL
 from orchestrator.engines.rsync.survey import command_runner, survey_written
 from orchestrator.process.executor import Reader
 from orchestrator.runner.publish_point import PointPublisher
 from tests.whole.house import House, facts, loop_filesystem, mounted
 from tests.whole.kills import MIB
+from tests.whole.sshd import Sshd, sshd
+
+__all__ = ["sshd"]
 
 pytestmark = [pytest.mark.root, pytest.mark.namespace]
 # XFS goes on after errors; its log has its room from the begin.
@@ -115,6 +118,53 @@ def test_a_restore_that_the_disk_did_not_take_is_not_called_whole(failing: House
     assert not [path for path, inode in whole.items() if path.stat().st_ino == inode], "each is a new file"
     forget_memory(back)
     assert facts(failing.source / "folder") == facts(back / "folder")
+
+
+def test_a_single_file_that_the_disk_did_not_take_gets_no_place(failing: House, tmp_path: Path) -> None:
+    """Before, it had its name, and the same command, said again, was refused: a restore overwrites nothing."""
+    back, failing.target = failing.target.parent / "back", tmp_path / "copies"
+    back.mkdir()
+    big = failing.write("folder/big", random.randbytes(24 * MIB))
+    assert failing.run(failing.job()).outcome == "done"
+    restore = ("restore", "run", "photos", "--path", "folder/big", "--to", str(back))
+    ran = failing.call(*restore)
+    assert (ran.code, ran.outcome) == (1, "failed"), ran
+    assert "the disk did not take all" in ran["why"], ran
+    assert not (back / "big").exists()
+    failing.target = back.parent / "copies"
+    grow(failing, 500)
+    ran = failing.call(*restore)
+    assert (ran.code, ran.outcome) == (0, "done"), ran
+    forget_memory(back)
+    assert (back / "big").read_bytes() == big.read_bytes()
+    assert os.listdir(back) == ["big"]
+
+
+@pytest.mark.parametrize("single", [False, True], ids=["folder", "file"])
+def test_a_half_copied_file_of_a_restore_in_doubt_is_begun_anew(
+    failing: House, tmp_path: Path, sshd: Sshd, single: bool
+) -> None:
+    """From a host, rsync writes into what lies there only the blocks that differ in memory."""
+    back, disk = failing.target.parent / "back", failing.target
+    big = failing.write("folder/big", random.randbytes(24 * MIB))
+    assert failing.run(failing.job(target=sshd.url(tmp_path / "copies"), pipe=sshd.pipe)).outcome == "done"
+    to = back / "folder/big" if single else back
+    to.parent.mkdir(parents=True, exist_ok=True)
+    restore = ("restore", "run", "photos", *(("--path", "folder/big") if single else ()), "--to", str(to))
+    assert failing.call(*restore).outcome == "failed"
+    grow(failing, 500)
+    (whole,) = back.rglob("big/big" if single else "big")
+    part = whole.parent / PARTIAL / "big"
+    part.parent.mkdir()
+    whole.rename(part)  # as after a failure at its end
+    failing.target, inode = disk, part.stat().st_ino
+    with part.open("rb"):  # so that no new file has its number
+        ran = failing.call(*restore)
+    assert (ran.code, ran.outcome) == (0, "done"), ran
+    assert (back / "folder/big").stat().st_ino != inode
+    forget_memory(back)
+    assert (back / "folder/big").read_bytes() == big.read_bytes()
+    assert not list(back.rglob(PARTIAL))
 
 
 def test_a_disk_that_fails_ends_the_run_with_its_own_cause(failing: House) -> None:

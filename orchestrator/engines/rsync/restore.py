@@ -213,7 +213,9 @@ def _folder_stages(
         _step(f"clear {to}", "an earlier restore left what the point does not have", cleared),
         *(_sweep(seen, place) for place in (b"", *filled)),
     )
-    end = script_commands.end_restore_command(to, filled)
+    # Why before the copy, too: rsync goes on with a part in place, and writes only those of its blocks that differ in memory.
+    before = resumed[:1] if not wanted.anew else resumed
+    end = _step("end the restore", "it is whole: the marker goes", script_commands.end_restore_command(to, filled))
     whole = _copy(
         what,
         to,
@@ -224,14 +226,14 @@ def _folder_stages(
     return (
         (_prepare(aside, begin),),
         *_alone(() if aside else _complete(job, lambda path: tree / _text(path), to, seen.half)),
-        *_alone(resumed[:1] if seen.unfinished and not aside else ()),
+        *_alone(before if seen.unfinished and not aside else ()),
         _side_by_side(job, wanted, seen, what) or (whole,),
         *_alone(resumed[1:] if seen.unfinished and not aside else ()),
         *_alone((
             _reread(job, wanted, to, left_out, part="below"),
             _open(job, wanted, to),
             _reread(job, wanted, to, left_out, part="root"),
-            _step("end the restore", "it is whole: the marker goes", end),
+            replace(end, settles=True),
         )),
     )  # fmt: skip
 
@@ -274,16 +276,18 @@ def _file_stages(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, asid
     """Return the stages of a single file: it is written in a folder of ours, and then gets its place."""
     tree, to = _below(wanted), seen.to
     room = script_commands.file_folder(to)
+    placed = _step(f"put {to} in its place", "it is written whole", script_commands.place_file_command(to))
     steps = (
         _prepare(aside, script_commands.begin_file_command(to, aside=aside, marker=_marker(job, wanted, ()))),
         *(() if aside else _complete(job, lambda _: tree, room, seen.half)),
+        *((_sweep(replace(seen, to=room, mounts=()), b""),) if wanted.anew else ()),
         _copy(
             what,
             to,
             "asked for",
             commands.restore_command(tree, room, job, folder=False, holes=seen.holes, anew=wanted.anew),
         ),
-        _step(f"put {to} in its place", "it is written whole", script_commands.place_file_command(to)),
+        replace(placed, settles=True),
         _reread(job, wanted, to, (), part="all"),
     )
     return tuple(_alone(steps))

@@ -185,8 +185,8 @@ def _do(
         _watched(journal, restore_request) as publisher,
     ):
         for number, stage in enumerate(plan.stages, 1):
-            if number == len(plan.stages):
-                publisher.require_written()  # the last one calls it whole
+            if any(step.settles for step in stage):
+                publisher.require_written()
             StepExecutor(journal, writer, notes).do(stage)
             if number == 1 and to.host is None:
                 publisher.watch_disk(to.path if os.path.isdir(to.path) else os.path.dirname(to.path))

@@ -73,6 +73,7 @@ domain.permit.parse_permit_away domain.schedule.parse_normal_schedule
 # What the kernel says, or what this program has made just now.
 MADE_NOW = """
 app.gate._write_arrivals config.schema.example_of daemon.control_socket.read_caller engines.zfs.plan.transport.choose_connections
+process.mounted.parse_mount
 engines.zfs.recovery.kit.kit_for_place process.handover._receive process.input_limit._came process.input_limit._is_taken
 process.input_limit._read_stream process.recorded_answers._unpacked trees.beneath._listed_writers
 web.guard._kernel_address

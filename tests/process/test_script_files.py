@@ -122,6 +122,15 @@ VALUES = {
     ("try-abilities.sh", "user.rsync.%stat"): "an attribute's name",
     ("try-abilities.sh", '"104755 0,0 4294967294:4294967294"'): "its value",
     ("enter-place.sh", 'cd -P "${POOLFERRY_ROOT-}/" '): "/, or that of without-links.pl",
+    ("link-tree.sh", '"$1/."'): "a folder that without-links.pl opened",
+    (
+        "link-tree.sh",
+        "xargs -0 -r rm",
+    ): "in the work tree that was entered, which nobody else can enter, where no link leads anywhere",
+    (
+        "link-tree.sh",
+        """cd -P "$2/." && [ -z "$(ls -A)" ] && cp -al -- "$1/." . && exec xargs -0 -r rm -rf --one-file-system --'""",
+    ): "the same",
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.whole.house import House
 
-pytestmark = [pytest.mark.root, pytest.mark.slow]
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.namespace]
 Mount = Callable[[Path, Path], Path]
 
 

@@ -11,7 +11,7 @@ from tests.ferry import Ferry
 
 ZFS = """#!/bin/sh
 case "$*" in
-*flags*) printf 'tank/photos\\t77\\t-\\n' ;;
+*flags*) printf 'tank/photos\\t77\\t-\\ttank/photos\\n' ;;
 *) cat "$0.taken" 2>/dev/null || : ;;
 esac
 """

@@ -427,7 +427,9 @@ def test_a_look_that_fails_ends_badly(get: str, zpool: str, says: str, tmp_path:
 
 PREVIOUS = """
 case "$1 $*" in
-*prevsnap*) printf "v/a b\\tprevsnap\\tv/a b@one\\t-\\nv/a b\\tguid\\t5\\t-\\nv/none\\tprevsnap\\t-\\t-\\nv/clone\\tprevsnap\\tv/a b@one\\t-\\n";;
+*prevsnap*)
+  printf "v/a b\\tprevsnap\\tv/a b@one\\t-\\nv/a b\\tguid\\t5\\t-\\n"
+  printf "v/none\\tprevsnap\\t-\\t-\\nv/none\\tguid\\t6\\t-\\nv/clone\\tprevsnap\\tv/a b@one\\t-\\nv/clone\\tguid\\t7\\t-\\n" ;;
 list*) shift 6; printf "%s\\t1\\t2\\n" "$@";;
 esac
 """

@@ -48,6 +48,7 @@ class RunRecorder:
         self.names_exhausted = False  # an attempt of this run met a file that could have no more names at the target
         self.snapshots_taken = False  # due ones of the source, by an attempt of this run
         self.copy_damaged = False  # the point from which this run restored data is damaged
+        self.restored_damaged = False  # what came back differs from a sound point, perhaps with the right size and time
         self.left_out = list[str]()  # entries that this run could not read at the source
         self.unmade: set[bytes] = set()  # device nodes of the restored data that this user cannot make
         self.forged = ""  # why the data restored by this run is not verified

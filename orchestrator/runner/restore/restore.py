@@ -128,7 +128,7 @@ def _attempt(journal: RunRecorder, writer: Writer, restore_request: RestoreOptio
     if isinstance(decided, Refusal):
         return _refused(journal, decided)
     point, plan, _ = decided
-    _do(journal, writer, decided, restore_request)
+    _do(journal, writer, decided)
     return _done(journal, point, plan)
 
 
@@ -142,7 +142,7 @@ def _files_attempt(journal: RunRecorder, writer: Writer, restore_request: Restor
         decided = _decide_for(journal.job, tools, wanted, restore_request)
         if not isinstance(decided, Refusal):
             point, plan = _with_comparison(decided, wanted, shown, restore_request)
-            _do(journal, writer, (point, plan, decided[2]), restore_request)
+            _do(journal, writer, (point, plan, decided[2]))
     return _refused(journal, decided) if isinstance(decided, Refusal) else _done(journal, point, plan)
 
 
@@ -171,9 +171,7 @@ def _notes(journal: RunRecorder) -> str:
     return f"{journal.tools.state}/notes/restore-{journal.job.name}-{journal.run}"
 
 
-def _do(
-    journal: RunRecorder, writer: Writer, decided: tuple[RestorePoint, Plan, Location], restore_request: RestoreOptions
-) -> None:
+def _do(journal: RunRecorder, writer: Writer, decided: tuple[RestorePoint, Plan, Location]) -> None:
     point, plan, to = decided
     job, tools = journal.job, journal.tools
     journal.decided(plan)
@@ -182,7 +180,7 @@ def _do(
     with (
         lock_point(job, tools.state, point.name),
         entry_looked_up(plan, journal),
-        _watched(journal, restore_request) as publisher,
+        _watched(journal, to) as publisher,
     ):
         for number, stage in enumerate(plan.stages, 1):
             if any(step.settles for step in stage):
@@ -193,13 +191,14 @@ def _do(
 
 
 @contextlib.contextmanager
-def _watched(journal: RunRecorder, restore_request: RestoreOptions) -> Iterator[PointPublisher]:
+def _watched(journal: RunRecorder, to: Location) -> Iterator[PointPublisher]:
     """Yield what watches the destination's disk; note that the next try copies all anew where the disk did not take all, until one went well.
 
+    Of a restore that was killed, or cut short with the machine, the comparison with a manifest tells: it reads each file from the disk.
     Why besides the reading: Linux tells a write error once, perhaps to another program, and shows in memory what the disk never took.
     """
     publisher, remember = PointPublisher(journal.tools.engine.explain), journal.tools.history.remember
-    job, fact = journal.job.name, _UNWRITTEN + str(restore_request.to)
+    job, fact, journal.restored_damaged = journal.job.name, _unwritten(to), False
     try:
         yield publisher
         publisher.require_written()
@@ -211,8 +210,13 @@ def _watched(journal: RunRecorder, restore_request: RestoreOptions) -> Iterator[
         raise
     finally:
         publisher.let_go()
-        if publisher.lost:
+        if publisher.lost or journal.restored_damaged:
             remember(job, fact, "yes")
+
+
+def _unwritten(to: Location) -> str:
+    """Return the key of the fact that a destination's disk did not take all, whichever link leads there."""
+    return _UNWRITTEN + str(to if to.host is not None else replace(to, path=os.path.realpath(to.path)))
 
 
 def _done(journal: RunRecorder, point: RestorePoint, plan: Plan) -> RunReport:
@@ -271,9 +275,12 @@ def _decide_for(
     job: Job, tools: RunContext, wanted: RestoreRequest, restore_request: RestoreOptions
 ) -> tuple[RestorePoint, Plan, Location] | Refusal:
     """Decide from the point and the destination's state; also return the destination, with the name of a single file."""
-    point, doubt = wanted.point, tools.history.recall(job.name, _UNWRITTEN + str(restore_request.to))
-    wanted, engine = replace(wanted, anew=bool(doubt)), file_restorer(tools.engine, point)
-    seen = _without_excluded(engine.survey_restore(job, wanted, tools.writer(())), restore_request.stays)
+    point, engine = wanted.point, file_restorer(tools.engine, wanted.point)
+    seen = engine.survey_restore(job, wanted, tools.writer(()))
+    if tools.history.recall(job.name, _unwritten(seen.to)):
+        wanted = replace(wanted, anew=True)
+        seen = engine.survey_restore(job, wanted, tools.writer(()))
+    seen = _without_excluded(seen, restore_request.stays)
     if seen.wanted == "absent":
         return Refusal(
             why=f"point {point.name} holds no {show_name(wanted.path)}",

@@ -314,6 +314,9 @@ def _restore_hint(work: TreeVerification, journal: RunRecorder, *, damaged: bool
             "restore to a folder on ext4, XFS, btrfs or ZFS, as root"
         )
     if not journal.copy_damaged:
+        journal.restored_damaged = True
+        if _is_single(work):
+            return "run the command again with --aside: it keeps what came back under another name, and copies the file anew"
         return "run the command again: it continues and repairs"
     job, point = journal.job.name, work.point.name
     return (

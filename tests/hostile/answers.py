@@ -172,7 +172,7 @@ HELD = (
     b"=user 0\n=pools\ntank\t7\n=bookmarks\ntank/photos#poolferry-x\t1700000000\n=snapshots\n1\t9\t1\ttank/photos@a\n=holds\n"
     b"tank/photos@a\tpoolferry\tTue Mar  3 05:06 2026\n=end\n"
 )
-POOL_SEEN = b"=datasets\nt\tfilesystem\t1\t0\ton\tno\n=owned\nt\tmountpoint\t/t\n=snapshots\nt@a\t1\t170000000\n=mounts\nt /t\n=pools\nt\t1\n\t/dev/sda\n=end\n"
+POOL_SEEN = b"=datasets\nt\tfilesystem\t1\t0\ton\tno\n=owned\nt\tmountpoint\t/t\n=snapshots\nt@a\t1\t1700000000\n=mounts\nt /t\n=pools\nt\t1\n\t/dev/md\n=end\n"
 FINDMNT = b'{"filesystems": [{"source": "/dev/sdb1", "fstype": "ext4", "options": "rw,noatime", "maj:min": "8:17"}]}'
 FAILURE = b'rsync: [sender] send_files failed to open "/a\\#012": Permission denied (13)'
 BASES = b"tank/photos\t99\ntank/photos#x\t-\n"

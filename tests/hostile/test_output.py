@@ -268,7 +268,7 @@ def test_no_hook_is_told_it(evil: House) -> None:
         (KIT.replace(b"tank@a\t", b"tank@NAME\t"), lambda said: ZFS.survey_kit(sides.job(), sides.NOW, reader(said))),
         (HELD.replace(b"photos@a", b"photos@NAME"), pins), (b"tank/photos@NAME\t1700000000\n", lambda said: ZFS.points(sides.job(), reader(said))),
         (b"1700000000\ntank/photos\t7\t-\ntank/photos/NAME\t8\t-\n\n", lambda said: SANOID.survey(sanoids.job(), sanoids.ASKED, reader(said))),
-        (POOL_SEEN.replace(b"tank\tfilesystem", b"tank/NAME\tfilesystem"), lambda said: ZFS.survey_pool("tank", reader(said))),
+        (POOL_SEEN.replace(b"t\tfilesystem", b"t/NAME\tfilesystem"), lambda said: ZFS.survey_pool("tank", reader(said))),
     ],
 )  # fmt: skip
 def test_no_dataset_is_named_what_zfs_allows_no_name(

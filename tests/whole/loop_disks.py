@@ -18,6 +18,7 @@ from orchestrator.domain.authentication import tag_marker
 from orchestrator.domain.rotation import Disk
 from orchestrator.history.authentication_key import read_key
 from tests.ferry import Ended, Ferry
+from tests.whole.house import wait_until
 
 NEEDED = ("losetup", "mkfs.ext4", "findmnt", "blkid", "wipefs")
 
@@ -137,6 +138,9 @@ class LoopDisks:
                 file.unlink()
         finally:
             _did("umount", str(place))
+            # Another test's mount namespace that was made meanwhile may hold it, and write its end later.
+            held = Path("/sys/fs/ext4", Path(self.loops[name]).name)
+            wait_until(lambda: not held.exists())
 
     def close(self) -> None:
         for name in list(self.loops):

@@ -2,6 +2,7 @@
 
 import re
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,12 @@ def days_ago(days: float, begun: float, *machines: Machine) -> None:
         machine.sh(f"date -s @{begun - days * 86400:.0f} > /dev/null")
 
 
+def recorded(machine: Machine, newest: str) -> bool:
+    """Return whether the gate has written down when a snapshot came: it does so some seconds after it answered."""
+    guid = machine.sh(f"zfs get -Hpo value guid {COPY}@{newest}").text.strip()
+    return guid in machine.sh(f"cat {machine.state}/arrivals/laptop", check=False).text
+
+
 def copies(machine: Machine) -> list[str]:
     return [name.partition("@")[2] for name in machine.sh(f"zfs list -Ho name -s createtxg -t snapshot {COPY}").lines]
 
@@ -42,6 +49,7 @@ def test_what_a_key_only_adds_is_pruned_by_the_time_when_it_came(pair: Pair) -> 
         days_ago(days, begun, *pair)
         master.sh(" && ".join(f"zfs snapshot {SOURCE}@{one}" for one in names.split()))
         assert copying.run()["outcome"] == "done"
+        wait_until(partial(recorded, backup, names[-1]), 60, pause=0.5)
     days_ago(0, begun, *pair)
     assert copies(backup) == list("abcdefghijklmnopq")
     backup.sh(f"zfs hold mine {COPY}@a && zfs clone -o mountpoint=none {COPY}@b vault/clone")

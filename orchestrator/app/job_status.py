@@ -1,5 +1,6 @@
 """State of a job, judged from what history remembers."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -23,7 +24,6 @@ from orchestrator.domain.source_state import parse_source_state
 from orchestrator.history.values import NO_POINTS, HealthFacts, PointCounts, RunRecord
 from orchestrator.history.views import HistoryReader
 from orchestrator.planners.health import CLOCKS_DIFFER, CopyHealth, HealthInput, JobState, judge_health
-from orchestrator.process.mounted import explain_unwritable
 from orchestrator.views.drills import newest_drill
 from orchestrator.views.format import unseen_sentence
 from orchestrator.views.status import JobStatus, Overview
@@ -275,7 +275,18 @@ def _job_status(
 
 
 def why_unrecorded(state: str) -> str:
-    """Return why no run can be recorded, as far as it shows without a write: then no run begins, and none that fails is known."""
+    """Return why no run can be recorded, as far as it shows without a write: then no run begins, and none that fails is known.
+
+    Why the import in the call: nearly always the first look is enough.
+    """
+    try:
+        seen = os.statvfs(state)
+    except OSError:
+        return ""
+    if seen.f_bavail * seen.f_frsize >= _LEAST_SPACE and not seen.f_flag & os.ST_RDONLY:
+        return ""
+    from orchestrator.process.mounted import explain_unwritable
+
     why = explain_unwritable(state, _LEAST_SPACE)
     return f"no run can be recorded in {state}: {why}" if why else ""
 

@@ -99,7 +99,7 @@ check: packages-test setup .venv/debian/stamp  ## format, lint, types, spelling,
 	@read_all() { $(BIN)/python -m mypy --no-error-summary && $(BIN)/codespell && shellcheck $(call scripts,(ba|da)?sh) \
 	  && $(BIN)/python -m pytest -q -p no:xdist tests/test_house.py; }; \
 	said=$$(mktemp); trap 'rm -f $$said' EXIT; read_all >$$said 2>&1 & \
-	code=0; $(BIN)/python -m pytest -q -n $(CORES) -m '$(FAST)' --ignore=tests/test_house.py $(ARGS) || code=$$?; \
+	code=0; $(BIN)/python -m pytest -q -n $(WORKERS) -m '$(FAST)' --ignore=tests/test_house.py $(ARGS) || code=$$?; \
 	wait $$! || code=$$?; cat $$said; exit $$code
 
 # What decides must be seen deciding each way: the words, the planners, every engine's plan, and what reads programs' answers.

@@ -35,6 +35,7 @@ def problem(
         (problem(ProblemType.DAMAGED, "a\u202eb"), r"point p1 is damaged (rot): a\u202eb"),
         (problem(ProblemType.DAMAGED, "", count=1), "point p1 is damaged (rot)"),
         (problem(ProblemType.MANIFEST), "point p1 cannot be verified: rot"),
+        (problem(ProblemType.KIT, point=""), "rot"),
         (problem(ProblemType.POINTS_GONE, "p1", "p2", point=""), "2 points vanished from /backup/photos that [keep] did not remove: p1, p2"),
         (
             problem(ProblemType.UNPRUNED, point="", why="hourly ones would go"),
@@ -69,6 +70,7 @@ def test_a_problem_is_one_sentence(found: Problem, says: str) -> None:
         (problem(ProblemType.MANIFEST), "bring p1.manifest.gz back"),
         (problem(ProblemType.POINTS_GONE, point=""), "if that was meant: poolferry points accept photos"),
         (problem(ProblemType.LEFT_OUT, "x"), "then poolferry run photos"),
+        (problem(ProblemType.KIT, point=""), "poolferry run photos writes it anew"),
         (problem(ProblemType.UNPRUNED, point=""), "`poolferry plan photos` says what cannot be copied"),
     ],
 )  # fmt: skip
@@ -90,3 +92,4 @@ def test_what_an_earlier_version_wrote_of_unseen_copies_is_read() -> None:
     assert parse_unseen(f'["{at.isoformat()}", "away"]') == UnseenCopies(since=at, why="away")
     off = UnseenCopies(since=at, why="no answer", looked=False)
     assert parse_unseen(str(off)) == off
+    assert parse_unseen("no fact") is None

@@ -404,7 +404,10 @@ def _there(
 
 
 def _write_names(entries: Iterable[ManifestEntry], notes: str) -> list[tuple[str, str]]:
-    """Write the names of files by the algorithm of their digest; return each algorithm with its file of names, NUL-terminated."""
+    """Write the names of files by the algorithm of their digest; return each algorithm with its file of names, NUL-terminated.
+
+    Why numbered: a manifest is a stranger's text, and its word for an algorithm is no name for a file of ours.
+    """
     found: dict[str, str] = {}
     with contextlib.ExitStack() as files:
         writes: dict[str, Callable[[bytes], object]] = {}
@@ -413,7 +416,7 @@ def _write_names(entries: Iterable[ManifestEntry], notes: str) -> list[tuple[str
             if not colon:
                 continue
             if algorithm not in found:
-                found[algorithm] = f"{notes}/names-{algorithm}"
+                found[algorithm] = f"{notes}/names-{len(found)}"
                 writes[algorithm] = files.enter_context(open(found[algorithm], "wb")).write
             writes[algorithm](entry.path + b"\0")
     return sorted(found.items())

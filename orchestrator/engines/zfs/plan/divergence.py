@@ -210,6 +210,8 @@ def refuse_in_the_way(case: PlanContext, name: str, source: Dataset, target: Dat
     whole = case.target_name(name)
     if target.kind != source.kind:
         why = f"{whole} is a {target.kind}, and {case.source_name(name)} is a {source.kind}"
+    elif target.origin:
+        return _refuse_promoted(case, whole, target)
     elif not target.placeholder:
         why = f"{whole} is there, and no copy: it has no snapshot"
     elif raw or target.encrypted:
@@ -218,6 +220,20 @@ def refuse_in_the_way(case: PlanContext, name: str, source: Dataset, target: Dat
     else:
         return None
     return Refusal(why=why, evidence=(f"guid {target.guid}, no snapshot",), hint=_beside(case), guard=ASIDE)
+
+
+def _refuse_promoted(case: PlanContext, whole: str, target: Dataset) -> Refusal:
+    """Return the refusal of a copy whose snapshots belong to a clone of it, which somebody promoted on the target."""
+    origin = target.origin or ""
+    promote = hinted_zfs_command("promote", whole, side=case.world.target)
+    return Refusal(
+        why=f"{whole} has no snapshot of its own: it is a clone of {origin}",
+        evidence=(
+            f"guid {target.guid}, origin {origin}: whoever promotes a clone of a copy moves the copy's snapshots to it",
+        ),
+        hint=f"to move them back, so that nothing is sent again: {promote}; then {case.command}; or, {_beside(case)}",
+        guard=ASIDE,
+    )
 
 
 def refuse_waiting(why: str, refusal: Refusal) -> Refusal:

@@ -208,6 +208,21 @@ def test_a_dataset_of_somebody_else_is_in_the_way() -> None:
     assert ASIDE in world.target.nodes
 
 
+def test_a_copy_whose_snapshots_a_promoted_clone_took_gets_them_back() -> None:
+    world = ferry("a")
+    world.run()
+    (kept,) = world.target.nodes[COPY].snapshots
+    world.target.clone(COPY, kept.guid, "vault/look")
+    world.target.promote("vault/look")
+    world.source.snapshot(ROOT, "b")
+    refusal = refused(world)
+    assert refusal.why == f"{COPY} has no snapshot of its own: it is a clone of vault/look@a"
+    assert f"zfs promote {COPY};" in refusal.hint
+    world.target.promote(COPY)
+    world.run()
+    assert world.newest_is_there()
+
+
 def test_another_kind_is_in_the_way() -> None:
     world = ferry("a")
     world.source.nodes[ROOT] = replace(world.source.nodes[ROOT], kind=DatasetType.VOLUME)

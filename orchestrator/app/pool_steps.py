@@ -280,7 +280,7 @@ class _Rebuild:
             job, run_restore,
             RestoreOptions(to=source, content=self._asked.content, stays=stays, owners=False, lost_keys=lost, aside=self._asked.aside),
         )  # fmt: skip
-        note_restore(session.history, self._settings.configuration().jobs, job, source, report, compose.now())
+        note_restore(session.history, lambda: self._settings.configuration().jobs, job, source, report, compose.now())
         self._stays.did(job.target.disk, report)
         return report
 

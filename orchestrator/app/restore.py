@@ -5,6 +5,7 @@ import os
 import shlex
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
@@ -130,7 +131,9 @@ def _on_its_disk(
     with open_session(settings) as session, _attached_disk_held(settings, job):
         if job.target.rotation is None:
             report = session.do(job, action, restore_request)
-            note_restore(session.history, _known_jobs(settings), job, restore_request.to, report, compose.now())
+            note_restore(
+                session.history, partial(_known_jobs, settings), job, restore_request.to, report, compose.now()
+            )
             return report
         from orchestrator.app.kit_disk import accept_kit_disk
         from orchestrator.domain.run import VisitCause
@@ -142,7 +145,9 @@ def _on_its_disk(
                 if absent is not None:
                     raise absent
                 report = session.do(placed, action, restore_request)
-                note_restore(session.history, _known_jobs(settings), placed, restore_request.to, report, compose.now())
+                note_restore(
+                    session.history, partial(_known_jobs, settings), placed, restore_request.to, report, compose.now()
+                )
                 return report
 
             try:

@@ -2,14 +2,13 @@
 
 import contextlib
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings
 from orchestrator.domain.authentication import FILE_NAME
 from orchestrator.domain.errors import HistoryError, OrchestratorError
+from orchestrator.process.background import nameless_file
 
 _NEEDED = 1 << 20  # bytes that the records of a restore may take
 _ELSEWHERE = ("/run", "/dev/shm")  # noqa: S108 - a folder of our own is made there, 0700
@@ -25,6 +24,8 @@ def with_usable_state(settings: Settings) -> Iterator[Settings]:
     if not why:
         yield settings
         return
+    import shutil  # 10 ms that most restores save
+
     with _spare(why) as spare:
         with contextlib.suppress(OSError):  # without the key a manifest's tag cannot be judged, which the restore says
             shutil.copyfile(os.path.join(settings.where.state, FILE_NAME), os.path.join(spare, FILE_NAME))
@@ -38,10 +39,10 @@ def with_usable_state(settings: Settings) -> Iterator[Settings]:
 
 def why_unusable(settings: Settings, *, look: bool = False) -> str:
     """Return why nothing can be recorded; empty when it can. `look`: leave the history as it is, in an older format or locked, too."""
-    from orchestrator.history.write_check import check_writable
-
     try:
         if look:
+            from orchestrator.history.write_check import check_writable
+
             check_writable(settings.where.history)
         else:
             with compose.open_history(settings.where) as history, history.together():
@@ -58,7 +59,7 @@ def why_unusable(settings: Settings, *, look: bool = False) -> str:
 
 def _write_in(folder: str) -> None:
     """Write as much as a restore may record, and forget it. Raises: OSError."""
-    with tempfile.TemporaryFile(dir=folder) as file:
+    with nameless_file(folder) as file:
         file.write(bytes(_NEEDED))
         file.flush()
         os.fsync(file.fileno())
@@ -66,6 +67,8 @@ def _write_in(folder: str) -> None:
 
 @contextlib.contextmanager
 def _spare(why: str) -> Iterator[str]:
+    import tempfile
+
     for folder in (None, *_ELSEWHERE):
         try:
             _write_in(folder or tempfile.gettempdir())

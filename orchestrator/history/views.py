@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from orchestrator.domain.fast_dataclass import fields
 from orchestrator.domain.point import Finding, ReadTotals, Verdict
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.history.columns import needed, to_microseconds
@@ -55,6 +56,7 @@ def open_reader(path: str, *, wait_s: float = 10.0) -> "HistoryReader":
     return HistoryReader(Database(connect_reader(path, wait_s), path))
 
 
+_POINT_COLUMNS = tuple(each.name for each in fields(PointRecord) if each.name not in ("reading", "verified_at"))
 # Columns of steps that were named before today's fields.
 _COLUMNS = {"proved": "confirmed", "does": "action", "lane": "worker"}
 
@@ -350,7 +352,7 @@ def _hook(row: Row) -> HookRecord:
 
 
 def _point(row: Row) -> PointRecord:
-    kept = {name: row[name] for name in PointRecord.__dataclass_fields__ if name not in ("reading", "verified_at")}
+    kept = {name: row[name] for name in _POINT_COLUMNS}
     kept["verified_at"] = row["proved_at"]
     return PointRecord(**{**kept, "sound": _yes(row["sound"]), "reading": _reading(row)})
 

@@ -71,19 +71,25 @@ def lock_destination(
     Raises: NotNow.
     """
     from hashlib import sha256
-    from pathlib import PurePosixPath
 
     with contextlib.ExitStack() as held:
         os.makedirs(f"{state}/locks", mode=0o700, exist_ok=True)
-        above = [str(each) for each in PurePosixPath(to.path).parents if str(each) not in ("/", ".")]
+        above = folders_above(to.path)
         found = list[int]()
-        for path in (*reversed(above), to.path):
+        for path in (*above, to.path):
             one, flags = replace(to, path=path), os.O_RDWR | os.O_CREAT
             name = f"{state}/locks/restore-{sha256(os.fsencode(str(one))).hexdigest()[:32]}"
             below = ", or below it," if path == to.path else ""
             busy = f"another restore to {one}{below} is going on"
             found.append(_hold(held, name, flags, wait, patience, busy, shared=path != to.path))
         yield tuple(found)
+
+
+def folders_above(path: str) -> list[str]:
+    """Return the folders, or datasets, above a path, the topmost first."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    front = "/" if path.startswith("/") else ""
+    return [front + "/".join(parts[:deep]) for deep in range(1, len(parts))]
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Plain lines, read without the library that reads all other lines, are read as the library would."""
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as some
 
+from orchestrator.app.restore import RestoreCommand
 from orchestrator.cli.terminal import root, runs
 from orchestrator.cli.terminal.errors import WrongUsage
-from orchestrator.cli.terminal.runs import parse_gate_call, parse_plain_run, parse_plain_scan
+from orchestrator.cli.terminal.runs import parse_gate_call, parse_plain_restore, parse_plain_run, parse_plain_scan
 from orchestrator.cli.terminal.screen import Terminal
 
 HERE = str(Path(__file__))
@@ -59,6 +61,54 @@ def test_it_is_read_as_the_library_reads_it(words: list[str]) -> None:
     }
 
 
+RESTORES = (
+    "photos", "mails", "--to", "--path", "--point", "--aside", "--from", "--at", "--content", "--lost-key", "--json", "-q", "-v",
+    "--config", "--state", HERE, str(Path(HERE).parent), "2026/a.jpg", "2026", "--to=/x", "--", "-", "", "--help", "--pa",
+)  # fmt: skip
+
+
+def restored_by_the_library(
+    words: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[RestoreCommand | dict[str, Any], ...]:
+    told = list[RestoreCommand]()
+
+    def restore_and_show(terminal: Terminal, request: RestoreCommand) -> int:
+        told.append(request)
+        settings.update({name: getattr(terminal, name) for name in _OWN})
+        return 0
+
+    settings = dict[str, Any]()
+    with monkeypatch.context() as patched:
+        patched.setattr(runs, "restore_and_show", restore_and_show)
+        with contextlib.suppress(WrongUsage):
+            root.call(list(words), Terminal(json="--json" in words))
+    return *told, settings
+
+
+@given(words=some.lists(some.sampled_from(RESTORES), max_size=7).map(lambda rest: ["restore", "run", *rest]))
+@example(words=["restore", "run", "photos", "--to", "", "--path", ""])
+@example(words=["restore", "run", "photos", "--to", "/x", "--to", "/y", "--aside", "--point", "2026"])
+def test_a_restore_is_read_as_the_library_reads_it(words: list[str]) -> None:
+    if (plain := parse_plain_restore(words)) is None:
+        return
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        told = restored_by_the_library(words, monkeypatch)
+    assert told == (plain.request(), {name: getattr(plain.terminal, name) for name in _OWN})
+
+
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        ("restore run photos --to /x", True), ("restore run photos --path a/b --to /x --json", True),
+        ("restore run --point 2026 photos --to /x --aside -q", True), ("restore run --to /x", False),
+        ("restore run photos mails --to /x", False), ("restore run photos --to /x --at yesterday", False),
+        ("restore run --from /backup/photos --to /x", False), ("restore plan photos --to /x", False), ("restore run photos --to", False),
+    ],
+)  # fmt: skip
+def test_which_restores_are_plain(line: str, plain: bool) -> None:
+    assert (parse_plain_restore(line.split()) is not None) is plain
+
+
 @pytest.mark.parametrize(
     "words",
     [["run", "photos"], ["run", "photos", "mails", "--json"], ["run", "--state", "/x", "photos", "-q", "--why", "by cron"]],
@@ -83,6 +133,7 @@ def test_a_shell_that_completes_is_left_to_the_library(monkeypatch: pytest.Monke
     monkeypatch.setenv("_POOLFERRY_COMPLETE", "bash_complete")
     assert parse_plain_run(["run", "photos"]) is None
     assert parse_plain_scan(["disks", "scan", "--identity", "77"]) is None
+    assert parse_plain_restore(["restore", "run", "photos", "--to", "/x"]) is None
 
 
 @pytest.mark.parametrize("identity", ["b0a1-77", "3138753135168276427", ""])

@@ -28,6 +28,22 @@ def test_a_run_without_a_terminal_needs_little(ferry: Ferry) -> None:
     assert ferry.run("history", "--json").value["runs"][0]["outcome"] == "done"
 
 
+def test_a_file_comes_back_without_what_only_other_lines_need(ferry: Ferry) -> None:
+    ferry.job()
+    assert ferry.run("run", "photos").code == 0
+    found = imported(ferry, "restore", "run", "photos", "--path", "deep/a.txt", "--to", str(ferry.root / "one"))
+    assert (ferry.root / "one").read_text() == "some words\n"
+    assert not found & {"rich", "click", "inspect", "dataclasses", "pathlib", "shutil", "tempfile", "uuid"}
+
+
+@pytest.mark.parametrize("command", ["history", "points"])
+def test_looking_into_the_history_asks_no_library_for_the_fields_of_a_value(ferry: Ferry, command: str) -> None:
+    ferry.job()
+    assert ferry.run("run", "photos").code == 0
+    # Rows are told by the names of fields; click has inspect, and inspect has no dataclasses.
+    assert "dataclasses" not in imported(ferry, command)
+
+
 @pytest.mark.parametrize("command", ["status", "history", "points"])
 def test_looking_needs_no_rich(ferry: Ferry, command: str) -> None:
     ferry.job()

@@ -7,15 +7,25 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from orchestrator.domain.device import BlockDevice
 from orchestrator.domain.errors import NotNow, RetryClass
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
-from orchestrator.runner.locks import lock_destination, lock_device, lock_job, lock_point, lock_visit, points_being_read
+from orchestrator.runner.locks import (
+    folders_above,
+    lock_destination,
+    lock_device,
+    lock_job,
+    lock_point,
+    lock_visit,
+    points_being_read,
+)
 from tests.engines.rsync.builders import THERE, job
 from tests.planners.rotation_world import device, disk
 from tests.whole.house import wait_until
@@ -223,3 +233,13 @@ def test_a_restore_waits_for_one_above_or_below_it(tmp_path: Path, first: str, s
         assert caught.value.why == busy
     with restoring(second), contextlib.suppress(NotNow):
         pass
+
+
+@given(
+    parts=some.lists(some.sampled_from(["a", "b c", "..", ".x"]), min_size=1, max_size=5),
+    front=some.sampled_from(["/", ""]),
+)
+def test_the_folders_above_are_those_that_the_library_names(parts: list[str], front: str) -> None:
+    path = front + "/".join(parts)
+    above = [str(each) for each in PurePosixPath(path).parents if str(each) not in ("/", ".")]
+    assert folders_above(path) == above[::-1]

@@ -4,8 +4,9 @@ from typing import Any
 
 import click
 
+from orchestrator.cli.terminal import runs
 from orchestrator.cli.terminal.options import CliCommand, pass_terminal, restore_options, restore_request
-from orchestrator.cli.terminal.screen import Terminal, exit_code
+from orchestrator.cli.terminal.screen import Terminal
 
 
 @click.command(
@@ -21,16 +22,7 @@ from orchestrator.cli.terminal.screen import Terminal, exit_code
 @pass_terminal
 def run(terminal: Terminal, /, **words: Any) -> int:
     """Restore data and read it again. The same command continues after an interruption."""
-    from orchestrator.app.restore import run_restore
-    from orchestrator.domain.run_values import report_value
-    from orchestrator.views.restore import next_base_lines, next_base_values
-
-    end = run_restore(terminal, restore_request(**words))
-    if end.links and not terminal.quiet:
-        terminal.show(["the next runs:", *next_base_lines(end.links)])
-    chains = {} if end.links is None else {"chains": next_base_values(end.links)}
-    terminal.answer_json(lambda: {**report_value(end.report), **chains})
-    return exit_code([end.report.outcome])
+    return runs.restore_and_show(terminal, restore_request(**words))
 
 
 COMMAND = run

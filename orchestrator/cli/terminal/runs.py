@@ -1,13 +1,14 @@
-"""Runs and visits as the terminal shows them, and the command lines that machines send: for these, and for gates.
+"""Runs, visits and restores as the terminal shows them, and their plain command lines; and the line that machines send to a gate.
 
 Why those are parsed here: `poolferry run JOB` with nothing to do must cost as little as rsync's survey, and importing the library
 that parses all other lines is a quarter of our own part of it. And udev starts poolferry for every new device, most of which are
-not our disks. Every other line, above all a wrong one, is left to the library.
+not our disks. One file comes back in the time that a copy of it takes, and a start. Every other line, above all a wrong one, is left to the library.
 """
 
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.cli.terminal.screen import Terminal, exit_code
@@ -15,6 +16,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from orchestrator.app.disk_scan import VisitEnd
+    from orchestrator.app.restore import RestoreCommand
     from orchestrator.app.run_jobs import RunEnd, RunsEnd
 
 
@@ -84,6 +86,28 @@ def scan_and_show(
     return exit_code(map(visit_outcome, found.visits))
 
 
+def restore_and_show(terminal: Terminal, request: "RestoreCommand") -> int:
+    """Restore data, and show the end; return the exit code."""
+    from orchestrator.app.restore import run_restore
+
+    end = run_restore(terminal, request)
+    chains: dict[str, object] = {}
+    if end.links is not None:
+        from orchestrator.views.restore import next_base_lines, next_base_values
+
+        chains = {"chains": next_base_values(end.links)}
+        if end.links and not terminal.quiet:
+            terminal.show(["the next runs:", *next_base_lines(end.links)])
+
+    def value() -> dict[str, object]:
+        from orchestrator.domain.run_values import report_value
+
+        return {**report_value(end.report), **chains}
+
+    terminal.answer_json(value)
+    return exit_code([end.report.outcome])
+
+
 _SWITCHES = {"--json": "json", "--quiet": "quiet", "-q": "quiet", "--verbose": "verbose", "-v": "verbose"}
 _FOLDERS = {"--config": "config", "--state": "state"}
 
@@ -100,26 +124,71 @@ class RunArguments:
 
 def parse_plain_run(words: Sequence[str]) -> RunArguments | None:
     """Parse a plain run: names of jobs, and options each as a word of its own; None: it is another command line."""
-    if "run" not in words[:1] or "_POOLFERRY_COMPLETE" in os.environ:
+    if (
+        "run" not in words[:1]
+        or (plain := _parse_plain(words[1:], switches={"--scheduled"}, options={"--why"})) is None
+    ):
         return None
-    terminal, jobs, why, scheduled = Terminal(), list[str](), None, False
-    rest = iter(words[1:])
+    terminal, jobs, given = plain
+    if not jobs:
+        return None
+    return RunArguments(terminal=terminal, jobs=jobs, why=given.get("--why"), scheduled="--scheduled" in given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreArguments:
+    """The command `poolferry restore run JOB --to PLACE`."""
+
+    terminal: Terminal
+    job: str
+    to: str | None
+    path: str
+    point: str | None
+    aside: bool
+
+    def request(self) -> "RestoreCommand":
+        """Return the request of these words."""
+        from orchestrator.app.restore import RestoreCommand
+
+        return RestoreCommand(job=self.job, to=self.to, path=self.path, point=self.point, aside=self.aside)
+
+
+def parse_plain_restore(words: Sequence[str]) -> RestoreArguments | None:
+    """Parse a plain restore of a job's newest point or a named one; None: it is another command line."""
+    if [*words[:2]] != ["restore", "run"]:
+        return None
+    plain = _parse_plain(words[2:], switches={"--aside"}, options={"--to", "--path", "--point"})
+    if plain is None or len(plain[1]) != 1:
+        return None
+    terminal, (job,), given = plain
+    to, path, point = given.get("--to"), given.get("--path", ""), given.get("--point")
+    return RestoreArguments(terminal=terminal, job=job, to=to, path=path, point=point, aside="--aside" in given)
+
+
+def _parse_plain(
+    words: Sequence[str], *, switches: set[str], options: set[str]
+) -> tuple[Terminal, tuple[str, ...], dict[str, str]] | None:
+    """Return the settings, the names, and the command's own switches and options; None: it is no plain line."""
+    if "_POOLFERRY_COMPLETE" in os.environ:
+        return None
+    terminal, names, given = Terminal(), list[str](), dict[str, str]()
+    rest = iter(words)
     for word in rest:
         if word in _SWITCHES:
             setattr(terminal, _SWITCHES[word], True)
-        elif word == "--scheduled":
-            scheduled = True
+        elif word in switches:
+            given[word] = ""
         elif not word.startswith("-"):
-            jobs.append(word)
-        elif word not in (*_FOLDERS, "--why") or (value := next(rest, "-")).startswith("-"):
+            names.append(word)
+        elif word not in (*_FOLDERS, *options) or (value := next(rest, "-")).startswith("-"):
             return None
-        elif word == "--why":
-            why = value
+        elif word in options:
+            given[word] = value
         elif not value or (os.path.exists(value) and not os.path.isdir(value)):
             return None
         else:
             setattr(terminal, _FOLDERS[word], value)
-    return RunArguments(terminal=terminal, jobs=tuple(jobs), why=why, scheduled=scheduled) if jobs else None
+    return terminal, tuple(names), given
 
 
 def parse_plain_scan(words: Sequence[str]) -> str | None:
@@ -141,6 +210,19 @@ def parse_gate_call(words: Sequence[str]) -> tuple[Terminal, str] | None:
     for option, folder in given.items():
         setattr(terminal, _FOLDERS[option], folder)
     return terminal, name[0]
+
+
+def parse_plain_line(words: Sequence[str]) -> tuple[Terminal, Callable[[], int]] | None:
+    """Return the settings of a plain line, and its command, which returns the exit code; None: it is another command line."""
+    if run := parse_plain_run(words):
+        return run.terminal, partial(run_and_show, run.terminal, run.jobs, why=run.why, scheduled=run.scheduled)
+    if restore := parse_plain_restore(words):
+        return restore.terminal, lambda: restore_and_show(restore.terminal, restore.request())
+    if (identity := parse_plain_scan(words)) is not None:
+        return (terminal := Terminal()), partial(scan_and_show, terminal, identity=identity)
+    if gate := parse_gate_call(words):
+        return gate[0], partial(answer_and_show, *gate)
+    return None
 
 
 def answer_and_show(terminal: Terminal, name: str) -> int:

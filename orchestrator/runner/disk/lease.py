@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from uuid import uuid4
 
 from orchestrator.domain.answers import bound_instant
 from orchestrator.domain.device import BlockDevice
@@ -115,7 +114,7 @@ def hold_disk(disk: Disk, purpose: str, state: str, now: datetime, *, folder: st
 def _publish(disk: Disk, purpose: str, folder: str, now: datetime) -> tuple[str, int]:
     text = json.dumps({"purpose": purpose, "pid": os.getpid(), "since": now.isoformat()}).encode()
     while True:
-        path = f"{folder}/lease-{disk.identity}-{uuid4().hex}"
+        path = f"{folder}/lease-{disk.identity}-{os.urandom(16).hex()}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.write(descriptor, text)
         fcntl.flock(descriptor, fcntl.LOCK_EX)

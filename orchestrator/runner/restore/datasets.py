@@ -35,11 +35,6 @@ from orchestrator.runner.verify.read_files import describe_counts, describe_firs
 _LOOKS = 8  # surveys: end a receive, send, release, properties, mounts; and more for changes meanwhile
 
 
-def needs_datasets(tools: RunContext, restore_request: RestoreOptions) -> bool:
-    """Return True when a request is for datasets, not for files."""
-    return tools.engine.needs_datasets and not restore_request.to.path.startswith("/")
-
-
 def plan_dataset_restore(
     job: Job, tools: RunContext, restore_request: RestoreOptions, writer: Writer
 ) -> Plan | Refusal:

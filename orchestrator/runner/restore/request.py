@@ -8,6 +8,7 @@ from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
+from orchestrator.runner.context import RunContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,11 @@ class RestoreOptions:
     stays: tuple[str, ...] = ()
     owners: bool = True
     lost_keys: tuple[str, ...] = ()
+
+
+def needs_datasets(tools: RunContext, restore_request: RestoreOptions) -> bool:
+    """Return True when a request is for datasets, not for files."""
+    return tools.engine.needs_datasets and not restore_request.to.path.startswith("/")
 
 
 def restore_command(job: Job, request: RestoreOptions, point: str) -> str:

@@ -40,8 +40,7 @@ from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_destination, lock_job, lock_point
 from orchestrator.runner.publish_point import PointPublisher
 from orchestrator.runner.restore import snapshot_files as showing
-from orchestrator.runner.restore.datasets import needs_datasets, plan_dataset_restore, restore_datasets
-from orchestrator.runner.restore.request import RestoreOptions, restore_reason
+from orchestrator.runner.restore.request import RestoreOptions, needs_datasets, restore_reason
 from orchestrator.runner.run_recorder import RunRecorder, begin_run
 from orchestrator.runner.steps import StepExecutor, told_where_full
 from orchestrator.runner.verify.read_files import entry_looked_up
@@ -53,6 +52,8 @@ _UNWRITTEN = "unwritten restore to "  # before a destination, a small fact of a 
 def plan_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) -> Plan | Refusal:
     """Return the plan of `restore run`; nothing is changed."""
     if needs_datasets(tools, restore_request):
+        from orchestrator.runner.restore.datasets import plan_dataset_restore
+
         return plan_dataset_restore(job, tools, restore_request, tools.writer(()))
     if tools.engine.needs_datasets:
         shown = showing.find_snapshot_view(job, tools, restore_request, tools.writer(()))
@@ -88,6 +89,8 @@ def _locked(job: Job, tools: RunContext, restore_request: RestoreOptions) -> Ite
 def _attempts(journal: RunRecorder, writer: Writer, restore_request: RestoreOptions) -> RunReport:
     once = _files_attempt if journal.tools.engine.needs_datasets else _attempt
     if needs_datasets(journal.tools, restore_request):
+        from orchestrator.runner.restore.datasets import restore_datasets
+
         once = restore_datasets
     fruitless, seen = 0, list[str]()
     while True:

@@ -272,7 +272,7 @@ def shipped_units() -> dict[str, str]:
     units = {}
     for name in sorted(os.listdir(folder)):
         if name.endswith((".service", ".socket", ".timer", ".rules", ".conf")):
-            with open(os.path.join(folder, name), encoding="utf-8") as file:
+            with open(os.path.join(folder, name), encoding="utf-8", newline="\n") as file:
                 units[name] = file.read()
     return units
 
@@ -283,7 +283,7 @@ def shipped_page(folder: str) -> str:
 
     if (shipped := _shipped(folder)) is None:
         raise OrchestratorError(f"this installation came without the page on {folder}", hint="install poolferry again")
-    with open(os.path.join(shipped, "README.md"), encoding="utf-8") as file:
+    with open(os.path.join(shipped, "README.md"), encoding="utf-8", newline="\n") as file:
         return file.read()
 
 
@@ -316,7 +316,7 @@ def is_process_alive(pid: int, started: int, boot: str) -> bool:
 
 def _boot() -> str:
     """Return the kernel's id of the current boot."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
+    with open("/proc/sys/kernel/random/boot_id", encoding="utf-8", newline="\n") as file:
         return file.read().strip()
 
 

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.place_writers import place_writers
+from tests.places_named import MADE, foreign_words
+from tests.text_openers import translated_texts
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -101,13 +103,6 @@ CLOCK = re.compile(r"datetime\.(datetime|date)\.(now|utcnow|today)|time\.(time|t
 STOPWATCH = re.compile(r"time\.(monotonic|perf_counter|process_time)(_ns)?")
 ENGINE_FILES = set("__init__ model options commands plan errors survey system_check".split())
 WALL = 600
-# Written with brackets so that this page does not find itself.
-FOREIGN = re.compile(
-    r"(?<![\w*])/wor[k]/(main|shared|\.)|/workspac[e]|/build[s]/|/opt/whee[l]s|/hom[e]/\w+/(src|project|work)|/User[s]/|bash_job[s]|"
-    r"py[p]i\.org|pythonhoste[d]|artifactor[y]|registr[y]\.|crate[s]\.io|--(extra-)?index-ur[l]|--find-link[s]"
-)
-
-MADE = {"__pycache__", "build", "dist", ".coverage"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,6 +326,12 @@ def splits_answers_at_newlines(module: Module) -> list[str]:
     return [f"{module.name}: splits an answer by splitlines(); domain.answers.split_lines splits it" for _ in found]
 
 
+def reads_texts_as_they_are(module: Module) -> list[str]:
+    """Opened without `newline`, a text has a newline for each return in it: an owner's value would again be lines of her own."""
+    found = translated_texts(module.nodes)
+    return [f"{module.name}: {call} turns returns into newlines: open it with newline=" for call in found]
+
+
 def writes_beside_copies_by_an_open_folder(module: Module) -> list[str]:
     found = () if module.room in ("process", "history", "config") else place_writers(module.nodes)
     return [
@@ -390,10 +391,6 @@ def circle(rooms: list[Module]) -> list[str]:
     return []
 
 
-def foreign_words(text: str) -> list[str]:
-    return [found.group() for found in FOREIGN.finditer(text)]
-
-
 Rule = Callable[[Module], list[str]]
 RULES: list[Rule] = [
     keeps_to_the_table,
@@ -410,6 +407,7 @@ RULES: list[Rule] = [
     reaches_hosts_by_their_own_words,
     looks_for_points_by_one_door,
     splits_answers_at_newlines,
+    reads_texts_as_they_are,
     writes_beside_copies_by_an_open_folder,
 ]
 
@@ -538,6 +536,9 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (looks_for_points_by_one_door, "runner.verify.verify", "points = tools.engine.points(job, writer)"),
     (splits_answers_at_newlines, "engines.zfs.engine", "x = parse_holds(told.stdout.splitlines(), pool, job)"),
     (splits_answers_at_newlines, "gate.receive", "x = map(str.splitlines, printed)"),
+    (reads_texts_as_they_are, "process.mounted", 'with open(path, encoding="ascii") as file:\n    pass'),
+    (reads_texts_as_they_are, "disks.power", 'x = os.fdopen(fd, "r", encoding="utf-8")'),
+    (reads_texts_as_they_are, "app.past", 'x = open(path, mode="rt+")'),
     (writes_beside_copies_by_an_open_folder, "runner.after_run", "def f():\n    os.replace(local, there.path)"),
     (writes_beside_copies_by_an_open_folder, "app.demo", "def f():\n    p = f'{to.path}/a'\n    open(p, 'wb')"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.test_sanoid import age"),
@@ -555,6 +556,8 @@ SOUND: list[tuple[Rule, str, str]] = [
     (reads_no_clock, "process.meter", "import time\nx = time.monotonic()"),
     (speaks_through_its_callers, "cli.terminal.screen", "import sys\nsys.stdout.write('a')"),
     (reads_no_clock, "compose", "from datetime import UTC, datetime\nx = datetime.now(UTC)"),
+    (reads_texts_as_they_are, "process.mounted", 'x = open(path, encoding="ascii", newline="\\n").read()'),
+    (reads_texts_as_they_are, "app.past", 'x = [open(a, "rb"), open(b, "w", encoding="utf-8"), history.open(c)]'),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.pools import age"),
 ]
 

@@ -82,7 +82,7 @@ def _unusable_programs(settings: Settings, known: "Configuration") -> Iterator["
         for key, program, searched in (*hooks, *checks):
             what, expected = explain_unusable(find_program(program, searched))
             if what:
-                with open(job.file, encoding="utf-8") as file:
+                with open(job.file, encoding="utf-8", newline="\n") as file:
                     line = locate_keys(file.read()).of(key)
                 yield ConfigMistake(
                     file=show_name(job.file),

@@ -177,7 +177,7 @@ def _with_disk(path: str, disk: "Disk") -> str:
     told = [("set", disk.set), ("identity", disk.identity), ("content", disk.content), ("inside", disk.inside)]
     told += [("key-file", disk.key_file), ("note", disk.note)]
     lines = [f"{key} = {dumps(value, ensure_ascii=False)}" for key, value in told if value]
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8", newline="\n") as file:
         before = file.read()
     named = dumps(disk.name) if "." in disk.name else disk.name
     return before.rstrip("\n") + f"\n\n[disk.{named}]\n" + "\n".join(lines) + "\n"

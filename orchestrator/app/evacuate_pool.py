@@ -67,7 +67,7 @@ def _own_names() -> frozenset[str]:
 
 def _mounts() -> tuple[tuple[str, str], ...]:
     """Return (dataset, folder) of all mounts of this machine; what is no dataset has no name. Source: proc(5)."""
-    with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
+    with open(_MOUNTS, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         told = [line.split(" ", 3) for line in file]
     return tuple(
         (unescape_mount_path(what) if kind == "zfs" else "", unescape_mount_path(at)) for what, at, kind, _ in told

@@ -166,7 +166,7 @@ def _declare(where: compose.Directories, centre: str) -> None:
 
     path = os.path.realpath(os.path.join(where.config, "poolferry.toml"))
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", newline="\n") as file:
             before = file.read()
         mode = os.stat(path).st_mode & 0o777
     except FileNotFoundError:

@@ -213,8 +213,10 @@ def read_settings(path: str, stdin: Callable[[], str]) -> str:
     try:
         if os.path.getsize(path) > _LARGEST:
             raise WrongRequest(f"{path}: is larger than {_LARGEST >> 20} MiB: no settings of a person")
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            return file.read().replace(
+                "\r\n", "\n"
+            )  # as editors of other systems end lines; any other return is part of one
     except OSError as error:
         raise WrongRequest(f"{path}: cannot be read: {error.strerror}") from None
 

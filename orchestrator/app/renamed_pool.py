@@ -87,7 +87,7 @@ def _name_to_keep(job: "Job", pool: str) -> str:
 
 
 def _changed(path: str, key: str, before: str, now: str, *, name: str = "") -> FileChange:
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8", newline="\n") as file:
         text = file.read()
     found = re.compile(_POOL_LINE.format(key=key, pool=re.escape(before)), re.MULTILINE)
     told: list[str] = []

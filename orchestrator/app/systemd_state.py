@@ -68,7 +68,7 @@ def survey_units(reader: Reader) -> dict[str, SystemdUnit]:
 
 def _text(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
             return file.read()
     except OSError:
         return ""

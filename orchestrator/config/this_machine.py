@@ -12,7 +12,7 @@ def machine_id_hash() -> str:
     Source: machine-id(5): the id is confidential, and must be hashed for applications.
     """
     try:
-        with open(_MACHINE, encoding="ascii") as file:
+        with open(_MACHINE, encoding="ascii", newline="\n") as file:
             told = file.read().strip()
     except (OSError, ValueError):
         told = ""

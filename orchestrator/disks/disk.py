@@ -52,7 +52,7 @@ def _holders(disk: Disk) -> tuple[str, str]:
 
 def _mounts(disk: Disk) -> list[str]:
     """Return where something of the disk is mounted here. Source: proc(5): mountinfo, octal escapes for blanks."""
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         mounts = [(line.split(" ", 5)[4], line.rpartition(" - ")[2].split(" ")[1]) for line in file]
     name, folder = commands.node(disk.name), commands.mountpoint(disk.name)
     return [

@@ -91,7 +91,7 @@ def rescan_pipeline(host: str) -> Pipeline:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
             return file.read().strip()
     except OSError:
         return ""

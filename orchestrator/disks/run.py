@@ -91,7 +91,7 @@ def _flush(writer: Writer, pipeline: Pipeline, works: str) -> None:
 def _done(works: str) -> tuple[str, ...] | None:
     """Return the I/O counters of a device; None when the kernel no longer knows it, or reports nothing."""
     try:
-        with open(works, encoding="ascii") as file:
+        with open(works, encoding="ascii", newline="\n") as file:
             told = file.read().split()
     except OSError:
         return None

@@ -35,7 +35,7 @@ def migrations() -> dict[int, tuple[str, str]]:
     found: dict[int, tuple[str, str]] = {}
     for name in sorted(os.listdir(_MIGRATIONS)):
         if match := _NAME.fullmatch(name):
-            with open(os.path.join(_MIGRATIONS, name), encoding="utf-8") as file:
+            with open(os.path.join(_MIGRATIONS, name), encoding="utf-8", newline="\n") as file:
                 found[int(match[1])] = (name, file.read())
     return found
 

@@ -166,7 +166,7 @@ def _receivers(values: Values, root: str) -> Command:
     """Return the look at who receives below the root, and not at who receives elsewhere."""
     if values:
         raise UnknownQuestion
-    return commands.script_command("receivers.sh", root, effect=Effect.READS, where=HERE)
+    return commands.receiving_command(None, root)
 
 
 def _abort(values: Values, root: str) -> Command:

@@ -264,7 +264,7 @@ def _migrations() -> tuple[str, ...]:
     names = sorted(name for name in os.listdir(_MIGRATIONS) if name.endswith(".sql"))
     scripts = []
     for name in names:
-        with open(os.path.join(_MIGRATIONS, name), encoding="utf-8") as file:
+        with open(os.path.join(_MIGRATIONS, name), encoding="utf-8", newline="\n") as file:
             scripts.append(file.read())
     return tuple(scripts)
 
@@ -482,7 +482,7 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 @functools.cache
 def load_queries() -> dict[str, str]:
     """Return all statements of queries.sql."""
-    with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8") as file:
+    with open(os.path.join(os.path.dirname(__file__), "queries.sql"), encoding="utf-8", newline="\n") as file:
         parts = _NAME.split(file.read())
     return {name: text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
 

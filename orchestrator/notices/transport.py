@@ -39,7 +39,7 @@ def read_secret(name: str, means: SenderContext) -> str:
     why = "there is no such file"
     for place in places:
         try:
-            with open(place, encoding="utf-8") as file:
+            with open(place, encoding="utf-8", newline="\n") as file:
                 text = file.readline().strip()
         except FileNotFoundError:
             continue

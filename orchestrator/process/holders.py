@@ -117,7 +117,7 @@ def _holder(pid: str, at: str = "") -> FileHolder:
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             words = file.read(_LONGEST).decode(errors="replace").rstrip("\0").split("\0")
-        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as held:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace", newline="\n") as held:
             waits = parse_waits(held.read())
         since = _since(pid)
     except (OSError, LookupError, ValueError):

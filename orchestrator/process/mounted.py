@@ -67,7 +67,7 @@ def find_inner_path(path: str) -> InnerPath | None:
             there = os.path.dirname(there)
         fd = os.open(there, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            with open(f"/proc/self/fdinfo/{fd}", encoding="ascii") as told:
+            with open(f"/proc/self/fdinfo/{fd}", encoding="ascii", newline="\n") as told:
                 mount_id = next((line.split()[1] for line in told if line.startswith("mnt_id:")), "")
             number = os.fstat(fd).st_dev
         finally:

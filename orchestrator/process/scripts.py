@@ -19,8 +19,13 @@ MOUNT_NAMESPACE = ("unshare", "--mount", "--propagation", "slave")
 @functools.cache
 def script(space: str, name: str) -> str:
     """Return the text of `orchestrator/<room>/scripts/<name>`. Raises: OSError."""
-    with open(f"{_PACKAGE}/{space}/scripts/{name}", encoding="utf-8") as file:
+    with open(f"{_PACKAGE}/{space}/scripts/{name}", encoding="utf-8", newline="\n") as file:
         return file.read()
+
+
+def own_process_function() -> str:
+    """Return the shell function that tells whether a process is root's or our user's, as the `before` of a script that needs it."""
+    return script("process", "own-process.sh")
 
 
 def script_command(

@@ -37,7 +37,7 @@ def _taker(path: str) -> int | None:
 def refuse_half_renamed(record: str, job: str) -> None:
     """Refuse a run of a job whose rename was cut: half of what is known of it has the other name. Raises: NotNow."""
     try:
-        with open(record, encoding="utf-8") as file:
+        with open(record, encoding="utf-8", newline="\n") as file:
             told = json.loads(open_sealed(file.read()))
         before, now = str(told["before"]), str(told["now"])
     except FileNotFoundError:

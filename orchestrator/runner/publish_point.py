@@ -46,14 +46,23 @@ class PointPublisher:
         """Publish the point; where anything is not plain, its script does it, or says why not.
 
         `run`: runs a pipeline, or raises. Raises: OrchestratorError, also where the disk did not take all · OSError.
+
+        Why in the folder that was watched since the copy began: who owns a folder above may have put another target of ours in its
+        place, and what lies half-copied there would become a point.
         """
+        from orchestrator.trees.beneath import Folder
         from orchestrator.trees.local_target import publish_point
+
+        path, disk = work.root.path, self._disk
 
         def sync(folder: int) -> None:
             # Why by /proc: an open folder is the same whoever exchanges its name.
             self._settle(f"/proc/{os.getpid()}/fd/{folder}", run)
 
-        if not publish_point(work.root.path, work.name, work.manifest, sync):
+        def open_root() -> Folder:
+            return Folder.at_place(path) if disk is None else disk.open_folder()
+
+        if not publish_point(open_root, work.name, work.manifest, sync):
             self.complete(work.otherwise, run)
 
     def complete(self, script: Pipeline, run: Callable[[Pipeline], None]) -> None:

@@ -84,6 +84,10 @@ class WatchedDisk:
             self._fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=place.fd)
         self.folder = f"/proc/{os.getpid()}/fd/{self._fd}"
 
+    def open_folder(self) -> Folder:
+        """Open the target anew, the very folder that is watched. Raises: OSError."""
+        return Folder(self.folder)
+
     def require_written(self) -> None:
         """Check that no write failed since then, once all was written. Raises: OSError."""
         import ctypes  # 1.5 ms that a run without changes saves
@@ -94,7 +98,7 @@ class WatchedDisk:
     @contextlib.contextmanager
     def noted(self) -> Iterator[None]:
         """Keep a note in our folder until all is written to the disk; it stays after an error. Raises: OSError."""
-        with Folder(self.folder) as place, place.enter(_OURS) as ours, _noted(ours):
+        with self.open_folder() as place, place.enter(_OURS) as ours, _noted(ours):
             yield
 
     def close(self) -> None:
@@ -102,15 +106,15 @@ class WatchedDisk:
         os.close(self._fd)
 
 
-def publish_point(root: str, name: str, manifest: str, sync: Callable[[int], None]) -> bool:
+def publish_point(open_root: Callable[[], Folder], name: str, manifest: str, sync: Callable[[int], None]) -> bool:
     """Give manifest, tree and `latest` their names, each by one rename; what fails on the way is taken back.
 
-    `manifest`: below the root, in our own folder. `sync`: writes the filesystem of an open folder to the disk, before and after, or
-    raises; False is never returned for that. Why no system call: Linux tells a write error once, so the script, which would sync next,
-    would know nothing of it, and publish what is not on the disk. Raises: what `sync` raises.
+    `open_root`: opens the target's folder, or raises OSError. `manifest`: below it, in our own folder. `sync`: writes the filesystem
+    of an open folder to the disk, before and after, or raises; False is never returned for that. Why no system call: Linux tells a
+    write error once, so the script, which would sync next, would know nothing of it, and publish what is not on the disk. Raises: what `sync` raises.
     """
     try:
-        with Folder.at_place(root) as place, place.enter(_OURS) as ours:
+        with open_root() as place, place.enter(_OURS) as ours:
             if not _is_ours(ours) or not _name_point(place, ours, name, manifest.rpartition("/")[2], sync):
                 return False
             fd = os.dup(ours.fd)

@@ -93,8 +93,10 @@ class EntryChecker:
         expected = entry[10].removeprefix(UNKNOWN)
         algorithm, _, wanted = expected.partition(":")
         makers = self._makers[algorithm] if algorithm in self._makers else self._makers_for(algorithm)
-        if makers is None:
-            return EntryVerdict(UNPROVED, f"nothing here can make the digest {algorithm}", self._none())
+        if not makers:
+            return EntryVerdict(
+                UNREADABLE, f"nothing makes the digest {algorithm}, which its manifest names", self._none()
+            )
         if before.st_nlink > 1 and (made := self._seen.get((before.st_ino, expected))) is not None:
             return self._sound(entry, fd, before, made)
         digests = self._reader.digest(fd, before.st_size, makers)

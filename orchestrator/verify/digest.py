@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 from orchestrator.verify.attributes import read_attributes
 
+_OF_LIBRARY = ("sha256", "sha1", "md5")
+ALGORITHMS = ("xxh128", "blake3", *_OF_LIBRARY)  # that a manifest may name
 BUFFER = 1 << 20
 _BEHIND = 8 << 20
 _FLAGS = (
@@ -44,7 +46,7 @@ def hash_maker(algorithm: str) -> Callable[..., Hash]:
         import blake3
 
         return blake3.blake3
-    if algorithm in ("sha256", "sha1", "md5"):
+    if algorithm in _OF_LIBRARY:
         import hashlib
 
         return lambda data=b"": hashlib.new(algorithm, data, usedforsecurity=False)

@@ -130,7 +130,7 @@ def line_of(entry: ManifestEntry) -> Line:
 def parse_line(line: bytes) -> ManifestEntry:
     """Parse a line without its newline into an entry. Raises: ValueError."""
     digest, kind, size, mtime_ns, mode, uid, gid, nlink, inode, path, *rest = line.split(b"\t")
-    if len(rest) != (kind == b"l") or kind not in ENTRY_TYPES:
+    if len(rest) != (kind == b"l") or kind not in ENTRY_TYPES or not digest:
         raise ValueError(f"not a line of a manifest: {line[:200]!r}")
     if b"\\" in path:
         path = unescape(path)

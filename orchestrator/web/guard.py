@@ -88,7 +88,7 @@ def connected_user(scope: Scope) -> int | None:
         return None
     ends += [(_AS_SIX + one, _AS_SIX + other) for one, other in ends if len(one) == len("0100007F:0000")]
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        with contextlib.suppress(OSError), open(table) as lines:
+        with contextlib.suppress(OSError), open(table, encoding="utf-8", newline="\n") as lines:
             for fields in map(str.split, lines):
                 # One that its process has closed already has no inode, and counts as root's there.
                 if (fields[1], fields[2]) in ends and fields[9] != "0":

@@ -140,3 +140,39 @@ def test_it_is_for_folders_here(tmp_path: Path, target: str) -> None:
     assert done.returncode == 1
     assert not (tmp_path / "view").exists()
     assert subprocess.run([HOOK, "view"], capture_output=True, check=False).returncode == 2
+
+
+@pytest.mark.namespace
+@pytest.mark.parametrize("name", [".hidden", ".hidden/point", "2026-01-01T000000Z", "2020-01-01T000000Z"])
+@pytest.mark.parametrize("kind", ["link", "folder"])
+def test_what_others_left_in_the_folder_leads_nowhere(house: House, name: str, kind: str) -> None:
+    """Before, a link was followed: what is mounted at its end was unmounted, a point mounted over it, its mode changed."""
+    point, view, elsewhere = (
+        house.target / "points/2026-01-01T000000Z",
+        house.folder / "view",
+        house.folder / "elsewhere",
+    )
+    point.mkdir(parents=True)
+    for folder in (view, elsewhere):
+        folder.mkdir()
+    elsewhere.chmod(0o755)
+    (view / name).parent.mkdir(exist_ok=True)
+    if kind == "link":
+        (view / name).symlink_to(elsewhere)
+    else:
+        (view / name).mkdir()
+    os.chown(view / name, STRANGER, STRANGER, follow_symlinks=False)
+    script = f"""
+    mount -t tmpfs -o mode=755 tmpfs "{elsewhere}" && : > "{elsewhere}/file" || exit 90
+    sh "{HOOK}" "{view}"; echo $?
+    ls "{elsewhere}"; stat -c %a "{elsewhere}"; grep -c "{house.folder}/" /proc/self/mountinfo
+    """
+    environment = {**os.environ, "POOLFERRY_TARGET": str(house.target)}
+    shell = ["unshare", "--mount", "--propagation", "private", "sh", "-c"]
+    done = subprocess.run([*shell, script], env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.split() == ["1", "file", "755", "1"], done
+    # What it says to do ends it.
+    subprocess.run(["sh", "-c", done.stderr.rpartition("then: ")[2]], check=True)
+    script = f'sh "{HOOK}" "{view}" && ls "{view}"'
+    done = subprocess.run([*shell, script], env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout.split()) == (0, [point.name]), done

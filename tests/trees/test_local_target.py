@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Effect, Pipeline, PointPublication
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.abilities import ABILITIES
+from orchestrator.engines.rsync.errors import explain
+from orchestrator.runner.publish_point import PointPublisher
 from orchestrator.trees.beneath import Folder
 from orchestrator.trees.local_target import prepare_target, publish_point, try_abilities
 from tests.whole.house import loop_filesystem, mounted
@@ -194,7 +197,7 @@ def test_a_point_is_published_as_by_the_script(tmp_path: Path, former: str) -> N
         (root / ".poolferry/latest").symlink_to("left by a cut")
     command = script_commands.publish_command(Location(path=str(one)), NAME, MANIFEST)
     subprocess.run(command.argv, check=True)
-    assert publish_point(str(other), NAME, MANIFEST, sync)
+    assert publish_point(partial(Folder.at_place, str(other)), NAME, MANIFEST, sync)
     assert shape(one) == shape(other)
     assert os.readlink(other / "latest") == f"points/{NAME}"
     assert (other / "points" / NAME / "file").read_text() == "content"
@@ -211,7 +214,7 @@ def test_a_sync_that_fails_ends_the_publishing_where_it_is(tmp_path: Path, well:
             raise RuntimeError("the disk did not take all")
 
     with pytest.raises(RuntimeError):
-        publish_point(str(root), NAME, MANIFEST, fail)
+        publish_point(partial(Folder.at_place, str(root)), NAME, MANIFEST, fail)
     assert (root / "points" / NAME / "file").exists() == (root / "latest").exists() == bool(well)
     assert (root / ".poolferry/work/file").exists() == (root / ".poolferry/unwritten").exists() == (not well)
     assert prepare_target(str(root), "photos", ("work",), stored=False) == bool(well), "the script discards the copy"
@@ -221,8 +224,24 @@ def test_a_sync_that_fails_ends_the_publishing_where_it_is(tmp_path: Path, well:
 def test_a_tree_that_its_owner_may_not_write_to_is_published_with_its_mode(tmp_path: Path) -> None:
     root = made_ready(tmp_path)
     (root / ".poolferry/work").chmod(0o500)
-    assert publish_point(str(root), NAME, MANIFEST, sync)
+    assert publish_point(partial(Folder.at_place, str(root)), NAME, MANIFEST, sync)
     assert (root / "points" / NAME).stat().st_mode & 0o777 == 0o500
+
+
+def test_a_point_is_published_where_its_copy_lies_though_another_target_took_its_path(tmp_path: Path) -> None:
+    """An owner of the folder above may exchange two targets of ours while a copy goes on; before, the other one's half copy was a point."""
+    root, other = made_ready(tmp_path / "photos"), made_ready(tmp_path / "papers")
+    publisher = PointPublisher(explain)
+    publisher.watch_disk(str(root))
+    root.rename(tmp_path / "moved")
+    other.rename(root)
+    none = Pipeline(stages=(Command(argv=("false",), effect=Effect.WRITES),))
+    work = PointPublication(root=Location(path=str(root)), name=NAME, manifest=MANIFEST, otherwise=none)
+    publisher.publish(work, lambda _: None)
+    publisher.let_go()
+    assert (tmp_path / "moved/points" / NAME / "file").read_text() == "content"
+    assert not (root / "points").exists()
+    assert (root / ".poolferry/work/file").exists()
 
 
 def _point_there(root: Path) -> None:
@@ -262,7 +281,7 @@ def test_what_cannot_be_published_plainly_is_taken_back_and_left_to_the_script(
     root = made_ready(tmp_path / "target")
     spoil(root)
     before = [each for each in shape(root) if each[0] not in ("points", ".poolferry/latest")]
-    assert not publish_point(str(root), NAME, MANIFEST, sync)
+    assert not publish_point(partial(Folder.at_place, str(root)), NAME, MANIFEST, sync)
     assert [each for each in shape(root) if each[0] not in ("points", ".poolferry/latest")] == before
 
 

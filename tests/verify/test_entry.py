@@ -55,7 +55,15 @@ def test_a_line_tells_its_entry(entry: ManifestEntry) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"x", b"-\tf\t1", format_line(FILE)[:-1] + b"\ttoo much", b"\\x".join([b"-\tz"] * 9)]
+    "line",
+    [
+        b"",
+        b"x",
+        b"-\tf\t1",
+        format_line(FILE)[:-1] + b"\ttoo much",
+        b"\tf\t0\t1\t644\t1\t2\t1\t9\ta",
+        b"\\x".join([b"-\tz"] * 9),
+    ],
 )
 def test_a_line_that_is_none_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):

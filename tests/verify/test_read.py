@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.point import Verdict
+from orchestrator.runner.verify.read_files import write_names
 from orchestrator.verify import check_entry as judging
 from orchestrator.verify.check_entry import CheckTask, EntryChecker
 from orchestrator.verify.digest import FileHasher, Makers, OpenTree, hash_maker
-from orchestrator.verify.entry import Tolerance
+from orchestrator.verify.entry import ManifestEntry, Tolerance
 from orchestrator.verify.manifest import ManifestHeader, read_manifest, write_manifest
 from tests.verify.trees import HEADER, detail, found, make_manifest, make_tree, read_again
 
@@ -365,3 +366,39 @@ def test_a_tree_deeper_than_descriptors_go_is_read(tmp_path: Path) -> None:
         os.close(fd)
     assert tree.stat(b"d/d").st_nlink
     subprocess.run(["rm", "-rf", tmp_path / "d"], check=True)
+
+
+@pytest.mark.parametrize("algorithm", ["sha3", "", "../x"])
+def test_a_digest_that_nothing_makes_verifies_no_file(tree: Path, tmp_path: Path, algorithm: str) -> None:
+    """Before, such a file was passed over, and the reading sound."""
+    make_manifest(tree, tmp_path / "true.gz")
+    header, entries = read_manifest(str(tmp_path / "true.gz"))
+    changed = [entry._replace(digest=f"{algorithm}:{'ab' * 16}") if entry.path == b"a" else entry for entry in entries]
+    write_manifest(str(tmp_path / "m.gz"), header, changed)
+    reading = read_again(tree, tmp_path / "m.gz")
+    assert not reading.sound
+    assert {(each.path, each.verdict) for each in reading.findings} <= {
+        (b"a", Verdict.UNREADABLE),
+        (b"a", Verdict.ROTTEN),
+    }
+
+
+def test_names_for_a_host_are_written_for_what_makes_digests_alone(tmp_path: Path) -> None:
+    """Before, a manifest with as many words for algorithms as files opened as many files."""
+    digests = [
+        *(f"word{number}:ab" for number in range(3000)),
+        "xxh128:ab",
+        "../../x:ab",
+        "-",
+        "!",
+        "?",
+        "?xxh128:ab",
+        "sha256:cd",
+    ]
+    entries = [ManifestEntry(b"%05d" % at, "f", 0, 0, 0, 0, 0, 1, 1, b"", each) for at, each in enumerate(digests)]
+    found = dict(write_names(iter(entries), str(tmp_path)))
+    assert {each: Path(path).read_bytes() for each, path in found.items()} == {
+        "xxh128": b"03000\0",
+        "sha256": b"03006\0",
+    }
+    assert len(os.listdir(tmp_path)) == 2

@@ -2,19 +2,24 @@
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.process.scripts import script_command
+from orchestrator.process.scripts import own_process_function, script_command
 
 _ROOM = "engines/pool"
 
 
 def survey_command(root: Location) -> Command:
     """Build the command that prints all data that a health check needs: one call, so one login."""
-    return script_command(_ROOM, "look.sh", root.path, effect=Effect.READS, host=root.host)
+    return _look(root.path, root=root)
 
 
 def status_command(root: Location) -> Command:
     """Build the command that prints the status of a pool alone: quicker than all that a health check needs."""
-    return script_command(_ROOM, "look.sh", root.path, "scan", effect=Effect.READS, host=root.host)
+    return _look(root.path, "scan", root=root)
+
+
+def _look(*values: str, root: Location) -> Command:
+    before = own_process_function()
+    return script_command(_ROOM, "look.sh", *values, effect=Effect.READS, host=root.host, before=before)
 
 
 def scrub_command(root: Location, *, pause: bool) -> Command:

@@ -144,5 +144,5 @@ def _is_virtual(device: str) -> bool:
 
 
 def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         return file.read().rstrip("\n")

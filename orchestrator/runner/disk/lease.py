@@ -208,7 +208,7 @@ def is_attached(disk: Disk) -> bool:
 def device_sequence(device: str) -> str:
     """Return the kernel's number of a plugged-in disk, which no later one gets. Source: sysfs-block, diskseq; Linux 5.15."""
     try:
-        with open(f"{_DEVICES}/{device}/diskseq", encoding="ascii") as file:
+        with open(f"{_DEVICES}/{device}/diskseq", encoding="ascii", newline="\n") as file:
             return file.read().strip()
     except (OSError, ValueError):
         return ""

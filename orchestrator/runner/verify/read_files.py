@@ -39,7 +39,7 @@ from orchestrator.verify.build import sorted_moves, sorted_records
 from orchestrator.verify.check_entry import CheckTask, EntryChecker
 from orchestrator.verify.compare import compare, find_extras
 from orchestrator.verify.completeness import NEVER_COPIED, REMAINDERS
-from orchestrator.verify.digest import FileHasher, OpenTree
+from orchestrator.verify.digest import ALGORITHMS, FileHasher, OpenTree
 from orchestrator.verify.entry import ManifestEntry, Tolerance, parse_listing
 from orchestrator.verify.fake_super import stored_command, stored_entries
 from orchestrator.verify.manifest import (
@@ -383,7 +383,7 @@ def _there(
     """Read digests on the remote side; names and times are compared here."""
     run_small(settle_pipeline(work.tree), journal, writer)
     expected = partial(read_manifest, manifest, prefix=work.prefix)
-    names = _write_names(expected()[1], notes)
+    names = write_names(expected()[1], notes)
     # Of several algorithms a file is to be told by its own alone; a folder that comes back may hold what is mounted in it.
     whole = len(names) == 1 and not work.restored
 
@@ -403,20 +403,21 @@ def _there(
     )
 
 
-def _write_names(entries: Iterable[ManifestEntry], notes: str) -> list[tuple[str, str]]:
+def write_names(entries: Iterable[ManifestEntry], notes: str) -> list[tuple[str, str]]:
     """Write the names of files by the algorithm of their digest; return each algorithm with its file of names, NUL-terminated.
 
-    Why numbered: a manifest is a stranger's text, and its word for an algorithm is no name for a file of ours.
+    Only algorithms that there are: a manifest is a stranger's text, and each would be an open file and a reading of its own. A file
+    of any other is not read, which the comparison finds.
     """
     found: dict[str, str] = {}
     with contextlib.ExitStack() as files:
         writes: dict[str, Callable[[bytes], object]] = {}
         for entry in entries:
-            algorithm, colon, _ = entry.digest.partition(":")
-            if not colon:
+            algorithm = entry.digest.partition(":")[0]
+            if algorithm not in ALGORITHMS:
                 continue
             if algorithm not in found:
-                found[algorithm] = f"{notes}/names-{len(found)}"
+                found[algorithm] = f"{notes}/names-{algorithm}"
                 writes[algorithm] = files.enter_context(open(found[algorithm], "wb")).write
             writes[algorithm](entry.path + b"\0")
     return sorted(found.items())

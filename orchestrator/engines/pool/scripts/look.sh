@@ -51,13 +51,15 @@ while read -r what at kind _; do
     esac
   fi
 done < /proc/mounts
-# What sends, receives or copies is found by its arguments and its directory, whoever started it.
+# What root or our user sends, receives or copies is found by its arguments and its directory. Newlines and tabs in either are
+# printed as blanks: a folder's owner may have named it after parts of this answer.
 printf "=work\n"
 # No name below /proc has a blank.
 # shellcheck disable=SC2013
 for file in $(grep -lszxE "send|receive|recv|([^ ]*/)?rsync" /proc/[0-9]*/cmdline); do
   process=${file%/cmdline}
+  is_own_process "$process" || continue
   words=$(tr "\t\n\0" "   " < "$file" | cut -c 1-2000)
-  printf "%s\t%s\n" "$(readlink "$process/cwd")" "$words"
+  printf "%s\t%s\n" "$(readlink "$process/cwd" | tr "\t\n" "  ")" "$words"
 done
 printf "=end\n"

@@ -200,9 +200,10 @@ def changes_command(snapshots: tuple[str, ...], side: SideSurvey) -> Command:
     )
 
 
-def receiving_command(host: Host | None) -> Command:
-    """Build the command that prints every process that receives a stream, with its arguments."""
-    return script_command("receivers.sh", effect=Effect.READS, where=CommandHost(host=host))
+def receiving_command(host: Host | None, *below: str) -> Command:
+    """Build the command that prints every process that receives a stream, with its arguments; `below`: only into datasets below it."""
+    before = scripts.own_process_function()
+    return script_command("receivers.sh", *below, effect=Effect.READS, where=CommandHost(host=host), before=before)
 
 
 def confirm_command(names: tuple[str, ...], host: Host | None) -> Command:

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
-from orchestrator.app.config_files import create_new_file, holds
+from orchestrator.app.config_files import create_new_file, holds, sync_folder
 from orchestrator.app.kit_disk import MOVED, identities_at, record_of
 from orchestrator.app.settings import WrongRequest
 from orchestrator.domain.answers import NOT_READ
@@ -280,6 +280,7 @@ def rename_existing(where: compose.Directories, now: datetime) -> tuple[str, ...
     paths = [path for path in (where.config, where.history) if os.path.exists(path)]
     for path in paths:
         os.rename(path, f"{path}{mark}")
+        sync_folder(os.path.dirname(path))
     return tuple(f"{path}{mark}" for path in paths)
 
 

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings
@@ -85,7 +85,7 @@ def read_text(path: str) -> str:
 def replace_file(path: str, text: str, *, mode: int | None = None) -> None:
     """Write a file whole or not at all, with the owner that it has and, if none is given, its mode; a link leads to the file itself.
 
-    Raises: OSError.
+    It is on the disk when this returns, with its name. Raises: OSError.
     """
     path = os.path.realpath(path)
     there = os.stat(path) if os.path.exists(path) else None
@@ -99,3 +99,22 @@ def replace_file(path: str, text: str, *, mode: int | None = None) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(f"{path}.new", path)
+    sync_folder(os.path.dirname(path))
+
+
+def remove_files(paths: Iterable[str]) -> None:
+    """Remove files; that they are gone is on the disk when this returns. Raises: OSError."""
+    paths = tuple(paths)
+    for path in paths:
+        os.unlink(path)
+    for folder in dict.fromkeys(map(os.path.dirname, paths)):
+        sync_folder(folder)
+
+
+def sync_folder(path: str) -> None:
+    """Bring the names in a folder to the disk, as they are now: a name outlives a power cut only then. Raises: OSError."""
+    fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

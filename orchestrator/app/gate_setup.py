@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from orchestrator import compose
+from orchestrator.app.config_files import remove_files
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME, show_name
@@ -164,7 +165,7 @@ def remove_gate(settings: Settings, request: GateSetup) -> tuple[str, ...]:
             _write_keys(request.keys_file, kept)
             changed.append(request.keys_file)
         if os.path.lexists(file):
-            os.unlink(file)
+            remove_files((file,))
             changed.append(file)
     return tuple(changed)
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from orchestrator import compose
+from orchestrator.app.config_files import remove_files
 from orchestrator.app.metrics import write_whole
 
 USUAL_FOLDER = "/usr/local/share/man"
@@ -15,8 +16,7 @@ def install_pages(into: str, pages: Mapping[str, str], *, remove: bool) -> tuple
     paths = {os.path.join(into, name): text for name, text in pages.items()}
     if remove:
         gone = tuple(path for path in paths if os.path.lexists(path))
-        for path in gone:
-            os.unlink(path)
+        remove_files(gone)
         return (), gone
     for path, text in paths.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Mapping
 
 from orchestrator import compose
-from orchestrator.app.config_files import read_config_files, read_text, replace_file, require_valid
+from orchestrator.app.config_files import read_config_files, read_text, replace_file, require_valid, sync_folder
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.answers import open_sealed, seal_text, split_lines
 from orchestrator.domain.fast_dataclass import dataclass
@@ -57,6 +57,7 @@ def rename_job(settings: Settings, before: str, now: str) -> RenameRecord:
             where.state
         )  # a daemon forgets what it owes to jobs that are gone: not before they have the new name
         os.unlink(path)
+        sync_folder(os.path.dirname(path))
     return begun
 
 
@@ -114,6 +115,10 @@ def _carry_out(begun: RenameRecord) -> None:
             if os.path.isdir(to) and not os.path.islink(to):
                 shutil.rmtree(to)  # of a job that had the name before: notes that nobody goes on with
             os.rename(path, to)
+    # Before history has the new name: a power cut must not leave the files with the old one then.
+    for folder in dict.fromkeys(os.path.dirname(path) for move in begun.moves for path in move):
+        if os.path.isdir(folder):
+            sync_folder(folder)
 
 
 def record_text(begun: RenameRecord) -> str:

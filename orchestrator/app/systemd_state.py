@@ -291,8 +291,10 @@ def _write(into: str, texts: Mapping[str, str]) -> Sequence[str]:
 def _remove(into: str, texts: Iterable[str]) -> Sequence[str]:
     paths = [os.path.join(into, name) for name in texts]
     there = [path for path in paths if os.path.exists(path)]
-    for path in there:
-        os.unlink(path)
+    if there:
+        from orchestrator.app.config_files import remove_files
+
+        remove_files(there)
     return there
 
 

@@ -49,7 +49,7 @@ class ZfsEngine:
     needs_datasets = True
     stays = False
     without: tuple[str, ...] = ()
-    guards: tuple[str, ...] = ("aside", "abort", "follow-renames", "take-over", "target-room")
+    guards: tuple[str, ...] = ("aside", "abort", "follow-renames", "take-over", "target-room", "no-bookmarks")
     no_files = (
         "{tree} is a snapshot, and not brought back as a tree of files",
         (

@@ -113,6 +113,25 @@ _ENCRYPTION = (
         "`zfs set poolferry:flags=Lce` on the copy (wLce when it is raw), and run again",
     ),
 )  # fmt: skip
+_ALL_THE_SAME = "to copy it all the same, without a bookmark: run again with --allow no-bookmarks"
+# Where the source itself can record nothing. A channel program tells only the number of an error.
+_BOOKMARKS = (
+    says(
+        r"Channel program execution failed[^\n]*\n?[^\n]*read-only|cannot (create bookmark|hold)\b[^\n]*read-only",
+        OutsideError, "the source's pool is imported read-only, so no bookmark can be made there",
+        f"{_ALL_THE_SAME}; or `zpool export` it, and `zpool import` it without readonly=on",
+    ),
+    says(
+        r"cannot create bookmark\b[^\n]*(: error 28\b|out of space)|cannot hold\b[^\n]*out of space",
+        OutsideError, "the source's pool has no space left, not even for a bookmark",
+        f"destroy snapshots or files there that nobody needs; {_ALL_THE_SAME}",
+    ),
+    says(
+        r"cannot create bookmark\b[^\n]*(: error 95\b|bookmark feature not enabled)",
+        OutsideError, "the source's pool is older than bookmarks",
+        f"`zpool upgrade` it, or `zpool set feature@bookmarks=enabled` on it; {_ALL_THE_SAME}",
+    ),
+)  # fmt: skip
 _SPACE = (
     says(
         r"(?i)quota exceeded",
@@ -260,6 +279,7 @@ ERROR_RULES = (
     *_TOKENS,
     *_BASES,
     *_ENCRYPTION,
+    *_BOOKMARKS,
     *_SPACE,
     *_POOLS,
     *_RIGHTS,

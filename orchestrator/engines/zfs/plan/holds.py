@@ -31,10 +31,16 @@ from orchestrator.engines.zfs.plan.hold_names import (
 )
 
 _One = TypeVar("_One")
+NO_BOOKMARKS = "no-bookmarks"  # allowed: change nothing on a source that takes no bookmark, and copy it all the same
 
 
 def plan_holds(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> tuple[HoldBases, ReleaseBases]:
-    """Return the bookmarks and holds to create first and to release last; a refused dataset keeps the record of its base."""
+    """Return the bookmarks and holds to create first and to release last; a refused dataset keeps the record of its base.
+
+    None at all for a source that takes none: then the older ones stay, too, as no newer one replaces them.
+    """
+    if NO_BOOKMARKS in case.requested.allowed:
+        return HoldBases(), ReleaseBases()
     target_id = replication_target_id(case.world.target.pool_guid, case.world.target.root)
     parts = [
         _of_dataset(case, dataset_plan, dataset_plan.end, target_id)

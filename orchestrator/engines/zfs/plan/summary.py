@@ -22,6 +22,7 @@ from orchestrator.engines.zfs.model import (
 from orchestrator.engines.zfs.plan.context import PlanContext
 from orchestrator.engines.zfs.plan.dataset_plan import DatasetPlan
 from orchestrator.engines.zfs.plan.hold_names import fits_bookmark
+from orchestrator.engines.zfs.plan.holds import NO_BOOKMARKS
 from orchestrator.engines.zfs.plan.take_over import explain_take_over, find_foreign_copies
 
 _SHOWN = 5
@@ -119,6 +120,10 @@ def _is_first(action: Action) -> bool:
 
 
 def _without_bookmarks(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> Iterator[str]:
+    if NO_BOOKMARKS in case.requested.allowed:
+        what = f"no bookmark and no hold is made on the source, as --allow {NO_BOOKMARKS} asks"
+        yield f"{what}; keep the newest snapshot that both sides hold, as the next send starts from it"
+        return
     names = [one.name for one in dataset_plans if one.actions and not fits_bookmark(case.source_name(one.name))]
     if names:
         what = f"{_named(map(case.source_name, names))}: the name is too long for a bookmark of ours beside it"

@@ -93,6 +93,16 @@ TABLE: list[tuple[str, str, type[OrchestratorError], str]] = [
      "the target pool has no space"),
     ("", "cannot receive new filesystem stream: destination 'v/p' space quota exceeded.", QuotaReached, "a quota on the target"),
     ("", "cannot create 'vault/p': out of space", TargetFull, "the target pool has no space"),
+    # The source's own pool.
+    ("[string \"channel program\"]:18: cannot create bookmark of 'tank/p@a': error 28", "",
+     OutsideError, "the source's pool has no space left, not even for a bookmark"),
+    ("cannot create bookmark 'tank/p#a': out of space", "", OutsideError, "the source's pool has no space left"),
+    ("cannot hold snapshot 'tank/p@a': out of space", "", OutsideError, "the source's pool has no space left"),
+    ("[string \"channel program\"]:18: cannot create bookmark of 'tank/p@a': error 95", "",
+     OutsideError, "the source's pool is older than bookmarks"),
+    ("cannot create bookmark 'tank/p#a': bookmark feature not enabled", "", OutsideError, "the source's pool is older"),
+    ("Channel program execution failed: pool is read-only", "", OutsideError, "the source's pool is imported read-only"),
+    ("cannot hold: pool is read-only", "", OutsideError, "the source's pool is imported read-only"),
     # Pools and versions.
     ("", "cannot receive new filesystem stream: pool is read-only", OutsideError, "a pool is imported read-only"),
     ("", "cannot receive: pool I/O is currently suspended", OutsideError, "a pool is suspended"),

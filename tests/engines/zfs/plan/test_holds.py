@@ -286,3 +286,20 @@ def test_a_name_without_room_for_a_bookmark_is_sent_without_and_says_so() -> Non
     assert world.source.nodes[f"tank/photos/{long}"].bookmarks == ()
     assert decided.warnings[0].startswith(f"2 datasets: tank/photos/{long}, ")
     assert "keep the newest snapshot that both sides hold" in decided.warnings[0]
+
+
+def test_on_a_source_that_takes_no_bookmark_nothing_is_made_and_nothing_goes() -> None:
+    world = ferry("a")
+    world.run()
+    world.source.snapshot(ROOT, "b")
+    found = world.decide(requested("no-bookmarks"))
+    assert isinstance(found, ActionPlan), found
+    assert [type(action) for stage in found.stages for action in stage] == [IncrementalSend]
+    assert any("keep the newest snapshot that both sides hold" in warning for warning in found.warnings)
+    kept = world.source.nodes[ROOT].bookmarks
+    world.run(requested("no-bookmarks"))
+    assert world.newest_is_there()
+    assert world.source.nodes[ROOT].bookmarks == kept
+    world.source.snapshot(ROOT, "c")
+    world.run()
+    assert world.newest_is_there()

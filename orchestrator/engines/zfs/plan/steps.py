@@ -48,6 +48,7 @@ from orchestrator.engines.zfs.plan.hold_names import (
 from orchestrator.engines.zfs.plan.resume import attempts_key
 
 Stage = tuple[Step, ...]
+_NAMED = 100  # snapshots that one step names: it stands in the history, and on a screen
 
 
 def build_steps(job: Job, world: ZfsSurvey, decided: ActionPlan, request: RunRequest) -> tuple[Stage, ...]:
@@ -304,7 +305,7 @@ class _StepBuilder:
         found = next((snapshot for snapshot in there if snapshot.guid == action.to.guid), action.to)
         over = bool(there) and there[-1].guid != action.to.guid
         command = commands.rollback_command(f"{target}{found.mark}", over_snapshots=over, where=where)
-        return f"roll {target} back to {found.mark}, which destroys {', '.join(action.dies)}", command
+        return f"roll {target} back to {found.mark}, which destroys {_listed(action.dies)}", command
 
     def _no_placeholder(self, dataset: str) -> Step:
         target = self.target.full(dataset)
@@ -348,6 +349,13 @@ class _StepBuilder:
 
     def _target_id(self) -> ReplicationTargetId:
         return replication_target_id(self.target.pool_guid, self.target.root)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    """Return the names in one line; of very many the first, how many more, and the last."""
+    if len(names) <= _NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMED])}, {len(names) - _NAMED - 1} more, and {names[-1]}"
 
 
 def _one(action: str, why: str, worker: str, command: Command) -> Step:

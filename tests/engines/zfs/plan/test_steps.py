@@ -218,6 +218,14 @@ def test_what_the_first_properties_clear_is_given_again(*, placeholder: bool) ->
     assert lines(step)[2] == f"zfs receive -s -u -x poolferry:receive {FIRST} {ELSEWHERE} vault/copies/photos"
 
 
+def test_of_very_many_snapshots_that_die_a_step_names_some() -> None:
+    dies = tuple(f"@own-{number}" for number in range(10_000))
+    (step,) = build(Rollback(dataset="", to=A, dies=dies, why="consent"), seen=world(target=side(COPY, dataset("", A))))
+    assert "@own-0, @own-1, " in step.action
+    assert step.action.endswith(", 9899 more, and @own-9999")
+    assert len(step.action) < 2000
+
+
 def test_small_deeds() -> None:
     own = Snapshot(name="own", guid=50, createtxg=50)
     there = (Snapshot(name="renamed", guid=1, createtxg=40), own)

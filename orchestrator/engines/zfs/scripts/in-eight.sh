@@ -15,7 +15,8 @@ in_eight() {
 every_eighth() {
   at=0
   for snapshot in "$@"; do
-    shift
+    # Its own are gathered in place of all. Why not by shifting: each addition copies the whole list.
+    [ "$at" -gt 0 ] || set --
     [ $((at % 8)) -ne "$turn" ] || set -- "$@" "$snapshot"
     at=$((at + 1))
   done

@@ -8,7 +8,7 @@ OrchestratorError
 │  ├─ ProgramMissing · PermissionDenied · TargetFull · QuotaReached · SourceMissing ASK_A_HUMAN
 │  ├─ WritesLost          a disk that did not take what was written               ASK_A_HUMAN
 │  ├─ HostUnreachable · Stalled · StreamBroken                                    LATER
-│  ├─ BaseGone · TokenStale · NamesExhausted                                      NOW
+│  ├─ BaseGone · TokenStale · NamesExhausted · EntriesRefused                     NOW
 │  └─ Unexplained          output that no rule explains yet: verbatim             ONCE
 │     └─ UnreadableAnswer  an answer that ended well and is no answer             ONCE
 ├─ VerificationFailed             a step ended well, its effect is missing               ASK_A_HUMAN
@@ -22,7 +22,7 @@ OrchestratorError
 └─ HistoryError            cannot remember; refuse to act                         ASK_A_HUMAN
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 
@@ -188,6 +188,16 @@ class NamesExhausted(OutsideError):
     """A file that can have no more names on the target's filesystem: each point gives it as many as it has at the source."""
 
     retry = RetryClass.NOW
+
+
+class EntriesRefused(OutsideError):
+    """Entries whose name, kind or size the target's filesystem does not take. `entries`: each with the reason; another attempt leaves them out."""
+
+    retry = RetryClass.NOW
+
+    def __init__(self, why: str, *, evidence: Evidence, entries: Mapping[bytes, str], hint: str = "") -> None:
+        super().__init__(why, evidence=evidence, hint=hint)
+        self.entries = entries
 
 
 class Unexplained(OutsideError):

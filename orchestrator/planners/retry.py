@@ -7,6 +7,7 @@ So attempts that moved bytes are not counted; only the last limit ends them.
 from typing import assert_never
 
 from orchestrator.domain.errors import (
+    EntriesRefused,
     LookAgain,
     NamesExhausted,
     OrchestratorError,
@@ -60,7 +61,7 @@ def decide_retry(
     if attempt >= CAP:
         return GiveUp(why=f"{attempt} attempts in one run are enough; the next run continues from here")
     # An attempt that only removed an obstacle, or went on from where the target no more was, has not tried yet.
-    untried = isinstance(error, LookAgain | TokenStale | NamesExhausted)
+    untried = isinstance(error, LookAgain | TokenStale | NamesExhausted | EntriesRefused)
     attempts = max(rules.attempts, AT_ONCE + 1) if untried else rules.attempts
     if attempts == 1 or fruitless >= attempts:
         return GiveUp(why=f"{attempt} attempts, the last {fruitless} without progress (attempts = {rules.attempts})")
@@ -75,6 +76,8 @@ def decide_retry(
             # The second time at once was too soon: what a receive left may close only with the pool's next write, some seconds later.
             pause = Seconds(min(2**repeats, rules.wait)) if repeats else Seconds(0)
             when = f"in {show_duration(pause)}" if pause else "at once"
+            if isinstance(error, EntriesRefused):
+                return RetryAfter(wait=pause, why="without them")
             return RetryAfter(wait=pause, why=f"the world changed since the look: look again {when}")
         case RetryClass.ONCE:
             if repeats:

@@ -227,3 +227,27 @@ def end_incomplete(journal: RunRecorder, left_out: Sequence[SkippedEntries], *, 
             Outcome.INCOMPLETE, f"{problem_sentence(problem)}; {made}", hint=problem_hint(problem, newest=point),
             evidence=[f"{show_short_name(name)}: {words}" for name, words in sorted(told.items())[:_NAMED]],
         )  # fmt: skip
+
+
+_WARNED = 20  # warnings name so many entries; the manifest and history's output name all
+
+
+def warnings_of(left_out: SkippedEntries | None) -> tuple[str, ...]:
+    """Return one line for each entry that a copy had to leave out, up to a limit."""
+    if left_out is None:
+        return ()
+    unreadable = [
+        f"could not be read, so it is missing in this point: {show_short_name(name)} ({why})"
+        for name, why in left_out.unreadable
+    ]
+    unmade = [
+        f"is missing in this point: {show_short_name(name)} ({why})" for name, why in left_out.unmade
+    ]  # of links a listing tells later
+    vanished = [f"vanished while it was copied: {show_short_name(name)}" for name in left_out.vanished]
+    more = _first_lines(unmade, "entries are missing in this point")
+    return (*_first_lines(unreadable, "entries could not be read"), *more, *_first_lines(vanished, "entries vanished"))
+
+
+def _first_lines(lines: list[str], what: str) -> tuple[str, ...]:
+    more = len(lines) - _WARNED
+    return (*lines[:_WARNED], *((f"and {more} more {what}",) if more > 0 else ()))

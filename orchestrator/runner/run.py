@@ -16,7 +16,7 @@ from functools import partial
 from importlib import import_module
 from threading import Thread
 
-from orchestrator.domain.errors import NamesExhausted, NotNow, OrchestratorError, Stopped
+from orchestrator.domain.errors import EntriesRefused, NamesExhausted, NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import point_name
@@ -174,6 +174,7 @@ def _attempts(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> 
 
             journal.attempt_ended(error)
             journal.names_exhausted |= isinstance(error, NamesExhausted)
+            journal.refused |= error.entries if isinstance(error, EntriesRefused) else {}
             fruitless = 0 if journal.moved > moved else fruitless + 1
             again = decide_retry(
                 error, attempt=journal.attempt, fruitless=fruitless, rules=rules, jitter=tools.chance(),
@@ -195,7 +196,9 @@ def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> R
 
         take_snapshots(journal, writer, allowed)
         journal.snapshots_taken = True
-    request = replace(_run_request(job, tools, allowed), again=journal.attempt > 1, crowded=journal.names_exhausted)
+    request = replace(
+        _run_request(job, tools, allowed), again=journal.attempt > 1, crowded=journal.names_exhausted, refused=journal.refused
+    )  # fmt: skip
     if request.remembered.get(OWED):
         from orchestrator.runner.source_freeze import give_up_left
 

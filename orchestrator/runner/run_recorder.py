@@ -46,6 +46,9 @@ class RunRecorder:
         self.warnings: list[str] = []
         self.failed: set[str] = set()  # keys of facts that this run has noted of its failures
         self.names_exhausted = False  # an attempt of this run met a file that could have no more names at the target
+        self.refused: dict[
+            bytes, str
+        ] = {}  # entries that the target did not take in an attempt of this run, each with the reason
         self.snapshots_taken = False  # due ones of the source, by an attempt of this run
         self.copy_damaged = False  # the point from which this run restored data is damaged
         self.restored_damaged = False  # what came back differs from a sound point, perhaps with the right size and time

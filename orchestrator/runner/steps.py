@@ -30,7 +30,6 @@ from orchestrator.domain.errors import (
     VerificationFailed,
 )
 from orchestrator.domain.events import TransferProgress
-from orchestrator.domain.names import show_short_name
 from orchestrator.domain.plan import (
     COMMON,
     FileCloning,
@@ -53,13 +52,13 @@ from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopie
 from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries, StageResults, implements
 from orchestrator.process.executor import PipelineFailed, PipelineResult, StopReason, Writer, pipeline_failure
 from orchestrator.process.link_wall import Side
+from orchestrator.runner.problems import warnings_of
 from orchestrator.runner.publish_point import PointPublisher
 from orchestrator.runner.run_recorder import RunRecorder
 
 if TYPE_CHECKING:  # its import takes 4 ms, and most runs do nothing in parallel
     from concurrent.futures import Future
 
-_NAMED = 20  # warnings name so many entries; the manifest and history's output name all
 # Errors that the next worker would only meet again.
 HALTING_ERRORS = (Stopped, HostUnreachable, TargetFull, ProgramMissing)
 _MAY_PASS = (RetryClass.NOW, RetryClass.LATER, RetryClass.ONCE)
@@ -104,27 +103,6 @@ def gravest_error(errors: list[OrchestratorError]) -> OrchestratorError:
     if len(errors) > 1:
         chosen.why = f"{chosen.why} (and {len(errors) - 1} more failed beside it)"
     return chosen
-
-
-def warnings_of(left_out: SkippedEntries | None) -> tuple[str, ...]:
-    """Return one line for each entry that a copy had to leave out, up to a limit."""
-    if left_out is None:
-        return ()
-    unreadable = [
-        f"could not be read, so it is missing in this point: {show_short_name(name)} ({why})"
-        for name, why in left_out.unreadable
-    ]
-    unmade = [
-        f"is missing in this point: {show_short_name(name)} ({why})" for name, why in left_out.unmade
-    ]  # of links a listing tells later
-    vanished = [f"vanished while it was copied: {show_short_name(name)}" for name in left_out.vanished]
-    more = _first(unmade, "entries are missing in this point")
-    return (*_first(unreadable, "entries could not be read"), *more, *_first(vanished, "entries vanished"))
-
-
-def _first(lines: list[str], what: str) -> tuple[str, ...]:
-    more = len(lines) - _NAMED
-    return (*lines[:_NAMED], *((f"and {more} more {what}",) if more > 0 else ()))
 
 
 def _halts(errors: Iterable[OrchestratorError]) -> bool:
@@ -501,6 +479,8 @@ class StepExecutor:
                 )
             if step.copies and implements(engine, PartialCopier):
                 left_out = engine.left_out(failed, b"".join(errors), job)
+                if left_out is None and (refused := engine.refused(failed, b"".join(errors), job, pipeline.keeps)):
+                    raise refused
             if left_out is None:
                 error = (self.explain or engine.explain)(failed)
                 if isinstance(error, TargetFull) and step.most is not None and (end.moved or 0) > (step.expected or 0):

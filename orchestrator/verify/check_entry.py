@@ -30,7 +30,8 @@ _ENTRY_TYPES = {
     stat.S_IFREG: "f", stat.S_IFDIR: "d", stat.S_IFLNK: "l", stat.S_IFIFO: "p", stat.S_IFSOCK: "s", stat.S_IFBLK: "b",
     stat.S_IFCHR: "c",
 }  # fmt: skip
-_GONE = (errno.ENOENT, errno.ENOTDIR)
+# Where a filesystem takes no such name, nothing has it there.
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL)
 _REMEMBERED = 8192
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+from orchestrator.domain.errors import EntriesRefused
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Plan, Refusal, Step
 from orchestrator.domain.point import Changes, RestorePoint
@@ -153,6 +154,10 @@ class PartialCopier(Protocol):
 
     def left_out(self, broken: PipelineFailed, errors: bytes, job: Job) -> SkippedEntries | None:
         """Return the entries left out, when a failed copying step still counts as done; else None."""
+        ...
+
+    def refused(self, broken: PipelineFailed, errors: bytes, job: Job, moved: str | None) -> EntriesRefused | None:
+        """Return the error that names the entries that the target does not take, where nothing else failed. `moved`: the step's kept output."""
         ...
 
 

@@ -50,7 +50,7 @@ class RunRequest:
     engine may remember what it saw; empty: it remembers nothing. `bare`: begins a look whether any entry of a folder here has attributes;
     its second argument is the time of change, in nanoseconds, from which one may change once more without a sign. `left_out`: parts
     of the source that are not to be copied now, each with the reason. `crowded`: an attempt of this run met a file that could have no more
-    names.
+    names. `refused`: the entries that the target did not take in an earlier attempt of this run, each with the reason.
     """
 
     now: datetime
@@ -60,6 +60,7 @@ class RunRequest:
     retain: Callable[[tuple[tuple[str, datetime], ...]], frozenset[str]] | None = None
     again: bool = False
     crowded: bool = False
+    refused: Mapping[bytes, str] = field(default_factory=dict)
     missed: Callable[[], frozenset[str]] = frozenset
     looks: str = ""
     bare: "Callable[[str, int], BareScan] | None" = None

@@ -50,8 +50,10 @@ def dry_run_command(
     `names`: a local file with the paths that alone are compared, NUL-terminated, and neither what lies below nor what is gone.
     """
     options, far = options_of(job), job.source.host is not None
-    # What the job has excluded since then must be named to a gate, which links all that is not.
-    excluded = there is not None and there.gated and bool(options.excludes)
+    # What the job has excluded since then must be named to a gate, which links all that is not; and what this run leaves out is in no new point.
+    excluded = (bool(options.left_out) and options.points) or (
+        there is not None and there.gated and bool(options.excludes)
+    )
     argv = [
         "rsync", "--dry-run", *([] if options.points else _mirrored(options)), *_what(options, hides=not far),
         *(["--from0", f"--files-from={names}", "--ignore-missing-args", "--no-implied-dirs"] if names else ["--delete"]),

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.domain.answers import split_lines
-from orchestrator.domain.errors import OrchestratorError, VerificationFailed
+from orchestrator.domain.errors import EntriesRefused, OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job, VerifyRules
 from orchestrator.domain.place import HERE, Location
@@ -151,6 +151,11 @@ class RsyncEngine:
         from orchestrator.engines.rsync import errors as failures
 
         return failures.find_skipped_entries(broken, split_lines(errors), job.tree, _copied_into(job))
+
+    def refused(self, broken: "PipelineFailed", errors: bytes, job: Job, moved: str | None) -> EntriesRefused | None:
+        from orchestrator.engines.rsync.refused_entries import find_refused
+
+        return find_refused(broken, split_lines(errors), job, _copied_into(job), moved)
 
     def explain(self, broken: "PipelineFailed") -> OrchestratorError:
         from orchestrator.engines.rsync import errors as failures

@@ -176,6 +176,12 @@ _TABLE = (
         ),
     ),
     FailureRow(
+        words=r"File name too long|Invalid or incomplete multibyte|File too large|Value too large for defined",
+        error=OutsideError,
+        why="the target's filesystem does not take an entry: its name or its size is beyond it",
+        hint="copy or restore to a filesystem that takes it (ext4, XFS, btrfs, ZFS), or change or exclude the entry that is named",
+    ),
+    FailureRow(
         words=r"out of memory|Cannot allocate memory|exceeded --max-alloc",
         error=OutsideError,
         why="memory was too short for the list of files",
@@ -285,7 +291,7 @@ def is_partial(broken: PipelineFailed) -> bool:
 _GONE = re.compile(rb'(?:file|directory) has vanished: "(?P<name>.*)"')
 _SHRANK = re.compile(rb'.*read errors mapping "(?P<name>.*)": No data available \(61\)')
 _UNREADABLE = re.compile(
-    rb".*(?:send_files failed to open|read errors mapping|opendir|readlink_stat\(|lstat|get_xattr_names: llistxattr\(|"
+    rb".*(?:send_files failed to open|read errors mapping|opendir|readdir\(|readlink_stat\(|lstat|get_xattr_names: llistxattr\(|"
     rb'get_xattr_data: lgetxattr\(|get_acl: (?:sys_acl_get_file|xacl_get)\() ?"(?P<name>.*)"'
     rb'(?:,"[^"]*")?(?:, ?(?:-?\d+|ACL_TYPE_[A-Z]+))?\)?(?: failed)?: (?P<why>.*) \(\d+\)'
 )
@@ -316,7 +322,7 @@ _NOT_STORED = re.compile(
 _NOT_LINKED = re.compile(rb'rsync: (?:\[generator\] )?link "(?P<name>.*)" => .* failed: Too many links \(31\)')
 _TOO_MANY_NAMES = "its file has more names than the target's filesystem takes (ext4: 65,000)"
 _TORN = re.compile(rb"ERROR: (?P<name>.*) failed verification -- update .*")
-_HARMLESS = re.compile(
+HARMLESS = re.compile(
     rb"|rsync error: some files.*|rsync warning: some files vanished.*|IO error encountered -- skipping file deletion"
     rb"|WARNING: .* failed verification -- update .*"
 )
@@ -342,20 +348,20 @@ def find_skipped_entries(
     refused = 0
     for line in map(bytes.strip, errors):
         if found := _GONE.fullmatch(line):
-            vanished.append(_below(found["name"], source))
+            vanished.append(below(found["name"], source))
         elif found := _SHRANK.fullmatch(line):
             shrank.append(found["name"])
         elif found := _UNREADABLE.fullmatch(line):
-            unreadable[_below(found["name"], source)] = found["why"].decode(errors="replace")
-        elif (found := _NOT_LINKED.fullmatch(line)) and (name := _below(found["name"], into)):
+            unreadable[below(found["name"], source)] = found["why"].decode(errors="replace")
+        elif (found := _NOT_LINKED.fullmatch(line)) and (name := below(found["name"], into)):
             unlinked[name] = _TOO_MANY_NAMES
         elif found := _TORN.fullmatch(line):
             torn.add(parse_name(found["name"]))
         elif passed := _passed_over(line):
-            unreadable[_below(passed[0], source)] = passed[1]
+            unreadable[below(passed[0], source)] = passed[1]
         elif _NOT_STORED.fullmatch(line):
             refused += 1
-        elif not _HARMLESS.fullmatch(line):
+        elif not HARMLESS.fullmatch(line):
             return None
     explained = vanished or unreadable or unlinked or shrank or refused
     if not explained or tops & {*unreadable, *vanished} or not torn <= unreadable.keys():
@@ -375,9 +381,9 @@ def _passed_over(line: bytes) -> tuple[bytes, str] | None:
     return None
 
 
-def _below(name: bytes, source: str) -> bytes:
-    """Return the path below the source's root; empty for the root itself, and for a path outside the source."""
-    root = source.rstrip("/").encode("utf-8", "surrogateescape") + b"/"
+def below(name: bytes, root_path: str) -> bytes:
+    """Return the path below a root from a name as rsync prints it; empty for the root itself, and for a path outside of it."""
+    root = root_path.rstrip("/").encode("utf-8", "surrogateescape") + b"/"
     path = parse_name(name)
     if path.startswith(b"/"):
         if not path.startswith(root):

@@ -4,7 +4,6 @@ Why: rsync reads a hole as zeros, some 200 MB a second, and anybody may make a f
 """
 
 import heapq
-import re
 from collections.abc import Iterable
 
 from orchestrator.domain.answers import NOT_READ, parse_count, unreadable
@@ -12,9 +11,8 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.point import Changes
-from orchestrator.domain.units import show_size
-from orchestrator.engines.rsync.commands import WILD_BYTES, rule_of
 from orchestrator.engines.rsync.large_files import LargeFiles
+from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT
 from orchestrator.engines.rsync.model import RsyncSurvey, SparseFile
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.script_commands import BELOW_ROOT, list_large_command
@@ -22,9 +20,7 @@ from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
 LARGEST = (1 << 63) - 1  # bytes; what a database can hold
-MOST_LEFT_OUT = 10_000  # files, those with the largest holes: rsync compares each name with each rule
 LONGEST_PATH = 4095  # bytes; rsync carries no longer one, and names it
-_LONGEST_RULE = 4095  # bytes
 _BLOCK = 512  # find's unit
 _HOLE = 64 << 10  # a smaller difference may be a filesystem that packs small files
 _UNKNOWN = 1 << 50  # bytes; where nobody tells how large the target's filesystem is
@@ -99,31 +95,6 @@ def choose_left_out(files: Iterable[SparseFile], most: int) -> tuple[SparseFile,
             left.append(theirs.pop())
             held -= left[-1].hole * left[-1].reads
     return tuple(left)
-
-
-def left_out_rules(files: Iterable[SparseFile]) -> bytes:
-    """Return rules for these files alone, each ended by NUL."""
-    return b"".join(_short_rule(path) + b"\0" for each in files for path in each.paths)
-
-
-def _short_rule(path: bytes) -> bytes:
-    """Return a path as a rule that rsync takes: it throws away a longer one, with a word alone.
-
-    Where a backslash before each wildcard makes it too long, a `?` stands for each: it fits names alike, too, but none of another length.
-    Without its slash a rule fits the end of a path; of the longest path there is, that is itself. Its first byte could be rsync's own.
-    """
-    rule = rule_of(b"/" + path)
-    if len(rule) > _LONGEST_RULE:
-        rule = re.sub(WILD_BYTES, b"?", b"/" + path)
-    return rule if len(rule) <= _LONGEST_RULE else b"?" + rule[2:]
-
-
-def left_out(files: Iterable[SparseFile]) -> tuple[tuple[bytes, str], ...]:
-    """Return each name of the files with the reason."""
-    why = "are holes, and the holes of its owner are more than a run reads (most-holes in [rsync])"
-    return tuple(
-        (path, f"of its {show_size(each.size)} {show_size(each.hole)} {why}") for each in files for path in each.paths
-    )
 
 
 def _list_sparse(job: Job, large: LargeFiles | None, reader: Reader) -> tuple[SparseFile, ...]:

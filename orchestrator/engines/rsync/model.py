@@ -201,6 +201,7 @@ class RsyncSurvey:
     noted: bool = True  # our notes say what an interrupted copy wrote
     reserved: tuple[bytes, ...] = ()  # paths of the source with a name of ours, if a listing found some
     sparse: tuple[SparseFile, ...] = ()  # files that are left out for their holes
+    refused: tuple[tuple[bytes, str], ...] = ()  # entries that the target did not take just now, each with the reason
     differing: DifferingPaths | None = None  # None: unknown, or too many to name
     clones: bool = False  # the target's filesystem may make clones, and enough differs for large files to be among it
     walled: bool = False  # no link in a tree leads our rsync elsewhere, so it may be told paths by name

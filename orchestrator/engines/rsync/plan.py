@@ -25,7 +25,8 @@ from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, linked_copy, parse, script_commands
 from orchestrator.engines.rsync.abilities import required_abilities
-from orchestrator.engines.rsync.hole_limit import LARGEST, left_out, left_out_rules, most_growth
+from orchestrator.engines.rsync.hole_limit import LARGEST, most_growth
+from orchestrator.engines.rsync.left_out import left_out_entries, left_out_file, left_out_rules_of, overgrown_files
 from orchestrator.engines.rsync.model import (
     MANIFEST,
     OURS,
@@ -61,10 +62,6 @@ def close_folders(job: Job, world: RsyncSurvey) -> tuple[Stage, ...]:
     return ((_small("close our folders to other users", why, command),),)
 
 
-def _left_out_file(request: RunRequest) -> str:
-    return f"{request.notes}/left-out"
-
-
 def _bounded(job: Job, stages: tuple[Stage, ...], world: RsyncSurvey, request: RunRequest) -> tuple[Stage, ...]:
     """Return the stages that copy no more than was seen, and as much as may come meanwhile: an owner may make more at any moment.
 
@@ -73,11 +70,10 @@ def _bounded(job: Job, stages: tuple[Stage, ...], world: RsyncSurvey, request: R
     if world.changes is not None and world.changes.moving is not None:
         most = world.changes.moving + most_growth(job, world)
         stages = tuple(tuple(replace(step, most=most) if step.copies else step for step in stage) for stage in stages)
-    if not world.sparse:
+    if not (rules := left_out_rules_of(world)):
         return stages
-    rules = left_out_rules(world.sparse)
     first = stages[0][0]
-    return ((replace(first, needs=(*first.needs, (_left_out_file(request), rules))), *stages[0][1:]), *stages[1:])
+    return ((replace(first, needs=(*first.needs, (left_out_file(request), rules))), *stages[0][1:]), *stages[1:])
 
 
 def prepare_target(job: Job, *folders: str, discards: bool = False) -> Stage:
@@ -489,8 +485,8 @@ def plan(job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
         return refusal
     if _equal(job, world):
         return _nothing(job, world, request)
-    if world.sparse:
-        job = replace(job, options=replace(options_of(job), left_out=_left_out_file(request)))
+    if world.sparse or world.refused:
+        job = replace(job, options=replace(options_of(job), left_out=left_out_file(request)))
     return _plan_point(job, world, request) if options_of(job).points else _plan_mirror(job, world, request)
 
 
@@ -515,12 +511,12 @@ def _nothing(job: Job, world: RsyncSurvey, request: RunRequest) -> NothingToDo:
     if points and world.target.latest != current:
         stages += (name_latest(job, current),)
     return NothingToDo(
-        why=f"nothing {'else changed: but for that, ' if world.sparse else 'changed: '}{what} is as the source{more}",
+        why=f"nothing {'else changed: but for that, ' if world.sparse or world.refused else 'changed: '}{what} is as the source{more}",
         current=current,
         stages=stages,
         warnings=warnings(job, world),
         compared=world.look.why if world.look else "",
-        left_out=left_out(world.sparse),
+        left_out=left_out_entries(world),
     )
 
 
@@ -555,14 +551,18 @@ def _plan_point(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     return Plan(
         summary=describe_plan(world, name), stages=_bounded(job, stages, world, request), resumes=describe_resumed(world),
         anew=not world.target.work, warnings=warnings(job, world), compared=world.look.why if world.look else "",
-        left_out=left_out(world.sparse),
+        left_out=left_out_entries(world),
     )  # fmt: skip
 
 
 def _remainders(job: Job, world: RsyncSurvey, tree: Location, request: RunRequest) -> tuple[Stage, ...]:
     """Return the stages for remainders of an interrupted copy: some are completed, the others discarded."""
     stale = tuple(half for half in world.target.half if half.wanted is None)
-    discarded = (discard_partial_files(tree, stale),) if stale else ()
+    discarded: tuple[Stage, ...] = (discard_partial_files(tree, stale),) if stale else ()
+    if overgrown := overgrown_files(world):
+        command = script_commands.discard_command(tree, overgrown)
+        older = _small("discard older states", "their files are larger now than the target takes", command)
+        discarded += ((older,),)
     return (*discarded, *resume_files(job, world, tree, request))
 
 
@@ -584,7 +584,7 @@ def _plan_mirror(job: Job, world: RsyncSurvey, request: RunRequest) -> Plan:
     what = f"make the mirror as {job.tree}"
     return Plan(
         summary=what, stages=_bounded(job, stages, world, request), resumes=describe_resumed(world), warnings=warnings(job, world),
-        left_out=left_out(world.sparse),
+        left_out=left_out_entries(world),
     )  # fmt: skip
 
 

@@ -1,9 +1,9 @@
 """The sentences of a plan: what it makes, what it resumes, and its warnings."""
 
 from orchestrator.domain.job import Job
-from orchestrator.domain.names import show_name
+from orchestrator.domain.names import show_name, show_short_name
 from orchestrator.domain.units import show_count, show_size
-from orchestrator.engines.rsync.hole_limit import left_out
+from orchestrator.engines.rsync.left_out import left_out_entries
 from orchestrator.engines.rsync.model import ROOT, RsyncSurvey
 
 _NAMED = 5
@@ -37,9 +37,10 @@ def warnings(job: Job, world: RsyncSurvey) -> tuple[str, ...]:
             f"the points until {world.points[-1].name}" if world.points else f"{job.target.location}, where it stays"
         )
         found.append(f"no source of this job any more, and in {where}: {_few(world.others)}")
-    found += [f"left out: {show_name(path)}: {why}" for path, why in left_out(world.sparse[:_NAMED])]
-    if len(world.sparse) > _NAMED:
-        found.append(f"and {show_count(len(world.sparse) - _NAMED, 'more file')} left out for their holes")
+    lacking = left_out_entries(world)
+    found += [f"left out: {show_short_name(path)}: {why}" for path, why in lacking[:_NAMED]]
+    if len(lacking) > _NAMED:
+        found.append(f"and {show_count(len(lacking) - _NAMED, 'more entry', 'more entries')} left out")
     if world.reserved:
         found.append(f"never copied, as poolferry uses these names itself: {_few(world.reserved)}")
     return tuple(found)

@@ -31,6 +31,7 @@ from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands, parse, script_commands
 from orchestrator.engines.rsync.hole_limit import limit_holes
 from orchestrator.engines.rsync.large_files import LargeFiles
+from orchestrator.engines.rsync.left_out import leave_out, leave_out_remainders
 from orchestrator.engines.rsync.model import (
     CROWDED,
     LARGE_FILE,
@@ -97,6 +98,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     looked = script_commands.survey_source_command(job.tree)
     parts = understand(PROGRAM, looked, source_text, partial(parse.parse_sources, tree=job.tree))
     source = parse.join_surveys(parts)
+    job, target = leave_out(job, request), leave_out_remainders(target, request)
     options = options_of(job)
     newest = newest_copy(job, target, mirror=not options.points)
     changes, unread, differing = None, False, None
@@ -115,7 +117,7 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
             # A name that a pattern leaves out may be one of such a file: then rsync alone can tell what is copied.
             named = None if options.excludes else _names_of_joined(job, differing.joined, reader)
             differing = None if named is None else replace(differing, joined=named)
-    elif source.directory and options.excludes:  # only rsync itself knows which entries its patterns exclude
+    elif source.directory and options.hides:  # only rsync itself knows which entries its patterns exclude
         nothing = Location(path=f"{request.notes}/empty")
         look, unread = _survey_changes(job, nothing, reader, there=there, coarse=False)
         changes, reserved, large = look.changes(), tuple(look.reserved), look.large.files()
@@ -126,12 +128,12 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
         parts=parts if job.parts else (), others=others, reserved=reserved, differing=differing, gate=gate,
         noted=not target.work or _are_notes_there(request.notes),
         walled=_is_walled(job, target, differing, run, gate=gate),
-        look=how, mixed=find_overlap(job),
+        look=how, mixed=find_overlap(job), refused=tuple(sorted(request.refused.items())),
     )  # fmt: skip
     if seen.mixed:
         return seen
     seen = _with_crowded(job, replace(seen, clones=_may_clone(job, seen, run)), request, reader)
-    if source.directory and (changes is None or _is_split(job, seen, newest)):
+    if source.directory and (changes is None or (not seen.refused and _is_split(job, seen, newest))):
         seen = _with_listing(job, seen, request, reader)
     if seen.changes is not None and job.parts:
         seen = replace(
@@ -211,7 +213,7 @@ def _look_ourselves(
     job: Job, request: RunRequest, target: TargetSurvey, reader: Reader
 ) -> "tuple[Look | None, OwnLook | None]":
     """Return how the newest point is compared, and what a look of our own found, where one is enough."""
-    if job.source.host or job.target.location.host or not request.looks:
+    if job.source.host or job.target.location.host or request.refused or not request.looks:
         return None, None
     from orchestrator.engines.rsync.own_look import look_around
 

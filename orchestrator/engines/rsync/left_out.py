@@ -1,0 +1,84 @@
+"""The entries that a run leaves out of a copy, for their holes or as the target refused them: as rules of rsync, and in words."""
+
+import re
+from collections.abc import Iterable
+
+from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.job import Job
+from orchestrator.domain.units import show_size
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.rsync.commands import WILD_BYTES, rule_of
+from orchestrator.engines.rsync.model import RsyncSurvey, SparseFile, TargetSurvey
+from orchestrator.engines.rsync.options import options_of
+
+MOST_LEFT_OUT = 10_000  # files, those with the largest holes: rsync compares each name with each rule
+TOO_LARGE = "it is larger than the target's filesystem takes"
+_LONGEST_RULE = 4095  # bytes
+
+
+def left_out_rules(files: Iterable[SparseFile]) -> bytes:
+    """Return rules for these files alone, each ended by NUL."""
+    return rules_for(path for each in files for path in each.paths)
+
+
+def rules_for(paths: Iterable[bytes]) -> bytes:
+    """Return rules for these entries alone, with all that lies below, each ended by NUL."""
+    return b"".join(_short_rule(path) + b"\0" for path in paths)
+
+
+def _short_rule(path: bytes) -> bytes:
+    """Return a path as a rule that rsync takes: it throws away a longer one, with a word alone.
+
+    Where a backslash before each wildcard makes it too long, a `?` stands for each: it fits names alike, too, but none of another length.
+    Without its slash a rule fits the end of a path; of the longest path there is, that is itself. Its first byte could be rsync's own.
+    """
+    rule = rule_of(b"/" + path)
+    if len(rule) > _LONGEST_RULE:
+        rule = re.sub(WILD_BYTES, b"?", b"/" + path)
+    return rule if len(rule) <= _LONGEST_RULE else b"?" + rule[2:]
+
+
+def left_out(files: Iterable[SparseFile]) -> tuple[tuple[bytes, str], ...]:
+    """Return each name of the files with the reason."""
+    why = "are holes, and the holes of its owner are more than a run reads (most-holes in [rsync])"
+    return tuple(
+        (path, f"of its {show_size(each.size)} {show_size(each.hole)} {why}") for each in files for path in each.paths
+    )
+
+
+def left_out_file(request: RunRequest) -> str:
+    """Return the local file with the rules of what a run leaves out."""
+    return f"{request.notes}/left-out"
+
+
+def leave_out(job: Job, request: RunRequest) -> Job:
+    """Return the job without the entries that the target has refused in this run."""
+    if not request.refused:
+        return job
+    file = left_out_file(request)
+    with open(file, "wb") as rules:
+        rules.write(rules_for(request.refused))
+    return replace(job, options=replace(options_of(job), left_out=file))
+
+
+def leave_out_remainders(target: TargetSurvey, request: RunRequest) -> TargetSurvey:
+    """Return the target's state with the half-copied files of refused entries as those that nothing needs."""
+    if not request.refused:
+        return target
+    half = tuple(replace(each, wanted=None) if each.path in request.refused else each for each in target.half)
+    return replace(target, half=half)
+
+
+def left_out_entries(world: RsyncSurvey) -> tuple[tuple[bytes, str], ...]:
+    """Return each entry that a run leaves out, with the reason."""
+    return (*left_out(world.sparse), *world.refused)
+
+
+def left_out_rules_of(world: RsyncSurvey) -> bytes:
+    """Return the rules for what a run leaves out, each ended by NUL; empty: it leaves out nothing."""
+    return left_out_rules(world.sparse) + rules_for(path for path, _ in world.refused)
+
+
+def overgrown_files(world: RsyncSurvey) -> tuple[bytes, ...]:
+    """Return the files of which a cut copy may hold an older state: they have become too large for the target since."""
+    return tuple(path for path, why in world.refused if why == TOO_LARGE) if world.target.work else ()

@@ -1,0 +1,130 @@
+"""Entries that the target's filesystem does not take: a name, a kind or a size that it has not. They cost no other entry its copy.
+
+Anybody may make one in a folder of hers: a symlink of 3,000 bytes, of which XFS takes 1,024; a name that is no UTF-8, where a filesystem takes
+nothing else. rsync names each, and some end it. So the next attempt of the run leaves them out by rules, as if a pattern named them: what
+proves that all else is there stays as strict as it is.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+from orchestrator.domain.errors import EntriesRefused
+from orchestrator.domain.job import Job
+from orchestrator.domain.names import show_short_name
+from orchestrator.domain.units import show_count
+from orchestrator.engines.rsync.errors import HARMLESS, below, exit_code, find_skipped_entries, is_partial
+from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT, TOO_LARGE
+from orchestrator.engines.rsync.model import TEMPORARY
+from orchestrator.engines.rsync.parse import parse_moved, parse_name
+from orchestrator.process.pipeline import PipelineFailed
+
+_REASONS = {
+    b"22": "the target's filesystem does not take it: invalid argument",
+    b"27": TOO_LARGE,
+    b"36": "its name, or the text of the link, is longer than the target's filesystem takes",
+    b"75": "the target's filesystem does not take it: value too large",
+    b"84": "its name is none that the target's filesystem takes",
+}
+_CODE = rb"(?P<code>22|27|36|75|84)"
+_MADE = re.compile(
+    rb"rsync: (?:\[(?:generator|receiver)\] )?(?:recv_generator: )?(?:mkdir|mknod|failed to stat|open) "
+    rb'"(?P<name>[^\n]*)"(?: failed)?: [^"\n]* \(' + _CODE + rb"\)"
+)
+# The text of a link may look like the end of its name, and the other way round.
+_LINKED = re.compile(rb'rsync: (?:\[generator\] )?(?:sym)?link "(?P<names>[^\n]*) failed: [^"\n]* \(' + _CODE + rb"\)")
+_ARROW = re.compile(rb'" [-=]> ')
+# rsync's temporary files are `.NAME.XXXXXX`, with no more than some 246 bytes of the name; in a folder of their own without the first dot.
+_TEMPORARY = re.compile(
+    rb'rsync: (?:\[receiver\] )?mkstemp "(?P<folder>[^\n]*/)(?P<name>[^\n/]+)\.[A-Za-z0-9]{6}" failed: [^"\n]* \('
+    + _CODE
+    + rb"\)"
+)
+_RENAMED = re.compile(
+    rb'rsync: (?:\[receiver\] )?rename "[^\n]*" -> "(?P<name>[^\n]*)"(?: failed)?: [^"\n]* \(' + _CODE + rb"\)"
+)
+_WRITTEN = re.compile(
+    rb'rsync: (?:\[receiver\] )?(?:write failed on|pre-allocating|ftruncate failed on) "(?P<name>[^\n]*)"(?: failed)?: [^"\n]* \('
+    rb"(?P<code>27)\)"
+)
+_WITH_IT = re.compile(
+    rb"\*\*\* Skipping any contents from this failed directory \*\*\*|rsync error: [^\n]*|rsync: connection unexpectedly closed [^\n]*"
+    rb"|rsync: (?:\[\w+\] )?write error: Broken pipe \(32\)"
+)
+_CUT_NAME, _WHOLE_NAME = 240, 256  # bytes; of a longer one a temporary file may have the beginning alone
+_Unsure = tuple[bytes | None, bytes]  # the folder, if it is told, and the name, or its beginning
+_ENDED = (11, 12)  # rsync's exit codes where it could not write a file, here or there
+_NAMED = 3
+
+
+def find_refused(
+    broken: PipelineFailed, errors: Iterable[bytes], job: Job, into: str, moved: str | None
+) -> EntriesRefused | None:
+    """Return the error that names what the target did not take; None where something else failed too, or something that is not named.
+
+    `into`: the root of the tree that was written. `moved`: the local file with the copy's output, which has the whole of each name.
+    """
+    found: dict[bytes, bytes] = {}
+    unsure: dict[_Unsure, bytes] = {}
+    rest = list[bytes]()
+    for line in map(bytes.strip, errors):
+        if told := _WRITTEN.fullmatch(line) or _MADE.fullmatch(line) or _RENAMED.fullmatch(line):
+            found[below(told["name"], into)] = told["code"]
+        elif told := _LINKED.fullmatch(line):
+            for arrow in _ARROW.finditer(told["names"]):
+                found[below(told["names"][: arrow.start()], into)] = told["code"]
+        elif told := _TEMPORARY.fullmatch(line):
+            folder, name = below(told["folder"], into), parse_name(told["name"])
+            apart = folder == TEMPORARY.encode()  # of a mirror: all its temporary files lie in one folder
+            if apart or len(name) > _CUT_NAME:
+                unsure[None if apart else folder, name if apart else name.removeprefix(b".")] = told["code"]
+            else:
+                found[b"/".join(filter(None, (folder, name.removeprefix(b"."))))] = told["code"]
+        elif not _WITH_IT.fullmatch(line):
+            rest.append(line)
+    whole = _whole_names(unsure, moved) if unsure else {}
+    if not (found or unsure) or whole is None or b"" in found:
+        return None
+    partly = is_partial(broken)
+    if not partly and (broken.result.stopped is not None or exit_code(broken) not in _ENDED):
+        return None
+    if not all(map(HARMLESS.fullmatch, rest)) and not (partly and find_skipped_entries(broken, rest, job.tree, into)):
+        return None
+    names = {**found, **whole}
+    shown = ", ".join(show_short_name(name) for name in sorted(names)[:_NAMED])
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return EntriesRefused(
+        f"the target does not take {show_count(len(names), 'entry', 'entries')}: {shown}{more}",
+        evidence=broken.evidence,
+        hint="see `poolferry show RUN`; name them in excludes in [rsync], or copy to a filesystem that takes them",
+        entries=_few({name: _REASONS[code] for name, code in names.items()}),
+    )
+
+
+def _whole_names(unsure: Mapping[_Unsure, bytes], moved: str | None) -> dict[bytes, bytes] | None:
+    """Return the whole paths of files of which a message tells not all; None where one of them is not to be found."""
+    found, left = dict[bytes, bytes](), set(unsure)
+    if moved is not None and os.path.exists(moved):
+        with open(moved, "rb") as file:
+            for path, _ in parse_moved(line.rstrip(b"\n") for line in file):
+                folder, _, name = path.rpartition(b"/")
+                told = (name, *(name[:length] for length in range(_CUT_NAME, min(len(name), _WHOLE_NAME))))
+                for key in unsure.keys() & {(where, each) for where in (folder, None) for each in told}:
+                    found[path] = unsure[key]
+                    left.discard(key)
+    return None if left else found
+
+
+def _few(entries: Mapping[bytes, str]) -> dict[bytes, str]:
+    """Return the entries; where they are more than rules may be, the folders that hold them, as far down as goes."""
+    deepest = max(path.count(b"/") for path in entries)
+    for depth in range(deepest + 1, 0, -1):
+        named = {b"/".join(path.split(b"/")[:depth]): why for path, why in entries.items()}
+        if len(named) <= MOST_LEFT_OUT:
+            return {
+                name: why
+                if name in entries
+                else f"in it: {why}, and of many more such entries, so all of it is left out"
+                for name, why in named.items()
+            }
+    return dict(entries)

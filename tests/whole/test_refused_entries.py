@@ -1,0 +1,181 @@
+"""Test that what one filesystem does not take, or the other does not give, costs no other entry its copy, and is named until it is over."""
+
+import errno
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.engines.rsync import refused_entries
+from tests.whole.house import House, Ran, facts, loop_filesystem
+from tests.whole.odd_filesystem import Rules, odd_filesystem
+from tests.whole.sshd import Sshd, sshd
+
+__all__ = ["sshd"]
+
+pytestmark = [pytest.mark.root, pytest.mark.namespace]
+MADE = ["create", "mkdir", "mknod", "symlink", "link", "rename"]
+
+
+@pytest.fixture
+def target(house: House, tmp_path: Path) -> Iterator[Rules]:
+    """Copies on a filesystem that refuses what a test says."""
+    for number in range(20):
+        house.write(f"theirs/{number}", random.randbytes(100))
+    with odd_filesystem(tmp_path) as (place, rules):
+        house.target = place / "copies"
+        yield rules
+
+
+def copy_of(house: House, points: bool) -> Path:
+    return house.point() if points else house.target
+
+
+def lacking(ran: Ran) -> dict[str, str]:
+    """Each entry that a run names as left out, with the reason."""
+    assert (ran.code, ran.outcome) == (5, "incomplete"), ran
+    return dict(line.split(": ", 1) for line in ran["evidence"])
+
+
+def require_others(house: House, points: bool = True) -> None:
+    """All that others have is there, proved, and status does not call the job whole."""
+    assert facts(copy_of(house, points) / "theirs") == facts(house.source / "theirs")
+    assert house.call("verify", "photos").code == 0
+    (job,) = house.call("status").value["jobs"]
+    assert job["state"] == "incomplete", job
+
+
+def require_all(house: House, points: bool = True, *outcomes: str) -> None:
+    """Once the target takes it, it is copied, and the job is well again."""
+    assert house.run().outcome in (outcomes or ("done",))
+    (job,) = house.call("status").value["jobs"]
+    assert job["state"] == "up", job
+    for folder in ("hers", "theirs"):
+        assert facts(copy_of(house, points) / folder) == facts(house.source / folder)
+
+
+@pytest.mark.parametrize("points", [True, False], ids=["points", "mirror"])
+def test_a_link_that_is_too_long_for_xfs_costs_no_other_file(house: House, tmp_path: Path, points: bool) -> None:
+    """ext4 takes 4,095 bytes of a link's text, XFS 1,024; before, each run of the job failed, and nobody had a copy."""
+    house.write("hers/plain", "x")
+    os.symlink("x" * 3000, house.source / "hers/long")
+    house.write("theirs/file", "content")
+    with loop_filesystem(tmp_path, "mkfs.xfs", "-q", size=320 << 20) as disk:
+        house.target = disk / "copies"
+        house.job(rsync={"points": points})
+        for night in range(2):
+            house.write(f"theirs/{night}", "content")
+            told = lacking(house.run())
+            assert told == {
+                "hers/long": "its name, or the text of the link, is longer than the target's filesystem takes"
+            }
+            assert (copy_of(house, points) / "hers/plain").read_text() == "x"
+            require_others(house, points)
+        ran = house.run()
+        assert lacking(ran).keys() == {"hers/long"}
+        assert ran["points"] == [] or not points, "nothing else changed, so no point is made"
+        (house.source / "hers/long").unlink()
+        os.symlink("short", house.source / "hers/long")
+        require_all(house, points)
+
+
+@pytest.mark.parametrize("points", [True, False], ids=["points", "mirror"])
+@pytest.mark.parametrize("number", [errno.EILSEQ, errno.EINVAL, errno.ENAMETOOLONG, errno.EOVERFLOW])
+def test_names_that_the_target_does_not_take(house: House, target: Rules, number: int, points: bool) -> None:
+    """Of each kind; and a folder with all that is in it."""
+    target.set(errors=[[[*MADE, "lookup"] if number == errno.EILSEQ else MADE, "^\\.?bad", number]])
+    house.write("hers/bad file", "x")
+    house.write("hers/good", "x")
+    house.write("hers/bad folder/below/file", "x")
+    os.symlink("x", house.source / 'hers/bad" -> "link')
+    os.mkfifo(house.source / "hers/bad pipe")
+    house.job(rsync={"points": points})
+    ran = house.run()
+    assert lacking(ran).keys() >= {"hers/bad file", "hers/bad folder", "hers/bad pipe", 'hers/bad" -> "link'}
+    assert (ran["attempts"], (copy_of(house, points) / "hers/good").read_text()) == (2, "x")
+    require_others(house, points)
+    target.set()
+    require_all(house, points)
+
+
+def test_names_that_are_longer_than_the_target_takes(house: House, target: Rules) -> None:
+    """rsync's messages have the beginning of such a name alone; so its list of what it copies is asked for the whole."""
+    target.set(longest=143)
+    long = [f"hers/{'n' * 247}{end}" for end in ("1", "2")]
+    for name in long:
+        house.write(name, "x")
+    house.write(f"hers/{'f' * 200}/file", "x")
+    house.write("hers/plain", "x")
+    house.job(rsync={"excludes": ["nothing"]})  # without patterns such a target is refused before
+    assert lacking(house.run()).keys() == {*long, f"hers/{'f' * 200}"}
+    require_others(house)
+    target.set()
+    require_all(house)
+
+
+@pytest.mark.parametrize("points", [True, False], ids=["points", "mirror"])
+def test_files_that_are_larger_than_the_target_takes(house: House, target: Rules, points: bool) -> None:
+    """rsync ends at the first; an older state of one that a cut copy holds is in no point, as if it were this one."""
+    for name in ("A1", "A2", "Az"):
+        house.write(f"hers/{name}", random.randbytes(100_000))
+    house.job(rsync={"points": points})
+    house.write("hers/Az", "small")
+    target.set(errors=[[MADE, "^\\.?A1", errno.EIO]])
+    assert house.run().outcome == "failed"
+    target.set(errors=[[["write"], "^\\.?A", errno.EFBIG]])
+    for name in ("A3", "Az"):
+        house.write(f"hers/{name}", random.randbytes(100_000))
+    ran = house.run()
+    assert lacking(ran) == dict.fromkeys(
+        ("hers/A1", "hers/A3", "hers/Az"), "it is larger than the target's filesystem takes"
+    )
+    assert not points or os.listdir(house.point() / "hers") == ["A2"], "which came before"
+    require_others(house, points)
+    target.set()
+    require_all(house, points)
+
+
+def test_the_same_over_ssh(house: House, target: Rules, sshd: Sshd) -> None:
+    target.set(errors=[[["write"], "^\\.?large", errno.EFBIG], [MADE, "^\\.?bad", errno.EILSEQ]])
+    house.write("hers/bad", "x")
+    house.write("hers/large", random.randbytes(100_000))
+    house.job(target=sshd.url(house.target), pipe=sshd.pipe)
+    assert lacking(house.run()).keys() == {"hers/bad", "hers/large"}
+    require_others(house)
+    target.set()
+    require_all(house)
+
+
+def test_more_refused_names_than_rules_may_be_leave_out_their_folder(
+    house: House, target: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refused_entries, "MOST_LEFT_OUT", 5)
+    entries = {f"hers/{number}".encode(): "why" for number in range(9)}
+    told = refused_entries._few({**entries, b"theirs/x": "why"})
+    assert told == {
+        b"hers": "in it: why, and of many more such entries, so all of it is left out",
+        b"theirs": "in it: why, and of many more such entries, so all of it is left out",
+    }
+
+
+@pytest.mark.parametrize("operation", ["readdir", "opendir", "read", "open", "getattr"])
+def test_what_the_sources_disk_does_not_give(house: House, tmp_path: Path, operation: str) -> None:
+    """Of a folder of which a part could be read, too: before, such a one ended each run."""
+    with odd_filesystem(tmp_path) as (place, rules):
+        house.source = place / "source"
+        for number in range(20):
+            house.write(f"theirs/{number}", random.randbytes(100))
+        house.write("hers/bad/file", "x")
+        house.write("hers/bad file", "x")
+        house.write("hers/good", "x")
+        house.job()
+        rules.set(errors=[[[operation], "^bad", errno.EIO]])
+        bad = {"readdir": {"hers/bad"}, "opendir": {"hers/bad"}, "getattr": {"hers/bad", "hers/bad file"}}
+        assert lacking(house.run()).keys() == bad.get(operation, {"hers/bad file"})
+        require_others(house)
+        rules.set()
+        require_all(
+            house, True, "done", *(["nothing-to-do"] if operation == "readdir" else [])
+        )  # its names were read before it failed

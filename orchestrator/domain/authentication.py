@@ -3,13 +3,12 @@
 Source: RFC 7693: BLAKE2b takes a key, and a "person" that separates the uses of one key; hashlib has both.
 """
 
-import hashlib
-import hmac
 import json
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.hashing import blake2b, compare_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,25 +31,25 @@ class AuthenticationKey:
             raise ValueError(f"a key of {KEY_BYTES} bytes")
         self._secret = secret
         self.made = made
-        self.id = hashlib.blake2b(key=secret, person=b"key-id", digest_size=_ID_BYTES).hexdigest()
+        self.id = blake2b(key=secret, person=b"key-id", digest_size=_ID_BYTES).hexdigest()
 
     def __repr__(self) -> str:
         return f"AuthenticationKey({self.id})"
 
-    def manifest_hash(self) -> "hashlib.blake2b":
+    def manifest_hash(self) -> blake2b:
         """Return the hash that makes a manifest's tag, to be fed with its text."""
-        return hashlib.blake2b(key=self._secret, person=b"manifest", digest_size=_TAG_BYTES)
+        return blake2b(key=self._secret, person=b"manifest", digest_size=_TAG_BYTES)
 
     def kit_tag(self, job: str, text: str) -> str:
         """Return the tag over the digests of the files that lie beside a job's copies."""
         told = json.dumps([job, text]).encode("ascii")
-        return hashlib.blake2b(told, key=self._secret, person=b"kit-digests", digest_size=_TAG_BYTES).hexdigest()
+        return blake2b(told, key=self._secret, person=b"kit-digests", digest_size=_TAG_BYTES).hexdigest()
 
     def marker_tag(self, marker: "DiskMarker", disk: "Disk") -> str:
         """Return the tag over all fields of a marker and the identity that the disk's storage itself reports."""
         told = [disk.identity, disk.inside or "", marker.disk, marker.name, marker.set, marker.owner, marker.host]
         text = json.dumps([*told, marker.generation]).encode("ascii")
-        return hashlib.blake2b(text, key=self._secret, person=b"disk-marker", digest_size=_TAG_BYTES).hexdigest()
+        return blake2b(text, key=self._secret, person=b"disk-marker", digest_size=_TAG_BYTES).hexdigest()
 
 
 class Authenticity(StrEnum):
@@ -153,7 +152,7 @@ def judge_marker(marker: "DiskMarker", disk: "Disk", key: AuthenticationKey, *, 
     """Return the result of checking the marker's tag. `tagged`: this key tagged the disk in its last visit."""
     made_by, _, tag = marker.authentication.partition(":")
     if made_by == key.id:
-        right = hmac.compare_digest(tag.encode("utf-8", "surrogateescape"), key.marker_tag(marker, disk).encode())
+        right = compare_digest(tag.encode("utf-8", "surrogateescape"), key.marker_tag(marker, disk).encode())
         return Authenticity.AUTHENTIC if right else Authenticity.FORGED
     if tagged:
         return Authenticity.FORGED

@@ -1,12 +1,12 @@
 """The recovery kit: the data needed to rebuild a lost source, readable without poolferry."""
 
-import hmac
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.answers import split_lines, text_lines
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.hashing import compare_digest, sha256
 
 if TYPE_CHECKING:
     from orchestrator.domain.authentication import AuthenticationKey
@@ -57,8 +57,6 @@ class KitReview:
 
 def digest_lines(files: Mapping[str, bytes]) -> bytes:
     """Return the digests of files by their names, a line for each."""
-    from hashlib import sha256
-
     lines = (f"{sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
     return "".join(lines).encode("utf-8", "surrogateescape")
 
@@ -137,7 +135,7 @@ def parse_digests(text: str) -> KitDigests:
 
 def is_sealed(digests: KitDigests, job: str, key: "AuthenticationKey") -> bool:
     """Return whether the tag was made with this key over just these digests."""
-    right = hmac.compare_digest(digests.tag.encode("utf-8", "surrogateescape"), key.kit_tag(job, digests.text).encode())
+    right = compare_digest(digests.tag.encode("utf-8", "surrogateescape"), key.kit_tag(job, digests.text).encode())
     return digests.key == key.id and right
 
 

@@ -4,12 +4,12 @@ Why: a reader changes nothing, and after an upgrade people look first. Each look
 """
 
 import os
-import secrets
 import sqlite3
 import stat
 from collections.abc import Callable
 from contextlib import closing, suppress
-from hashlib import sha256
+
+from orchestrator.domain.hashing import sha256
 
 _NAME, _PART = "renewed-history-", ".part"
 _LONGEST_COPY = 3600  # seconds without a write, after which nobody makes this part any more
@@ -86,7 +86,7 @@ def _opened(kept: str, version: int) -> sqlite3.Connection | None:
 
 def _kept(connection: sqlite3.Connection, kept: str, migrate: Migrate) -> sqlite3.Connection:
     """Copy, migrate and keep a history under its name, which says of which state it is; open it."""
-    part = f"{kept}.{secrets.token_hex(8)}{_PART}"  # threads of one process make copies at once
+    part = f"{kept}.{os.urandom(8).hex()}{_PART}"  # threads of one process make copies at once
     os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
         with closing(_connected(part, "rw")) as copy:

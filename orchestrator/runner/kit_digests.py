@@ -7,11 +7,11 @@ believed when a bit of it flipped, or somebody else wrote it.
 import json
 import os
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.answers import NOT_READ, parse_json
 from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.hashing import sha256_for
 from orchestrator.domain.kit import (
     DIGESTS,
     HISTORY,
@@ -199,7 +199,7 @@ def _beside(journal: RunRecorder, name: str) -> "Location":
 
 def _digest_of(descriptor: int, limit: int) -> str:
     """Return the digest of a file, of at most so many bytes: it may grow while it is read."""
-    made, left = sha256(), limit
+    made, left = sha256_for(min(limit, os.fstat(descriptor).st_size)), limit
     while left and (chunk := os.read(descriptor, min(left, 1 << 20))):
         made.update(chunk)
         left -= len(chunk)

@@ -1,6 +1,5 @@
 """Manifests on disk: every entry of a point, readable with zless, sorted, whole or refused."""
 
-import hmac
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +12,7 @@ from orchestrator.domain.answers import NOT_READ, bound_instant
 from orchestrator.domain.authentication import AuthenticationKey, ManifestTag
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.hashing import compare_digest
 from orchestrator.process.background import BackgroundCall
 from orchestrator.verify.entry import Line, ManifestEntry, escape, leads_astray, line_of, parse_line, unescape
 from orchestrator.verify.manifest_lines import (
@@ -190,7 +190,7 @@ class TagCheck:
         line = TAG_LINE.fullmatch(self._rest.removesuffix(b"\n"))
         if line is None:
             raise ManifestDamaged(f"{self._path}: the manifest is damaged: the line of its tag is missing")
-        right = self._hash is not None and hmac.compare_digest(self._hash.hexdigest().encode(), line[2])
+        right = self._hash is not None and compare_digest(self._hash.hexdigest().encode(), line[2])
         return ManifestTag(job=job, point=point, key=line[1].decode(), right=right)
 
 

@@ -1,7 +1,6 @@
 """Access lists and attributes of a tree on this machine, read as its listing comes: one call for each entry that has none."""
 
 import errno
-import hashlib
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -9,6 +8,7 @@ from contextlib import ExitStack
 from itertools import islice
 from typing import IO, Self
 
+from orchestrator.domain.hashing import blake2b
 from orchestrator.verify.attributes import NO_ATTRIBUTES, OWN_NAMES, attribute_text
 from orchestrator.verify.digest import OpenTree
 from orchestrator.verify.entry import split_records
@@ -140,7 +140,7 @@ class BareTree:
 
 
 def _digest(records: list[bytes]) -> bytes:
-    return hashlib.blake2b(b"\0".join(records), digest_size=32).digest()
+    return blake2b(b"\0".join(records), digest_size=32).digest()
 
 
 class _EntryFolders:

@@ -4,7 +4,6 @@ A file in our state directory: a header, frames of entries, totals, and at its e
 frame has a digest of its own, so that what is listed as it was recorded is neither unpacked nor taken apart.
 """
 
-import hashlib
 import json
 import os
 import zlib
@@ -13,6 +12,7 @@ from typing import IO
 
 from orchestrator.domain.answers import parse_json
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.hashing import sha256, sha256_for
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 
@@ -96,7 +96,7 @@ class RecordWriter:
 
     def __init__(self, path: str, header: LookHeader) -> None:
         self._path, self._new = path, f"{path}.new"
-        self._digest = hashlib.sha256()
+        self._digest = sha256()
         with_all = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         self._file = os.fdopen(os.open(self._new, with_all, 0o600), "wb")
         self._frame(_HEADER, json.dumps({name: getattr(header, name) for name in _FIELDS}).encode(), 0)
@@ -127,7 +127,9 @@ class RecordWriter:
 
 
 def _digest(content: bytes) -> bytes:
-    return hashlib.sha256(content).digest()
+    hashed = sha256_for(len(content))
+    hashed.update(content)
+    return hashed.digest()
 
 
 class PackedEntries:
@@ -163,7 +165,7 @@ class RecordReader:
     root = b""  # of the copy, where no frame has it
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._heads = file, hashlib.sha256()
+        self._file, self._heads = file, sha256()
         kind, frame = self._next()
         try:
             told = parse_json(frame.content()) if kind == _HEADER else None

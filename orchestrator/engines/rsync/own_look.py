@@ -6,7 +6,6 @@ file written through a mapping of memory without a new time, rsync's own look do
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import stat
@@ -17,6 +16,7 @@ from itertools import islice
 from orchestrator import __version__
 from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.hashing import sha256
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
@@ -157,12 +157,12 @@ def _settings(job: Job, request: RunRequest) -> str:
     command = commands.dry_run_command(job, Location(path="/"), there=None, coarse=False)
     restored = [request.remembered.get(key, "") for key in (RESTORED, LAST_RESTORE)]
     told = [__version__, job.identity, str(job.target.location), command.argv, restored]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    return sha256(json.dumps(told).encode()).hexdigest()
 
 
 def _record_path(job: Job, request: RunRequest) -> str:
     """Return the file of the record: each target has its own."""
-    place = hashlib.sha256(f"{job.target.name}\n{job.target.location}".encode("utf-8", "surrogateescape")).hexdigest()
+    place = sha256(f"{job.target.name}\n{job.target.location}".encode("utf-8", "surrogateescape")).hexdigest()
     return f"{request.looks}/{place[:16]}"
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.fast_dataclass import dataclass, replace
-from orchestrator.domain.hashing import blake2b, compare_digest
+from orchestrator.domain.hashes import blake2b, compare_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.domain.answers import split_lines, text_lines
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.hashing import compare_digest, sha256
+from orchestrator.domain.hashes import compare_digest, sha256
 
 if TYPE_CHECKING:
     from orchestrator.domain.authentication import AuthenticationKey

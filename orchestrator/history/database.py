@@ -431,9 +431,9 @@ def _rows(columns: Sequence[Sequence[object]], found: list[tuple[object, ...]]) 
 
 
 def backup(source: str, target: str, wait_s: float) -> None:
-    """Copy the committed data at `source` to `target`: written aside, synced, renamed. Raises: HistoryError.
+    """Copy the committed data at `source` to `target`: written aside, renamed, not synced. Raises: HistoryError.
 
-    Why by a connection of its own: a transaction that is going on is not part of the copy.
+    Why by a connection of its own: a transaction that is going on is not part of the copy. Why not synced: who keeps it stores it elsewhere.
     """
     part = f"{target}.{os.getpid()}.part"
     try:
@@ -442,12 +442,10 @@ def backup(source: str, target: str, wait_s: float) -> None:
         try:
             os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             _copy(source, part, wait_s)
-            _sync(part)
             os.replace(part, target)
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(part)
-        _sync(os.path.dirname(target) or ".")
     except OSError as error:
         raise out_of_reach(path=target, words=str(error)) from error
 
@@ -457,7 +455,7 @@ def _copy(source: str, target: str, wait_s: float) -> None:
     try:
         into = sqlite3.connect(target, isolation_level=None)
         try:
-            into.execute("PRAGMA synchronous = OFF")  # synced once, when it is complete
+            into.execute("PRAGMA synchronous = OFF")
             into.execute("PRAGMA journal_mode = OFF")
             origin.backup(into)
         finally:
@@ -466,14 +464,6 @@ def _copy(source: str, target: str, wait_s: float) -> None:
         raise explain(name=getattr(error, "sqlite_errorname", ""), words=str(error), path=target) from error
     finally:
         origin.close()
-
-
-def _sync(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable
 from contextlib import closing, suppress
 
-from orchestrator.domain.hashing import sha256
+from orchestrator.domain.hashes import sha256
 
 _NAME, _PART = "renewed-history-", ".part"
 _LONGEST_COPY = 3600  # seconds without a write, after which nobody makes this part any more

@@ -549,7 +549,7 @@ class History:
         return os.path.getsize(self._database.path)
 
     def backup_to(self, path: str) -> None:
-        """Write a consistent backup of the history to `path`, completely or not at all; others may record meanwhile."""
+        """Write a consistent backup of the history to `path`, completely or not at all, unsynced; others may record meanwhile."""
         from orchestrator.history.database import backup
 
         backup(self._database.path, path, self._wait_s)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.domain.answers import NOT_READ, parse_json
 from orchestrator.domain.errors import OrchestratorError
-from orchestrator.domain.hashing import sha256_for
+from orchestrator.domain.hashes import sha256_for
 from orchestrator.domain.kit import (
     DIGESTS,
     HISTORY,

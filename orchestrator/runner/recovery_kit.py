@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.errors import OrchestratorError, PermissionDenied
-from orchestrator.domain.hashing import sha256
+from orchestrator.domain.hashes import sha256
 from orchestrator.domain.kit import ARCHIVE, DIGESTS, HISTORY, PAGE, KitContents, digest_lines
 from orchestrator.engines.contract.engine import implements
 from orchestrator.engines.contract.pools import KitMaker

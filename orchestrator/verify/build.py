@@ -294,7 +294,7 @@ class ManifestMerge:
         self.wanted: set[int] = set()
 
     def lines(self, listing: Iterable[tuple[bytes, str]]) -> Iterator[Line]:
-        moved, linked = self._moved, self._linked
+        moved, linked, algorithm = self._moved, self._linked, self._algorithm
         fresh = next(moved, _NO_MOVE)
         name, row = next(linked, _NO_ROW)
         fresh_key, old_key = sort_key(fresh[0]), sort_key(name)
@@ -309,17 +309,18 @@ class ManifestMerge:
                 name, row = next(linked, _NO_ROW)
                 old_key = name + b"//"
             here = row if old_key == key else []
-            line = self._plain_line(record, len(key), digest, here, text)
+            line = None
+            if here:
+                line = self._linked_line(record, len(key), digest, here, text)
+            elif digest.startswith(algorithm):
+                line = format_plain_line(record, key, f"{digest}+{text}" if text else digest)
             yield line or line_of(self._known(_listed(record, text), digest, here))
 
-    def _plain_line(self, record: bytes, end: int, fresh: str, row: list[bytes], text: str) -> Line | None:
-        """Return the line of a new file, or of a linked one that is as its row; None where it takes a closer look.
+    def _linked_line(self, record: bytes, end: int, fresh: str, row: list[bytes], text: str) -> Line | None:
+        """Return the line of a linked file that is as its row; None where it takes a closer look.
 
         Why by text: nearly all files of a run are unchanged, and entries of both would take twice the time.
         """
-        if not row:
-            known = fresh.startswith(self._algorithm)
-            return format_plain_line(record, f"{fresh}+{text}" if text else fresh) if known else None
         kind, size, mtime, others = record[end:].split(b"\t", 3)
         same = row[1:4] == [kind, size, mtime[:-11] + mtime[-10:-1]] and others.endswith(b"\t%b\t" % row[8])
         path, digest = record[: end - 2], row[0].partition(b"+")[0]

@@ -222,14 +222,17 @@ def parse_listing(record: bytes) -> ManifestEntry:
     ))  # fmt: skip
 
 
-def format_plain_line(record: bytes, digest: str) -> Line | None:
+def format_plain_line(record: bytes, key: bytes, digest: str) -> Line | None:
     """Return the written line of a regular file with its digest, or digest and attributes; None where text is not enough.
 
-    Why: this fits most files of a copy, and a line of text is half the work of an entry.
+    `key`: the record's begin, its path and `//`. Why: this fits most files of a copy, and a line of text is half the work of an entry.
     """
-    path, _, rest = record.partition(b"//")
-    kind, size, mtime, others = rest.split(b"\t", 3)
+    kind, size, mtime, others = record[len(key) :].split(b"\t", 3)
+    path = key[:-2]
     if kind != b"f" or mtime[:1] in b"-0" or special(path):
         return None
-    line = b"%b\tf\t%b\t%b%b\t%b%b\n" % (digest.encode(), size, mtime[:-11], mtime[-10:-1], others, path)
-    return path + b"//", int(size), line
+    return (
+        key,
+        int(size),
+        b"%b\tf\t%b\t%b%b\t%b%b\n" % (digest.encode(), size, mtime[:-11], mtime[-10:-1], others, path),
+    )

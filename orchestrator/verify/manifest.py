@@ -12,7 +12,7 @@ from orchestrator.domain.answers import NOT_READ, bound_instant
 from orchestrator.domain.authentication import AuthenticationKey, ManifestTag
 from orchestrator.domain.errors import VerificationFailed
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.hashing import compare_digest
+from orchestrator.domain.hashes import compare_digest
 from orchestrator.process.background import BackgroundCall
 from orchestrator.verify.entry import Line, ManifestEntry, escape, leads_astray, line_of, parse_line, unescape
 from orchestrator.verify.manifest_lines import (

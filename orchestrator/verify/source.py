@@ -32,7 +32,7 @@ _LINKS = 1_000_000  # names of files with several names that are remembered
 _BEHIND = b"\xff" * 4096
 _ABSENT = b"absent"
 _PIECE = 1 << 18
-_FOLDER = ord("d")
+_FILE, _FOLDER = b"fd"
 
 
 def source_command(source: SourceTree, *, one_filesystem: bool, attributes: bool) -> Command:
@@ -137,12 +137,28 @@ class SourceComparison:
         names, there, changed = self.names, False, self._changed
         began = b"%.9f" % self._began  # as find prints times: ten digits before the point, from 2001 to 2286
         for record in listing:
+            if there:
+                other, there = next(theirs, _BEHIND), False
+            # Most entries of a copy are files with one name, no attributes, and as at a source that did not change.
+            alike = record[: record.rfind(b"\t", 0, -1) + 1]  # without the inode
+            if (
+                text is _BEHIND
+                and other.startswith(alike)
+                and alike.endswith(b"\t1\t")
+                and record[record.index(b"//") + 2] == _FILE
+                and record.endswith(b"\t")
+                and not (changed or self.asks_all)
+                and other[other.rindex(b"\t") + 1 :] < began
+            ):
+                there = True
+                yield record, none
+                continue
             end = record.index(b"//") + 2
             key = record[:end]
             while other[:end] < key:
-                if names and not there:
+                if names:
                     names.note_source(other)
-                other, there = next(theirs, _BEHIND), False
+                other = next(theirs, _BEHIND)
             while text[:end] < key:
                 text = next(texts, _BEHIND)
             there = other.startswith(key)

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from itertools import islice
 from typing import IO, Self
 
-from orchestrator.domain.hashing import blake2b
+from orchestrator.domain.hashes import blake2b
 from orchestrator.verify.attributes import NO_ATTRIBUTES, OWN_NAMES, attribute_text
 from orchestrator.verify.digest import OpenTree
 from orchestrator.verify.entry import split_records

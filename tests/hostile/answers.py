@@ -298,7 +298,7 @@ TARGETS: tuple[Target, ...] = (
     Target("pool's marker", marker.parse_properties, (MARKED_POOL,)),
     Target("disk's health", lambda said: smart.ask_health(DEVICE, reader(said)), recorded("disks/recorded")),
     Target("manifest lines", every(parse_line, b"\n"), (LINE + LINK,)),
-    Target("listing", told(lambda said: [(format_plain_line(each, "x"), parse_listing(each)) for each in split_records((said,))]), (LISTING,)),
+    Target("listing", told(lambda said: [(format_plain_line(r, r[: r.find(b"//") + 2], "x"), parse_listing(r)) for r in split_records((said,))]), (LISTING,)),
     Target("looked up", told(lambda said: parse_lookup(said, ["/m"], [b"a/b c.txt"])), (b"=0\n" + LINE + b"=end\n",)),
     Target("sizes there", told(parse_sizes), (b"3\t1700000000.0000000000\t./a\0",)),
     Target("kit's archive", unpack_files, (archive(), gzip.compress(archive()))),

@@ -12,7 +12,7 @@ from typing import IO
 
 from orchestrator.domain.answers import parse_json
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.hashing import sha256, sha256_for
+from orchestrator.domain.hashes import sha256, sha256_for
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 

@@ -16,7 +16,7 @@ from itertools import islice
 from orchestrator import __version__
 from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.fast_dataclass import dataclass, replace
-from orchestrator.domain.hashing import sha256
+from orchestrator.domain.hashes import sha256
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline

@@ -6,16 +6,9 @@ For much data `hashlib`'s sha256 is five times as quick. Source of the modules' 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import hashlib
     from hashlib import blake2b, sha256
     from hmac import compare_digest
-    from typing import Protocol
-
-    class Hash(Protocol):
-        """What a hash function is fed with, and tells."""
-
-        def update(self, data: bytes, /) -> None: ...
-        def digest(self) -> bytes: ...
-        def hexdigest(self) -> str: ...
 else:
     try:
         from _blake2 import blake2b
@@ -32,17 +25,17 @@ else:
 __all__ = ["blake2b", "compare_digest", "sha256", "sha256_for"]
 
 
-class _Hashed:
-    """How much a program has hashed: from `pays` bytes on, loading OpenSSL costs less than it saves."""
+class _HashedBytes:
+    """A count of what the program has hashed. From `pays` bytes on, loading OpenSSL costs less than it saves."""
 
     total = 0
-    pays = 1 << 20
+    pays = 2 << 20
 
 
-def sha256_for(size: int) -> "Hash":
+def sha256_for(size: int) -> "hashlib._Hash":
     """Return a SHA-256 to be fed with so many bytes: OpenSSL's once a program has hashed so much that loading that pays."""
-    _Hashed.total += size
-    if _Hashed.total < _Hashed.pays:
+    _HashedBytes.total += size
+    if _HashedBytes.total < _HashedBytes.pays:
         return sha256()
     import hashlib
 

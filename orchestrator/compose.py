@@ -170,10 +170,7 @@ def open_history(where: Directories) -> "History":
 
 @contextlib.contextmanager
 def open_connections(job: "Job") -> Iterator[tuple[str, ...]]:
-    """Yield the ssh options for all work on behalf of a job inside, with which it shares one connection to each host.
-
-    Why an rsync that copies does not: it makes connections of its own, of which several encrypt faster than one.
-    """
+    """Yield the ssh options for all work on behalf of a job inside, with which it shares one connection to each host."""
     hosts = tuple(host for host in {job.source.host, job.target.location.host} if host and not host.here)
     if not hosts:
         yield job.pipe.ssh_options

@@ -238,7 +238,7 @@ def _judge_sections(toml_file: TomlFile, engine: EngineSection | None) -> None:
         if engine and not key and section in toml_file.table:
             toml_file.say((section,), f"means nothing to the engine {engine.name}", "no such section")
         if engine and key and isinstance(table, dict) and key in table:
-            why = "carries no data" if engine.stays else "makes its own connections"
+            why = "carries no data" if engine.stays else "has no streams of datasets"
             toml_file.say((section, key), f"the engine {engine.name} {why}", "no such key")
 
 

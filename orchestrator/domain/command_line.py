@@ -19,18 +19,21 @@ _FIRM = ("-oBatchMode=yes", "-oForwardAgent=no", "-oForwardX11=no", "-oClearAllF
 _SSH_OPTIONS = (
     "-oConnectTimeout=15", "-oServerAliveInterval=15", "-oServerAliveCountMax=4", "-oCompression=no", "-T", "-x", "-a",
 )  # fmt: skip
+_FIRST, _LAST = " ".join(("ssh", *_FIRM)), " ".join(_SSH_OPTIONS)
 _LOCALE = "LC_ALL=C.UTF-8"
 
 
 def ssh_argv(command: Command, options: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Return the argv to run here for the command: its own argv, or ssh with one remote command line.
 
+    An rsync with an ssh of its own goes through the connection that `options` share, as any command at the host.
+
     Why: ssh joins all its arguments with spaces for the remote login shell, so poolferry must quote them. `env` sets the
     variables because csh and old fish know no `NAME=value program`.
     """
     host = command.host
     if host is None:
-        return command.argv
+        return _join_connection(command.argv, options)
     user = ("-l", host.user) if host.user else ()
     settings = (f"{name}={value}" for name, value in command.environment)
     remote = shlex.join(("env", _LOCALE, *settings, *pack_script(command)))
@@ -69,6 +72,34 @@ def rsync_shell(host: Host, options: tuple[str, ...] = ()) -> tuple[str, ...]:
     if "" in options:
         raise ValueError("an empty ssh option")
     return tuple(_rsync_word(word) for word in _shell(host, options))
+
+
+# Seconds that a connection stays open after its last command when poolferry was killed. Why few: if this machine then loses
+# power, the other side notices nothing and keeps the session for hours. A longer pause within a run costs one more login.
+_PERSIST = "-oControlPersist=15"
+
+
+def sharing_options(options: tuple[str, ...], folder: str) -> tuple[str, ...]:
+    """Return ssh options with which commands share a connection to each host, by sockets in a folder that only we may enter.
+
+    `options` come first, so that a ControlPath of the owner's own wins.
+    """
+    return (*options, "-oControlMaster=auto", f"-oControlPath={folder}/%C", _PERSIST)
+
+
+def _join_connection(argv: tuple[str, ...], options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the argv with the shared connection of `options` in each `rsync_shell`; an ssh that finds none there logs in by itself.
+
+    Why it never makes one (ControlMaster=no): that would outlive its rsync within the mounts of that alone (`process/link_wall.py`),
+    and keep a disk busy.
+    """
+    if options[-1:] != (_PERSIST,):
+        return argv
+    words = " ".join(map(_rsync_word, ("-oControlMaster=no", options[-2])))
+    return tuple(
+        word.replace(f" {_LAST}", f" {words} {_LAST}") if before == "-e" and word.startswith(_FIRST) else word
+        for before, word in zip(("", *argv), argv, strict=False)
+    )
 
 
 # As ssh: the first argument names the host, and a shell reads the others, joined with spaces; our open files are not handed on.

@@ -3,18 +3,16 @@
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Collection, Iterator
 
-from orchestrator.domain.command_line import ssh_argv
+from orchestrator.domain.command_line import sharing_options, ssh_argv
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Command, Effect
 
-# Seconds that a connection stays open after its last command when poolferry was killed. Why few: if this machine then loses
-# power, the other side notices nothing and keeps the session for hours. A longer pause within a run costs one more login.
-_PERSIST = 15
 _PATIENCE = 5.0
 # As long as "poolferry-", which leaves a socket's path its 107 bytes.
 _PREFIX = "ferry-ssh-"
@@ -26,7 +24,7 @@ _LEFT = 3600.0
 def shared_connections(hosts: Collection[Host], options: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Yield ssh options with which commands share one connection to each host; the connection ends with the block.
 
-    `options` come first, so that a ControlPath of the owner's own wins. Why a folder of our own: a socket's path may
+    Why a folder of our own: a socket's path may
     hold 107 bytes, and only we may use it. It is locked: a folder of ten days that nobody holds is swept by systemd-tmpfiles
     (tmpfiles.d(5)), and by us after an hour, and without it ssh ends with an error.
     """
@@ -37,12 +35,7 @@ def shared_connections(hosts: Collection[Host], options: tuple[str, ...] = ()) -
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(held, fcntl.LOCK_SH)
     _sweep(os.path.dirname(folder), os.fstat(held).st_mtime - _LEFT)
-    shared = (
-        *options,
-        "-oControlMaster=auto",
-        f"-oControlPath={folder}/%C",
-        f"-oControlPersist={_PERSIST}",
-    )
+    shared = sharing_options(options, folder)
     try:
         yield shared
     finally:
@@ -73,9 +66,12 @@ def _sweep_one(folder: str, before: float) -> None:
 
 
 def _short() -> str:
-    """Return a folder with a short path for sockets. Source: unix(7), sun_path; ssh adds 58 bytes of its own."""
+    """Return a folder with a short path for sockets, which ssh reads as it is: it splits words, and replaces what follows a %.
+
+    Source: unix(7), sun_path; ssh adds 58 bytes of its own.
+    """
     usual = tempfile.gettempdir()
-    return usual if len(os.fsencode(usual)) <= 30 else "/tmp"  # noqa: S108 - the folder inside is ours alone
+    return usual if re.fullmatch(r"[\w./-]{1,30}", usual, re.ASCII) else "/tmp"  # noqa: S108 - the folder inside is ours alone
 
 
 def _end(host: Host, options: tuple[str, ...]) -> None:

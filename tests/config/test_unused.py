@@ -31,10 +31,10 @@ def mistakes(folder: Path, text: str) -> list[str]:
     ("more", "told"),
     [
         ("[pipe]\nrate-limit = 5", []),
-        ('[pipe]\nbuffer = "1M"', ["5: pipe.buffer: the engine tree makes its own connections, expected no such key"]),
+        ('[pipe]\nbuffer = "1M"', ["5: pipe.buffer: the engine tree has no streams of datasets, expected no such key"]),
         (
             '[pipe]\nrate-limit = 5\ntransport = "mbuffer"',
-            ["6: pipe.transport: the engine tree makes its own connections, expected no such key"],
+            ["6: pipe.transport: the engine tree has no streams of datasets, expected no such key"],
         ),
         ("[guard]", ["4: guard: means nothing to the engine tree, expected no such section"]),
         ("pipe = 7", ["4: pipe: 7 does not fit, expected a section: [pipe] on a line of its own"]),
@@ -72,4 +72,4 @@ def test_the_command_says_where_and_ends_with_2(tmp_path: Path) -> None:
     ferry.job(more='[pipe]\nrate-limit = "1M"\ntransport = "mbuffer"\n')
     ended = ferry.run("check")
     assert ended.code == 2
-    assert "photos.toml:6: pipe.transport: the engine rsync makes its own connections" in ended.out + ended.err
+    assert "photos.toml:6: pipe.transport: the engine rsync has no streams of datasets" in ended.out + ended.err

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job, VerifyRules, config_key
 from orchestrator.domain.place import Location
 from orchestrator.domain.units import Bytes, parse_size
@@ -106,6 +106,15 @@ def mistakes(
             "rsync carries data between this machine and one other, not between two others",
             "one side without ssh://",
         )
+
+
+def as_lane(job: Job, number: int) -> Job:
+    """Return the job by which parallel copy `number` is made: the first goes through the run's connection, each other through one of its own.
+
+    Why: one core encrypts a connection, and who asks for several rsyncs asks for their speed. The owner's own ControlPath wins.
+    """
+    alone = (*job.pipe.ssh_options, "-oControlPath=none") if number > 1 else job.pipe.ssh_options
+    return replace(job, pipe=replace(job.pipe, ssh_options=alone))
 
 
 def options_of(job: Job) -> RsyncOptions:

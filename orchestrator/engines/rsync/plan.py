@@ -38,7 +38,7 @@ from orchestrator.engines.rsync.model import (
     PointVisible,
     RsyncSurvey,
 )
-from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.options import as_lane, options_of
 from orchestrator.engines.rsync.plan_text import describe_plan, describe_resumed, warnings
 from orchestrator.engines.rsync.refusals import refuse
 
@@ -375,7 +375,7 @@ def _parallel_copy(
     parallel_copies = _parallel_copies(world)
     parallel_copy = parallel_copies[number - 1]
     names = f"{request.notes}/lane-{number}"
-    command = commands.copy_command(job, work, world, base=base, parallel_copy=True)
+    command = commands.copy_command(as_lane(job, number), work, world, base=base, parallel_copy=True)
     shares = f"{show_count(len(parallel_copy.paths), 'part')}, {show_size(parallel_copy.size)}: all parallel copies have about the same size"
     return Step(
         action=f"copy {job.tree}, parallel copy {number} of {len(parallel_copies)}",

@@ -20,7 +20,7 @@ from orchestrator.engines.rsync import commands, script_commands
 from orchestrator.engines.rsync.abilities import explain_consent
 from orchestrator.engines.rsync.hole_limit import has_hole
 from orchestrator.engines.rsync.model import RESTORE_MARKER, PartialFile
-from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.options import as_lane, options_of
 from orchestrator.engines.rsync.parse import parse_sizes
 from orchestrator.engines.rsync.source_summary import survey_tree
 from orchestrator.engines.rsync.survey import (
@@ -264,7 +264,7 @@ def _side_by_side(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, wha
             f"{what}, parallel copy {number} of {len(seen.split)}",
             seen.to,
             f"{show_count(len(share.paths), 'part')}, {show_size(share.size)}: all parallel copies have about the same size",
-            commands.restore_command(tree, seen.to, job, folder=True, holes=seen.holes, names=names),
+            commands.restore_command(tree, seen.to, as_lane(job, number), folder=True, holes=seen.holes, names=names),
             expected=share.size,
         )
         listed = b"".join(b"/" + path + b"\0" for path in share.paths)

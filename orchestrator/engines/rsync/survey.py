@@ -554,8 +554,6 @@ def _survey_changes(
     None of it ends the survey.
     """
     gated = there is not None and there.gated
-    # The first requests of a run share one login.
-    job = replace(job, pipe=replace(job.pipe, ssh_options=reader.ssh_options))
     look = parse.DryRunReader(job.tree, most_differing=MOST_NAMED if gated else MOST_DIFFERING)
     command = commands.dry_run_command(job, newest, there=there, coarse=coarse)
     try:

@@ -13,11 +13,14 @@ from orchestrator.app.config_files import remove_files
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import JOB_NAME, show_name
+from orchestrator.domain.units import Seconds
 from orchestrator.trees.beneath import Folder, Untrusted
 
 USUAL_KEYS = "~/.ssh/authorized_keys"
 # Source: sshd(8), AUTHORIZED_KEYS FILE FORMAT; a key with options of its own would not get those of the gate.
 _KEY = r"((?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[a-z0-9@.-]+) ([A-Za-z0-9+/]{40,20000}={0,2})(?: ([ -~]{0,200}))?"
+
+_SSHD_PATIENCE = Seconds(20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +152,26 @@ def describe_receiver(dataset: str, user: str) -> tuple[str, ...]:
     )
     allow = shlex.join(("zfs", "allow", user, ",".join(rights), dataset))
     return f"Here, as root, so that {user} can receive:", f"  {allow}", f"  {holds}"
+
+
+def warn_of_variables(user: str) -> str:
+    """Return a warning of what sshd takes from its clients besides their language, or that this cannot be seen; empty where all is well."""
+    from orchestrator.domain.plan import Pipeline
+    from orchestrator.gate.login_variables import (
+        accepted_warning,
+        parse_accepted_variables,
+        sshd_settings_command,
+        unseen_warning,
+    )
+    from orchestrator.process.executor import Reader
+
+    result = Reader().read(Pipeline(stages=(sshd_settings_command(user),)), timeout=_SSHD_PATIENCE)
+    try:
+        if not result.well:
+            raise ValueError(result.last_output[0].partition("\n")[0] or f"sshd -T ended with {result.exits[0]}")
+        return accepted_warning(parse_accepted_variables(result.stdout.decode("utf-8", "replace")))
+    except ValueError as error:
+        return unseen_warning(str(error))
 
 
 def remove_gate(settings: Settings, request: GateSetup) -> tuple[str, ...]:

@@ -70,6 +70,7 @@ from orchestrator.engines.zfs.survey.confirm import confirm_snapshots
 from orchestrator.engines.zfs.survey.resume_token import parse_token
 from orchestrator.engines.zfs.verify.checksum import parse_checksum_support
 from orchestrator.engines.zfs.verify.read_copy import parse_readable_datasets
+from orchestrator.gate.login_variables import parse_accepted_variables
 from orchestrator.gate.read_only import admit_reading
 from orchestrator.gate.request import parse_request
 from orchestrator.history import authentication_key
@@ -540,6 +541,8 @@ LAYERS = b"tank\t1\n\t/dev/sda\t2\nsda \nsda1 sda\nloop0 /img\n/dev/zvol/tank/v\
 UNITS = (
     b"Id=poolferry.service\nUnitFileState=enabled\nActiveState=active\nFragmentPath=/x\nDropInPaths=/y /z\n\nId=other\n"
 )
+SSHD_SETTINGS = b"port 22\nacceptenv LANG\nacceptenv LC_*\nacceptenv LD_*\npermituserenvironment no\n"
+
 TARGETS += (
     Target("zfs changes", lines_of(zfs_parse.parse_changes), (CHANGES,)),
     Target("zfs receivers", texts_of(lambda lines: zfs_parse.parse_receiving(lines, "tank")), (b"=process 7\nzfs\nreceive\n-u\ntank/a\n",)),
@@ -578,6 +581,7 @@ TARGETS += (
     Target("wake-on-lan's memory", remembered, (b'{"woken": 1795187460.5, "users": {"17": 1795187460.5, "18": 1795187461}}',)),
     Target("udev's identity", plugged_in, IDENTITIES),
     Target("gate's request", requested, REQUESTS),
+    Target("sshd's settings", lambda said: parse_accepted_variables(said.decode("utf-8", "replace")), (SSHD_SETTINGS,)),
 )  # fmt: skip
 
 

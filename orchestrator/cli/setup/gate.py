@@ -93,8 +93,9 @@ def gate(
 
 def _show(terminal: Terminal, request: "GateSetup", written: tuple[str, ...]) -> None:
     """Print what was written, and what the other machine needs."""
-    from orchestrator.app.gate_setup import describe_receiver
+    from orchestrator.app.gate_setup import describe_receiver, warn_of_variables
 
+    user = pwd.getpwuid(os.geteuid()).pw_name
     paths = {word: getattr(request, word) for word in ("sends", "receives", "adds")}
     lines = {word: _line(word, path) for word, path in paths.items() if path}
     if request.reads:
@@ -108,7 +109,7 @@ def _show(terminal: Terminal, request: "GateSetup", written: tuple[str, ...]) ->
         made = f"zfs create -p -o mountpoint=none -o canmount=off {shlex.quote(request.receives)}"
         told += ["", f"Here, where {request.receives} is not there yet:", f"  {made}"]
         if os.geteuid() != 0:
-            told += ["", *describe_receiver(request.receives, pwd.getpwuid(os.geteuid()).pw_name)]
+            told += ["", *describe_receiver(request.receives, user)]
         else:
             told += [
                 "",
@@ -124,8 +125,11 @@ def _show(terminal: Terminal, request: "GateSetup", written: tuple[str, ...]) ->
     for word in ("receives", "adds"):
         if word in lines:
             told += ["", "On the other machine, in a [place.NAME] of targets.toml:", f"  {lines[word]}"]
+    warning = warn_of_variables(user)
+    told += ["", f"Warning: {warning}."] if warning else []
     source, target = lines.get("reads") or lines.get("sends"), lines.get("receives") or lines.get("adds")
-    terminal.answer({"gate": request.name, "written": list(written), "source": source, "target": target}, told)
+    answer = {"gate": request.name, "written": list(written), "source": source, "target": target}
+    terminal.answer({**answer, "warnings": [warning] if warning else []}, told)
 
 
 def _pruning(config: str, gate: str, source: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from orchestrator import compose
 from orchestrator.app.settings import Settings
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.gate import BUSY, HELLO, CutStream, Gate, GateRefusal
+from orchestrator.domain.gate import BUSY, HELLO, LINKS, CutStream, Gate, GateRefusal
 from orchestrator.domain.names import printable_word, show_name
 from orchestrator.domain.plan import Command
 from orchestrator.domain.units import show_count, show_size
@@ -75,6 +75,8 @@ def answer_request(
     except GateRefusal as refusal:
         syslog.syslog(syslog.LOG_WARNING, f"{name}: refused to {show_name(asker)}: {printable_word(refusal.why)}")
         raise
+    if request.name == LINKS:
+        return _tell_of_links()
     folders = {"reads": gate.reads, "adds": (gate.adds,)}
     if request.name == _ASKED_EACH_TIME:
         _record_question(settings, name, gate, line, str(request), answer)
@@ -197,6 +199,18 @@ def _hello(name: str, gate: Gate, values: tuple[str, ...]) -> int:
     if values[1:]:
         return 0
     return _read((), rsync_version_command(None))
+
+
+def _tell_of_links() -> int:
+    """Print whether rsync is started here so that no link leads it anywhere, as the script of that question does at a login.
+
+    Why not by that: a gate has a wall of its own, and this process has no other use than to try it.
+    """
+    from orchestrator.process.confine import close_links
+    from orchestrator.process.relay import write_output
+
+    write_output("open" if close_links() is None else "closed")
+    return 0
 
 
 _ANSWERS = {

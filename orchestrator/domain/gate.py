@@ -83,8 +83,10 @@ class Gate:
 
 
 # The versions of what both sides say to each other that this program knows. 1: the questions of copies, and no hello. 2: hello, and
-# folders to which points are added. 3: a hello without what rsync says.
-PROTOCOLS: tuple[int, ...] = (1, 2, 3)
+# folders to which points are added. 3: a hello without what rsync says. 4: a key that reads may ask whether links are closed to rsync.
+PROTOCOLS: tuple[int, ...] = (1, 2, 3, 4)
+TELLS_OF_LINKS = 4
+LINKS = "look-at-links.sh"
 HELLO, ALONE = "hello.sh", "alone"  # the second: without what rsync says
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product, takewhile
 
-from orchestrator.domain.gate import Gate, GateRefusal
+from orchestrator.domain.gate import LINKS, Gate, GateRefusal
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.source_tree import SourceTree
@@ -76,6 +76,13 @@ def _tools(values: _Values, _: Folders) -> Command:
     match values:
         case ():
             return script_commands.survey_tools_command(None)
+    raise UnknownQuestion
+
+
+def _links(values: _Values, _: Folders) -> Command:
+    match values:
+        case ():
+            return script_commands.survey_links_command(None)
     raise UnknownQuestion
 
 
@@ -200,6 +207,7 @@ def _rsync_of_several(letters: str, words: list[str], folders: Folders) -> Comma
 
 _ANSWERS: Mapping[str, Callable[[_Values, Folders], Command]] = {
     "look-at-tools.sh": _tools,
+    LINKS: _links,
     "look-at-source.sh": _look,
     "find-unheld.sh": _unheld,
     "sizes.sh": _sizes,

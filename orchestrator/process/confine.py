@@ -89,12 +89,22 @@ class _MountAttributes(ctypes.Structure):
 
 
 def _wall_off(command: Command) -> Command:
-    """Return the far half of an rsync with its paths in a second "/" that follows no link, as `without-links.pl` makes one.
-
-    Why not by that: a confined process may mount nothing.
-    """
+    """Return the far half of an rsync with its paths in a second "/" that follows no link; where there can be none, as it is."""
     from orchestrator.process.link_wall import FAR_ROOT
 
+    root = close_links()
+    if root is None:
+        return command
+    at = command.argv.index(".") + 1
+    inside = f"/proc/self/fd/{fcntl.fcntl(root, fcntl.F_DUPFD, FAR_ROOT)}"
+    return replace(command, argv=(*command.argv[:at], *(inside + path for path in command.argv[at:])))
+
+
+def close_links() -> int | None:
+    """Give this process mounts of its own, and a second "/" that follows no link; return its descriptor, None where that cannot be.
+
+    As `without-links.pl` makes one. Why not by that: a confined process may mount nothing.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         _checked(libc.unshare(_NEW_MOUNTS))
@@ -103,10 +113,8 @@ def _wall_off(command: Command) -> Command:
         _set_mount(libc, root, b"", _EMPTY_PATH | _RECURSIVE, _MountAttributes(set=_MOUNT_NO_LINKS))
         _checked(libc.syscall(_MOVE_MOUNT, root, b"", _HERE, b"/", _FROM_ITSELF))
     except OSError:
-        return command
-    at = command.argv.index(".") + 1
-    inside = f"/proc/self/fd/{fcntl.fcntl(root, fcntl.F_DUPFD, FAR_ROOT)}"
-    return replace(command, argv=(*command.argv[:at], *(inside + path for path in command.argv[at:])))
+        return None
+    return root
 
 
 def enter_own_mounts() -> None:

@@ -13,6 +13,7 @@ from orchestrator.domain.answers import NOT_READ, text_lines, understand, unread
 from orchestrator.domain.errors import OrchestratorError, PermissionDenied, TargetUnable, mark_copies
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.gate import (
+    TELLS_OF_LINKS,
     GateHello,
     GateTooOld,
     common_protocol,
@@ -239,10 +240,13 @@ def _is_walled(
 ) -> bool:
     """Return whether the wall against links stands on both sides; it is asked only where a copy could name what differs.
 
-    An old gate at a source, which says no hello, refuses the question: then rsync is told no names.
+    A gate to which points are added links by itself. An old gate at a source knows no such question, and one without a hello refuses it:
+    then rsync is told no names.
     """
     sides = dict.fromkeys((None, job.source.host or job.target.location.host))
-    if not target.by_root or gate is not None or differing is None or not differing.paths:
+    if not target.by_root or differing is None or not differing.paths:
+        return False
+    if gate is not None and (job.source.host is None or (common_protocol(gate.protocols) or 0) < TELLS_OF_LINKS):
         return False
     try:
         return all(run(script_commands.survey_links_command(side)) == b"closed\n" for side in sides)

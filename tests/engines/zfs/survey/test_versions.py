@@ -28,7 +28,7 @@ STRANGE = commands.script_command(
 
 NEWER = (
     "the gate at root@server is newer than this poolferry: poolferry gate laptop: refused: the machine of this gate knows version 7 and 8 "
-    "of what is said through a gate, the one that asks 1 and 2 and 3: upgrade poolferry on the one that asks"
+    "of what is said through a gate, the one that asks 1 and 2 and 3 and 4: upgrade poolferry on the one that asks"
 )
 
 
@@ -107,14 +107,14 @@ class Scripted(Reader):
         (PipelineResult(exits=(0,)), PermissionDenied),  # no gate: nothing is said
         (PipelineResult(exits=(255,), last_output=("Connection refused",)), PermissionDenied),
         (PipelineResult(exits=(0,), stdout=b'{"protocols": [9]}\n'), GateTooOld),
-        (PipelineResult(exits=(0,), stdout=b'{"protocols": [3, 4]}\n'), PermissionDenied),
+        (PipelineResult(exits=(0,), stdout=b'{"protocols": [4, 5]}\n'), PermissionDenied),
     ],
 )  # fmt: skip
 def test_what_is_no_greeting_changes_no_refusal(result: PipelineResult, error: type[OrchestratorError]) -> None:
     with pytest.raises(OrchestratorError) as raised:
         run_read_command(Scripted(result), STRANGE)
     assert type(raised.value) is error
-    assert max(PROTOCOLS) == 3
+    assert max(PROTOCOLS) == 4
 
 
 def test_what_fails_here_asks_no_gate() -> None:

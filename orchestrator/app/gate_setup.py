@@ -109,8 +109,14 @@ def _install(settings: Settings, request: GateSetup, text: str, key: str, kept: 
 
 
 def _make_private(path: str) -> None:
-    """Make the folder to which a key adds, for nobody but us. Raises: WrongRequest for another user's, OSError."""
-    with Folder.at_place(os.path.dirname(path)) as above:
+    """Make the folder to which a key adds, for nobody but us. Raises: WrongRequest for another user's, or in none; OSError."""
+    place = os.path.dirname(path)
+    if not os.path.lexists(place):
+        made = shlex.join(("mkdir", "-p", place))
+        raise WrongRequest(
+            f"{show_name(place)} is not there: attach the disk that it is to be on, or make it, `{made}`, and set the gate up again"
+        )
+    with Folder.at_place(place) as above:
         try:
             with above.make_folder(os.path.basename(path)) as folder:
                 folder.make_private()

@@ -76,7 +76,7 @@ def rsync_shell(host: Host, options: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 # Seconds that a connection stays open after its last command when poolferry was killed. Why few: if this machine then loses
 # power, the other side notices nothing and keeps the session for hours. A longer pause within a run costs one more login.
-_PERSIST = "-oControlPersist=15"
+_SHARING = "-oControlMaster=auto", "-oControlPath={}/%C", "-oControlPersist=15"
 
 
 def sharing_options(options: tuple[str, ...], folder: str) -> tuple[str, ...]:
@@ -84,7 +84,7 @@ def sharing_options(options: tuple[str, ...], folder: str) -> tuple[str, ...]:
 
     `options` come first, so that a ControlPath of the owner's own wins.
     """
-    return (*options, "-oControlMaster=auto", f"-oControlPath={folder}/%C", _PERSIST)
+    return (*options, *(word.format(folder) for word in _SHARING))
 
 
 def _join_connection(argv: tuple[str, ...], options: tuple[str, ...]) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def _join_connection(argv: tuple[str, ...], options: tuple[str, ...]) -> tuple[s
     Why it never makes one (ControlMaster=no): that would outlive its rsync within the mounts of that alone (`process/link_wall.py`),
     and keep a disk busy.
     """
-    if options[-1:] != (_PERSIST,):
+    if options[-1:] != _SHARING[-1:]:
         return argv
     words = " ".join(map(_rsync_word, ("-oControlMaster=no", options[-2])))
     return tuple(
@@ -132,8 +132,10 @@ def pipeline_line(pipeline: Pipeline, ssh_options: tuple[str, ...] = ()) -> str:
 def evidence_line(command: Command, ssh_options: tuple[str, ...] = ()) -> str:
     """Return one command as a failure shows it: whole, but for a script, of which the text explains nothing.
 
-    A script at a host is shown after the ssh that reaches it: pasted up to the colon, it tries the login.
+    A script at a host is shown after the ssh that reaches it: pasted up to the colon, it tries the login. By a connection of its own: the
+    folder of the shared one is gone with the run, and without it ssh fails before it logs in.
     """
+    ssh_options = ssh_options[: -len(_SHARING)] if ssh_options[-1:] == _SHARING[-1:] else ssh_options
     if not is_script(command):
         return command_line(command, ssh_options)
     if command.host is None:

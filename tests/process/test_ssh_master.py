@@ -16,7 +16,7 @@ from orchestrator.domain.command_line import ssh_argv
 from orchestrator.domain.place import Host
 from orchestrator.domain.plan import Effect, Pipeline, single_command
 from orchestrator.domain.units import Seconds
-from orchestrator.process.executor import Reader
+from orchestrator.process.executor import Reader, pipeline_failure
 from orchestrator.process.ssh_master import shared_connections
 from tests.process.pipelines import until
 from tests.whole.sshd import Link, Sshd, link, sshd
@@ -29,7 +29,7 @@ ASKS = """
 import sys, time
 from orchestrator.domain.plan import Effect, single_command
 from orchestrator.domain.place import Host
-from orchestrator.process.executor import Reader
+from orchestrator.process.executor import Reader, pipeline_failure
 from orchestrator.process.ssh_master import shared_connections
 host = Host(name="127.0.0.1", user=sys.argv[1], port=int(sys.argv[2]))
 with shared_connections((host,), tuple(sys.argv[3:])) as options:
@@ -133,6 +133,17 @@ def test_the_owners_own_path_wins(sshd: Sshd, tmp_path: Path) -> None:
         Reader(ssh_options=shared).read(whoami(host))
     subprocess.run(ssh_argv(whoami(host).stages[0], ("-Oexit", *options, f"-oControlPath={own}")), check=True)
     assert until(lambda: not os.path.exists(own))
+
+
+def test_the_line_of_a_failure_tries_the_login_once_the_connection_is_gone(sshd: Sshd) -> None:
+    host, options = at(sshd)
+    fails = single_command("sh", "-c", "exit 3", "look.sh", effect=Effect.READS, host=host)
+    with shared_connections((host,), options) as shared:
+        result = Reader(ssh_options=shared).read(fails)
+        (line,) = pipeline_failure(fails, result, shared).evidence.lines
+    login = line.removesuffix(": look.sh") + " echo here"
+    done = subprocess.run(["sh", "-c", login], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "here\n"), (login, done)
 
 
 def test_a_connection_that_froze_is_let_go_and_made_anew(sshd: Sshd) -> None:

@@ -115,13 +115,13 @@ def _show(terminal: Terminal, request: "GateSetup", written: tuple[str, ...]) ->
                 "",
                 "Nothing that came goes by itself. Here, for a job that prunes it; change the numbers as you like:",
             ]
-            told += [f"  {_pruning(terminal.where.config, request.name, request.receives)}"]
+            told += _pruning(terminal.where.config, request.name, request.receives)
     if request.adds:
         told += [
             "",
             "Nothing that came goes by itself. Here, for a job that prunes it; change the numbers as you like:",
         ]
-        told += [f"  {_pruning(terminal.where.config, request.name, request.adds)}"]
+        told += _pruning(terminal.where.config, request.name, request.adds)
     for word in ("receives", "adds"):
         if word in lines:
             told += ["", "On the other machine, in a [place.NAME] of targets.toml:", f"  {lines[word]}"]
@@ -132,12 +132,14 @@ def _show(terminal: Terminal, request: "GateSetup", written: tuple[str, ...]) ->
     terminal.answer({**answer, "warnings": [warning] if warning else []}, told)
 
 
-def _pruning(config: str, gate: str, source: str) -> str:
-    """Return the command that writes a job which prunes what comes through the gate."""
+def _pruning(config: str, gate: str, source: str) -> list[str]:
+    """Return the commands that write a job which prunes what comes through the gate."""
     lines = ('engine = "prune"', f'source = "{source}"', 'daily = "04:00"', "[keep]", *_KEEP)
     file = os.path.join(config, "jobs", f"{gate}-in.toml")
     written = shlex.join(("printf", r"%s\n", *lines))
-    return f"{written} > {shlex.quote(file)}"
+    folder = os.path.dirname(file)
+    made = [] if os.path.isdir(folder) else [f"  mkdir -p {shlex.quote(folder)}"]
+    return [*made, f"  {written} > {shlex.quote(file)}"]
 
 
 def _line(word: str, path: str) -> str:

@@ -541,7 +541,6 @@ LAYERS = b"tank\t1\n\t/dev/sda\t2\nsda \nsda1 sda\nloop0 /img\n/dev/zvol/tank/v\
 UNITS = (
     b"Id=poolferry.service\nUnitFileState=enabled\nActiveState=active\nFragmentPath=/x\nDropInPaths=/y /z\n\nId=other\n"
 )
-SSHD_SETTINGS = b"port 22\nacceptenv LANG\nacceptenv LC_*\nacceptenv LD_*\npermituserenvironment no\n"
 
 TARGETS += (
     Target("zfs changes", lines_of(zfs_parse.parse_changes), (CHANGES,)),
@@ -580,8 +579,7 @@ TARGETS += (
     Target("notices", notified, (FACTS,)),
     Target("wake-on-lan's memory", remembered, (b'{"woken": 1795187460.5, "users": {"17": 1795187460.5, "18": 1795187461}}',)),
     Target("udev's identity", plugged_in, IDENTITIES),
-    Target("gate's request", requested, REQUESTS),
-    Target("sshd's settings", lambda said: parse_accepted_variables(said.decode("utf-8", "replace")), (SSHD_SETTINGS,)),
+    Target("gate's request", requested, REQUESTS), Target("sshd's settings", text_of(parse_accepted_variables), (b"acceptenv L*\npermituserenvironment no\n",)),
 )  # fmt: skip
 
 

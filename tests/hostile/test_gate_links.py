@@ -56,7 +56,7 @@ def test_another_gate_lets_rsync_link(house: House, sshd: Sshd, of: str) -> None
 
 
 def test_a_link_in_place_of_a_folder_leads_no_named_path_elsewhere(house: House, sshd: Sshd) -> None:
-    """Who owns the folder above exchanges it, once the copy is told the names: the gate's rsync finds nothing by them."""
+    """The owner of the folder above exchanges it, once the copy is told the names: the gate's rsync finds nothing by them."""
     read_through(house, sshd)
     deep, aside = house.source / "deep", house.source / "aside"
     exchange = f"os.path.islink({str(deep)!r}) or (os.rename({str(deep)!r}, {str(aside)!r}), os.symlink('private', {str(deep)!r}))"

@@ -1,4 +1,4 @@
-"""What sshd takes from its clients is looked at when a gate is set up: a variable would reach what starts the gate."""
+"""Variables that sshd takes from its clients are looked at when a gate is set up: they would reach what starts the gate."""
 
 import os
 import shlex

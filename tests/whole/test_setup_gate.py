@@ -1,4 +1,4 @@
-"""What `setup gate` prints is typed on a new machine as it stands: each command works there."""
+"""Each command that `setup gate` prints is typed on a new machine as it stands, and works there."""
 
 import re
 import subprocess

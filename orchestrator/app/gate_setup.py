@@ -175,7 +175,7 @@ def warn_of_variables(user: str) -> str:
     try:
         if not result.well:
             raise ValueError(result.last_output[0].partition("\n")[0] or f"sshd -T ended with {result.exits[0]}")
-        return accepted_warning(parse_accepted_variables(result.stdout.decode("utf-8", "replace")))
+        return accepted_warning(parse_accepted_variables(result.stdout))
     except ValueError as error:
         return unseen_warning(str(error))
 

@@ -15,12 +15,12 @@ def sshd_settings_command(user: str) -> Command:
     return Command(argv=("sshd", "-T", "-C", f"user={user},host=localhost,addr=127.0.0.1"), effect=Effect.READS)
 
 
-def parse_accepted_variables(said: str) -> tuple[str, ...]:
+def parse_accepted_variables(said: bytes) -> tuple[str, ...]:
     """Parse from sshd's settings the patterns of accepted variables that are not known to be harmless, and what lets a user's file set more.
 
     Raises: ValueError where they are no such settings.
     """
-    settings = [line.partition(" ") for line in split_lines(said)]
+    settings = [line.partition(" ") for line in split_lines(said.decode("utf-8", "replace"))]
     taken = " ".join(value for key, _, value in settings if key.lower() == "acceptenv").split()
     files = [value for key, _, value in settings if key.lower() == "permituserenvironment"]
     if not files:

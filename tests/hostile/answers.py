@@ -579,7 +579,7 @@ TARGETS += (
     Target("notices", notified, (FACTS,)),
     Target("wake-on-lan's memory", remembered, (b'{"woken": 1795187460.5, "users": {"17": 1795187460.5, "18": 1795187461}}',)),
     Target("udev's identity", plugged_in, IDENTITIES),
-    Target("gate's request", requested, REQUESTS), Target("sshd's settings", text_of(parse_accepted_variables), (b"acceptenv L*\npermituserenvironment no\n",)),
+    Target("gate's request", requested, REQUESTS), Target("sshd's settings", told(parse_accepted_variables), (b"acceptenv L*\npermituserenvironment no\n",)),
 )  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def test_settings_that_cannot_be_seen_are_said_to_be_so(house: House, tmp_path: 
     assert "sshd -T | grep -i -e acceptenv -e permituserenvironment" in warning
 
 
-@pytest.mark.parametrize("said", ["", "port 22\n", "acceptenv LANG\n"])
-def test_what_are_no_settings_is_no_clean_bill(said: str) -> None:
+@pytest.mark.parametrize("said", [b"", b"port 22\n", b"acceptenv LANG\n"])
+def test_what_are_no_settings_is_no_clean_bill(said: bytes) -> None:
     with pytest.raises(ValueError, match="no settings of sshd"):
         parse_accepted_variables(said)

@@ -105,7 +105,7 @@ def _save(image: Path, name: str, aside: Path) -> None:
         machine.settled()
         machine.write("/usr/local/lib/lab/warm.py", (HERE / "warm.py").read_bytes())
         machine.write("/usr/local/lib/lab/poolferry", ASKING, mode=0o755)
-        machine.sh(_WARM, check=False)
+        machine.sh(_WARM, check=False, seconds=900)
         machine.save(aside)
     finally:
         machine.close()

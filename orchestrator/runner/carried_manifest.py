@@ -11,6 +11,7 @@ from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.authentication import AuthenticationKey, ManifestTag
 from orchestrator.domain.errors import ManifestForged, VerificationFailed
 from orchestrator.domain.plan import ListingRecorder, ManifestRecording, Pipeline, SourceReview
+from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.verify.attributes import NO_ATTRIBUTES, keep_parts
 from orchestrator.verify.build import ManifestDraft, ManifestMerge, draft_of
@@ -71,8 +72,9 @@ class ManifestCarrier:
             if entry is not None:
                 source.hold(path, entry)
         apart = recorder.differing | changed.keys()
-        lines = self._read_older(apart)
-        copy = self._list_copy(apart)
+        with BackgroundCall(lambda: self._list_copy(apart)) as listing:
+            lines = self._read_older(apart)  # meanwhile, as nearly all of a listing is find's own time
+            copy = listing.result()
         if (source.content, lines.sum) != (copy.content, copy.lines):
             raise NotCarried
         merge = ManifestMerge(

@@ -45,9 +45,11 @@ def choose_side_by_side(job: Job, entries: int) -> SideBySide:
     options = options_of(job)
     if options.parallel is not None:
         return SideBySide(count=options.parallel, why="")
-    here = job.source.host is None and job.target.location.host is None
-    if not (here and options.points) or options.fake_super or entries < LEAST_ENTRIES:
+    if not options.points or options.fake_super or entries < LEAST_ENTRIES:
         return SideBySide(count=1, why="")
+    if host := job.source.host or job.target.location.host:
+        way = "from" if job.source.host else "to"
+        return SideBySide(count=1, why=f"one rsync, as it goes over the network {way} {host.name}")
     return _choose_by_places(job, job.source.path, job.target.location.path)
 
 

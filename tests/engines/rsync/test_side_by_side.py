@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.rsync import side_by_side
 from orchestrator.engines.rsync.parallel import ParallelCopies
 from orchestrator.engines.rsync.side_by_side import Storage, choose_for_restore, choose_side_by_side, storage_of
-from tests.engines.rsync.builders import HOST, job, point
+from tests.engines.rsync.builders import HOST, THERE, job, point
 from tests.engines.rsync.trees import Trees
 
 MUCH = side_by_side.LEAST_ENTRIES
@@ -133,6 +134,14 @@ def test_what_the_job_says_stands(places: Callable[..., None]) -> None:
     assert choose_side_by_side(job(parallel=3), 1).count == 3
     places(*QUICK)
     assert choose_side_by_side(job(parallel=1), MUCH).count == 1
+
+
+def test_a_copy_over_the_network_says_so(places: Callable[..., None]) -> None:
+    places(*QUICK)
+    pulled = job(source=Location(path="/srv/photos", host=HOST))
+    assert choose_side_by_side(job(target=THERE), MUCH).why == "one rsync, as it goes over the network to backup"
+    assert choose_side_by_side(pulled, MUCH).why == "one rsync, as it goes over the network from backup"
+    assert choose_side_by_side(pulled, MUCH - 1) == choose_side_by_side(job(), MUCH - 1)
 
 
 def test_one_copies_a_mirror_and_to_another_machine_and_below_a_rate(places: Callable[..., None]) -> None:

@@ -97,13 +97,17 @@ class RunRecorder:
                 self.tools.history.refused(self.run, self.attempt, text)
                 return
             self.tools.history.planned(self.run, self.attempt, text)
-        for warning in decision.warnings:
-            self.warn(warning)
-        if isinstance(decision, Plan):
-            self.say(decision.summary)
-            if decision.resumes:
-                self.resumed = True
-                self.say(f"resumes: {decision.resumes}")
+            new = [warning for warning in dict.fromkeys(decision.warnings) if warning not in self.warnings]
+            lines = [RunMessage(level="warning", text=warning) for warning in new]
+            if isinstance(decision, Plan):
+                self.resumed = self.resumed or bool(decision.resumes)
+                told = (decision.summary, *([f"resumes: {decision.resumes}"] if decision.resumes else []))
+                lines += [RunMessage(level="info", text=text) for text in told]
+            for line in lines:
+                self.tools.history.said(self.run, self.now, line.level, line.text)
+        self.warnings += new
+        for line in lines:  # once they are recorded: who prints them may wait
+            self.tools.notify(line)
 
     def step_begun(self, step: Step) -> int:
         """Record a step before its action."""

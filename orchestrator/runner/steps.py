@@ -5,10 +5,8 @@ It is the only holder of a Writer. Modules that only some steps need are importe
 
 import errno
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Generic, TypeVar
+from contextlib import contextmanager
 
 from orchestrator.domain.errors import (
     BaseGone,
@@ -55,9 +53,7 @@ from orchestrator.process.link_wall import Side
 from orchestrator.runner.problems import warnings_of
 from orchestrator.runner.publish_point import PointPublisher
 from orchestrator.runner.run_recorder import RunRecorder
-
-if TYPE_CHECKING:  # its import takes 4 ms, and most runs do nothing in parallel
-    from concurrent.futures import Future
+from orchestrator.runner.step_scheduler import StepScheduler
 
 # Errors that the next worker would only meet again.
 HALTING_ERRORS = (Stopped, HostUnreachable, TargetFull, ProgramMissing)
@@ -109,79 +105,6 @@ def _halts(errors: Iterable[OrchestratorError]) -> bool:
     return any(isinstance(error, HALTING_ERRORS) for error in errors)
 
 
-Going = TypeVar("Going")  # result of `begin`, argument of `act`
-End = TypeVar("End")
-Waiting = deque[deque[Step]]
-
-
-class StepScheduler(Generic[Going, End]):
-    """A scheduler of steps: `begin` and `end` run in this thread, `act` in one that lives as long as its programs.
-
-    `end` says how the worker continues: "on" with its next step, "lane" ends it, "all" prevents other workers from starting.
-    `together` is entered around the ends of some steps and the begins of the next ones: one wait for the disk where many steps
-    are short.
-    """
-
-    def __init__(
-        self,
-        *,
-        begin: Callable[[Step], Going],
-        act: Callable[[Step, Going], End],
-        end: Callable[[Step, Going, End], str],
-        together: Callable[[], AbstractContextManager[None]],
-    ) -> None:
-        self._begin, self._act, self._end, self._together = begin, act, end, together
-
-    def run(self, stage: Sequence[Step], most: int | None) -> None:
-        """Run all steps of the stage, at most `most` workers at once. Returns after every started step has ended."""
-        lanes: dict[str, deque[Step]] = {}
-        for step in stage:
-            lanes.setdefault(step.worker, deque()).append(step)
-        wide = min(most or len(lanes), len(lanes))
-        if wide == 1:
-            self._in_order(deque(lanes.values()))
-        else:
-            self._side_by_side(deque(lanes.values()), wide)
-
-    def _in_order(self, lanes: Waiting) -> None:
-        begun = self._turn(lanes, (), 1)
-        while begun:
-            ((worker, step, going),) = begun
-            begun = self._turn(lanes, ((worker, step, going, self._act(step, going)),), 1)
-
-    def _side_by_side(self, lanes: Waiting, wide: int) -> None:
-        from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-
-        running: dict[Future[End], tuple[deque[Step], Step, Going]] = {}
-        ended: list[tuple[deque[Step], Step, Going, End]] = []
-        with ThreadPoolExecutor(wide) as pool:  # each thread outlives its child, which dies with its thread
-            while True:
-                for worker, step, going in self._turn(lanes, ended, wide - len(running)):
-                    running[pool.submit(self._act, step, going)] = (worker, step, going)
-                if not running:
-                    return
-                done = wait(running, return_when=FIRST_COMPLETED).done
-                ended = [(*running.pop(one), one.result()) for one in done]
-
-    def _turn(
-        self, lanes: Waiting, ended: Iterable[tuple[deque[Step], Step, Going, End]], free: int
-    ) -> list[tuple[deque[Step], Step, Going]]:
-        """Record the ended steps, and begin the next ones, as many as there are free workers."""
-        begun: list[tuple[deque[Step], Step, Going]] = []
-        with self._together():
-            for worker, step, going, end in ended:
-                match self._end(step, going, end):
-                    case "on" if worker:
-                        lanes.appendleft(worker)
-                    case "all":
-                        lanes.clear()
-            while lanes and len(begun) < free:
-                worker = lanes.popleft()
-                step = worker.popleft()
-                begun.append((worker, step, self._begin(step)))
-        return begun
-
-
 _QUIET = 3600.0
 
 
@@ -213,6 +136,8 @@ class StepExecutor:
         self.done_in_part = False  # of an independent plan, all is done that did not need what failed
         self._progress: _StageProgress | None = None
         self._publisher = PointPublisher(explain or journal.tools.engine.explain)
+        self._goes_on = False  # another stage follows
+        self._late: _StepEnd | None = None  # ended well, and recorded with the beginning of the next step
 
     def count(self, plan: Plan) -> None:
         """Report bytes for all copying steps of the plan together from now on, if there are several."""
@@ -232,12 +157,17 @@ class StepExecutor:
         """
         independent = isinstance(decision, Plan) and decision.independent
         errors: list[OrchestratorError] = []
-        for stage in decision.stages:
-            errors += self._run_stage([step for step in stage if not self._is_held_up(step, errors)])
-            if errors and (not independent or COMMON in self._failed or _halts(errors)):
-                break
-        else:
-            self.done_in_part = bool(errors) and bool(self._copied - self._failed)
+        try:
+            for number, stage in enumerate(decision.stages, 1):
+                self._goes_on = number < len(decision.stages)
+                errors += self._run_stage([step for step in stage if not self._is_held_up(step, errors)])
+                if errors and (not independent or COMMON in self._failed or _halts(errors)):
+                    break
+            else:
+                self.done_in_part = bool(errors) and bool(self._copied - self._failed)
+        finally:
+            self._goes_on = False
+            self._book_late()
         if errors:
             raise self._perhaps_again(gravest_error(errors))
 
@@ -300,6 +230,7 @@ class StepExecutor:
         return LookAgain(f"the copy over linked entries did not end well: {error.why}", hint=error.hint)
 
     def _begin(self, step: Step) -> int:
+        self._book_late()
         row = self.journal.step_begun(step)
         for path, content in step.needs:
             _write(path, content)
@@ -335,7 +266,10 @@ class StepExecutor:
                 failure = error
         if len(ended) == 1:
             ended[0].error = ended[0].error or failure
-            self._book(ended[0], confirmed=ended[0].error is None)
+            if self._goes_on and ended[0].error is None and not (ended[0].step.makes or ended[0].step.removes):
+                self._late = ended[0]
+            else:
+                self._book(ended[0], confirmed=ended[0].error is None)
         elif failure is None:
             self.journal.steps_confirmed([(how.index, how.row) for how in well if how.step.confirmation is not None])
         if failure is not None:
@@ -348,6 +282,12 @@ class StepExecutor:
         )
         for warning in warnings_of(how.left_out):
             self.journal.warn(warning)
+
+    def _book_late(self) -> None:
+        """Record the step that ended well before this moment: with what comes next, which waits for the disk anyway."""
+        late, self._late = self._late, None
+        if late is not None:
+            self._book(late, confirmed=True)
 
     def _book_points(self, well: list["_StepEnd"]) -> None:
         journal, now = self.journal, self.journal.now

@@ -14,6 +14,16 @@ from orchestrator.runner.run import run_job
 from tests.engines.zfs.sides import NOW
 
 
+def writes(ran: list[str]) -> int:
+    """Return how many transactions changed something: each waits for the disk."""
+    found, changes = 0, False
+    for statement in ran:
+        changes = changes or statement.lstrip().upper().startswith(("INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"))
+        if statement == "COMMIT":
+            found, changes = found + changes, False
+    return found
+
+
 def test_two_waits_for_the_disk(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.mkdir()
@@ -36,7 +46,18 @@ def test_two_waits_for_the_disk(tmp_path: Path) -> None:
         report = run_job(job, tools, why="a test")
         history._database._connection.set_trace_callback(None)
         told = history.views.run(report.run)
+        (source / "file").write_text("changed")
+        changed = list[str]()
+        history._database._connection.set_trace_callback(changed.append)
+        more = run_job(job, tools, why="a test")
+        history._database._connection.set_trace_callback(None)
+        found = history.views.run(more.run)
     assert report.outcome is Outcome.NOTHING
     assert ran.count("COMMIT") == 2
+    assert more.outcome is Outcome.DONE
+    assert found is not None
+    steps = found.attempts[0].steps
+    assert [step.action for step in steps if step.confirmed and step.ended_at] == [step.action for step in more.steps]
+    assert writes(changed) <= len(more.steps) + 8  # one for each step, which records the end of the one before
     assert told is not None
     assert [attempt.number for attempt in told.attempts] == [1]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from orchestrator.domain.plan import Command, Effect, Pipeline, Step
-from orchestrator.runner.steps import StepScheduler
+from orchestrator.runner.step_scheduler import StepScheduler
 
 
 def steps(*names: str) -> tuple[Step, ...]:

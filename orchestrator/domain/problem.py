@@ -156,7 +156,10 @@ def problem_hint(problem: Problem, *, newest: str | None) -> str:
                 f"{job} --point {quoted(point)}`; or keep the point as it is: {accept}"
             )
         case ProblemType.POINTS_GONE:
-            return f"find out who removed them; if they are where you moved them, move them back; if that was meant: {accept}"
+            return (
+                "find out who removed them, or whether another disk or an older state lies there; if they are where you moved them, move them back; "
+                f"if that was meant: {accept}"
+            )
         case ProblemType.KIT:
             return f"poolferry run {job} writes it anew; look at the disk's health, too (smartctl -a)"
         case ProblemType.UNPRUNED:

@@ -29,7 +29,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.names import POINT_NAME, parse_point_name, show_name
 from orchestrator.domain.place import FOUND, Location
 from orchestrator.domain.plan import ManifestRecording, Pipeline, SourceReview
-from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult
+from orchestrator.domain.point import MIRROR, Finding, RestorePoint, Verdict, VerificationResult
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.history.authentication_key import obtain_key, read_key
@@ -37,7 +37,7 @@ from orchestrator.history.store import WHOLE
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import LONGEST_LISTING, PipelineFailed, Writer, pipeline_failure
 from orchestrator.runner.carried_manifest import ManifestCarrier, may_carry
-from orchestrator.runner.problems import note_bad_manifest
+from orchestrator.runner.problems import note_bad_manifest, note_mirror, require_last
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, is_earlier_note, notes_in_order, run_small
 from orchestrator.runner.source_review import (
     SourceListing,
@@ -116,6 +116,8 @@ def record_manifest(
         run_small(journal.tools.trees.store(local, work.manifest), journal, writer)
     if key is not None:
         note_use(key.id, _made_at(work.point, journal.now), journal)
+    if work.point == MIRROR:
+        note_mirror(journal, read_manifest(local)[0].created)
     return ManifestCounts(entries=totals.entries, files=totals.files, bytes=totals.bytes)
 
 
@@ -182,7 +184,7 @@ class _ManifestBuilder:
             work, self._local, older, header=self._header(attributes=bool(work.review.parts)), key=self._key,
             comparison=comparison, writer=self._writer,
             moved=partial(_moved, work.moved, journal, self._notes),
-            authentic=partial(require_authentic, work.linked, older, journal, self._writer, self._notes),
+            authentic=partial(_require_usable, work.linked, older, journal, self._writer, self._notes),
         )  # fmt: skip
         built = carrier.draft()
         return None if built is None else (built, comparison)
@@ -322,7 +324,7 @@ def _linked(work: ManifestRecording, journal: RunRecorder, writer: Writer, notes
         return
     path = fetch_file(work.linked.manifest, journal, writer, notes)
     try:
-        require_authentic(work.linked, path, journal, writer, notes)
+        _require_usable(work.linked, path, journal, writer, notes)
         yield from read_rows(path)
     except ManifestForged:
         raise
@@ -525,6 +527,14 @@ def require_authentic(
     if judged.shown is Authenticity.FORGED:
         _note_forgery(point, judged, journal, writer, notes)
         raise ManifestForged(judged.says, hint=forgery_hint(journal, other=_of_other_machine(point, judged, journal)))
+
+
+def _require_usable(
+    point: RestorePoint, manifest: str, journal: RunRecorder, writer: Writer, notes: str, tag: ManifestTag | None = None
+) -> None:
+    """Judge a manifest of which lines are taken over. Raises: OrchestratorError; VerificationFailed also for an older one of a mirror."""
+    require_authentic(point, manifest, journal, writer, notes, tag)
+    require_last(point, manifest, journal)
 
 
 def forgery_sentence(point: RestorePoint, manifest: str, journal: RunRecorder, tag: ManifestTag | None = None) -> str:

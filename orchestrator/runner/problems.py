@@ -4,14 +4,15 @@ noted damage, and files that could not be read at the source.
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from orchestrator.domain.answers import parse_json
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.answers import parse_instant, parse_json
+from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.names import show_short_name
 from orchestrator.domain.place import USED
-from orchestrator.domain.point import RestorePoint
+from orchestrator.domain.point import MIRROR, RestorePoint
 from orchestrator.domain.problem import (
     UNREAD_OR_UNSTORED_WORDS,
     UNREAD_WORDS,
@@ -21,6 +22,7 @@ from orchestrator.domain.problem import (
     problem_sentence,
 )
 from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.copies import CompletenessReporter, PointLister
 from orchestrator.engines.contract.engine import SkippedEntries, implements
 from orchestrator.process.executor import Reader, Writer
@@ -59,8 +61,64 @@ def see_points(
     if pruned_there or (gone and pruned_there is not None):
         history.remember(job.name, elsewhere, "yes" if pruned_there else "")
     expected = bool(gone and history.recall(job.name, elsewhere)) and max(gone) < max(known, default="")
+    if gone and not moved and not expected and (other := _other_state(journal, known, gone)):
+        journal.warn(other)
     history.points_seen(job.name, job.target.name, known, journal.now, lost=not moved and not expected)
     _see_state(journal, points)
+
+
+def _other_state(journal: RunRecorder, known: Collection[str], gone: Collection[str]) -> str:
+    """Return what else than this place's last state lies there, by the points that are there and that are not; empty: nothing says so.
+
+    Why by points: a marker, a filesystem's uuid and a device's number are the same on a clone, or others after a boot; names of points that
+    runs made since are on one copy alone.
+    """
+    history, job = journal.tools.history, journal.job
+    missed = history.problems.missed_points(job.name, job.target.name)
+    lost, there = missed.intersection(gone), history.point_names(job.name, job.target.name)
+    back = missed.intersection(known) - there
+    where = f"{job.target.name} ({job.target.location})"
+    if lost and back:
+        return (
+            f"two copies of {where} take turns: {max(back)} had vanished and is there again, and {max(lost)} is gone, which a later run made; "
+            "a disk was cloned, or its folder copied with its marker. Give one of them a place of its own in targets.toml, with an empty folder"
+        )
+    if lost and not known:
+        return (
+            f"none of the {show_count(len(lost), 'point')} that history knows is at {where}, only the marker that says whose place it is: all were "
+            "removed, or another disk or folder with the same marker lies there"
+        )
+    if lost and max(lost) > max(known):
+        return (
+            f"{where} shows an older state: its newest point is {max(known)}, and a run made {max(lost)} there: it was put back from an older "
+            "state, or another copy of it lies there, such as a clone of its disk"
+        )
+    return ""
+
+
+_MIRROR_MADE = "mirror made at "  # before a place's name, a small fact of a job: when its last manifest was written
+
+
+def note_mirror(journal: RunRecorder, made: datetime) -> None:
+    """Record when the manifest of a mirror was written, so that an older state of it is not taken for this one."""
+    journal.tools.history.remember(journal.job.name, _MIRROR_MADE + journal.job.target.name, made.isoformat())
+
+
+def require_last(point: RestorePoint, manifest: str, journal: RunRecorder) -> None:
+    """Check that a mirror's manifest is the last that a run wrote. `manifest`: its local path. Raises: VerificationFailed."""
+    if point.name != MIRROR:
+        return
+    from orchestrator.verify.manifest import read_manifest
+
+    job = journal.job
+    last = journal.tools.history.fact(job.name, _MIRROR_MADE + job.target.name, parse_instant)
+    found = read_manifest(manifest)[0].created
+    if last is not None and found < last:
+        raise VerificationFailed(
+            f"{job.target.location} shows an older state: its manifest is of {found:%Y-%m-%d %H:%M:%S} UTC, and a run wrote one at "
+            f"{last:%Y-%m-%d %H:%M:%S}: it was put back from an older state, or another copy of it lies there, such as a clone of its disk",
+            hint=f"mount the right disk; or poolferry run {job.name}, which makes this one as the source",
+        )
 
 
 def follow_renamed_place(journal: RunRecorder, reader: Reader) -> None:

@@ -276,7 +276,9 @@ def _file_stages(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, asid
     """Return the stages of a single file: it is written in a folder of ours, and then gets its place."""
     tree, to = _below(wanted), seen.to
     room = script_commands.file_folder(to)
-    placed = _step(f"put {to} in its place", "it is written whole", script_commands.place_file_command(to))
+    placed = _step(
+        f"put {to} in its place", "it is written whole, and as it was", script_commands.place_file_command(to)
+    )
     steps = (
         _prepare(aside, script_commands.begin_file_command(to, aside=aside, marker=_marker(job, wanted, ()))),
         *(() if aside else _complete(job, lambda _: tree, room, seen.half)),
@@ -287,8 +289,8 @@ def _file_stages(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, asid
             "asked for",
             commands.restore_command(tree, room, job, folder=False, holes=seen.holes, anew=wanted.anew),
         ),
+        _reread(job, wanted, room / to.path.rpartition("/")[2], (), part="all"),
         replace(placed, settles=True),
-        _reread(job, wanted, to, (), part="all"),
     )
     return tuple(_alone(steps))
 

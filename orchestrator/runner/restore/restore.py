@@ -280,7 +280,9 @@ def _decide_for(
     """Decide from the point and the destination's state; also return the destination, with the name of a single file."""
     point, engine = wanted.point, file_restorer(tools.engine, wanted.point)
     seen = engine.survey_restore(job, wanted, tools.writer(()))
-    if tools.history.recall(job.name, _unwritten(seen.to)):
+    # Without a manifest nothing is compared at the end, so nothing that an earlier try left is believed for its size and time.
+    unproved = point.manifest is None and seen.unfinished is not None
+    if unproved or tools.history.recall(job.name, _unwritten(seen.to)):
         wanted = replace(wanted, anew=True)
         seen = engine.survey_restore(job, wanted, tools.writer(()))
     seen = _without_excluded(seen, restore_request.stays)

@@ -32,7 +32,7 @@ from orchestrator.runner.manifests import (
     run_workers,
     store_damage_note,
 )
-from orchestrator.runner.problems import note_bad_manifest, note_shared_damage
+from orchestrator.runner.problems import note_bad_manifest, note_shared_damage, require_last
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
 from orchestrator.verify.attributes import NO_ATTRIBUTES, UNRECORDED
 from orchestrator.verify.build import sorted_moves, sorted_records
@@ -80,6 +80,11 @@ def verify_tree(work: TreeVerification, journal: RunRecorder, writer: Writer, no
         journal.forged = journal.forged or _doubt(work, manifest, journal)
     else:
         require_authentic(work.point, manifest, journal, writer, notes)
+        try:
+            require_last(work.point, manifest, journal)
+        except VerificationFailed as error:
+            note_bad_manifest(journal, work.point, error.why)
+            raise
     try:
         reading = replace(read_tree(work, manifest, journal, writer, notes), took_s=journal.tools.monotonic() - began)
     except VerificationFailed as error:
@@ -315,8 +320,6 @@ def _restore_hint(work: TreeVerification, journal: RunRecorder, *, damaged: bool
         )
     if not journal.copy_damaged:
         journal.restored_damaged = True
-        if _is_single(work):
-            return "run the command again with --aside: it keeps what came back under another name, and copies the file anew"
         return "run the command again: it continues and repairs"
     job, point = journal.job.name, work.point.name
     return (

@@ -187,7 +187,8 @@ def describe(request: ActRequest) -> str:
     """Return the arguments of a request besides its subject, as one line."""
     paths = ", ".join(map(show_name, request.paths))
     point = f"of point {request.point}" if request.paths else f"point {request.point}" if request.point else ""
-    return printable_line(" ".join(filter(None, (f"for {request.span}" if request.span else "", paths, point))))[:1000]
+    span, guid = f"for {request.span}" if request.span else "", f"guid {request.guid}" if request.guid else ""
+    return printable_line(" ".join(filter(None, (span, guid, paths, point))))[:1000]
 
 
 def find_act(settings: Settings, number: int) -> "ActRecord | None":
@@ -272,7 +273,16 @@ def act_words(settings: Settings, request: ActRequest) -> tuple[tuple[str, ...],
         case ActVerb.DRILL:
             return (("drill", "--", request.job),)
         case ActVerb.EVACUATE:
-            return (("evacuate", "--why", _asked_where(request), "--", request.pool),)
+            return (
+                (
+                    "evacuate",
+                    *(("--guid", request.guid) if request.guid else ()),
+                    "--why",
+                    _asked_where(request),
+                    "--",
+                    request.pool,
+                ),
+            )
         case ActVerb.EJECT:
             return (("disks", "eject", "--", request.disk),)
         case ActVerb.RESTORE:

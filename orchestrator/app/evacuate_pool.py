@@ -14,32 +14,59 @@ from orchestrator.domain.evacuation import JobEvacuation
 from orchestrator.domain.names import unescape_mount_path
 from orchestrator.domain.point import VerifyJobResult
 from orchestrator.domain.run import Outcome, unrecorded_report
-from orchestrator.planners.evacuation import find_jobs_of_pool, find_source_pools, judge_job
+from orchestrator.domain.source_identity import SOURCE_IDENTITY, parse_identity
+from orchestrator.planners.evacuation import find_jobs_of_pool, find_source_pools, judge_job, refuse_other_pool
 
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job
+    from orchestrator.domain.plan import Refusal
     from orchestrator.domain.run import RunReport
 
 _MOUNTS = "/proc/self/mounts"
 
 
-def evacuate_pool(settings: Settings, pool: str, *, why: str) -> tuple[JobEvacuation, ...]:
+def evacuate_pool(
+    settings: Settings, pool: str, *, why: str, guid: int | None = None
+) -> "tuple[JobEvacuation, ...] | Refusal":
     """Run each job whose source lies on the pool, then verify its newest copy; return how each ended. `why`: for the records.
 
-    Raises: WrongRequest for a pool on which no source lies.
+    `guid`: of the pool that is meant; None: the one that its jobs copied before. Raises: WrongRequest for a pool on which no source lies.
     """
     from orchestrator.runner.disk.state import order_jobs
 
     known = settings.configuration().jobs
     kept = {job.name: here for job, here in jobs_of_pool(pool, known)}
     jobs = [job for job in order_jobs(known) if job.name in kept]
+    with settings.views() as views:
+        copied = {name: of.pool for name in kept if (of := parse_identity(views.memory(name).get(SOURCE_IDENTITY, "")))}
+    there = _read_guid(settings, pool)
+    if refusal := refuse_other_pool(pool, there, guid, copied):
+        return refusal
     ran = _run(settings, [job.name for job in jobs if not kept[job.name]], why)
     read = {
         name: _verify(settings, name, why)
         for name, report in ran.items()
         if report.outcome not in (Outcome.WAITING, Outcome.INTERRUPTED) and not settings.stopped
     }
-    return tuple(judge_job(job, kept[job.name], ran.get(job.name), read.get(job.name)) for job in jobs)
+    now = _read_guid(settings, pool)
+    changed = (
+        ""
+        if now == there
+        else f"the pool {pool} with the guid {there} is not the one that is there now: {now or 'none'}"
+    )
+    return tuple(judge_job(job, kept[job.name], ran.get(job.name), read.get(job.name), changed=changed) for job in jobs)
+
+
+def _read_guid(settings: Settings, pool: str) -> int | None:
+    """Return the guid of a pool; None: it is not imported, this machine has no ZFS, or it gives no answer."""
+    from orchestrator.disks.pool import read_guid
+    from orchestrator.process.executor import Reader
+
+    try:
+        return read_guid(pool, Reader(log=settings.log))
+    except OrchestratorError as error:
+        settings.say(f"the guid of the pool {pool} is not known: {error.why}")
+        return None
 
 
 def jobs_of_pool(pool: str, jobs: "Iterable[Job]") -> "tuple[tuple[Job, str], ...]":

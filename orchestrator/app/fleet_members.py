@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.errors import NotMember, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.machine import FleetOptions
 from orchestrator.domain.units import Bytes
@@ -190,8 +190,11 @@ def leave(settings: Settings) -> str:
     from orchestrator.fleet.enrolment import leave_centre
 
     identity = require_identity(settings)
-    with open_centre(declared_fleet(settings), identity, purpose="leave") as session:
-        leave_centre(session)
+    try:
+        with open_centre(declared_fleet(settings), identity, purpose="leave") as session:
+            leave_centre(session)
+    except NotMember as error:  # it was removed there, invited again or shut out: here, too, it is over
+        settings.say(error.why)
     with compose.open_history(settings.where) as history:
         history.outbox.leave()
     drop_identity(settings.where.state)

@@ -29,7 +29,7 @@ LONGEST_S = 120.0  # between two looks, while the centre is away
 
 def place_orders(
     settings: Settings, verb: str, subject: str, *, hosts: tuple[str, ...] | None, point: str, span: str, asked_by: str,
-    within: timedelta, centre: str | None,
+    within: timedelta, centre: str | None, guid: str = "",
 ) -> tuple[OrderRecord, ...]:  # fmt: skip
     """Place an order for hosts; None: for all that declare the job, or one whose source lies on the pool, of this name.
 
@@ -38,7 +38,7 @@ def place_orders(
     from orchestrator.fleet.orders import place_orders
 
     try:
-        request = order_request(verb, subject, point=point, span=span, user=asked_by)
+        request = order_request(verb, subject, point=point, span=span, guid=guid, user=asked_by)
     except ValueError as error:
         raise WrongRequest(str(error)) from None
     with connect_administrator(settings, centre) as session:

@@ -4,6 +4,7 @@ Notices go through the channels of the machine that watches, by the same rules a
 days, and the end of a silence; and once a week a letter about all hosts, also when all is well.
 """
 
+import threading
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -40,10 +41,12 @@ def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> Fl
         find_held_permits,
         remove_old_rows,
     )
+    from orchestrator.fleet.lock_guard import LockGuard, find_shut_out
     from orchestrator.fleet.overview import find_hosts
 
     now = compose.now()
     with connect_administrator(settings, centre) as session:
+        LockGuard(session).look()  # first: without locks nobody can do anything
         hosts = [
             finding
             for each in find_hosts(session, limit=_ALL)
@@ -51,7 +54,7 @@ def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> Fl
             for finding in (_finding(each, now), *_quota(each))
         ]
         long = end_long_transactions(session)  # first: what they hold, all else could wait for
-        findings = (*hosts, *cross_check(session), *find_held_permits(session), *long)
+        findings = (*hosts, *cross_check(session), *find_shut_out(session), *find_held_permits(session), *long)
         machine = compose.read_machine_config(settings.where)
         if machine.notice:
             _notify(settings, machine, session, findings, now)
@@ -61,6 +64,7 @@ def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> Fl
 def watch_again_and_again(settings: Settings, *, centre: str | None, keep: timedelta, every_s: float) -> None:
     """Look at the fleet again and again until a signal ends the process; a centre that is away is said once, and its return."""
     away = ""
+    guard_locks(settings, centre=centre)
     while True:
         try:
             watch_once(settings, centre=centre, keep=keep)
@@ -71,6 +75,36 @@ def watch_again_and_again(settings: Settings, *, centre: str | None, keep: timed
             settings.say(why or "the fleet is looked at again")
         away = why
         compose.sleep(every_s)
+
+
+def guard_locks(settings: Settings, *, centre: str | None) -> None:
+    """Guard the table of locks at the centre, in a thread that ends with the process: a host that fills it is shut out within seconds."""
+
+    def go() -> None:
+        from orchestrator.fleet.lock_guard import EVERY_S, LockGuard
+
+        away = ""
+        while True:
+            try:
+                with connect_administrator(settings, centre) as session:
+                    guard = LockGuard(session)
+                    if away:
+                        settings.say("locks: they are looked at again")
+                    away = ""
+                    while True:
+                        for name in guard.look():
+                            settings.say(f"locks: host {name} filled the table of locks, and is shut out")
+                        compose.sleep(EVERY_S)
+            except Exception as error:  # noqa: BLE001 - a thread that dies silently would guard nothing any more
+                why = (
+                    error.why if isinstance(error, OrchestratorError) else f"this is a mistake in poolferry: {error!r}"
+                )
+                if why != away:
+                    settings.say(f"locks: {why}")
+                away = why
+            compose.sleep(EVERY_S)
+
+    threading.Thread(target=go, name="locks", daemon=True).start()
 
 
 def _finding(host: FleetHost, now: datetime) -> FleetFinding:

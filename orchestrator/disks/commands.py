@@ -194,6 +194,11 @@ def pool_health(name: str) -> Pipeline:
     return single_command("zpool", "list", "-Hp", "-o", "guid,health", node(name), effect=Effect.READS)
 
 
+def guid_of_pool(pool: str) -> Pipeline:
+    """Return the command to read the guid of a pool of this machine, by its own name; an exit other than 0: it is not imported."""
+    return single_command("zpool", "get", "-Hp", "-o", "value", "guid", pool, effect=Effect.READS)
+
+
 def pool_is_read_only(name: str) -> Pipeline:
     """Return the command to read the pool's readonly property (on or off); an exit other than 0: not imported."""
     return single_command("zpool", "get", "-Hp", "-o", "value", "readonly", node(name), effect=Effect.READS)

@@ -285,3 +285,18 @@ def parse_vdev(text: bytes) -> str:
     """Parse `zpool status -g` for the guid of the pool's only device; empty when there is not exactly one."""
     rows = re.findall(r"^\t {2}(\d+)\s", text.decode("utf-8", "surrogateescape"), re.MULTILINE)
     return rows[0] if len(rows) == 1 else ""
+
+
+_GUID = re.compile(rb"[1-9][0-9]{0,19}\n?")
+
+
+def parse_guid(text: bytes) -> int:
+    """Parse the guid of a pool. Raises: ValueError."""
+    if not _GUID.fullmatch(text):
+        raise ValueError(f"not the guid of a pool: {text[:40]!r}")
+    return int(text)
+
+
+def read_guid(pool: str, reader: Reader) -> int | None:
+    """Return the guid of a pool of this machine; None: it is not imported, or this machine has no ZFS. Raises: OrchestratorError."""
+    return ask(reader, commands.guid_of_pool(pool), parse_guid)

@@ -18,6 +18,7 @@ SPANS = ("1d", "3d", "7d", "14d", "30d")
 _POOL = re.compile(
     r"[A-Za-z](?:[A-Za-z0-9_.: -]{0,198}[A-Za-z0-9_.:-])?"
 )  # what zpool create takes; the centre keeps 200 characters
+_GUID = re.compile(r"[1-9][0-9]{0,19}")  # of a pool, as zpool(8) prints it
 _ORDER = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.[1-9]")
 ENDED_WITH_DAEMON = "the daemon ended before it"  # of an act that a later daemon found open
 _USER = re.compile(r"[A-Za-z0-9][\w.@+-]{0,63}", re.ASCII)
@@ -51,13 +52,13 @@ _ARGUMENTS: dict[ActVerb, tuple[frozenset[str], frozenset[str]]] = {
     ActVerb.EJECT: (frozenset({"disk"}), frozenset()),
     ActVerb.RESTORE: (frozenset({"job", "point", "paths"}), frozenset()),
     ActVerb.DRILL: (frozenset({"job"}), frozenset()),
-    ActVerb.EVACUATE: (frozenset({"pool"}), frozenset()),
+    ActVerb.EVACUATE: (frozenset({"pool"}), frozenset({"guid"})),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActRequest:
-    """A request for one act. `user`: as the page's own server names who asks, if it knows; `paths`: below a point.
+    """A request for one act. `user`: as the page's own server names who asks, if it knows; `paths`: below a point; `guid`: of the pool.
 
     `order`: the key of the centre's order that it comes from, with the number of the attempt; empty: it comes from none.
     """
@@ -66,6 +67,7 @@ class ActRequest:
     job: str = ""
     disk: str = ""
     pool: str = ""
+    guid: str = ""
     point: str = ""
     paths: tuple[bytes, ...] = ()
     span: str = ""
@@ -112,7 +114,7 @@ def encode_request(request: ActRequest) -> bytes:
     told: dict[str, object] = {"act": request.verb.value}
     told |= {
         name: value
-        for name in ("job", "disk", "pool", "point", "span", "user", "order")
+        for name in ("job", "disk", "pool", "guid", "point", "span", "user", "order")
         if (value := getattr(request, name))
     }
     if request.paths:
@@ -142,7 +144,7 @@ def parse_request(line: bytes) -> ActRequest:
         raise ValueError(f"{verb} takes {', '.join(sorted(needed | allowed))} alone")
     return ActRequest(
         verb=verb, user=user, order=order, job=_text(told, "job", JOB_NAME), disk=_text(told, "disk", JOB_NAME), span=_span(told),
-        pool=_text(told, "pool", _POOL), point=_text(told, "point", POINT_NAME), paths=_paths(told.get("paths", [])),
+        pool=_text(told, "pool", _POOL), guid=_text(told, "guid", _GUID), point=_text(told, "point", POINT_NAME), paths=_paths(told.get("paths", [])),
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ OrchestratorError
 ├─ CentreUnreachable      the fleet's centre gives no answer; no run needs it      LATER
 │  └─ CentreFull          it has no room, or this host's quota there is used up    LATER
 ├─ CentreRefused          the fleet's centre says no                               ASK_A_HUMAN
+│  └─ NotMember            it does not let this host in                             ASK_A_HUMAN
 └─ HistoryError            cannot remember; refuse to act                         ASK_A_HUMAN
 """
 
@@ -256,6 +257,10 @@ class CentreFull(CentreUnreachable):
 
 class CentreRefused(OrchestratorError):
     """A centre that says no: another password, a missing right, a host that left, a schema that is too old."""
+
+
+class NotMember(CentreRefused):
+    """A centre that does not let this host in: it was removed there, invited again, shut out, or never joined."""
 
 
 class HistoryError(OrchestratorError):

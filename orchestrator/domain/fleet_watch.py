@@ -6,7 +6,10 @@ from orchestrator.domain.fleet_status import silent_at_once
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetFinding:
-    """One thing that was looked at. `about`: such as "host web-1"; `kind`: silent, quota, target, disk, session, locks or permit; `bad`: a person is needed."""
+    """One thing that was looked at. `about`: such as "host web-1"; `bad`: a person is needed.
+
+    `kind`: silent, quota, target, disk, session, locks, shut-out or permit.
+    """
 
     about: str
     kind: str

@@ -70,9 +70,17 @@ class OrderRecord:
 
 
 def order_request(
-    verb: str, subject: str, *, point: str = "", span: str = "", user: str = "", key: str = "", attempt: int = 1
+    verb: str,
+    subject: str,
+    *,
+    point: str = "",
+    span: str = "",
+    guid: str = "",
+    user: str = "",
+    key: str = "",
+    attempt: int = 1,
 ) -> ActRequest:
-    """Return a request that is exactly one of the closed list, or raise. `subject`: a job; of an evacuation a pool.
+    """Return a request that is exactly one of the closed list, or raise. `subject`: a job; of an evacuation a pool, with or without its `guid`.
 
     Raises: ValueError with the reason.
     """
@@ -82,7 +90,7 @@ def order_request(
         raise ValueError("an order without a key")
     evacuates = verb == ActVerb.EVACUATE
     request = ActRequest(
-        verb=ActVerb(verb), job="" if evacuates else subject, pool=subject if evacuates else "", point=point, span=span, user=user,
+        verb=ActVerb(verb), job="" if evacuates else subject, pool=subject if evacuates else "", guid=guid, point=point, span=span, user=user,
         order=f"{key}.{attempt}" if key else "",
     )  # fmt: skip
     return parse_request(encode_request(request))  # what a centre says is checked as what any caller says

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
 from orchestrator.domain.answers import parse_json
-from orchestrator.domain.errors import CentreFull, CentreRefused, CentreUnreachable, OrchestratorError
+from orchestrator.domain.errors import CentreFull, CentreRefused, CentreUnreachable, NotMember, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.fleet import FleetIdentity, is_local
 from orchestrator.domain.machine import FleetOptions
@@ -118,7 +118,7 @@ def _plain_error(centre: str, error: "psycopg.Error") -> OrchestratorError:
     said = " ".join((error.diag.message_primary or str(error)).split())
     if state.startswith("28") or (not state and any(words in said for words in _NOT_LET_IN)):
         hint = "at the centre: `poolferry fleet invite HOST --again`; it prints the command that joins again"
-        return CentreRefused(f"the centre {centre} does not know this host: {said}", hint=hint)
+        return NotMember(f"the centre {centre} does not know this host: {said}", hint=hint)
     if not state and any(words in said for words in _CERTIFICATE):
         hint = "see of each certificate, here and there, until when it is valid: `openssl x509 -noout -subject -enddate -in FILE`"
         return CentreRefused(

@@ -63,7 +63,7 @@ def invite_host(centre: CentreSession, name: str) -> Invitation:
         if known:
             gone = _drop_role(centre, known["role"])
             centre.change(
-                "UPDATE poolferry.hosts SET role = %s, machine = NULL, invited_at = now(), joined_at = NULL, left_at = NULL"
+                "UPDATE poolferry.hosts SET role = %s, machine = NULL, invited_at = now(), joined_at = NULL, left_at = NULL, shut_out_at = NULL"
                 " WHERE id = %s",
                 (role, known["id"]),
             )

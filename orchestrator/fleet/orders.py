@@ -35,7 +35,16 @@ def place_orders(
             )
         placed = [
             centre.first(
-                _PLACE, (known[name], request.verb, request.subject, request.point, request.span, asked_by, within)
+                _PLACE,
+                (
+                    known[name],
+                    request.verb,
+                    request.subject,
+                    request.guid or request.point,
+                    request.span,
+                    asked_by,
+                    within,
+                ),
             )
             for name in chosen
         ]
@@ -77,7 +86,7 @@ def fetch_orders(centre: CentreSession, machine: str) -> tuple[FetchedOrder, ...
         key, attempt = str(row["key"]), max(1, row["attempt"])
         try:
             request = order_request(
-                row["verb"], row["job"], point=row["point"], span=row["span"], user=row["asked_by"], key=key, attempt=attempt
+                row["verb"], row["job"], **_which(row), span=row["span"], user=row["asked_by"], key=key, attempt=attempt
             )  # fmt: skip
         except ValueError as error:
             report_order(centre, key, OrderState.REFUSED, attempt=attempt, said=f"not understood: {error}")
@@ -114,8 +123,14 @@ _ORDERS = (
 )
 
 
+def _which(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the point of an order, or the guid of its pool: an evacuation has no point, and a host that knows no guid refuses it."""
+    return {"guid" if row["verb"] == ActVerb.EVACUATE else "point": row["point"]}
+
+
 def _record(row: Mapping[str, Any]) -> OrderRecord:
-    about = " ".join(filter(None, (f"for {row['span']}" if row["span"] else "", f"point {row['point']}" if row["point"] else "")))  # fmt: skip
+    ((name, value),) = _which(row).items()
+    about = " ".join(filter(None, (f"for {row['span']}" if row["span"] else "", f"{name} {value}" if value else "")))  # fmt: skip
     return OrderRecord(
         id=row["id"], host=row["host_name"], verb=ActVerb(row["verb"]), subject=row["job"], about=about, asked_by=row["asked_by"],
         asked_at=row["asked_at"], deadline=row["deadline"], state=OrderState(row["state"]), attempt=row["attempt"], act=row["act"],

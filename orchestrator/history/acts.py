@@ -35,15 +35,8 @@ class ActHistory:
 
     def _runs(self, row: Row) -> tuple[int, ...]:
         """Return the runs that the act's own processes recorded, the newest first."""
-        processes = {each["pid"] for each in self._database.rows("processes_of_act", act=row["id"])}
-        if not processes:
-            return ()
-        first, last = row["asked_at"], row["ended_at"]
-        return tuple(
-            int(each["id"])
-            for each in self._database.rows("newest_runs_of", job=row["subject"])
-            if each["pid"] in processes and first <= each["begun_at"] and (last is None or each["begun_at"] <= last)
-        )
+        found = self._database.rows("runs_of_act", act=row["id"], first=row["asked_at"], last=row["ended_at"])
+        return tuple(int(each["id"]) for each in found)
 
     def of_order(self, order: str) -> ActRecord | None:
         """Return the act that came from an attempt at a centre's order; None: none did."""

@@ -576,11 +576,9 @@ SELECT * FROM acts WHERE by_order = :order;
 -- name: acts_between
 SELECT * FROM acts WHERE asked_at >= :first AND asked_at < :last ORDER BY asked_at;
 
--- name: processes_of_act
-SELECT pid FROM act_processes WHERE act = :act;
-
--- name: newest_runs_of
-SELECT id, pid, begun_at FROM runs WHERE job = :job ORDER BY id DESC LIMIT 200;
+-- name: runs_of_act
+SELECT id FROM runs WHERE begun_at >= :first AND begun_at <= coalesce(:last, 9223372036854775807)
+    AND pid IN (SELECT pid FROM act_processes WHERE act = :act) ORDER BY id DESC LIMIT 200;
 
 -- name: ask_act
 INSERT INTO acts (verb, subject, about, who, asked_at, by_order) VALUES (:verb, :subject, :about, :who, :now, :order);

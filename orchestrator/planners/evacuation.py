@@ -296,6 +296,33 @@ def missing_above(source: Location, pool: PoolContents) -> Iterator[str]:
     yield from (name for end in range(1, len(parts)) if (name := "/".join(parts[:end])) not in there)
 
 
+# The pool itself.
+
+
+def refuse_other_pool(pool: str, now: int | None, meant: int | None, remembered: Mapping[str, int]) -> Refusal | None:
+    """Return why the pool of this name is not the one that is meant; None: it is, as far as anybody knows.
+
+    `now`: its guid; None: it cannot be read. `meant`: as a person named it; None: nobody did. `remembered`: the guid of the pool from
+    which each job copied last.
+    """
+    if meant is not None:
+        if now == meant:
+            return None
+        there = f"has the guid {now}" if now is not None else "cannot be asked for its guid"
+        return Refusal(
+            why=f"the pool {pool} {there}, and not {meant}: it is another pool of that name, or is not imported",
+            evidence=(), hint=f"`zpool list -o name,guid {quoted(pool)}` shows it",
+        )  # fmt: skip
+    others = {job: guid for job, guid in remembered.items() if now is not None and guid != now}
+    if not others:
+        return None
+    return Refusal(
+        why=f"the pool {pool} has the guid {now}, and is not the one that {', '.join(others)} copied last: it was made anew",
+        evidence=tuple(f"{job} copied from the pool {guid}" for job, guid in others.items()),
+        hint=f"if this one is meant: `poolferry evacuate --guid {now} {quoted(pool)}`",
+    )
+
+
 # The jobs of a pool, before anybody thinks of destroying it.
 
 
@@ -348,12 +375,20 @@ def _pools_at(place: Location, mounts: Sequence[Mount], *, below: bool = False) 
     return frozenset(what.partition("/")[0] for what in (*((over[0],) if over else ()), *inside) if what)
 
 
-def judge_job(job: Job, kept: str, ran: RunReport | None, read: VerifyJobResult | None) -> JobEvacuation:
+def judge_job(
+    job: Job, kept: str, ran: RunReport | None, read: VerifyJobResult | None, *, changed: str = ""
+) -> JobEvacuation:
     """Judge whether a job's place holds all of its source, by its run and the verification after it; None: it did not begin.
 
-    `kept`: why it brings nothing elsewhere, and so was not run; empty: it does.
+    `kept`: why it brings nothing elsewhere, and so was not run; empty: it does. `changed`: why the pool is not the one that was to be evacuated.
     """
-    whole, why = (False, f"there is no other place: {kept}") if kept else _judge_copy(job, ran, read)
+    whole, why = (
+        (False, changed)
+        if changed
+        else (False, f"there is no other place: {kept}")
+        if kept
+        else _judge_copy(job, ran, read)
+    )
     return JobEvacuation(job=job.name, source=str(job.tree), place=job.target.name, whole=whole, why=why)
 
 

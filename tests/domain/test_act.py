@@ -48,6 +48,7 @@ def test_an_act_is_about_its_job_or_its_disk() -> None:
     assert parse_request(line(act="run", job="photos")).subject == "photos"
     assert parse_request(line(act="eject", disk="red")).subject == "red"
     assert parse_request(line(act="evacuate", pool="tank")).subject == "tank"
+    assert parse_request(line(act="evacuate", pool="tank", guid="18446744073709551615")).guid == "18446744073709551615"
 
 
 def test_nothing_that_destroys_can_be_asked_for() -> None:
@@ -78,8 +79,9 @@ def test_nothing_that_destroys_can_be_asked_for() -> None:
         (line(act="eject", disk="/dev/sda"), "disk: not a name"),
         (line(act="verify", job="a", point="latest"), "point: not a name"),
         (line(act="evacuate", job="a"), "evacuate needs pool"),
+        (line(act="evacuate", pool="tank", guid="-1"), "guid: not a name"),
         (line(act="run", job="a", pool="tank"), "run takes job alone"),
-        (line(act="evacuate", pool="tank", to="/elsewhere"), "evacuate takes pool alone"),
+        (line(act="evacuate", pool="tank", to="/elsewhere"), "evacuate takes guid, pool alone"),
         (line(act="run", job="a", user="a\nb"), "user: not a name"),
         (line(act="pause", job="a", span="99999d"), "span: expected one of 1d, 3d, 7d, 14d, 30d"),
         (line(act="pause", job="a", span=["1d"]), "span: expected one of"),

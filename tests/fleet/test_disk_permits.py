@@ -121,10 +121,14 @@ def test_who_must_wait_for_a_permit_waits_last_and_holds_up_no_other_job_or_disk
 
 
 @pytest.mark.parametrize("stops", [True, False])
-def test_a_disk_can_be_pulled_out_while_its_job_waits(drawer: LoopDisks, centre: Centre, *, stops: bool) -> None:
+@pytest.mark.parametrize("command", [("run", "--scheduled", "photos"), ("disks", "scan")], ids=["run", "scan"])
+def test_a_disk_can_be_pulled_out_while_its_job_waits(
+    drawer: LoopDisks, centre: Centre, command: tuple[str, ...], *, stops: bool
+) -> None:
+    """Seen: a scan attached its disk first, and then waited hours for the permit with it."""
     drawer.pull("red")  # it was said to be safe to remove
     drawer.plug("red")
-    words = [*COMMAND, "run", "--scheduled", "photos"]
+    words = [*COMMAND, *command]
     with (
         open_centre(centre.options, centre.join("nas"), purpose="permit", limits=SESSION_LIMITS) as other,
         subprocess.Popen(words, env=drawer.ferry.variables(), stdout=PIPE, stderr=STDOUT, text=True) as process,
@@ -133,6 +137,7 @@ def test_a_disk_can_be_pulled_out_while_its_job_waits(drawer: LoopDisks, centre:
         assert lent.permit is not None
         try:
             until(lambda: "its disk is attached afterwards" in drawer.run("status").out, "it waits", str)
+            assert not drawer.mounted("red")
             drawer.pull("red")
             if stops:
                 process.terminate()
@@ -153,6 +158,7 @@ def test_a_disk_is_let_go_when_the_patience_of_its_visit_is_over(
     drawer: LoopDisks, centre: Centre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_jobs, "VISIT_PATIENCE_S", 0.0)
+    drawer.job("plain")  # it runs first, so the disk is attached
     settings = Settings(config=str(drawer.ferry.config), state=str(drawer.ferry.state))
     with open_centre(centre.options, centre.join("nas"), purpose="permit", limits=SESSION_LIMITS) as other:
         assert ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False).granted
@@ -160,10 +166,31 @@ def test_a_disk_is_let_go_when_the_patience_of_its_visit_is_over(
     assert (visit.safe, visit.ending, [each.outcome for each in visit.reports]) == (
         True,
         VisitOutcome.INCOMPLETE,
-        [Outcome.WAITING],
+        [Outcome.DONE, Outcome.WAITING],
     )
     assert "photos: waits for the permit wan" in visit.why
     assert not drawer.mounted("red")
+
+
+def test_a_disk_whose_jobs_waited_in_vain_was_never_attached(
+    drawer: LoopDisks, centre: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_jobs, "VISIT_PATIENCE_S", 0.0)
+    settings = Settings(config=str(drawer.ferry.config), state=str(drawer.ferry.state))
+    with settings.views() as views:
+        before = views.disks.last_visits()
+    with open_centre(centre.options, centre.join("nas"), purpose="permit", limits=SESSION_LIMITS) as other:
+        held = ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False).permit
+        assert held is not None
+        (visit,) = scan_disks(settings).visits
+        with settings.views() as views:
+            assert views.disks.last_visits() == before
+        assert (visit.safe, visit.ending) == (True, VisitOutcome.INCOMPLETE)
+        assert "photos: waits for the permit wan" in visit.why
+        assert True
+        release_permit(other, held, within=30)
+    (visit,) = scan_disks(settings).visits
+    assert [each.outcome for each in visit.reports] == [Outcome.DONE]
 
 
 @pytest.mark.parametrize("scans", [True, False])
@@ -219,6 +246,7 @@ class Bystander:
 def bystander(drawer: LoopDisks, centre: Centre, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bystander]:
     """Someone beside a host with two disks whose jobs wait, as another host holds the slot; no visit has patience."""
     drawer.enrolled("blue")
+    drawer.job("plain")
     monkeypatch.setattr(run_jobs, "VISIT_PATIENCE_S", 0.0)
     monkeypatch.setattr(visit, "_FRESH", timedelta(0))
     with open_centre(centre.options, centre.join("nas"), purpose="permit", limits=SESSION_LIMITS) as other:
@@ -237,13 +265,15 @@ def test_no_disk_stays_attached_when_something_unexpected_ends_a_scan(drawer: Lo
 
 def test_a_job_that_waited_is_not_run_once_it_is_paused(bystander: Bystander) -> None:
     visits = scan_disks(bystander.settings, hears=bystander.pauses).visits
-    assert [[each.outcome for each in ended.reports] for ended in visits] == [[Outcome.WAITING], []], bystander.done
+    ended = [[each.outcome for each in visit.reports] for visit in visits]
+    assert ended == [[Outcome.DONE, Outcome.WAITING], [Outcome.DONE]], bystander.done
 
 
 def test_a_disk_is_looked_at_again_before_a_job_that_waited(bystander: Bystander) -> None:
     """Seen: its pool was suspended for hours while its first job waited, and the job was begun on it all the same."""
     _, second = scan_disks(bystander.settings, hears=bystander.unmounts).visits
-    assert (second.reports, second.why.partition(" is ")[2]) == ((), "not attached any more: somebody else let it go")
+    assert [each.job for each in second.reports] == ["plain"]
+    assert second.why.partition(" is ")[2] == "not attached any more: somebody else let it go"
 
 
 def test_a_visit_waits_for_a_centre_that_is_away_no_longer_than_it_has_patience(

@@ -47,11 +47,11 @@ class Ordering:
         self.host, self._centre = host, centre
         self.administrator = centre.server.url(centre.database)
 
-    def order(self, verb: str, job: str = "photos", *, span: str = "", within_s: float = 3600) -> int:
+    def order(self, verb: str, job: str = "photos", *, span: str = "", guid: str = "", within_s: float = 3600) -> int:
         """Place an order; its number."""
         (placed,) = place_orders(
             self.host.settings, verb, job, hosts=(self.host.name,), point="", span=span, asked_by="ann",
-            within=timedelta(seconds=within_s), centre=self.administrator,
+            within=timedelta(seconds=within_s), centre=self.administrator, guid=guid,
         )  # fmt: skip
         return placed.id
 
@@ -167,6 +167,11 @@ def test_a_pool_is_evacuated_by_the_jobs_of_its_host_and_each_of_them_is_told_of
         running.process.send_signal(signal.SIGHUP)
         running.says("etc: 2 jobs, ")
         whole = ordering.carried_on(ordering.order("evacuate", "tank"))
+        other = ordering.carried_on(ordering.order("evacuate", "tank", guid="7"))
+    assert (other.state, other.about) == (OrderState.FAILED, "guid 7"), other
+    assert other.said.startswith(
+        "refused: the pool tank cannot be asked for its guid, and not 7: it is another pool of that name"
+    ), other
     assert (told.state, whole.state, refused.state) == (OrderState.FAILED, OrderState.DONE, OrderState.REFUSED), (
         told,
         whole.said,
@@ -181,12 +186,19 @@ def test_a_pool_is_evacuated_by_the_jobs_of_its_host_and_each_of_them_is_told_of
     assert summary == "1 of 3 jobs of tank is whole elsewhere; nothing was removed but by the jobs' own rules"
     assert whole.said.splitlines()[-1].startswith("1 of 1 job of tank is whole elsewhere; "), whole.said
     with ordering.host.settings.views() as views:
-        acts = [(each.verb.value, each.subject, each.who) for each in views.acts.newest(9)]
+        evacuations = [each for each in views.acts.newest(9) if not each.about]
+        acts = [(each.verb.value, each.subject, each.who) for each in evacuations]
+        page = [
+            [(found.run.job, found.run.kind.value) for found in map(views.run, each.runs) if found]
+            for each in evacuations
+        ]
         begun = [(each.kind.value, each.begun_why) for each in views.runs("photos", 9)]
         others = [each.job for name in ("music", "aside") for each in views.runs(name, 9)]
     assert acts == [("evacuate", "tank", "ann by the centre")] * 2
     assert begun == [("verify", "ordered by ann at the centre"), ("run", "ordered by ann at the centre")] * 2
     assert others == [], "no other job ran"
+    assert page[0] == [("photos", "verify"), ("photos", "run")]
+    assert {job for job, _ in page[1]} == {"photos", "letters"}, "the page of an act shows the runs of all its jobs"
     shown = ferry.run("fleet", "orders", "--centre", ordering.administrator).out
     assert f"{evacuated} web-1: evacuate tank, by ann: failed: {summary}\n    photos (of " in shown
 
@@ -324,7 +336,7 @@ def test_the_commands_say_what_is_wrong(ordering: Ordering) -> None:
         (("run", "photos", "--all"), "no host has told that it declares a job photos"),
         (("evacuate", "tank", "--all"), "no host has told of a job whose source is a dataset of a pool tank"),
         (("evacuate", "../tank", "--host", "web-1"), "pool: not a name that one can have"),
-        (("evacuate", "tank", "--host", "web-1", "--point", "x"), "evacuate takes pool alone"),
+        (("evacuate", "tank", "--host", "web-1", "--point", "x"), "evacuate takes guid, pool alone"),
         (("run", "photos"), "expected --host HOST or --all"),
         (("pause", "photos", "--host", "web-1", "--for", "9y"), "span: expected one of"),
         (("cancel", "17"), "there is no order 17 that waits"),

@@ -296,6 +296,7 @@ TARGETS: tuple[Target, ...] = (
     Target("disk's pool", use_pool, (b"7 ONLINE\n", b"0 2097152 linear 8:16 0\n")),
     Target("disk's labels", told(labels), (b"    pool_guid: 7\n    guid: 8\n    state: 0\n", b"\t  99 ONLINE\n")),
     Target("disk's marker", marker.parse_marker, (MARKER,)),
+    Target("pool's guid", lambda said: disk_pool.read_guid("tank", reader(said)), (b"7\n",)),
     Target("pool's marker", marker.parse_properties, (MARKED_POOL,)),
     Target("disk's health", lambda said: smart.ask_health(DEVICE, reader(said)), recorded("disks/recorded")),
     Target("manifest lines", every(parse_line, b"\n"), (LINE + LINK,)),

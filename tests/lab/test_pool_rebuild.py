@@ -16,6 +16,17 @@ def values(master: Machine) -> str:
     return master.sh(["zfs", "get", "-Hpr", "-t", "filesystem", "-o", "name,property,value", KEPT, "tank"]).text
 
 
+def refuses_another_pool(master: Machine) -> None:
+    """The pool was made anew: it is not the one that was copied, unless somebody says so."""
+    anew = master.poolferry("evacuate", "tank", "--json", seconds=300)
+    assert (anew.code, anew.json["outcome"]) == (3, "refused"), anew
+    guid = master.sh("zpool get -Hpo value guid tank").text.strip()
+    assert ("it was made anew" in anew.json["why"], f"evacuate --guid {guid} tank" in anew.json["hint"]) == (
+        True,
+        True,
+    ), anew
+
+
 @pytest.mark.long
 def test_a_pool_is_made_anew(master: Machine) -> None:
     master.pool("tank", "300M")
@@ -59,6 +70,7 @@ def test_a_pool_is_made_anew(master: Machine) -> None:
     code, told = restore_pool(master)
     assert (code, told["next"]) == (75, [create, *above]), told
     master.sh(create.replace("zpool create", "zpool create -f"))
+    refuses_another_pool(master)
     code, told = restore_pool(master)
     assert (code, told["next"]) == (75, above), "what lies above a source has to be there"
     master.sh("\n".join(above))

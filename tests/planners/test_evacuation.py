@@ -27,6 +27,7 @@ from orchestrator.planners.evacuation import (
     missing_above,
     refuse_evacuation,
     refuse_guests,
+    refuse_other_pool,
     restore_order,
 )
 
@@ -311,3 +312,32 @@ def test_of_datasets_what_their_snapshots_hold_is_elsewhere() -> None:
         one = replace(job("tank/a"), options=ZfsOptions(recursive=recursive))
         told = judge_job(one, "", ended(Outcome.NOTHING, "as it was"), read())
         assert (told.whole, told.why) == (True, said + below)
+
+
+@pytest.mark.parametrize(
+    ("now", "meant", "remembered", "refused"),
+    [
+        (7, None, {"photos": 7}, ""),
+        (7, None, {}, ""),
+        (None, None, {"photos": 7}, ""),
+        (7, 7, {"photos": 8}, ""),
+        (
+            8,
+            None,
+            {"photos": 7, "mail": 8},
+            "the pool tank has the guid 8, and is not the one that photos copied last: it was made anew",
+        ),
+        (8, 7, {}, "the pool tank has the guid 8, and not 7: it is another pool of that name, or is not imported"),
+        (
+            None,
+            7,
+            {"photos": 7},
+            "the pool tank cannot be asked for its guid, and not 7: it is another pool of that name, or is not imported",
+        ),
+    ],
+)
+def test_a_pool_that_was_made_anew_is_not_taken_for_the_one_before(
+    now: int | None, meant: int | None, remembered: dict[str, int], refused: str
+) -> None:
+    found = refuse_other_pool("tank", now, meant, remembered)
+    assert (found.why if found else "") == refused

@@ -39,10 +39,13 @@ from orchestrator.cli.terminal.screen import Terminal
     "--for", "span", default="", metavar="SPAN", help="of pause: 1d, 3d, 7d, 14d or 30d; else until it is resumed"
 )
 @click.option("--point", default="", metavar="POINT", help="of verify: this point; else the newest")
+@click.option(
+    "--guid", default="", metavar="GUID", help="of evacuate: the pool with this guid, and no other one of its name"
+)
 @centre_option
 @pass_terminal
 def order(
-    terminal: Terminal, verb: str, subject: str, hosts: Sequence[str], within: str, span: str, point: str, centre: str | None, *, everywhere: bool,
+    terminal: Terminal, verb: str, subject: str, hosts: Sequence[str], within: str, span: str, point: str, guid: str, centre: str | None, *, everywhere: bool,
 ) -> int:  # fmt: skip
     """Ask hosts for VERB of JOB, or to evacuate POOL. Each host fetches its orders by itself, and checks them against its own job files.
 
@@ -68,7 +71,7 @@ def order(
         raise click.UsageError(f"--within {within}: expected {error}") from None
     placed = place_orders(
         terminal, verb, subject, hosts=None if everywhere else tuple(hosts), point=point, span=span, asked_by=_who(), within=deadline,
-        centre=centre,
+        centre=centre, guid=guid,
     )  # fmt: skip
     terminal.answer({"orders": [order_value(each) for each in placed]}, lambda: order_lines(placed))
     return 0

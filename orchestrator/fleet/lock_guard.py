@@ -1,0 +1,91 @@
+"""The guard of the table of locks that all sessions of a PostgreSQL share: a host that fills it is shut out.
+
+No right keeps a role from that: each savepoint in which it writes holds a lock, if only of a setting of its own role, and some seconds are
+enough for all that there are. So somebody who is logged in already looks each second, and ends the sessions of a host that has a quarter.
+No poolferry comes near that: its fifty sessions together have some hundred.
+"""
+
+import contextlib
+from typing import Any
+
+from orchestrator.domain.command_line import quoted
+from orchestrator.domain.errors import CentreUnreachable
+from orchestrator.domain.fleet_watch import FleetFinding
+from orchestrator.fleet.connection import CentreSession
+
+EVERY_S = 1.0
+_RESERVE = 0x706F6F6C  # "pool", of the locks in reserve
+_MOST = (
+    "SELECT current_setting('max_locks_per_transaction')::integer"
+    " * (current_setting('max_connections')::integer + current_setting('max_prepared_transactions')::integer) / 4 AS most"
+)
+# Functions alone, of which none needs a lock: there may be none left. Locks of a session's own fast path are not in the table.
+_COUNT = (
+    "SELECT a.usesysid, count(*) AS locks FROM pg_lock_status() AS l JOIN pg_stat_get_activity(NULL) AS a ON a.pid = l.pid"
+    " WHERE NOT l.fastpath AND a.usesysid IS NOT NULL GROUP BY a.usesysid HAVING count(*) > %(most)s"
+)
+# So that they are known by heart when that happens.
+_NAMES = "SELECT DISTINCT pg_get_userbyid(usesysid) FROM pg_stat_get_activity(NULL) WHERE usesysid IS NOT NULL"
+# Locks are set free, used to look up whose role that is, and its sessions ended, by one statement: between two of them the host would
+# take what was set free.
+_END = f"""
+WITH heavy AS MATERIALIZED ({_COUNT}), freed AS MATERIALIZED (SELECT pg_advisory_unlock_all()::text AS it),
+    named AS MATERIALIZED (SELECT h.usesysid, pg_get_userbyid(h.usesysid)::text AS role FROM heavy AS h CROSS JOIN freed WHERE freed.it IS NOT NULL)
+SELECT n.role, (SELECT count(pg_terminate_backend(a.pid)) FROM pg_stat_get_activity(NULL) AS a WHERE a.usesysid = n.usesysid) AS number
+FROM named AS n WHERE n.role ~ '^poolferry_[a-z0-9_]{{1,40}}_[0-9a-f]{{8}}$'
+"""  # noqa: S608 - our own words
+
+
+class LockGuard:
+    """A session that looks at who holds how many locks, and keeps some in reserve, for when there are no more. `most`: of one host."""
+
+    def __init__(self, centre: CentreSession, *, most: int | None = None) -> None:
+        """Begin to guard; a look that ends nobody makes the server know its statements by heart. Raises: CentreUnreachable, CentreRefused."""
+        self._centre = centre
+        self._most = int((centre.first(_MOST) or {"most": 0})["most"]) if most is None else most
+        self._by_heart(_END)
+        self._keep_reserve()
+
+    def look(self) -> tuple[str, ...]:
+        """Look once; shut out each host that has too many locks, and return their names. Raises: CentreUnreachable, CentreRefused."""
+        if not self._by_heart(_COUNT):
+            self._by_heart(_NAMES)
+            return ()
+        try:
+            roles = [row["role"] for row in self._by_heart(_END)]
+            return tuple(filter(None, map(self._shut_out, roles)))
+        finally:
+            with contextlib.suppress(CentreUnreachable):
+                self._keep_reserve()
+
+    def _by_heart(self, statement: str) -> list[dict[str, Any]]:
+        """Return the rows of a statement that the server keeps planned, as to plan it needs locks."""
+        with self._centre.within():
+            return self._centre.connection.execute(statement.encode(), {"most": self._most}, prepare=True).fetchall()
+
+    def _shut_out(self, role: str) -> str:
+        """Keep a role from logging in, end those of its sessions that began meanwhile, and write that down; return the host's name."""
+        from psycopg import sql
+
+        with self._centre.within():
+            self._centre.connection.execute(sql.SQL("ALTER ROLE {} NOLOGIN").format(sql.Identifier(role)))
+        self._centre.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (role,))
+        row = self._centre.first(
+            "UPDATE poolferry.hosts SET shut_out_at = clock_timestamp() WHERE role = %s RETURNING name", (role,)
+        )
+        return str(row["name"]) if row else ""
+
+    def _keep_reserve(self) -> None:
+        self._centre.rows("SELECT pg_try_advisory_lock(%s, n) FROM generate_series(1, 100) AS n", (_RESERVE,))
+
+
+def find_shut_out(centre: CentreSession) -> tuple[FleetFinding, ...]:
+    """Return the hosts that were shut out and not invited again."""
+    return tuple(
+        FleetFinding(
+            about=f"host {row['name']} shut out", kind="shut-out", bad=True,
+            why=f"it filled the table of locks that all sessions share, and was shut out at {row['shut_out_at']:%Y-%m-%d %H:%M} UTC: no poolferry does that",
+            hint=f"see what runs on that host; when it is well again: `poolferry fleet invite {quoted(row['name'])} --again` lets it back",
+        )
+        for row in centre.rows("SELECT name, shut_out_at FROM poolferry.hosts WHERE shut_out_at IS NOT NULL ORDER BY name")
+    )  # fmt: skip

@@ -9,13 +9,14 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest, unheard
 from orchestrator.app.worker import MANNERS, PrefixedLines
 from orchestrator.domain.act import ENDED_WITH_DAEMON, ActAnswer, ActRequest, ActVerb
-from orchestrator.domain.errors import DeclarationError, OrchestratorError
+from orchestrator.domain.errors import DeclarationError, HistoryError, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.names import printable_line, show_name
 from orchestrator.domain.plan import Command, Effect, Pipeline
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = 8
 MOST_A_MINUTE = 60
 _LAST_LINES = 4
+_AGAIN_S = 5.0  # between two tries to record how acts ended
 _RESTORES = "poolferry-restored-"
 _SAID = 600  # characters that are kept of the last lines
 _PLAN_LINES, _PLAN_SAID = 200, 12_000  # of a plan, which is what was asked for
@@ -66,10 +68,11 @@ class ActService:
         self._running: dict[int, _ActProcess] = {}
         self._busy: set[tuple[str, str]] = set()
         self._times: deque[float] = deque(maxlen=MOST_A_MINUTE)
+        self._ends = _ActEnds(history, say)
         history.acts.end_open(ENDED_WITH_DAEMON, compose.now())
 
     def ask(self, request: ActRequest, who: str) -> ActAnswer:
-        """Check, record and begin an act; return when it has begun, or ended. Raises: HistoryError."""
+        """Check, record and begin an act; return when it has begun, or ended. Raises: HistoryError where the history cannot be read."""
         context = self._context()
         if request.order and (before := self._history.acts.of_order(request.order)) is not None:
             return ActAnswer(accepted=True, act=before.id, said="it was asked for before")
@@ -79,9 +82,13 @@ class ActService:
         except ActRefused as refused:
             return ActAnswer(accepted=False, act=None, said=str(refused), later=isinstance(refused, TooMuch))
         name = _who_asks(request, who)
-        act = self._history.acts.asked(
-            request.verb, request.subject, describe(request), name, compose.now(), order=request.order or None
-        )
+        try:
+            act = self._history.acts.asked(
+                request.verb, request.subject, describe(request), name, compose.now(), order=request.order or None
+            )
+        except HistoryError as error:  # a full disk: nothing was begun, and it may be asked for again
+            self._over(request)
+            return ActAnswer(accepted=False, act=None, said=error.why, later=True)
         self._say(f"{request.subject}: {name} asks for {request.verb} {describe(request)}".rstrip())
         try:
             return self._begin(act, request, context)
@@ -129,15 +136,20 @@ class ActService:
                 self._running.pop(act, None)
             self._ended(act, request, well=well, said=said)
 
-        running.begin(lambda pid: self._history.acts.begun(act, pid), ended)
+        running.begin(lambda pid: self._begun(act, pid), ended)
         return ActAnswer(accepted=True, act=act, said="it has begun")
 
     def _ended(self, act: int, request: ActRequest, *, well: bool, said: str) -> ActAnswer:
-        try:
-            self._history.acts.ended(act, well=well, said=said, now=compose.now())
-        finally:
-            self._over(request)
+        self._over(request)
+        self._ends.write(act, well=well, said=said, now=compose.now())
         return ActAnswer(accepted=True, act=act, said=said)
+
+    def _begun(self, act: int, pid: int) -> None:
+        """Record a process of an act. Where that cannot be, only the page of the act lacks its runs."""
+        try:
+            self._history.acts.begun(act, pid)
+        except HistoryError as error:
+            self._say(f"the process {pid} of act {act} is not recorded: {error.why}")
 
     def end(self, patience_s: float) -> None:
         """Ask all that goes on to end, and wait for it."""
@@ -148,6 +160,40 @@ class ActService:
         until = compose.monotonic() + patience_s
         for each in running:
             each.wait(max(0.0, until - compose.monotonic()))
+        self._ends.write_again()
+
+
+class _ActEnds:
+    """How acts ended, written into the history: once there is room again, where its disk is full. Otherwise an act would seem to go on."""
+
+    def __init__(self, history: "History", say: Say) -> None:
+        self._history, self._say = history, say
+        self._guard = threading.Lock()
+        self._left: dict[int, tuple[bool, str, datetime]] = {}
+
+    def write(self, act: int, *, well: bool, said: str, now: datetime) -> None:
+        """Write an end, now or later."""
+        with self._guard:
+            self._left[act] = well, said, now
+            alone = len(self._left) == 1
+        if (why := self.write_again()) and alone:
+            self._say(f"how act {act} ended is recorded once that is possible: {why}")
+            threading.Thread(target=self._go, name="ends of acts", daemon=True).start()
+
+    def write_again(self) -> str:
+        """Try to write all that is left; return why that cannot be, or nothing."""
+        with self._guard:
+            for act, (well, said, now) in tuple(self._left.items()):
+                try:
+                    self._history.acts.ended(act, well=well, said=said, now=now)
+                except HistoryError as error:
+                    return error.why
+                del self._left[act]
+        return ""
+
+    def _go(self) -> None:
+        while self.write_again():
+            compose.sleep(_AGAIN_S)
 
 
 def check_request(request: ActRequest, configuration: "Configuration", history: "History") -> None:
@@ -336,10 +382,7 @@ class _ActProcess:
                     break
         except Exception as error:  # noqa: BLE001 - a thread that dies silently would leave the act open for ever
             well, said = False, f"this is a mistake in poolferry: {type(error).__name__}: {error}"
-        try:
-            ended(well, said)
-        except OrchestratorError as error:
-            self._say(f"{error.why}; {error.hint}")
+        ended(well, said)
 
     def _one(self, command: Command, begun: Callable[[int], None]) -> tuple[bool, str]:
         lines = PrefixedLines(self._name, self._say, kept=_PLAN_LINES if self._whole else _LAST_LINES)

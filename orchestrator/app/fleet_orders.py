@@ -117,12 +117,13 @@ def _carry_on(settings: Settings, centre: "CentreSession", order: FetchedOrder) 
             why = "its deadline passed before it was begun" if attempt == 1 else "it was cut, and its deadline is over"
             report_order(centre, order.key, OrderState.EXPIRED, attempt=attempt, said=why)
             return
-        report_order(centre, order.key, OrderState.TAKEN, attempt=attempt)
+        if order.state is OrderState.ASKED:
+            report_order(centre, order.key, OrderState.TAKEN, attempt=attempt)
         request = replace(order.request, order=f"{order.key}.{attempt}")
         answer = DaemonControl(settings).ask(request)
         if not answer.accepted:
-            if not answer.later:
-                report_order(centre, order.key, OrderState.REFUSED, attempt=attempt, said=answer.said)
+            state = OrderState.TAKEN if answer.later else OrderState.REFUSED
+            report_order(centre, order.key, state, attempt=attempt, said=answer.said)
             return
         act = _act_of(settings, request.order)
     if act is not None:

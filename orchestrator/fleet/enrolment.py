@@ -46,7 +46,7 @@ def invite_host(centre: CentreSession, name: str) -> Invitation:
     """Make a role for a host that may join once. An invitation that nobody has used is replaced. Raises: CentreRefused."""
     if not HOST_NAME.fullmatch(name):
         raise OrchestratorError(f"{name!r} is not {HOST_NAME_RULE}", hint="poolferry fleet invite web-1")
-    role = f"poolferry_{re.sub('[^a-z0-9]', '_', name)[:40]}_{secrets.token_hex(4)}"
+    role = f"poolferry_{secrets.token_hex(4)}_{secrets.token_hex(4)}"  # without its name: all roles of a server are seen by each other
     password, gone = secrets.token_urlsafe(24), 0
     _end_transactions(centre, name)
     with centre.transaction():
@@ -139,9 +139,22 @@ def _drop_role(centre: CentreSession, role: str) -> int:
     from psycopg import sql
 
     known = centre.first("SELECT oid::bigint AS number FROM pg_catalog.pg_roles WHERE rolname = %s", (role,))
+    if known:
+        _drop_owned(centre, role)
     with centre.within():
         centre.connection.execute(sql.SQL("DROP ROLE IF EXISTS {}").format(sql.Identifier(role)))
     return int(known["number"]) if known else 0
+
+
+def _drop_owned(centre: CentreSession, role: str) -> None:
+    """Drop what a role has in this database. It can make nothing but default rights for what it never makes, and those alone would keep it.
+
+    An administrator who is no superuser may not; then a role that has such rights is not dropped, and says so.
+    """
+    from psycopg import errors, sql
+
+    with centre.within(), contextlib.suppress(errors.InsufficientPrivilege), centre.connection.transaction():
+        centre.connection.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(role)))
 
 
 def _end_sessions(centre: CentreSession, number: int) -> str:

@@ -64,6 +64,7 @@ def run_job(
     try:
         if job.target.rotates:
             raise absent or NotNow(f"no disk of the set {job.target.name} is here")
+        _require_locks(journal)
         with (
             _permits(journal),
             lock_job(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit,
@@ -114,6 +115,17 @@ def _permits(journal: RunRecorder) -> AbstractContextManager[None]:
     """Return the context of a run's permit, which comes before its locks: while it waits, others may have them."""
     permit = journal.tools.permit
     return nullcontext() if permit is None else permit.hold(journal)
+
+
+def _require_locks(journal: RunRecorder) -> None:
+    """Check that a job could have its locks now, before it asks for a permit. Raises: NotNow.
+
+    Why: who is lent a permit and then waits for another run of this host holds up all hosts.
+    """
+    if journal.tools.permit is not None:
+        tools = journal.tools
+        with lock_job(journal.job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait):
+            pass
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 from orchestrator.domain.errors import CentreRefused, CentreUnreachable
 from orchestrator.domain.fleet import FleetIdentity
 from orchestrator.fleet.credentials import read_identity
-from orchestrator.fleet.enrolment import invite_host, join_centre
+from orchestrator.fleet.enrolment import forget_host, invite_host, join_centre, let_join_again
 from orchestrator.fleet.ledger import read_progress
 from orchestrator.fleet.schema import HOSTS, OWNER, upgrade_schema
 from tests.ferry import Ended, Ferry
@@ -77,7 +77,7 @@ def test_from_an_empty_database_to_a_host_that_is_forgotten(
     assert (second.code, "a host web-1 has joined already" in second.err) == (1, True)
     assert typed(other, invited(ferry, centre, "web-1", "--again")).code == 0
     left = ferry.run("fleet", "leave")
-    assert (left.code, "does not know this host" in left.err) == (1, True)
+    assert (left.code, "does not know this host" in left.err) == (0, True), "so it can join again"
     assert other.run("fleet", "leave").code == 0
     assert not (other.state / "fleet.key").exists()
     assert ferry.run("fleet", "forget", "web-1", "--centre", url).code == 0
@@ -169,3 +169,19 @@ def test_what_cannot_be_meant_is_told(ferry: Ferry, centre: Centre, words: tuple
     told = ferry.run("fleet", *(word.format(centre=centre.server.url(centre.database)) for word in words))
     assert told.code in (1, 2)
     assert said in told.err
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_host_cannot_keep_its_role_from_being_dropped(centre: Centre, *, again: bool) -> None:
+    """Seen: its default rights, which each role may set, depended on it, and it could neither be forgotten nor invited again."""
+    evil = centre.join("evil")
+    with centre.session(evil) as mine, centre.administrator() as session:
+        for what in ("TABLES", "FUNCTIONS", "SEQUENCES", "SCHEMAS"):
+            mine.change(f"ALTER DEFAULT PRIVILEGES GRANT ALL ON {what} TO poolferry_host")
+        mine.change("ALTER ROLE CURRENT_USER SET search_path = 'x'")
+        if again:
+            let_join_again(session, "evil")
+            assert invite_host(session, "evil").role != evil.role
+        else:
+            forget_host(session, "evil")
+        assert session.rows("SELECT 1 FROM pg_roles WHERE rolname = %s", (evil.role,)) == []

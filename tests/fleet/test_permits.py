@@ -189,6 +189,21 @@ def test_a_run_that_waits_says_so_and_holds_no_lock_meanwhile(
     assert "the centre knows no limit lab" in ended.err
 
 
+def test_a_run_whose_place_is_taken_asks_for_no_permit(centre: Centre, ferry: Ferry) -> None:
+    """Seen: it was lent one, and waited with it for another run of its own host, while others waited for both."""
+    ferry.job("photos", 'permits = ["lab"]\npermit-away = "wait 5m"\n')
+    declare_host(ferry.root, centre.address, centre.join("web-1"))
+    assert ferry.run("run", "photos").code == 0
+    with centre.administrator() as session:
+        declare_limit(session, DeclaredLimit(name="lab", slots=1))
+        last = session.first("SELECT last_value AS number FROM poolferry.permits_id_seq")
+        with lock_names(("photos",), str(ferry.state)):
+            waited = ferry.run("run", "photos")
+        assert (waited.code, "another run of photos" in waited.out) == (75, True), waited
+        assert session.first("SELECT last_value AS number FROM poolferry.permits_id_seq") == last
+    assert ferry.run("run", "photos").code == 0
+
+
 def test_a_run_without_a_centre_goes_on_and_says_so(ferry: Ferry) -> None:
     ferry.job("photos", 'permits = ["lab"]\n')
     ended = ferry.run("run", "photos")

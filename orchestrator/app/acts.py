@@ -164,7 +164,7 @@ class ActService:
 
 
 class _ActEnds:
-    """How acts ended, written into the history: once there is room again, where its disk is full. Otherwise an act would seem to go on."""
+    """Ends of acts, written into the history: once there is room again, where its disk is full. Otherwise an act would seem to go on."""
 
     def __init__(self, history: "History", say: Say) -> None:
         self._history, self._say = history, say

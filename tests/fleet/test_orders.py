@@ -1,74 +1,28 @@
 """Orders: fetched by the host, checked against its own files, carried out once by its daemon, and told back."""
 
-import contextlib
 import os
 import re
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from orchestrator import __version__
-from orchestrator.app.fleet_line import CentreLine
-from orchestrator.app.fleet_orders import fetch_once, list_orders, place_orders
+from orchestrator.app.fleet_orders import list_orders
 from orchestrator.app.settings import WrongRequest
 from orchestrator.config.this_machine import machine_id_hash
 from orchestrator.domain import order
-from orchestrator.domain.errors import CentreRefused, CentreUnreachable, NotNow
-from orchestrator.domain.order import OrderRecord, OrderState, order_request
+from orchestrator.domain.errors import CentreRefused, CentreUnreachable
+from orchestrator.domain.order import OrderState, order_request
 from orchestrator.fleet import orders
-from tests.daemon.daemon_world import Daemon, daemon, runs, until
+from tests.daemon.daemon_world import Daemon, runs, until
 from tests.fleet.centres import Centre
 from tests.fleet.hosts import MACHINE, FleetHost
 from tests.fleet.lines import SilentLine
-
-
-def fetch(host: FleetHost) -> None:
-    """Fetch once, unless the daemon's own process does it at this moment."""
-    with contextlib.suppress(NotNow):
-        fetch_by(host)
-
-
-def fetch_by(host: FleetHost) -> int:
-    """Fetch in a session that ends; return how many orders there are."""
-    with contextlib.closing(CentreLine("orders")) as line:
-        return fetch_once(host.settings, line)
-
-
-class Ordering:
-    """A host that has joined, and its centre's administrator."""
-
-    def __init__(self, host: FleetHost, centre: Centre) -> None:
-        self.host, self._centre = host, centre
-        self.administrator = centre.server.url(centre.database)
-
-    def order(self, verb: str, job: str = "photos", *, span: str = "", guid: str = "", within_s: float = 3600) -> int:
-        """Place an order; its number."""
-        (placed,) = place_orders(
-            self.host.settings, verb, job, hosts=(self.host.name,), point="", span=span, asked_by="ann",
-            within=timedelta(seconds=within_s), centre=self.administrator, guid=guid,
-        )  # fmt: skip
-        return placed.id
-
-    def record(self, number: int) -> OrderRecord:
-        """One order as the centre knows it."""
-        return next(
-            each for each in list_orders(self.host.settings, 50, centre=self.administrator) if each.id == number
-        )
-
-    def carried_on(self, number: int, *, within: float = 60) -> OrderRecord:
-        """Fetch until the order has ended."""
-        end = time.monotonic() + within
-        while (found := self.record(number)).state in (OrderState.ASKED, OrderState.TAKEN, OrderState.BEGUN):
-            assert time.monotonic() < end, found
-            fetch(self.host)
-            time.sleep(0.1)
-        return found
+from tests.fleet.ordering import Ordering, fetch, fetch_by, listening
 
 
 @pytest.fixture
@@ -102,17 +56,6 @@ def mounted(ordering: Ordering) -> str:
 def clock(ordering: Ordering) -> Iterator[Daemon]:
     """Its daemon."""
     with listening(ordering) as running:
-        yield running
-
-
-@contextmanager
-def listening(ordering: Ordering, python_path: str = "") -> Iterator[Daemon]:
-    """A daemon that takes acts."""
-    socket = ordering.host.ferry.state / "control.sock"
-    socket.unlink(missing_ok=True)
-    ferry = ordering.host.ferry
-    with daemon(ferry, PYTHONPATH=python_path or ferry.variables()["PYTHONPATH"]) as running:
-        until(socket.exists, "it listens", lambda: running.log)
         yield running
 
 

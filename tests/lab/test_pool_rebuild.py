@@ -75,9 +75,8 @@ def test_a_pool_is_made_anew(master: Machine) -> None:
     assert (code, told["next"]) == (75, above), "what lies above a source has to be there"
     master.sh("\n".join(above))
     code, told = restore_pool(master, "--plan")
-    assert step_states(told) == [(1, told["steps"][0]["state"]), (2, "done"), (3, "to be done"), (3, "to be done")], (
-        told
-    )
+    states = [(1, told["steps"][0]["state"]), (2, "done"), (3, "to be done"), (3, "to be done")]
+    assert step_states(told) == states, told
     code, told = restore_pool(master)
     assert (code, told["differences"]) == (0, []), told
     assert [state for _, state in step_states(told)[2:]] == ["it is back", "it is back", "yes", "told"]

@@ -29,7 +29,9 @@ def read_key(state: str) -> AuthenticationKey | None:
     except FileNotFoundError:
         return None
     except Untrusted as error:
-        raise OrchestratorError(f"{path} {error.strerror}", hint="remove it: a new key is made") from None
+        raise OrchestratorError(
+            f"{path} {error.strerror}", hint=f"rm -r -- {shlex.quote(path)} (a new key is made)"
+        ) from None
     except OSError as error:
         raise OrchestratorError(
             f"{path} cannot be read: {error.strerror}", hint="run as the user whose state it is"
@@ -70,5 +72,5 @@ def _parse(content: bytes, path: str) -> AuthenticationKey:
             raise ValueError("not as it was written")
         return AuthenticationKey(key, datetime.fromisoformat(told["made"]).astimezone(UTC))
     except (ValueError, OverflowError, KeyError, TypeError, RecursionError):
-        hint = "put the kept copy of it back; without one remove it: a new key is made"
+        hint = f"put the kept copy of it back; or, without one: rm -- {shlex.quote(path)} (a new key is made)"
         raise OrchestratorError(f"{path} is no key that this version can read", hint=hint) from None

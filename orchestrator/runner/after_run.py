@@ -3,6 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.kit import DIGESTS, HISTORY
 from orchestrator.domain.plan import Refusal, Step, TreeVerification
@@ -17,6 +18,7 @@ from orchestrator.runner.kit_digests import (
     damage_sentence,
     file_digest,
     find_damaged,
+    keep_earlier_history,
     note_stored,
     record_damage,
     seal_files,
@@ -220,6 +222,11 @@ def _carry(journal: RunRecorder, writer: Writer) -> None:
         return  # a dataset that is never mounted
     # Why not right beside the copies: SQLite opens a file by its path, which others may lead elsewhere meanwhile.
     local = f"{tools.state}/notes/history-{journal.job.name}.sqlite"
+    if kept := keep_earlier_history(journal):
+        journal.note(
+            f"this history begins with this run, and another one lay beside the copies: it is kept. To go on with that one: "
+            f"cp -- {quoted(kept)} {quoted(f'{tools.state}/history.sqlite')}"
+        )
     tools.history.backup_to(local)
     try:
         seal_files(journal, writer, {HISTORY: file_digest(local)})

@@ -40,6 +40,7 @@ from orchestrator.runner.decide import (
     source_ground,
     with_sizes,
 )
+from orchestrator.runner.kit_digests import require_key
 from orchestrator.runner.last_look import forget_other_copy, note_copy_identity, note_seen, note_unseen
 from orchestrator.runner.problems import (
     end_incomplete,
@@ -59,6 +60,7 @@ _WEIGHED = 50
 def execute_decision(journal: RunRecorder, writer: Writer, world: Any, request: RunRequest) -> RunReport:
     """Carry out the decision after the survey, or report a refusal. Raises: OrchestratorError at a failed step."""
     engine = journal.tools.engine
+    require_key(journal)
     unseen = bool(request.remembered.get(UNSEEN + journal.job.target.name))
     if unseen and implements(engine, Copier) and engine.holds_copies(journal.job, world):
         note_seen(journal.job, journal.tools)

@@ -7,6 +7,7 @@ believed when a bit of it flipped, or somebody else wrote it.
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.answers import NOT_READ, parse_json
@@ -23,6 +24,7 @@ from orchestrator.domain.kit import (
     seal_digests,
 )
 from orchestrator.domain.problem import ProblemType
+from orchestrator.domain.run import RunType
 from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.process.executor import Writer
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, store_file
@@ -38,6 +40,7 @@ _LARGEST_SUMS = 64 << 10  # bytes
 _MOST_OLDER = 100  # digests of a file, while no store of it goes well
 _SMALL = 4 << 20  # bytes; of a larger history a run compares nothing, which would take longer than the run
 _LARGEST_FILE = 64 << 20  # bytes; a larger page or configuration is none of ours, and may have no end
+_SOME_RUNS = 20  # restores and verifications that may come before the first run
 _LARGEST_HISTORY = 1 << 30  # bytes; or as large as this host's own allows
 
 
@@ -93,6 +96,36 @@ def note_stored(journal: RunRecorder, names: tuple[str, ...]) -> None:
 def _remember(journal: RunRecorder, key: str, known: Mapping[str, tuple[str, ...]]) -> None:
     text = json.dumps([key, dict(known) | {_AT: str(journal.job.target.location)}])
     journal.tools.history.remember(journal.job.name, _SEALED + journal.job.target.name, text)
+
+
+def require_key(journal: RunRecorder) -> None:
+    """Check that this host's key can be read, if there is one: else no point is tagged, and nothing beside the copies is stored.
+
+    Why before anything is decided: where nothing changed, a run would end well each night, and nothing more could be verified.
+    Raises: OrchestratorError.
+    """
+    if journal.job.target.location.path.startswith("/") and not journal.tools.engine.stays:
+        read_key(journal.tools.state)
+
+
+def keep_earlier_history(journal: RunRecorder) -> str | None:
+    """Give the history beside copies here another name where this one begins only now; return where it is kept.
+
+    Why: where this host lost its history, that one is all that is left of the past, and the copy of the new one would replace it.
+    A far one costs a login, and is not asked. Raises: OSError.
+    """
+    beside, job = _beside(journal, ""), journal.job.name
+    if beside.host is not None:
+        return None
+    if any(
+        earlier.kind is RunType.RUN for earlier in journal.tools.history.views.runs_before(journal.run, job, _SOME_RUNS)
+    ):
+        return None
+    kept = f"history-before-{journal.now:%Y-%m-%dT%H%M%SZ}.sqlite"
+    with Folder.ours_at(beside.path) as folder, suppress(FileNotFoundError):
+        folder.rename(HISTORY, kept)
+        return f"{beside.path}/{kept}"
+    return None
 
 
 def find_damaged(journal: RunRecorder, writer: Writer, notes: str, *, all_of_it: bool) -> tuple[str, ...]:

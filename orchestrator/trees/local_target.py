@@ -63,7 +63,7 @@ def prepare_target(root: str, job: str, folders: tuple[str, ...], *, stored: boo
         with Folder.at_place(root, make=True) as place, place.make_folder(_OURS) as ours:
             if not _is_ours(ours) or os.path.lexists(f"/proc/self/fd/{ours.fd}/{_UNWRITTEN}"):
                 return False
-            if not _is_there(ours, "target.json"):
+            if not _has_marker(ours):
                 _write_marker(ours, job, stored=stored)
             return _is_unlocked(ours) and all(_make(ours, folder) for folder in folders)
     except OSError:
@@ -175,6 +175,15 @@ def _is_there(folder: Folder, name: str) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def _has_marker(ours: Folder) -> bool:
+    """Return whether there is a marker; one that holds nothing is none: a power cut may leave it empty, or full of zeros."""
+    try:
+        with open(ours.open_file("target.json"), "rb") as file:
+            return bool(file.read(4096).partition(b"\n")[0].strip(b"\0\t "))
+    except FileNotFoundError:
+        return False
 
 
 def _write_marker(ours: Folder, job: str, *, stored: bool) -> None:

@@ -35,6 +35,7 @@ MOST_NAMES = 65_000  # of one file; with more of them even a point alone has not
 LOCK = f"{OURS}/lock"
 BUSY = 75  # exit code of flock when the lock stays busy
 MARKER = f"{OURS}/target.json"
+UNREADABLE_OWNER = "(unreadable)"  # in place of a job, where the marker is damaged; no job has such a name
 MANIFEST = f"{OURS}/manifest.gz"
 LINK_UNCHANGED = "link-unchanged"  # what only a gate does, by itself
 UNWRITTEN = "unwritten"  # a file in our folder: a note from before all is written to the disk until that is done

@@ -30,6 +30,7 @@ from orchestrator.engines.rsync.model import (
     RESERVED,
     ROOT,
     TEMPORARY,
+    UNREADABLE_OWNER,
     UNWRITTEN,
     WORK,
     CountsEqual,
@@ -99,9 +100,8 @@ class TargetMarker:
     stored: bool = False
 
 
-_FORMAT = 1
-_MARKER_KEYS = {"format", "job", "coarse", "fake-super"}
-_UNREADABLE = TargetMarker(job=f"(unreadable {MARKER})", coarse=False)
+_FORMAT, _MARKER_KEYS = 1, {"format", "job", "coarse", "fake-super"}
+_UNREADABLE = TargetMarker(job=UNREADABLE_OWNER, coarse=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

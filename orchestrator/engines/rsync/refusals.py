@@ -7,7 +7,7 @@ from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands
-from orchestrator.engines.rsync.model import MARKER, RsyncSurvey, SourceSurvey
+from orchestrator.engines.rsync.model import MARKER, UNREADABLE_OWNER, RsyncSurvey, SourceSurvey
 from orchestrator.engines.rsync.options import options_of
 
 
@@ -100,12 +100,27 @@ def _refuse_target(job: Job, world: RsyncSurvey) -> Refusal | None:
             hint="find out who put it there; it is neither followed nor removed",
         )
     if target.owner is not None and target.owner != job.identity:
-        return Refusal(
-            why=f"the target {place.location} belongs to the job {show_name(target.owner)}",
-            evidence=(f"{MARKER} says so",),
-            hint=f"give each job a place of its own in targets.toml{renamed_hint(job, target.owner)}",
-        )
+        why, evidence, hint = explain_marker(job, target.owner, hint="give each job a place of its own in targets.toml")
+        return Refusal(why=f"the target {place.location} {why}", evidence=evidence, hint=hint)
     return None
+
+
+def explain_marker(job: Job, owner: str, *, hint: str) -> tuple[str, tuple[str, ...], str]:
+    """Return why the marker at a target keeps a job from it, the evidence, and what helps. `hint`: where it names another job."""
+    if owner != UNREADABLE_OWNER:
+        return f"belongs to the job {show_name(owner)}", (f"{MARKER} says so",), hint + renamed_hint(job, owner)
+    root = job.target.location
+    again = (
+        f"poolferry run {job.name} --allow target-in-use (it writes that file again, and goes on from the newest point)"
+    )
+    remove = f"rm -- {quoted(f'{root.path}/{MARKER}')}"
+    if root.host is not None:
+        remove = f"{root.host.ssh} {quoted(remove)}"
+    return (
+        f"has a damaged {MARKER}, which says whose copies it holds",
+        ("it was read, and is not as it was written",),
+        f"bring it back; or, if they are copies of {job.name}: {remove} (then it can be verified and restored), and {again}",
+    )
 
 
 def renamed_hint(job: Job, owner: str) -> str:

@@ -425,13 +425,11 @@ def _look_at_target(root: Location, reader: Reader) -> bytes:
 def _require_own_copies(job: Job, target: TargetSurvey) -> None:
     """Check that another job's copies are not taken for those of this one. Raises: TargetUnable."""
     if target.owner is not None and target.owner != job.identity:
-        from orchestrator.engines.rsync.refusals import renamed_hint
+        from orchestrator.engines.rsync.refusals import explain_marker
 
-        raise TargetUnable(
-            f"the target {show_name(str(job.target.location))} belongs to the job {show_name(target.owner)}",
-            evidence=(f"{MARKER} says so",),
-            hint=f"correct its path in targets.toml, or mount the right disk there{renamed_hint(job, target.owner)}",
-        )
+        hint = "correct its path in targets.toml, or mount the right disk there"
+        why, evidence, hint = explain_marker(job, target.owner, hint=hint)
+        raise TargetUnable(f"the target {show_name(str(job.target.location))} {why}", evidence=evidence, hint=hint)
 
 
 def _mirror_damaged(text: bytes) -> bool:

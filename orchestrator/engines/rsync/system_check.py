@@ -19,7 +19,7 @@ from orchestrator.engines.rsync.abilities import explain_consent
 from orchestrator.engines.rsync.commands import choose_compression
 from orchestrator.engines.rsync.model import RsyncProgram, SourceSurvey
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.refusals import renamed_hint
+from orchestrator.engines.rsync.refusals import explain_marker
 from orchestrator.engines.rsync.survey import ask, command_runner
 from orchestrator.process.executor import Reader
 
@@ -217,10 +217,8 @@ def _target(job: Job, run: Callable[[Command], bytes]) -> SystemCheckResult:
             text=_NEW[0] if seen.parent else "is not there, and neither is the folder above it",
         )
     if seen.owner is not None and seen.owner != job.identity:
-        text = (
-            f"belongs to the job {show_name(seen.owner)}: give each a place of its own{renamed_hint(job, seen.owner)}"
-        )
-        return SystemCheckResult(good=False, subject=subject, text=text)
+        why, _, hint = explain_marker(job, seen.owner, hint="give each a place of its own")
+        return SystemCheckResult(good=False, subject=subject, text=f"{why}: {hint}")
     return SystemCheckResult(
         good=True,
         subject=subject,

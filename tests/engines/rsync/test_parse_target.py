@@ -8,6 +8,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.gate import GateHello, format_hello
 from orchestrator.domain.place import Location
 from orchestrator.domain.source_tree import SourceTree
+from orchestrator.engines.rsync.model import UNREADABLE_OWNER
 from orchestrator.engines.rsync.parse import (
     parse_greeting,
     parse_partial_files,
@@ -112,7 +113,7 @@ def test_a_target_that_is_not_there_yet_is_looked_at_by_somebody(user: int) -> N
         ('{"job": "x"}', "x"),
         ('{"format": 1, "job": "x", "coarse": false}', "x"),
         *(
-            (text, "(unreadable .poolferry/target.json)")
+            (text, UNREADABLE_OWNER)
             for text in (
                 "{",
                 "{}",

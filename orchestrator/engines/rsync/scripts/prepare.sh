@@ -11,7 +11,8 @@ enter_place "$root" make
 umask 077
 [ -d .poolferry ] || mkdir .poolferry
 enter_room .poolferry
-if [ ! -e target.json ]; then
+# A marker that holds nothing is none: a power cut may leave it empty, or full of zeros.
+if [ ! -e target.json ] || { [ -f target.json ] && [ -z "$(head -c 4096 target.json | head -n 1 | tr -d "\0\t ")" ]; }; then
   if [ -e probe ] || [ -L probe ]; then rm -f probe; fi
   : > probe
   touch -d "@1.123456789" probe

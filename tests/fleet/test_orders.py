@@ -22,7 +22,7 @@ from tests.daemon.daemon_world import Daemon, runs, until
 from tests.fleet.centres import Centre
 from tests.fleet.hosts import MACHINE, FleetHost
 from tests.fleet.lines import SilentLine
-from tests.fleet.ordering import Ordering, fetch, fetch_by, listening
+from tests.fleet.order_host import Ordering, fetch, fetch_by, listening
 
 
 @pytest.fixture

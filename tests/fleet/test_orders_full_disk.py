@@ -11,7 +11,7 @@ from orchestrator.domain.order import OrderState
 from tests.daemon.daemon_world import until
 from tests.fleet.centres import Centre
 from tests.fleet.hosts import FleetHost
-from tests.fleet.ordering import Ordering, fetch, listening
+from tests.fleet.order_host import Ordering, fetch, listening
 
 pytestmark = pytest.mark.root
 FILLER = "dd if=/dev/zero of={filler} bs=4k 2>/dev/null; dd if=/dev/zero of={filler}.rest bs=1 count=4k 2>/dev/null"

@@ -210,7 +210,7 @@ def refuse_in_the_way(case: PlanContext, name: str, source: Dataset, target: Dat
     whole = case.target_name(name)
     if target.kind != source.kind:
         why = f"{whole} is a {target.kind}, and {case.source_name(name)} is a {source.kind}"
-    elif target.origin:
+    elif _lost_to_clone(case, source, target):
         return _refuse_promoted(case, whole, target)
     elif not target.placeholder:
         why = f"{whole} is there, and no copy: it has no snapshot"
@@ -220,6 +220,21 @@ def refuse_in_the_way(case: PlanContext, name: str, source: Dataset, target: Dat
     else:
         return None
     return Refusal(why=why, evidence=(f"guid {target.guid}, no snapshot",), hint=_beside(case), guard=ASIDE)
+
+
+def _lost_to_clone(case: PlanContext, source: Dataset, target: Dataset) -> bool:
+    """Return whether a copy without a snapshot may get its own back by a promotion.
+
+    Why not for each clone: the copy of a clone comes from another dataset's copy, and would take the snapshots of that one.
+    """
+    if not target.origin:
+        return False
+    whole, at, mark = target.origin.partition("@")
+    there = next((one for name, one in case.world.target.datasets.items() if case.target_name(name) == whole), None)
+    if there is None:  # it lies elsewhere on the pool
+        return True
+    ours = {one.guid for one in source.snapshots} | {one.guid for one in source.bookmarks}
+    return any(one.mark == f"{at}{mark}" and one.guid in ours for one in there.snapshots)
 
 
 def _refuse_promoted(case: PlanContext, whole: str, target: Dataset) -> Refusal:

@@ -223,6 +223,19 @@ def test_a_copy_whose_snapshots_a_promoted_clone_took_gets_them_back() -> None:
     assert world.newest_is_there()
 
 
+def test_the_copy_of_a_clone_takes_no_snapshots_from_the_copy_that_it_comes_from() -> None:
+    world = ferry("a")
+    world.source.clone(ROOT, world.source.nodes[ROOT].snapshots[-1].guid, f"{ROOT}/c")
+    world.source.snapshot(f"{ROOT}/c", "c1")
+    world.run()
+    (own,) = world.target.nodes[f"{COPY}/c"].snapshots
+    world.target.destroy_snapshot(f"{COPY}/c", own.guid)
+    world.source.snapshot(f"{ROOT}/c", "c2")
+    refusal = refused(world)
+    assert refusal.why.startswith(f"{COPY}/c is there, and no copy: it has no snapshot")
+    assert "promote" not in refusal.hint
+
+
 def test_another_kind_is_in_the_way() -> None:
     world = ferry("a")
     world.source.nodes[ROOT] = replace(world.source.nodes[ROOT], kind=DatasetType.VOLUME)

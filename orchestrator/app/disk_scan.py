@@ -194,7 +194,6 @@ class _Scan:
         ended = self._session.do(job, run_job, why=self._why, absent=absent, begun=begun)
         self._settings.subscriber.ended(ended)
         visit.ended = (*visit.ended, ended)
-        visit.over = True
         return False
 
     def _run(self, visit: "_Visit", job: "Job") -> bool:
@@ -227,6 +226,7 @@ class _Scan:
             begun = self._arrivals.begin(visit.found, visit.rotation)
             if isinstance(begun, AttachedDisk):
                 visit.attached = begun
+                begun.reports.extend(visit.ended)  # a job that waited in vain is one of the visit, too
             else:
                 self._end(visit, begun)
         return visit.attached
@@ -236,6 +236,8 @@ class _Scan:
         from orchestrator.app.session import make_budget_reader
         from orchestrator.runner.disk.state import jobs_of_set, order_jobs
 
+        if visit.over:
+            return
         if visit.ended and visit.attached is None:
             self._end_unattached(visit)
             return

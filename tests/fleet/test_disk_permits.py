@@ -187,10 +187,37 @@ def test_a_disk_whose_jobs_waited_in_vain_was_never_attached(
             assert views.disks.last_visits() == before
         assert (visit.safe, visit.ending) == (True, VisitOutcome.INCOMPLETE)
         assert "photos: waits for the permit wan" in visit.why
-        assert True
         release_permit(other, held, within=30)
     (visit,) = scan_disks(settings).visits
     assert [each.outcome for each in visit.reports] == [Outcome.DONE]
+
+
+def test_a_job_that_waited_in_vain_is_told_of_by_a_visit_in_which_others_ran(
+    drawer: LoopDisks, centre: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_jobs, "VISIT_PATIENCE_S", 0.0)
+    drawer.job("follows", 'after = ["photos"]\n')
+    settings = Settings(config=str(drawer.ferry.config), state=str(drawer.ferry.state))
+    with open_centre(centre.options, centre.join("nas"), purpose="permit", limits=SESSION_LIMITS) as other:
+        assert ask_permit(other, "mail", PermitRequest(limits=("wan",)), taken=False).granted
+        (visit,) = scan_disks(settings).visits
+    assert [(each.job, each.outcome) for each in visit.reports] == [
+        ("photos", Outcome.WAITING),
+        ("follows", Outcome.DONE),
+    ]
+    assert (visit.safe, visit.ending) == (True, VisitOutcome.INCOMPLETE)
+
+
+def test_a_disk_that_cannot_be_attached_after_its_job_waited_ends_one_visit(
+    drawer: LoopDisks, centre: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OrchestratorError("the disk cannot be mounted")
+
+    monkeypatch.setattr(medium, "attach", fails)
+    monkeypatch.setattr(Session, "must_wait", lambda *_: True)
+    (visit,) = scan_disks(Settings(config=str(drawer.ferry.config), state=str(drawer.ferry.state))).visits
+    assert "the disk cannot be mounted" in visit.why
 
 
 @pytest.mark.parametrize("scans", [True, False])

@@ -14,8 +14,15 @@ from orchestrator.domain.evacuation import JobEvacuation
 from orchestrator.domain.names import unescape_mount_path
 from orchestrator.domain.point import VerifyJobResult
 from orchestrator.domain.run import Outcome, unrecorded_report
-from orchestrator.domain.source_identity import SOURCE_IDENTITY, parse_identity
-from orchestrator.planners.evacuation import find_jobs_of_pool, find_source_pools, judge_job, refuse_other_pool
+from orchestrator.domain.source_identity import SOURCE_IDENTITY
+from orchestrator.planners.evacuation import (
+    explain_changed_pool,
+    find_jobs_of_pool,
+    find_source_pools,
+    judge_job,
+    refuse_other_pool,
+    remembered_guids,
+)
 
 if TYPE_CHECKING:
     from orchestrator.domain.job import Job
@@ -38,7 +45,7 @@ def evacuate_pool(
     kept = {job.name: here for job, here in jobs_of_pool(pool, known)}
     jobs = [job for job in order_jobs(known) if job.name in kept]
     with settings.views() as views:
-        copied = {name: of.pool for name in kept if (of := parse_identity(views.memory(name).get(SOURCE_IDENTITY, "")))}
+        copied = remembered_guids(pool, {name: views.memory(name).get(SOURCE_IDENTITY, "") for name in kept})
     there = _read_guid(settings, pool)
     if refusal := refuse_other_pool(pool, there, guid, copied):
         return refusal
@@ -48,12 +55,7 @@ def evacuate_pool(
         for name, report in ran.items()
         if report.outcome not in (Outcome.WAITING, Outcome.INTERRUPTED) and not settings.stopped
     }
-    now = _read_guid(settings, pool)
-    changed = (
-        ""
-        if now == there
-        else f"the pool {pool} with the guid {there} is not the one that is there now: {now or 'none'}"
-    )
+    changed = explain_changed_pool(pool, there, _read_guid(settings, pool))
     return tuple(judge_job(job, kept[job.name], ran.get(job.name), read.get(job.name), changed=changed) for job in jobs)
 
 

@@ -23,6 +23,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import Verdict, VerifyJobResult
 from orchestrator.domain.run import Outcome, RunReport
+from orchestrator.domain.source_identity import parse_identity
 from orchestrator.domain.units import show_count, show_size
 
 KITS = "poolferry-kit"
@@ -321,6 +322,26 @@ def refuse_other_pool(pool: str, now: int | None, meant: int | None, remembered:
         evidence=tuple(f"{job} copied from the pool {guid}" for job, guid in others.items()),
         hint=f"if this one is meant: `poolferry evacuate --guid {now} {quoted(pool)}`",
     )
+
+
+def remembered_guids(pool: str, identities: Mapping[str, str]) -> dict[str, int]:
+    """Return the guid of the pool of this name from which each job copied last. `identities`: as each job's source is remembered.
+
+    Not of a job whose source lay on a pool of another name then, nor where only a kit tells of the source, which knows no pool's guid.
+    """
+    known = {job: parse_identity(text) for job, text in identities.items()}
+    return {job: one.pool for job, one in known.items() if one and one.pool and one.root.partition("/")[0] == pool}
+
+
+def explain_changed_pool(pool: str, before: int | None, after: int | None) -> str:
+    """Return why the pool is not sure to be the one of before the runs, by its guids; empty: it is. None: it could not be read."""
+    if before == after:
+        return ""
+    if before is None:
+        return f"the guid of the pool {pool} could not be read before the runs, so it may be another pool now"
+    if after is None:
+        return f"the pool {pool} cannot be asked for its guid any more, so it may be another one, or gone"
+    return f"the pool {pool} has the guid {after}, and had {before} before the runs: another pool took its place"
 
 
 # The jobs of a pool, before anybody thinks of destroying it.

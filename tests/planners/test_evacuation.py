@@ -17,6 +17,7 @@ from orchestrator.planners.evacuation import (
     dataset_of,
     dataset_to_mount,
     datasets_of_folder,
+    explain_changed_pool,
     find_jobs_of_pool,
     find_source_pools,
     guids_from_history,
@@ -28,6 +29,7 @@ from orchestrator.planners.evacuation import (
     refuse_evacuation,
     refuse_guests,
     refuse_other_pool,
+    remembered_guids,
     restore_order,
 )
 
@@ -341,3 +343,30 @@ def test_a_pool_that_was_made_anew_is_not_taken_for_the_one_before(
 ) -> None:
     found = refuse_other_pool("tank", now, meant, remembered)
     assert (found.why if found else "") == refused
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (7, 7, ""),
+        (None, None, ""),
+        (7, 8, "the pool tank has the guid 8, and had 7 before the runs: another pool took its place"),
+        (None, 7, "the guid of the pool tank could not be read before the runs, so it may be another pool now"),
+        (7, None, "the pool tank cannot be asked for its guid any more, so it may be another one, or gone"),
+    ],
+)
+def test_a_pool_whose_guid_could_not_be_read_is_not_called_another_one(
+    before: int | None, after: int | None, told: str
+) -> None:
+    assert explain_changed_pool("tank", before, after) == told
+
+
+def test_only_what_was_copied_from_a_pool_of_that_name_tells_its_guid() -> None:
+    identities = {
+        "photos": "5 7 tank/photos",
+        "moved": "6 9 old/mail",
+        "from-a-kit": "7 0 tank/docs",
+        "new": "",
+        "all": "8 7 tank",
+    }
+    assert remembered_guids("tank", identities) == {"photos": 7, "all": 7}

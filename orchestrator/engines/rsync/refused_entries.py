@@ -7,6 +7,7 @@ proves that all else is there stays as strict as it is.
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 
 from orchestrator.domain.errors import EntriesRefused
@@ -33,16 +34,15 @@ _MADE = re.compile(
 )
 # The text of a link may look like the end of its name, and the other way round.
 _LINKED = re.compile(rb'rsync: (?:\[generator\] )?(?:sym)?link "(?P<names>[^\n]*) failed: [^"\n]* \(' + _CODE + rb"\)")
-_ARROW = re.compile(rb'" [-=]> ')
+_ARROW = re.compile(rb'" (?P<kind>[-=])> "?')
 # rsync's temporary files are `.NAME.XXXXXX`, with no more than some 246 bytes of the name; in a folder of their own without the first dot.
 _TEMPORARY = re.compile(
     rb'rsync: (?:\[receiver\] )?mkstemp "(?P<folder>[^\n]*/)(?P<name>[^\n/]+)\.[A-Za-z0-9]{6}" failed: [^"\n]* \('
     + _CODE
     + rb"\)"
 )
-_RENAMED = re.compile(
-    rb'rsync: (?:\[receiver\] )?rename "[^\n]*" -> "(?P<name>[^\n]*)"(?: failed)?: [^"\n]* \(' + _CODE + rb"\)"
-)
+_RENAMED = re.compile(rb'rsync: (?:\[receiver\] )?rename "(?P<names>[^\n]*)"(?: failed)?: [^"\n]* \(' + _CODE + rb"\)")
+_TEMPORARY_NAME = re.compile(rb"\.?(?P<base>.+)\.[A-Za-z0-9]{6}", re.DOTALL)
 _WRITTEN = re.compile(
     rb'rsync: (?:\[receiver\] )?(?:write failed on|pre-allocating|ftruncate failed on) "(?P<name>[^\n]*)"(?: failed)?: [^"\n]* \('
     rb"(?P<code>27)\)"
@@ -68,11 +68,12 @@ def find_refused(
     unsure: dict[_Unsure, bytes] = {}
     rest = list[bytes]()
     for line in map(bytes.strip, errors):
-        if told := _WRITTEN.fullmatch(line) or _MADE.fullmatch(line) or _RENAMED.fullmatch(line):
+        if told := _WRITTEN.fullmatch(line) or _MADE.fullmatch(line):
             found[below(told["name"], into)] = told["code"]
+        elif (told := _RENAMED.fullmatch(line)) and (name := _renamed(told["names"], into)) is not None:
+            found[name] = told["code"]
         elif told := _LINKED.fullmatch(line):
-            for arrow in _ARROW.finditer(told["names"]):
-                found[below(told["names"][: arrow.start()], into)] = told["code"]
+            found |= dict.fromkeys(_linked_names(told["names"], job, into), told["code"])
         elif told := _TEMPORARY.fullmatch(line):
             folder, name = below(told["folder"], into), parse_name(told["name"])
             apart = folder == TEMPORARY.encode()  # of a mirror: all its temporary files lie in one folder
@@ -99,6 +100,57 @@ def find_refused(
         hint="see `poolferry show RUN`; name them in excludes in [rsync], or copy to a filesystem that takes them",
         entries=_few({name: _REASONS[code] for name, code in names.items()}),
     )
+
+
+def _renamed(told: bytes, into: str) -> bytes | None:
+    """Return the path that a temporary file was to get; None where no arrow of several stands between two such names."""
+    ways = [
+        (below(told[: each.start()], into), below(told[each.end() :], into)) for each in re.finditer(b'" -> "', told)
+    ]
+    if len(ways) == 1:
+        return ways[0][1]
+    for temporary, name in ways:
+        (folder, _, before), (where, _, after) = temporary.rpartition(b"/"), name.rpartition(b"/")
+        made = _TEMPORARY_NAME.fullmatch(before)
+        if made and after.startswith(made["base"]) and folder in (where, TEMPORARY.encode()):
+            return name
+    return None
+
+
+def _linked_names(told: bytes, job: Job, into: str) -> list[bytes]:
+    """Return the paths of which one is the link of a message that has its name, an arrow and its text.
+
+    Where either holds more arrows, what lies at the source, or in the copy where the source is far, tells which can be it: else an owner
+    could have an entry of another user left out, by a name that begins with the other's in a folder of both.
+    """
+    arrows = list(_ARROW.finditer(told))
+    names = [below(told[: arrow.start()], into) for arrow in arrows]
+    if len(names) < 2:
+        return names
+    far = job.tree.root.host is not None
+    root = os.fsencode(into if far else job.tree.root.path)
+    left = [
+        name
+        for name, arrow in zip(names, arrows, strict=True)
+        if _may_be_link(
+            root, name, parse_name(told[arrow.end() :].removesuffix(b'"')), made=far, hard=arrow["kind"] == b"="
+        )
+    ]
+    return left or names[1:]
+
+
+def _may_be_link(root: bytes, name: bytes, text: bytes, *, made: bool, hard: bool) -> bool:
+    """Return whether an entry may be one that could not be made as a link with this text; `made`: the root is that of the copy."""
+    path = os.path.join(root, name)
+    try:
+        seen = os.lstat(path)
+        if made:
+            return stat.S_ISLNK(seen.st_mode) and not hard  # an older state of it in a mirror
+        if hard:
+            return os.path.samestat(seen, os.lstat(os.path.join(root, text)))
+        return os.readlink(path) == text
+    except OSError:
+        return made  # where the copy has no such name, it may be the refused one
 
 
 def _whole_names(unsure: Mapping[_Unsure, bytes], moved: str | None) -> dict[bytes, bytes] | None:

@@ -28,13 +28,14 @@ def evacuate(terminal: Terminal, pool: str, guid: str, why: str | None) -> int:
     """
     from orchestrator.app.evacuate_pool import evacuate_pool
     from orchestrator.cli.terminal.screen import ReportsAside
+    from orchestrator.domain.command_line import quoted
     from orchestrator.domain.plan import Refusal
     from orchestrator.domain.run import EXIT_CODES, Outcome
     from orchestrator.views.evacuation import evacuation_lines, evacuation_value
 
     terminal.subscriber = ReportsAside(terminal)
     if guid and not guid.isdecimal():
-        raise click.UsageError(f"--guid {guid}: expected a number, as `zpool get guid {pool}` shows it")
+        raise click.UsageError(f"--guid {guid}: expected a number, as `zpool get guid {quoted(pool)}` shows it")
     ended = evacuate_pool(terminal, pool, guid=int(guid) if guid else None, why=why or f"to evacuate {pool}")
     if isinstance(ended, Refusal):
         value = {

@@ -3,12 +3,13 @@
 import errno
 import os
 import random
+import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from orchestrator.engines.rsync import refused_entries
 from tests.whole.house import House, Ran, facts, loop_filesystem
 from tests.whole.odd_filesystem import Rules, odd_filesystem
 from tests.whole.sshd import Sshd, sshd
@@ -81,6 +82,26 @@ def test_a_link_that_is_too_long_for_xfs_costs_no_other_file(house: House, tmp_p
         require_all(house, points)
 
 
+def test_a_link_that_rsync_cannot_name_is_found_by_the_hint(house: House, tmp_path: Path) -> None:
+    """Its path and its text are longer than a message of rsync, which ends without a name."""
+    folder = os.open(house.source, os.O_RDONLY)
+    for _ in range(11):
+        os.mkdir("d" * 200, dir_fd=folder)
+        above, folder = folder, os.open("d" * 200, os.O_RDONLY, dir_fd=folder)
+        os.close(above)
+    os.symlink("x" * 3500, "long", dir_fd=folder)
+    os.close(folder)
+    house.write("theirs/file", "content")
+    with loop_filesystem(tmp_path, "mkfs.xfs", "-q", size=320 << 20) as disk:
+        house.target = disk / "copies"
+        house.job()
+        ran = house.run()
+    assert ran.outcome == "failed", ran
+    command = ran["hint"].split("`")[1].replace("SOURCE", str(house.source))
+    found = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True).stdout.split()
+    assert [path.rpartition("/")[2] for path in found] == ["long"]
+
+
 @pytest.mark.parametrize("points", [True, False], ids=["points", "mirror"])
 @pytest.mark.parametrize("number", [errno.EILSEQ, errno.EINVAL, errno.ENAMETOOLONG, errno.EOVERFLOW])
 def test_names_that_the_target_does_not_take(house: House, target: Rules, number: int, points: bool) -> None:
@@ -146,18 +167,6 @@ def test_the_same_over_ssh(house: House, target: Rules, sshd: Sshd) -> None:
     require_others(house)
     target.set()
     require_all(house)
-
-
-def test_more_refused_names_than_rules_may_be_leave_out_their_folder(
-    house: House, target: Rules, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(refused_entries, "MOST_LEFT_OUT", 5)
-    entries = {f"hers/{number}".encode(): "why" for number in range(9)}
-    told = refused_entries._few({**entries, b"theirs/x": "why"})
-    assert told == {
-        b"hers": "in it: why, and of many more such entries, so all of it is left out",
-        b"theirs": "in it: why, and of many more such entries, so all of it is left out",
-    }
 
 
 @pytest.mark.parametrize("operation", ["readdir", "opendir", "read", "open", "getattr"])

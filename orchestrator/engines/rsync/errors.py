@@ -182,6 +182,13 @@ _TABLE = (
         hint="copy or restore to a filesystem that takes it (ext4, XFS, btrfs, ZFS), or change or exclude the entry that is named",
     ),
     FailureRow(
+        words=r"errors with program diagnostics",
+        error=OutsideError,
+        why="rsync could not print a message: of a link that was not taken, it is too long where path and text together are more than 5 KB",
+        hint="if the target takes no link of so many bytes (XFS: 1,024), `find SOURCE -xdev -type l -size +1024c` lists them: shorten or exclude "
+        "those that lie deep",
+    ),
+    FailureRow(
         words=r"out of memory|Cannot allocate memory|exceeded --max-alloc",
         error=OutsideError,
         why="memory was too short for the list of files",

@@ -55,6 +55,7 @@ _CUT_NAME, _WHOLE_NAME = 240, 256  # bytes; of a longer one a temporary file may
 _Unsure = tuple[bytes | None, bytes]  # the folder, if it is told, and the name, or its beginning
 _ENDED = (11, 12)  # rsync's exit codes where it could not write a file, here or there
 _NAMED = 3
+_DEEPEST = 100  # folders in each other; of more with many such entries the upper one is left out
 
 
 def find_refused(
@@ -98,7 +99,7 @@ def find_refused(
         f"the target does not take {show_count(len(names), 'entry', 'entries')}: {shown}{more}",
         evidence=broken.evidence,
         hint="see `poolferry show RUN`; name them in excludes in [rsync], or copy to a filesystem that takes them",
-        entries=_few({name: _REASONS[code] for name, code in names.items()}),
+        entries=_few({name: _REASONS[code] for name, code in names.items()}, MOST_LEFT_OUT),
     )
 
 
@@ -167,16 +168,24 @@ def _whole_names(unsure: Mapping[_Unsure, bytes], moved: str | None) -> dict[byt
     return None if left else found
 
 
-def _few(entries: Mapping[bytes, str]) -> dict[bytes, str]:
-    """Return the entries; where they are more than rules may be, the folders that hold them, as far down as goes."""
-    deepest = max(path.count(b"/") for path in entries)
-    for depth in range(deepest + 1, 0, -1):
-        named = {b"/".join(path.split(b"/")[:depth]): why for path, why in entries.items()}
-        if len(named) <= MOST_LEFT_OUT:
-            return {
-                name: why
-                if name in entries
-                else f"in it: {why}, and of many more such entries, so all of it is left out"
-                for name, why in named.items()
-            }
-    return dict(entries)
+def _few(entries: Mapping[bytes, str], most: int, folder: bytes = b"") -> dict[bytes, str]:
+    """Return the entries, all below the folder; where they are more than rules may be, folders that hold many of them in their place.
+
+    Each folder has the same share of the rules, and what it leaves is for those with more: so nobody's many cost another user's folder.
+    """
+    if len(entries) <= most:
+        return dict(entries)
+    start = len(folder) + 1 if folder else 0
+    groups: dict[bytes, dict[bytes, str]] = {}
+    for path, why in entries.items():
+        end = path.find(b"/", start)
+        groups.setdefault(path if end < 0 else path[:end], {})[path] = why
+    if folder and (len(groups) > most or folder.count(b"/") > _DEEPEST):
+        why = next(iter(entries.values()))
+        return {folder: f"in it: {why}, and of many more such entries, so all of it is left out"}
+    if len(groups) > most:
+        return dict(entries)
+    few: dict[bytes, str] = {}
+    for number, (name, below_it) in enumerate(sorted(groups.items(), key=lambda each: len(each[1]))):
+        few |= _few(below_it, (most - len(few)) // (len(groups) - number), name)
+    return few

@@ -87,6 +87,8 @@ TABLE: list[tuple[int, str, type[OrchestratorError], str]] = [
     (12, "bash: line 1: rsync: command not found\n" + CUT, ProgramMissing, "a program is not installed"),
     (12, "bash: /usr/local/bin/rsync: Permission denied\n" + CUT, PermissionDenied, "something may not be read"),
     (12, "Another instance of rrsync is already accessing this directory.\n" + CUT, NotNow, "another copy"),
+    (13, "rsync error: errors with program diagnostics (code 13) at log.c(503) [generator=3.5.0]", OutsideError,
+     "rsync could not print a message"),
     (13, 'rsync: [generator] link "/t/a" => b failed: Too many links (31)', NamesExhausted, "the target's filesystem allows"),
     (14, ("rsync: [sender] Failed to exec ssh: No such file or directory (2)\n"
      "rsync error: error in IPC code (code 14) at pipe.c(85) [sender=3.5.0]"), ProgramMissing, "a program is not installed"),

@@ -117,7 +117,8 @@ def _carry_on(settings: Settings, centre: "CentreSession", order: FetchedOrder) 
             why = "its deadline passed before it was begun" if attempt == 1 else "it was cut, and its deadline is over"
             report_order(centre, order.key, OrderState.EXPIRED, attempt=attempt, said=why)
             return
-        if order.state is OrderState.ASKED:
+        # Each attempt is known there before it begins: it may end while the centre is away.
+        if order.state is OrderState.ASKED or attempt != order.attempt:
             report_order(centre, order.key, OrderState.TAKEN, attempt=attempt)
         request = replace(order.request, order=f"{order.key}.{attempt}")
         answer = DaemonControl(settings).ask(request)

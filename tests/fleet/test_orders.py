@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,11 @@ import pytest
 from orchestrator import __version__
 from orchestrator.app.fleet_orders import list_orders
 from orchestrator.app.settings import WrongRequest
+from orchestrator.compose import open_history
 from orchestrator.config.this_machine import machine_id_hash
 from orchestrator.domain import order
-from orchestrator.domain.errors import CentreRefused, CentreUnreachable
+from orchestrator.domain.act import ENDED_WITH_DAEMON
+from orchestrator.domain.errors import CentreRefused, CentreUnreachable, OrchestratorError
 from orchestrator.domain.order import OrderState, order_request
 from orchestrator.fleet import orders
 from tests.daemon.daemon_world import Daemon, runs, until
@@ -199,6 +202,23 @@ def test_what_the_daemons_death_cut_is_tried_once_more(
     with listening(ordering, mounted):
         done = ordering.carried_on(number)
     assert (done.state, done.attempt) == (OrderState.DONE, 2), done
+
+
+def test_a_second_attempt_is_known_at_the_centre_before_it_begins(ordering: Ordering) -> None:
+    """Else a centre that is away meanwhile is told of a first attempt that came too late, while the second one goes on."""
+    ordering.host.ferry.job("mail", '[hooks]\nbefore = ["/bin/sleep 60"]\n')
+    number = ordering.order("run", "mail")
+    with listening(ordering) as first:
+        fetch(ordering.host)
+        until(lambda: ordering.record(number).state is OrderState.BEGUN, "the centre knows", lambda: first.log)
+        os.kill(first.process.pid, signal.SIGKILL)
+        first.process.wait(10)
+    with open_history(ordering.host.settings.where) as history:
+        history.acts.end_open(ENDED_WITH_DAEMON, datetime.now(UTC))  # as the next daemon does first
+    with pytest.raises(OrchestratorError):  # which ends before it can be asked
+        fetch_by(ordering.host)
+    found = ordering.record(number)
+    assert (found.state, found.attempt) == (OrderState.TAKEN, 2), found
 
 
 def test_an_order_that_comes_too_late_is_not_carried_out(ordering: Ordering) -> None:

@@ -188,6 +188,12 @@ SELECT * FROM runs WHERE id < :before ORDER BY id DESC LIMIT :limit;
 -- name: runs_of_job_before
 SELECT * FROM runs WHERE job = :job AND id < :before ORDER BY id DESC LIMIT :limit;
 
+-- name: any_run_before
+SELECT id FROM runs WHERE kind = 'run' AND id < :before ORDER BY id LIMIT 1;
+
+-- name: run_of_job_before
+SELECT id FROM runs WHERE job = :job AND kind = 'run' AND id < :before LIMIT 1;
+
 -- name: run
 SELECT * FROM runs WHERE id = :run;
 

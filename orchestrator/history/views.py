@@ -115,6 +115,12 @@ class HistoryReader:
             return self._database.values("runs_before", _run, before=before, limit=limit)
         return self._database.values("runs_of_job_before", _run, before=before, job=job, limit=limit)
 
+    def has_run_before(self, before: int, job: str | None) -> bool:
+        """Return True when a run with a smaller number is known, of one job or of any: no restore or verification alone."""
+        if job is None:
+            return self._database.first("any_run_before", before=before) is not None
+        return self._database.first("run_of_job_before", before=before, job=job) is not None
+
     def run(self, run: int) -> RunDetails | None:
         """Return one run with all that is known of it; None when no run has that number."""
         with self._database.glance():

@@ -216,6 +216,16 @@ def _is_gone(journal: RunRecorder) -> bool:
     return root.host is None and not os.path.lexists(f"{root.path}/{OWN_FOLDER}/{HISTORY}")
 
 
+def _tell_kept_history(journal: RunRecorder, kept: str) -> str:
+    """Return what became of an earlier history beside the copies. It takes this one's place only where that knows nothing of any job."""
+    if journal.tools.history.views.has_run_before(journal.run, None):
+        return f"this history knows no earlier run of {journal.job.name}, and another one lay beside the copies: it is kept as {kept}"
+    return (
+        f"this history begins with this run, and another one lay beside the copies: it is kept. To go on with that one: "
+        f"cp -- {quoted(kept)} {quoted(f'{journal.tools.state}/history.sqlite')}"
+    )
+
+
 def _carry(journal: RunRecorder, writer: Writer) -> None:
     tools, root = journal.tools, journal.job.target.location
     if not root.path.startswith("/"):
@@ -223,10 +233,7 @@ def _carry(journal: RunRecorder, writer: Writer) -> None:
     # Why not right beside the copies: SQLite opens a file by its path, which others may lead elsewhere meanwhile.
     local = f"{tools.state}/notes/history-{journal.job.name}.sqlite"
     if kept := keep_earlier_history(journal):
-        journal.note(
-            f"this history begins with this run, and another one lay beside the copies: it is kept. To go on with that one: "
-            f"cp -- {quoted(kept)} {quoted(f'{tools.state}/history.sqlite')}"
-        )
+        journal.note(_tell_kept_history(journal, kept))
     tools.history.backup_to(local)
     try:
         seal_files(journal, writer, {HISTORY: file_digest(local)})

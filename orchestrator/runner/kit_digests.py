@@ -24,7 +24,6 @@ from orchestrator.domain.kit import (
     seal_digests,
 )
 from orchestrator.domain.problem import ProblemType
-from orchestrator.domain.run import RunType
 from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.process.executor import Writer
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, store_file
@@ -40,7 +39,6 @@ _LARGEST_SUMS = 64 << 10  # bytes
 _MOST_OLDER = 100  # digests of a file, while no store of it goes well
 _SMALL = 4 << 20  # bytes; of a larger history a run compares nothing, which would take longer than the run
 _LARGEST_FILE = 64 << 20  # bytes; a larger page or configuration is none of ours, and may have no end
-_SOME_RUNS = 20  # restores and verifications that may come before the first run
 _LARGEST_HISTORY = 1 << 30  # bytes; or as large as this host's own allows
 
 
@@ -109,7 +107,7 @@ def require_key(journal: RunRecorder) -> None:
 
 
 def keep_earlier_history(journal: RunRecorder) -> str | None:
-    """Give the history beside copies here another name where this one begins only now; return where it is kept.
+    """Give the history beside copies here another name where this one knows no earlier run of the job; return where it is kept.
 
     Why: where this host lost its history, that one is all that is left of the past, and the copy of the new one would replace it.
     A far one costs a login, and is not asked. Raises: OSError.
@@ -117,9 +115,7 @@ def keep_earlier_history(journal: RunRecorder) -> str | None:
     beside, job = _beside(journal, ""), journal.job.name
     if beside.host is not None:
         return None
-    if any(
-        earlier.kind is RunType.RUN for earlier in journal.tools.history.views.runs_before(journal.run, job, _SOME_RUNS)
-    ):
+    if journal.tools.history.views.has_run_before(journal.run, job):
         return None
     kept = f"history-before-{journal.now:%Y-%m-%dT%H%M%SZ}.sqlite"
     with Folder.ours_at(beside.path) as folder, suppress(FileNotFoundError):

@@ -191,6 +191,35 @@ def test_the_past_of_a_lost_history_is_kept_beside_the_copies(ferry: Ferry, lost
     assert world.points.items() <= world._points().items()
 
 
+@pytest.mark.root
+def test_a_job_that_is_read_more_often_than_it_runs_has_one_history(ferry: Ferry) -> None:
+    """Before, after some twenty verifications the next run took its own history for a new one, and kept another copy each time."""
+    World(ferry)
+    for _ in range(20):
+        assert ferry.run("verify", "photos").code == 0
+    (ferry.root / "photos-source/more").write_text("more")
+    ran = ferry.run("run", "photos")
+    assert (ran.code, "history" in ran.err + ran.out) == (0, False), ran
+    assert not list((ferry.target() / ".poolferry").glob("history-before-*"))
+
+
+@pytest.mark.root
+def test_an_earlier_history_of_one_job_takes_no_place_of_one_that_knows_others(ferry: Ferry) -> None:
+    """Before, the hint was to copy it over the history of all jobs."""
+    World(ferry)
+    (ferry.state / "history.sqlite").unlink()
+    ferry.job("mail")
+    assert ferry.run("run", "mail").code == 0
+    (ferry.root / "photos-source/more").write_text("more")
+    ran = ferry.run("run", "photos")
+    assert (ran.code, "knows no earlier run of photos" in ran.err + ran.out, "cp --" in ran.err + ran.out) == (
+        0,
+        True,
+        False,
+    ), ran
+    assert list((ferry.target() / ".poolferry").glob("history-before-*"))
+
+
 def follow(ferry: Ferry, told: Ended) -> None:
     """Do what was told, to the letter: the commands in it, in their order."""
     said = told.err + told.out

@@ -584,7 +584,7 @@ SELECT * FROM acts WHERE asked_at >= :first AND asked_at < :last ORDER BY asked_
 
 -- name: runs_of_act
 SELECT id FROM runs WHERE begun_at >= :first AND begun_at <= coalesce(:last, 9223372036854775807)
-    AND pid IN (SELECT pid FROM act_processes WHERE act = :act) ORDER BY id DESC LIMIT 200;
+    AND pid IN (SELECT pid FROM act_processes WHERE act = :act) ORDER BY begun_at DESC, id DESC LIMIT 200;
 
 -- name: ask_act
 INSERT INTO acts (verb, subject, about, who, asked_at, by_order) VALUES (:verb, :subject, :about, :who, :now, :order);

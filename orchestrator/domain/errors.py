@@ -6,6 +6,7 @@ OrchestratorError
 ├─ Stopped                 a signal, or the end of the time window                WHEN_IT_CHANGES
 ├─ OutsideError            holds the command lines, exits, last output, host
 │  ├─ ProgramMissing · PermissionDenied · TargetFull · QuotaReached · SourceMissing ASK_A_HUMAN
+│  ├─ RecordsRefused      a sending pool that takes no bookmark and no hold        ASK_A_HUMAN
 │  ├─ WritesLost          a disk that did not take what was written               ASK_A_HUMAN
 │  ├─ HostUnreachable · Stalled · StreamBroken                                    LATER
 │  ├─ BaseGone · TokenStale · NamesExhausted · EntriesRefused                     NOW
@@ -141,6 +142,10 @@ class PermissionDenied(OutsideError):
 
 class TargetFull(OutsideError):
     """A lack of free space (bytes, inodes or quota) on the target."""
+
+
+class RecordsRefused(OutsideError):
+    """A pool that data are sent from, and that takes no bookmark and no hold: it is full, imported read-only or too old."""
 
 
 class WritesLost(OutsideError):

@@ -7,7 +7,7 @@ import os
 
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetRestoreRequest
-from orchestrator.domain.errors import VerificationFailed
+from orchestrator.domain.errors import RecordsRefused, VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Effect, NothingToDo, Plan, Refusal
@@ -32,6 +32,7 @@ from orchestrator.runner.steps import StepExecutor
 from orchestrator.runner.verify.compare_sides import ComparisonResult, run_comparison
 from orchestrator.runner.verify.read_files import describe_counts, describe_first_findings
 
+_NO_RECORDS = "no-bookmarks"  # allowed: a copy without holds at the side that sends
 _LOOKS = 8  # surveys: end a receive, send, release, properties, mounts; and more for changes meanwhile
 
 
@@ -116,7 +117,11 @@ def restore_datasets(journal: RunRecorder, writer: Writer, restore_request: Rest
                         f"poolferry restore run {job.name} --to {quoted(str(job.source))}",
                     )
                     remember_state(journal, SourceState.RESTORING, why, hint)
-                _do(journal, writer, plan, found if look == 0 else None, run_request)
+                try:
+                    _do(journal, writer, plan, found if look == 0 else None, run_request)
+                except RecordsRefused as error:
+                    run_request = _without_records(journal, run_request, error)
+                    continue
                 if not plan.again:
                     _tell_lost(journal, writer, dataset_request, restore_request)
                     return _done(journal, dataset_request, plan, verified, found)
@@ -171,6 +176,20 @@ def _do(
     executor.carry_out(plan)
     if plan.refusals:
         raise partial_refusal(plan.refusals)
+
+
+def _without_records(journal: RunRecorder, run_request: RunRequest, error: RecordsRefused) -> RunRequest:
+    """Return the request without holds at the copy. Raises: the error, where none are asked for already.
+
+    Why not refused: a pool that is full, or was imported read-only with care, is just what people restore from.
+    """
+    if _NO_RECORDS in run_request.allowed:
+        raise error
+    journal.warn(
+        f"the pool of {journal.job.target.location} takes no hold, as it is full, imported read-only or too old; "
+        "the restore goes on without: let nothing prune that copy meanwhile"
+    )
+    return replace(run_request, allowed=run_request.allowed | {_NO_RECORDS})
 
 
 def _verify(

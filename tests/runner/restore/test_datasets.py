@@ -50,6 +50,7 @@ class Coming(ZfsEngine):
         self.dataset_request: list[DatasetRestoreRequest] = []
         self.contents: list[bool] = []
         self.confirmations = 0
+        self.allowed: list[frozenset[str]] = []
 
     def survey_dataset_restore(
         self, job: Job, dataset_request: DatasetRestoreRequest, requested: RunRequest, reader: Reader, *, content: bool
@@ -58,6 +59,7 @@ class Coming(ZfsEngine):
         self.contents.append(content)
 
     def plan_dataset_restore(self, seen: Any, requested: RunRequest) -> DatasetRestorePlan:
+        self.allowed.append(requested.allowed)
         return self.parts.pop(0) if len(self.parts) > 1 else self.parts[0]
 
     def plan_restore_verification(self, seen: Any, requested: RunRequest) -> ComparisonPlan | Refusal:
@@ -109,6 +111,22 @@ def test_part_after_part_and_proved_once(tools: RunContext, tmp_path: Path) -> N
     assert (report.warnings, engine.confirmations, report.points) == (("mind", "a key"), 1, ())
     assert engine.contents == [False, False, False], "the look that finds all data there proves them too"
     assert tools.history.views.points("photos") == ()
+
+
+def test_a_copy_whose_pool_takes_no_hold_comes_back_all_the_same(tools: RunContext, tmp_path: Path) -> None:
+    """Before, nothing came back from a full pool, or from one that was imported read-only, and the hint was an option that restores do not have."""
+    says = "echo \"cannot hold snapshot 'vault/photos@a': out of space\" >&2; exit 1"
+    hold = step(tmp_path, "hold")
+    full = replace(hold, work=single_command("sh", "-c", says, effect=Effect.WRITES))
+    first = DatasetRestorePlan(decision=Plan(summary="hold", stages=((full,),), again=True))
+    tools, engine = told(tools, first, *parts(tmp_path))
+    report = run_restore(JOB, tools, WISH)
+    assert report.outcome is Outcome.DONE, report
+    assert engine.allowed == [frozenset(), *[frozenset({"no-bookmarks"})] * 3]
+    assert report.warnings[0].startswith("the pool of vault/photos takes no hold")
+    again, _ = told(tools, first)
+    report = run_restore(JOB, again, WISH)
+    assert (report.outcome, "no space left" in report.why) == (Outcome.FAILED, True), report
 
 
 def test_contents_are_looked_at_where_that_was_asked_for(tools: RunContext, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from orchestrator.domain.errors import (
     PermissionDenied,
     ProgramMissing,
     QuotaReached,
+    RecordsRefused,
     Stalled,
     StreamBroken,
     TargetFull,
@@ -118,17 +119,17 @@ _ALL_THE_SAME = "to copy it all the same, without a bookmark: run again with --a
 _BOOKMARKS = (
     says(
         r"Channel program execution failed[^\n]*\n?[^\n]*read-only|cannot (create bookmark|hold)\b[^\n]*read-only",
-        OutsideError, "the source's pool is imported read-only, so no bookmark can be made there",
+        RecordsRefused, "the source's pool is imported read-only, so no bookmark can be made there",
         f"{_ALL_THE_SAME}; or `zpool export` it, and `zpool import` it without readonly=on",
     ),
     says(
         r"cannot create bookmark\b[^\n]*(: error 28\b|out of space)|cannot hold\b[^\n]*out of space",
-        OutsideError, "the source's pool has no space left, not even for a bookmark",
+        RecordsRefused, "the source's pool has no space left, not even for a bookmark",
         f"destroy snapshots or files there that nobody needs; {_ALL_THE_SAME}",
     ),
     says(
         r"cannot create bookmark\b[^\n]*(: error 95\b|bookmark feature not enabled)",
-        OutsideError, "the source's pool is older than bookmarks",
+        RecordsRefused, "the source's pool is older than bookmarks",
         f"`zpool upgrade` it, or `zpool set feature@bookmarks=enabled` on it; {_ALL_THE_SAME}",
     ),
 )  # fmt: skip

@@ -120,6 +120,8 @@ def _is_first(action: Action) -> bool:
 
 
 def _without_bookmarks(case: PlanContext, dataset_plans: Iterable[DatasetPlan]) -> Iterator[str]:
+    if NO_BOOKMARKS in case.requested.allowed and case.world.returning is not None:
+        return  # the restore itself says why
     if NO_BOOKMARKS in case.requested.allowed:
         what = f"no bookmark and no hold is made on the source, as --allow {NO_BOOKMARKS} asks"
         yield f"{what}; keep the newest snapshot that both sides hold, as the next send starts from it"

@@ -11,6 +11,7 @@ from orchestrator.domain.errors import (
     PermissionDenied,
     ProgramMissing,
     QuotaReached,
+    RecordsRefused,
     RetryClass,
     Stalled,
     Stopped,
@@ -95,14 +96,14 @@ TABLE: list[tuple[str, str, type[OrchestratorError], str]] = [
     ("", "cannot create 'vault/p': out of space", TargetFull, "the target pool has no space"),
     # The source's own pool.
     ("[string \"channel program\"]:18: cannot create bookmark of 'tank/p@a': error 28", "",
-     OutsideError, "the source's pool has no space left, not even for a bookmark"),
-    ("cannot create bookmark 'tank/p#a': out of space", "", OutsideError, "the source's pool has no space left"),
-    ("cannot hold snapshot 'tank/p@a': out of space", "", OutsideError, "the source's pool has no space left"),
+     RecordsRefused, "the source's pool has no space left, not even for a bookmark"),
+    ("cannot create bookmark 'tank/p#a': out of space", "", RecordsRefused, "the source's pool has no space left"),
+    ("cannot hold snapshot 'tank/p@a': out of space", "", RecordsRefused, "the source's pool has no space left"),
     ("[string \"channel program\"]:18: cannot create bookmark of 'tank/p@a': error 95", "",
-     OutsideError, "the source's pool is older than bookmarks"),
-    ("cannot create bookmark 'tank/p#a': bookmark feature not enabled", "", OutsideError, "the source's pool is older"),
-    ("Channel program execution failed: pool is read-only", "", OutsideError, "the source's pool is imported read-only"),
-    ("cannot hold: pool is read-only", "", OutsideError, "the source's pool is imported read-only"),
+     RecordsRefused, "the source's pool is older than bookmarks"),
+    ("cannot create bookmark 'tank/p#a': bookmark feature not enabled", "", RecordsRefused, "the source's pool is older"),
+    ("Channel program execution failed: pool is read-only", "", RecordsRefused, "the source's pool is imported read-only"),
+    ("cannot hold: pool is read-only", "", RecordsRefused, "the source's pool is imported read-only"),
     # Pools and versions.
     ("", "cannot receive new filesystem stream: pool is read-only", OutsideError, "a pool is imported read-only"),
     ("", "cannot receive: pool I/O is currently suspended", OutsideError, "a pool is suspended"),
@@ -288,7 +289,7 @@ def test_no_token_is_told_to_anybody() -> None:
 RETRIES: dict[type[OrchestratorError], RetryClass] = {
     TokenStale: RetryClass.NOW, BaseGone: RetryClass.NOW, StreamBroken: RetryClass.LATER, HostUnreachable: RetryClass.LATER, Stalled: RetryClass.LATER,
     TargetFull: RetryClass.ASK_A_HUMAN, QuotaReached: RetryClass.ASK_A_HUMAN, PermissionDenied: RetryClass.ASK_A_HUMAN, ProgramMissing: RetryClass.ASK_A_HUMAN,
-    OutsideError: RetryClass.ASK_A_HUMAN,
+    RecordsRefused: RetryClass.ASK_A_HUMAN, OutsideError: RetryClass.ASK_A_HUMAN,
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from orchestrator.verify.entry import split_records
 
 _PIECE = 1 << 18
 _OWN_FOLDER = 0x200  # CLONE_FS, for unshare(2)
+_FOLDER = ord("d")
 _BATCH = 1024  # records that a bare listing has one digest of
 
 
@@ -107,23 +108,28 @@ class BareTree:
         """Look at the next entries, as a copy's review lists them: the time of change last."""
         if self._digests is None:
             return
-        folders, listed = self._folders, os.listxattr
+        folders, listed, young, changed = self._folders, os.listxattr, self._young, False
         try:
             for record in records:
                 end = record.index(b"//")
-                name = folders.place(path := record[:end])
-                if folders.folder is not self._entered and path:
-                    self._require_listed_folder()
+                path = record[:end]
+                cut = path.rfind(b"/")
+                if cut > 0 and path[:cut] == self._entered == folders.folder:  # most entries: beside the last one
+                    name = folders.front + path[cut + 1 :]
+                else:
+                    name = folders.place(path)
+                    if folders.folder is not self._entered and path:
+                        self._require_listed_folder()
                 if listed(name, follow_symlinks=False):
                     self._digests = None
                     return
-                if record[end + 2 : end + 3] == b"d":
+                if record[end + 2] == _FOLDER:
                     self._way.append((path, record[end:].split(b"\t", 8)[7]))
+                changed = changed or record[record.rindex(b"\t") + 1 :] >= young
         except OSError:
             self._digests = None
             return
-        young = max(record[record.rindex(b"\t") + 1 :] for record in records) >= self._young
-        self._digests.append(b"" if young else _digest(records))
+        self._digests.append(b"" if changed else _digest(records))
 
     def _require_listed_folder(self) -> None:
         """Require that the folder that was entered is the one of its listing, as its owner may exchange it. Raises: OSError."""
@@ -156,7 +162,7 @@ class _EntryFolders:
         self._enters = False
         self.folder: bytes | None = None  # that was entered last
         self.inode = 0  # its
-        self._front = b""
+        self.front = b""  # before the name of each of its entries
 
     def __enter__(self) -> Self:
         return self
@@ -180,8 +186,8 @@ class _EntryFolders:
             if self._enters:
                 os.fchdir(fd)
             else:
-                self._front = b"/proc/self/fd/%d/" % fd
-        return self._front + name
+                self.front = b"/proc/self/fd/%d/" % fd
+        return self.front + name
 
     def forget(self) -> None:
         """Enter the next entry's folder anew."""
@@ -192,6 +198,12 @@ def _leave_shared_folder() -> bool:
     """Give this thread a current folder of its own; return False where it must share that of the program."""
     if threading.current_thread() is threading.main_thread():
         return False
+    if hasattr(os, "unshare"):  # since Python 3.12
+        try:
+            os.unshare(_OWN_FOLDER)
+        except OSError:
+            return False
+        return True
     import ctypes
 
     return bool(ctypes.CDLL(None).unshare(_OWN_FOLDER) == 0)

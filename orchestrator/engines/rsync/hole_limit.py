@@ -22,14 +22,14 @@ from orchestrator.process.pipeline import PipelineFailed
 LARGEST = (1 << 63) - 1  # bytes; what a database can hold
 LONGEST_PATH = 4095  # bytes; rsync carries no longer one, and names it
 _BLOCK = 512  # find's unit
-_HOLE = 64 << 10  # a smaller difference may be a filesystem that packs small files
+SMALLEST_HOLE = 64 << 10  # a smaller difference may be a filesystem that packs small files
 _UNKNOWN = 1 << 50  # bytes; where nobody tells how large the target's filesystem is
 _UNREADABLE = (1,)  # find's exit code where a folder could not be read, or has vanished; the copy will name it
 
 
 def has_hole(size: int, blocks: int) -> bool:
     """Return whether a file takes so much less than its size that it has a hole. `blocks`: as find counts them."""
-    return size - _BLOCK * blocks >= _HOLE
+    return size - _BLOCK * blocks >= SMALLEST_HOLE
 
 
 def most_holes(job: Job, seen: RsyncSurvey) -> int:

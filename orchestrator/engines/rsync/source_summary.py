@@ -13,7 +13,7 @@ from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.point import Changes
 from orchestrator.engines.contract.engine import BareScan, RunRequest
 from orchestrator.engines.rsync import script_commands
-from orchestrator.engines.rsync.hole_limit import LONGEST_PATH, has_hole
+from orchestrator.engines.rsync.hole_limit import LONGEST_PATH, SMALLEST_HOLE, has_hole
 from orchestrator.engines.rsync.model import RESERVED, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.process.executor import Reader
@@ -67,8 +67,9 @@ def survey_tree(
     find_reserved = re.compile(_RESERVED).search
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
+            fields = _fields_beside if scan else _fields
             for record in _scanned(iter(records), scan) if scan else records:
-                path, kind, size, links, inode, blocks = _fields(record, reviewed=scan is not None)
+                path, kind, size, links, inode, blocks = fields(record)
                 if not path:
                     continue  # the root
                 if len(path) > LONGEST_PATH or path in left_out:
@@ -77,8 +78,9 @@ def survey_tree(
                     if len(reserved) < _MOST_RESERVED:
                         reserved[path[: found.end()]] = None
                     continue
-                listed.add(path, kind, int(size), int(inode), int(links) if options.hard_links else 1)
-                holes = holes or (kind == b"f" and has_hole(int(size), int(blocks)))
+                length = int(size)
+                listed.add(path, kind, length, int(inode), int(links) if options.hard_links else 1)
+                holes = holes or (length >= SMALLEST_HOLE and kind == b"f" and has_hole(length, int(blocks)))
     except NOT_READ as error:
         raise unreadable("find", command, record, error) from error
     except PipelineFailed as failed:
@@ -90,15 +92,19 @@ def survey_tree(
 def _scanned(records: Iterator[bytes], scan: BareScan) -> Iterator[bytes]:
     """Yield the records once the scan has looked at their entries."""
     while batch := list(islice(records, scan.batch)):
-        scan.take([record[: record.rindex(b"\t")] for record in batch])
+        scan.take([record.rpartition(b"\t")[0] for record in batch])
         yield from batch
 
 
-def _fields(record: bytes, *, reviewed: bool) -> tuple[bytes, ...]:
-    """Return path, kind, size, names, inode and blocks of an entry. `reviewed`: its record is as a review lists it, with the blocks behind."""
+def _fields(record: bytes) -> tuple[bytes, ...]:
+    """Return path, kind, size, names, inode and blocks of an entry."""
     path, _, rest = record.partition(b"//")
-    if not reviewed:
-        return (path.removeprefix(script_commands.BELOW_ROOT), *rest.split(b"\t"))
+    return (path.removeprefix(script_commands.BELOW_ROOT), *rest.split(b"\t"))
+
+
+def _fields_beside(record: bytes) -> tuple[bytes, ...]:
+    """Return the same of a record as a review lists it, with the blocks behind."""
+    path, _, rest = record.partition(b"//")
     kind, size, _, _, _, _, links, inode, told = rest.split(b"\t", 8)
     return path, kind, size, links, inode, told[told.rindex(b"\t") + 1 :]
 

@@ -244,3 +244,12 @@ def test_remainders_that_nothing_needs_are_in_no_point(house: House) -> None:
     (work / PARTIAL).mkdir()
     ends_right(house)
     assert not list(house.point().rglob(f"{PARTIAL}*"))
+
+
+@pytest.mark.parametrize("size", [MIB - 1, MIB])
+def test_a_first_copy_of_small_files_keeps_no_remainders(house: House, size: int) -> None:
+    (house.source / "largest").write_bytes(CONTENT[:size])
+    ran = house.run(house.job(), "--verbose")
+    assert ran.outcome == "done"
+    copies = [line for line in ran.errors.splitlines() if "--out-format=pf:" in line]
+    assert [f"--partial-dir={PARTIAL}" in line for line in copies] == [size == MIB]

@@ -190,6 +190,7 @@ class TreeSplitter:
         self._linked: dict[int, _HardLinkedFile] = {}
         self._room = most
         self.files = 0
+        self.largest = 0  # bytes of the largest file, where who adds them tells it
 
     def add(self, path: bytes, kind: bytes, size: int, inode: int, nlink: int) -> None:
         """Add one entry. `size` counts once per inode. Raises: ValueError when the memory cannot hold more."""

@@ -57,7 +57,7 @@ def survey_tree(
     from orchestrator.engines.rsync.errors import explain
     from orchestrator.engines.rsync.parallel import TreeSplitter
 
-    listed, holes = TreeSplitter(most=_half_the_memory(), shared=job.tree.above), False
+    listed, holes, largest = TreeSplitter(most=_half_the_memory(), shared=job.tree.above), False, 0
     reserved: dict[bytes, None] = {}
     options = options_of(job)
     if scan is not None:
@@ -80,12 +80,15 @@ def survey_tree(
                     continue
                 length = int(size)
                 listed.add(path, kind, length, int(inode), int(links) if options.hard_links else 1)
+                if length > largest:
+                    largest = length
                 holes = holes or (length >= SMALLEST_HOLE and kind == b"f" and has_hole(length, int(blocks)))
     except NOT_READ as error:
         raise unreadable("find", command, record, error) from error
     except PipelineFailed as failed:
         if failed.result.exits != (1,):  # 1: a folder could not be read, or has vanished; the copy will name it
             raise explain(failed) from failed
+    listed.largest = largest
     return listed, holes, tuple(reserved)
 
 

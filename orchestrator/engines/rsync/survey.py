@@ -45,6 +45,7 @@ from orchestrator.engines.rsync.model import (
     OURS,
     PARTIAL,
     WORK,
+    WORTH_A_REMAINDER,
     DifferingPaths,
     Look,
     PartialFile,
@@ -186,8 +187,14 @@ def _with_listing(job: Job, seen: RsyncSurvey, request: RunRequest, reader: Read
         listing = BackgroundCall(partial(survey_tree, job, reader, scan)) if scan else None
         listed, holes, reserved = listing.result() if listing else survey_tree(job, reader)
         bare = scan.digests if scan else None
+        small = bool(scan) and listed.largest < WORTH_A_REMAINDER and job.pipe.rate_limit is None
     seen = replace(
-        seen, changes=seen.changes or first_copy(listed), holes=holes, reserved=reserved or seen.reserved, bare=bare
+        seen,
+        changes=seen.changes or first_copy(listed),
+        holes=holes,
+        reserved=reserved or seen.reserved,
+        bare=bare,
+        small=small,
     )
     return _split(job, seen, listed, choose_side_by_side(job, listed.totals()[0]))
 

@@ -84,6 +84,7 @@ FLAGS: list[tuple[str, Job, RsyncSurvey, dict[str, Any], str, str]] = [
     ("not sparse", job(sparse=False), world(), {}, "--whole-file", "--sparse"),
     ("in place", mirror(in_place=True, sparse=False), world(), {}, "--inplace --no-whole-file",
      "--whole-file --partial-dir --sparse"),
+    ("small files", job(), replace(world(), small=True), {}, "--whole-file", "--partial-dir"),
     ("contents", job(checksum=True), world(), {}, "--checksum", ""),
     ("little", job(acls=False, xattrs=False, hard_links=False, devices=False, numeric_ids=False, one_file_system=False),
      world(), {}, "--archive --no-D", "--acls --xattrs --xattrs --hard-links --numeric-ids --one-file-system"),

@@ -171,6 +171,23 @@ def test_a_damaged_key_fails_each_run_until_its_hint_is_followed(ferry: Ferry, d
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("what", ["a link", "a folder"])
+def test_what_lies_in_place_of_a_key_goes_by_its_hint(ferry: Ferry, what: str) -> None:
+    World(ferry)
+    path, elsewhere = ferry.state / "authentication.key", ferry.root / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere) if what == "a link" else path.mkdir()
+    failed = ferry.run("run", "photos")
+    assert (failed.code, "authentication.key" in failed.err + failed.out) == (1, True), failed
+    follow(ferry, failed)
+    assert elsewhere.exists()
+    (ferry.root / "photos-source/more").write_text("more")
+    assert ferry.run("run", "photos").code == 0
+    assert path.is_file()
+    assert not path.is_symlink()
+
+
+@pytest.mark.root
 @pytest.mark.parametrize("lost", ["gone", "empty"])
 def test_the_past_of_a_lost_history_is_kept_beside_the_copies(ferry: Ferry, lost: str) -> None:
     """Before, the first run that carried anything put the new history, which knows nothing, in the place of the last copy of the old one."""

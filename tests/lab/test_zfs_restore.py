@@ -8,6 +8,7 @@ from tests.lab.common import Machine
 from tests.lab.cuts import PROMPT
 from tests.lab.laboratory import Pair
 from tests.lab.pools import guids, rebuild, restore
+from tests.lab.virtual import POOLS
 from tests.whole.house import wait_until
 
 BOTH = pytest.mark.flavours("trixie", long=["bookworm"])
@@ -412,3 +413,14 @@ def test_a_pool_that_was_made_anew_is_restored_before_anything_is_taken_of_it(ma
     assert ran["outcome"] in ("done", "nothing-to-do"), ran
     assert not any("no snapshot is taken" in warning for warning in ran["warnings"]), ran
     assert master.sh("cat /tank/photos/one").text == "one"
+
+
+@BOTH
+def test_a_copy_in_a_pool_that_was_imported_read_only_comes_back(master: Machine, flavour: str) -> None:
+    set_up(master)
+    held = guids(master, "tank/photos")
+    master.sh(f"zpool export vault && zpool import -d {POOLS} -o readonly=on vault")
+    ended = restore(master, to="tank/back")
+    assert ended["outcome"] == "done", ended
+    assert "takes no hold" in str(ended["warnings"]), ended
+    assert guids(master, "tank/back") == held

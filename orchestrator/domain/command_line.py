@@ -67,11 +67,12 @@ def rsync_shell(host: Host, options: tuple[str, ...] = ()) -> tuple[str, ...]:
 
     Why: rsync splits -e at spaces and knows quotes but no backslashes; inside quotes the same quote twice is one. So a
     word with a space or a quote is wrapped in single quotes, its single quotes doubled.
+    Why errors alone: a host's banner would stand among rsync's lines, of which each is judged when files were left out.
     Source: rsync(1), "--rsh=COMMAND, -e". Raises: ValueError for an empty option, which -e cannot carry.
     """
     if "" in options:
         raise ValueError("an empty ssh option")
-    return tuple(_rsync_word(word) for word in _shell(host, options))
+    return tuple(_rsync_word(word) for word in _shell(host, (*options, "-oLogLevel=ERROR")))
 
 
 # Seconds that a connection stays open after its last command when poolferry was killed. Why few: if this machine then loses

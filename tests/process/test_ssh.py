@@ -91,7 +91,7 @@ def test_rsync_splits_the_shell_into_the_words_meant(tmp_path: Path) -> None:
         timeout=20,
     )
     words = [word.decode("utf-8", "surrogateescape") for word in (tmp_path / "words").read_bytes().split(b"\0")]
-    ours = ssh_argv(Command(argv=("x",), effect=Effect.READS, host=BOX), options)
+    ours = ssh_argv(Command(argv=("x",), effect=Effect.READS, host=BOX), (*options, "-oLogLevel=ERROR"))
     assert words[: words.index("-l")] == list(ours[1 : ours.index("-l")])
 
 

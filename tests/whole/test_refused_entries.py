@@ -169,6 +169,26 @@ def test_the_same_over_ssh(house: House, target: Rules, sshd: Sshd) -> None:
     require_all(house)
 
 
+def test_a_banner_of_the_host_is_no_failure_of_an_rsync_that_logs_in_by_itself(
+    house: House, target: Rules, tmp_path: Path
+) -> None:
+    """Its lines stood among those that say what was left out, so a copy in part was a failed one."""
+    (tmp_path / "banner").write_text("Unauthorized access is forbidden:\nbe warned\n")
+    server = Sshd(tmp_path / "loud", more=f"Banner {tmp_path}/banner")
+    server.start()
+    client = tmp_path / "loud/client"
+    client.write_text(client.read_text().replace("LogLevel ERROR", "LogLevel INFO"))
+    try:
+        target.set(errors=[[MADE, "^\\.?bad", errno.EILSEQ]])
+        house.write("hers/bad", "x")
+        pipe = {"ssh-options": [*server.pipe["ssh-options"], "-oControlPath=none"]}  # type: ignore[misc]
+        house.job(target=server.url(house.target), pipe=pipe)
+        assert lacking(house.run()).keys() == {"hers/bad"}
+        require_others(house)
+    finally:
+        server.stop()
+
+
 @pytest.mark.parametrize("operation", ["readdir", "opendir", "read", "open", "getattr"])
 def test_what_the_sources_disk_does_not_give(house: House, tmp_path: Path, operation: str) -> None:
     """Of a folder of which a part could be read, too: before, such a one ended each run."""

@@ -31,7 +31,7 @@ from tests.engines.rsync.builders import EMPTY, HOST, NEW, ROOT, THERE, job, mir
 
 SOURCE_THERE = Location(path="/srv/photos", host=HOST)
 FIRM = "-oBatchMode=yes -oForwardAgent=no -oForwardX11=no -oClearAllForwardings=yes"
-SSH = f"ssh {FIRM} -oConnectTimeout=15 -oServerAliveInterval=15 -oServerAliveCountMax=4 -oCompression=no -T -x -a"
+SSH = f"ssh {FIRM} -oLogLevel=ERROR -oConnectTimeout=15 -oServerAliveInterval=15 -oServerAliveCountMax=4 -oCompression=no -T -x -a"
 FAR = world(here=NEW, there=NEW)
 
 

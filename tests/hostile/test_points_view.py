@@ -176,3 +176,21 @@ def test_what_others_left_in_the_folder_leads_nowhere(house: House, name: str, k
     script = f'sh "{HOOK}" "{view}" && ls "{view}"'
     done = subprocess.run([*shell, script], env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout.split()) == (0, [point.name]), done
+
+
+@pytest.mark.namespace
+@pytest.mark.parametrize("name", ["'; touch made #Z", "$(touch made)Z", "a\nZ", "\x1b[31mZ"])
+def test_a_name_that_others_left_in_the_folder_is_in_no_command(house: House, name: str) -> None:
+    """Root would paste it."""
+    view = house.folder / "view"
+    (view / name).mkdir(parents=True)
+    os.chown(view / name, STRANGER, STRANGER)
+    environment = {**os.environ, "POOLFERRY_TARGET": str(house.target), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(["sh", str(HOOK), str(view)], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n"), name in done.stderr) == (1, 1, False), done
+    told = subprocess.run(
+        ["sh", "-c", done.stderr.rpartition("away: ")[2]], capture_output=True, text=True, check=True, cwd=house.folder
+    )
+    assert "Z" in told.stdout
+    assert "\x1b" not in told.stdout
+    assert not (house.folder / "made").exists()

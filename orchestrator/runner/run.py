@@ -95,6 +95,7 @@ def wait_for_permit(job: Job, tools: RunContext, *, why: str) -> tuple[RunRecord
     journal = begin_run(job, tools, why)
     try:
         if tools.permit is not None:
+            _require_locks(journal)
             tools.permit.obtain(journal)
     except OrchestratorError as error:
         report = _ended_by(error, journal)

@@ -29,6 +29,7 @@ from orchestrator.fleet.credentials import keep_identity
 from orchestrator.fleet.permits import SESSION_LIMITS, ask_permit, declare_limit, list_permits, release_permit
 from orchestrator.planners.identify_disk import VisitOutcome
 from orchestrator.runner.disk import visit
+from orchestrator.runner.locks import lock_names
 from tests.daemon.daemon_world import until
 from tests.ferry import COMMAND
 from tests.fleet.centres import Centre
@@ -190,6 +191,21 @@ def test_a_disk_whose_jobs_waited_in_vain_was_never_attached(
         release_permit(other, held, within=30)
     (visit,) = scan_disks(settings).visits
     assert [each.outcome for each in visit.reports] == [Outcome.DONE]
+
+
+def test_a_job_that_another_run_keeps_busy_asks_for_no_permit(
+    drawer: LoopDisks, centre: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, its permit was lent while its disk was not attached yet, and it waited with it for the other run of its own host."""
+    monkeypatch.setattr(Session, "must_wait", lambda *_: True)
+    settings = Settings(config=str(drawer.ferry.config), state=str(drawer.ferry.state))
+    with centre.administrator() as session:
+        last = session.first("SELECT last_value, is_called FROM poolferry.permits_id_seq")
+        with lock_names(("photos",), str(drawer.ferry.state)):
+            (visit,) = scan_disks(settings).visits
+        assert session.first("SELECT last_value, is_called FROM poolferry.permits_id_seq") == last
+    assert "another run of photos" in visit.why
+    assert not drawer.mounted("red")
 
 
 def test_a_job_that_waited_in_vain_is_told_of_by_a_visit_in_which_others_ran(

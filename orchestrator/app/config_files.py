@@ -1,5 +1,6 @@
 """Changes of the configuration's own files: all of them valid together, or none; each replaced whole, with its owner and mode."""
 
+import errno
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -112,9 +113,15 @@ def remove_files(paths: Iterable[str]) -> None:
 
 
 def sync_folder(path: str) -> None:
-    """Bring the names in a folder to the disk, as they are now: a name outlives a power cut only then. Raises: OSError."""
+    """Bring the names in a folder to the disk, as they are now: a name outlives a power cut only then. Raises: OSError.
+
+    A filesystem that syncs no folders (EINVAL, see fsync(2)), such as some of networks, has done what it can.
+    """
     fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
     finally:
         os.close(fd)

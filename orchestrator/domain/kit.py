@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.domain.answers import split_lines, text_lines
 from orchestrator.domain.fast_dataclass import dataclass
-from orchestrator.domain.hashes import compare_digest, sha256
+from orchestrator.domain.hashes import compare_digest, sha256_for
 
 if TYPE_CHECKING:
     from orchestrator.domain.authentication import AuthenticationKey
@@ -57,8 +57,14 @@ class KitReview:
 
 def digest_lines(files: Mapping[str, bytes]) -> bytes:
     """Return the digests of files by their names, a line for each."""
-    lines = (f"{sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
+    lines = (f"{_digest_of(content)}  {name}\n" for name, content in files.items())
     return "".join(lines).encode("utf-8", "surrogateescape")
+
+
+def _digest_of(content: bytes) -> str:
+    digest = sha256_for(len(content))  # the history among them may be large
+    digest.update(content)
+    return digest.hexdigest()
 
 
 def parse_digest_lines(text: bytes) -> dict[str, str]:

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -140,7 +141,7 @@ class House:
         return self.target / "points" / self.points()[which]
 
     def redate(self, old: str, new: str) -> None:
-        """Gives a point another date, as if it had been made then: its manifest, and the tag of it, say so too."""
+        """Gives a point another date, as if it had been made then: its manifest, the tag of it, and the history say so too."""
         points = self.target / "points"
         manifest = str(points / f"{old}.manifest.gz")
         owner = os.stat(manifest)
@@ -152,6 +153,8 @@ class House:
         latest = self.target / "latest"
         latest.unlink()
         latest.symlink_to(f"points/{self.points()[-1]}")
+        with contextlib.closing(sqlite3.connect(self.state / "history.sqlite")) as history, history:
+            history.execute("UPDATE OR REPLACE points SET name = ? WHERE name = ?", (new, old))
 
 
 def hinted_commands(hint: str, program: str = "poolferry") -> list[list[str]]:

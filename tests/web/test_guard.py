@@ -179,7 +179,7 @@ class TestEntry:
         assert [site.get("/").status_code, site.get("/").status_code] == [403, 200]
 
     def test_tables_that_cannot_be_read_tell_nobody(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(path: str) -> None:
+        def refuse(path: str, **_: object) -> None:
             raise PermissionError(path)
 
         monkeypatch.setattr("builtins.open", refuse)

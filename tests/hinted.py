@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1] / "orchestrator"
@@ -42,22 +43,22 @@ class HintText:
             yield found[1].strip(), self.holes[first : first + found[1].count("{}")]
 
 
-def texts() -> Iterator[HintText]:
-    """Yield the texts of all files but docstrings; a page of commands has tests that follow it as it stands."""
-    for path in sorted(ROOT.rglob("*.py")):
-        if path.name != "recovery_page.py":
-            yield from texts_of(path.read_text(), str(path.relative_to(ROOT)))
+@cache
+def texts() -> tuple[HintText, ...]:
+    """Return the texts of all files but docstrings; a page of commands has tests that follow it as it stands."""
+    paths = (path for path in sorted(ROOT.rglob("*.py")) if path.name != "recovery_page.py")
+    return tuple(text for path in paths for text in texts_of(path.read_text(), str(path.relative_to(ROOT))))
 
 
 def texts_of(source: str, file: str) -> Iterator[HintText]:
-    tree = ast.parse(source)
+    nodes = tuple(ast.walk(ast.parse(source)))
     docstrings = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and node.body and isinstance(node.body[0], ast.Expr)
     }  # fmt: skip
-    parts = {id(value) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for value in node.values}
-    for node in ast.walk(tree):
+    parts = {id(value) for node in nodes if isinstance(node, ast.JoinedStr) for value in node.values}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             text = "".join(str(value.value) if isinstance(value, ast.Constant) else "{}" for value in node.values)
             holes = tuple(ast.unparse(value.value) for value in node.values if isinstance(value, ast.FormattedValue))

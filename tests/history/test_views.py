@@ -125,6 +125,7 @@ def test_status_of_three_years_of_points_looks_at_few_of_them(history: History) 
     assert (counts.number, counts.newest, counts.unsound, counts.whole_at) == (1_095, "1094", 1, later(days=1_101))
 
 
+@pytest.mark.slow
 def test_the_first_run_into_a_place_is_looked_for_only_where_there_is_no_copy(many: str) -> None:
     """Or else `status` goes through all runs of a job whose target was changed."""
     with open_reader(many) as views:

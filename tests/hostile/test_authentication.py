@@ -289,6 +289,11 @@ def test_the_key_is_in_no_kit_and_is_never_shown(copied: House) -> None:
         assert not [name for name in archive.getnames() if "authentication" in name]
 
 
-def test_a_run_with_nothing_to_do_reads_no_key(copied: House) -> None:
+def test_a_run_with_nothing_to_do_tells_of_a_key_that_others_may_read(copied: House) -> None:
+    """Else it would end well each night, and nothing more could be verified."""
     key_file(copied).chmod(0o644)
+    ran = copied.run()
+    assert ran.outcome == "failed"
+    assert f"chmod 600 {key_file(copied)}" in json.dumps(ran.value)
+    key_file(copied).chmod(0o600)
     assert copied.run().outcome == "nothing-to-do"

@@ -46,6 +46,8 @@ _SYSTEM = ("/etc/ld.so.cache", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf"
 _ZFS_DOOR = "/dev/zfs"
 DATASET_VARIABLES = {"PATH": ":".join(SYSTEM_PATH), "LC_ALL": "C.UTF-8"}
 _OF_DATASETS = ("/proc", "/sys", "/etc/zfs", "/etc/hostid", "/etc/mtab", "/dev/disk")
+_OF_SIGNALS = 0b10
+_ENDS_OTHERS = "end-receive.sh"  # the one script that signals what an earlier request of the gate became
 
 
 class ConfinementUnavailable(OSError):
@@ -227,24 +229,32 @@ def become_shut_in(command: Command) -> NoReturn:
 
 def become_for_datasets(command: Command) -> NoReturn:
     """Shut this process into asking zfs, where the kernel can, and become the command. Raises: OSError."""
-    confine_to_datasets()
+    confine_to_datasets(signals=ends_others(command))
     os.execvpe(command.argv[0], command.argv, DATASET_VARIABLES)  # noqa: S606 - no shell is wanted
 
 
-def confine_to_datasets() -> None:
+def ends_others(command: Command) -> bool:
+    """Return whether a command is the script that ends a receive, which is a process that was shut in by itself."""
+    return command.argv[:2] == ("sh", "-c") and command.argv[3:4] == (_ENDS_OTHERS,)
+
+
+def confine_to_datasets(*, signals: bool = False) -> None:
     """Shut this process into asking zfs, and reading the programs of the system, where the kernel can. Raises: OSError.
 
+    `signals`: it may end processes that it did not start.
     Why not refused elsewhere: what zfs may do is held by the words that it gets, of which none is a path.
     """
     os.chdir("/")
     with suppress(ConfinementUnavailable):
-        confine((), datasets=True)
+        confine((), datasets=True, signals=signals)
 
 
-def confine(readable: Iterable[int], *, datasets: bool = False, writable: Iterable[int] = ()) -> None:
+def confine(
+    readable: Iterable[int], *, datasets: bool = False, writable: Iterable[int] = (), signals: bool = False
+) -> None:
     """Shut this process into reading these open folders, and the programs of the system. Raises: ConfinementUnavailable · OSError.
 
-    `datasets`: and into what zfs needs. `writable`: and into changing what is in these.
+    `datasets`: and into what zfs needs. `writable`: and into changing what is in these. `signals`: others may be signalled.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     version = _version(libc)
@@ -253,7 +263,7 @@ def confine(readable: Iterable[int], *, datasets: bool = False, writable: Iterab
     if writable and version < _SINCE_MOVES:
         raise ConfinementUnavailable(errno.ENOSYS, "the kernel's Landlock is older than Linux 5.19")
     handled = _sum(_FILES, version)
-    ruleset = _ruleset(version)
+    ruleset = _ruleset(version, signals=signals)
     rules = _checked(libc.syscall(_CREATE_RULESET, ruleset, len(ruleset), 0))
     try:
         for folder in readable:
@@ -269,7 +279,7 @@ def confine(readable: Iterable[int], *, datasets: bool = False, writable: Iterab
 
 
 @functools.cache
-def confinement_to_datasets() -> tuple[int, bytes, tuple[tuple[str, int, int], ...]]:
+def confinement_to_datasets(*, signals: bool) -> tuple[int, bytes, tuple[tuple[str, int, int], ...]]:
     """Return what `confine_to_datasets` does here, for another program to do the same: the version of Landlock, 0 where there is none; its
     ruleset; and of each path what is allowed in it where it is a folder, and of it where it is a file.
     """
@@ -277,16 +287,21 @@ def confinement_to_datasets() -> tuple[int, bytes, tuple[tuple[str, int, int], .
     if not version:
         return 0, b"", ()
     rules = _system_rules(_sum(_FILES, version), datasets=True)
-    return version, _ruleset(version), tuple((path, rights, rights & _OF_FILES) for path, rights in rules)
+    return (
+        version,
+        _ruleset(version, signals=signals),
+        tuple((path, rights, rights & _OF_FILES) for path, rights in rules),
+    )
 
 
 def _version(libc: ctypes.CDLL) -> int:
     return int(libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG))
 
 
-def _ruleset(version: int) -> bytes:
+def _ruleset(version: int, *, signals: bool) -> bytes:
     """Return what the kernel is told to forbid, as long as this version of its interface has it."""
-    whole = _Ruleset(_sum(_FILES, version), _sum(_NETWORK, version), _sum(_SCOPES, version))
+    scopes = _sum(_SCOPES, version) & ~(_OF_SIGNALS if signals else 0)
+    whole = _Ruleset(_sum(_FILES, version), _sum(_NETWORK, version), scopes)
     return bytes(whole)[: 8 if version < 4 else 16 if version < 6 else 24]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.plan import Command
-from orchestrator.process.confine import DATASET_VARIABLES, confinement_to_datasets
+from orchestrator.process.confine import DATASET_VARIABLES, confinement_to_datasets, ends_others
 from orchestrator.process.handover import HAND_OVER, PERL, program_identity, state_of
 from orchestrator.process.program_path import is_missing
 
@@ -103,7 +103,7 @@ def answer_message(command: Command, *, most: int, shown: str) -> bytes:
 
 
 def _answer(command: Command, *, most: int, shown: str) -> tuple[bytes, ...]:
-    version, ruleset, rules = confinement_to_datasets()
+    version, ruleset, rules = confinement_to_datasets(signals=ends_others(command))
     allowed = (
         field for path, *rights in rules for field in (path.encode(), *(struct.pack("=Q", each) for each in rights))
     )

@@ -1,11 +1,12 @@
 """Messages of what answers a request: the perl that asked shuts itself in as the gate would, and becomes just that, or the program."""
 
+import ctypes
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -97,6 +98,30 @@ def test_an_answer_holds_open_no_more_than_its_place_and_the_connection_by_which
         told = gate.ask("line", argv=gate.by_perl)[1].decode().split()
     places = f"{gate.state}/gate-laptop.places"
     assert sorted(each.partition(":")[0] for each in told) == [places, "socket"], told
+
+
+@pytest.mark.parametrize(("script", "ends"), [("end-receive.sh", True), ("survey.sh", False)])
+def test_only_the_answer_that_ends_a_receive_reaches_a_process_that_it_did_not_start(
+    gate: MessageGate, script: str, ends: bool
+) -> None:
+    """What an earlier request became is such a process. The kernel keeps signals in since Linux 6.12."""
+    if not ends and int(ctypes.CDLL(None).syscall(444, 0, 0, 1)) < 6:
+        pytest.skip("this kernel keeps no signals in")
+    for by_perl in (False, True):
+        with subprocess.Popen(["sleep", "9"]) as receiver:
+            words = ("sh", "-c", 'kill "$1" || kill -0 $$', script, str(receiver.pid))
+            if by_perl:
+                with gate.saying(gate.message(*words)):
+                    assert gate.ask("line", argv=gate.by_perl)[0] == 0
+            else:
+                variables = gate.variables("line")
+                assert (
+                    subprocess.run([sys.executable, "-c", _BECOME, *words], env=variables, check=False).returncode == 0
+                )
+            with suppress(subprocess.TimeoutExpired):
+                receiver.wait(5 if ends else 0.1)
+            assert (receiver.returncode is not None) == ends, by_perl
+            receiver.kill()
 
 
 def _exchanged(number: int, value: bytes) -> Callable[[MessageGate, bytes], bytes]:

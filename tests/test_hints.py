@@ -36,6 +36,7 @@ TYPED = {
     "poolferry restore run {}{} --to {}": "lab/test_zfs_hints.py::test_hints_end_the_trouble_as_they_are_printed",
     "poolferry run {} --allow target-in-use": "whole/test_local_mirror.py",
     "poolferry run {} --allow target-new": "whole/test_local_guards.py",
+    "poolferry run JOB --allow no-bookmarks": "lab/test_zfs_enemies.py",
     "setfacl -b": "whole/test_file_hints.py::test_configuration_that_others_may_change",
     "umount {}": "whole/test_disks.py",
     "zfs allow {} {} {}": "lab/test_zfs_survey.py",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, assert_never
 
-from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, TargetFull
+from orchestrator.domain.errors import LookAgain, OrchestratorError, PartlyRefused, RecordsRefused, TargetFull
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import USED
 from orchestrator.domain.plan import ManifestRecording, NothingToDo, Plan, Refusal, Step
@@ -50,7 +50,7 @@ from orchestrator.runner.problems import (
     note_incomplete_points,
     see_points,
 )
-from orchestrator.runner.run_recorder import RunRecorder, begin_run, close_notes, forget_notes
+from orchestrator.runner.run_recorder import RunRecorder, begin_run, close_notes, forget_notes, named_hint
 from orchestrator.runner.steps import StepExecutor
 
 # With more copies no sizes are read before a run: a count of the whole is not worth so much time.
@@ -132,8 +132,8 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
         report = None if follows or changed else _end_unchanged(journal, nothing)
     if report is None:
         executor = StepExecutor(journal, writer, request.notes)
-        _do(nothing, executor, world)
-        touched |= finish_run(journal, writer, executor, changed=changed)
+        whole = _record_bases(nothing, executor, world)
+        touched |= finish_run(journal, writer, executor, changed=changed, whole=whole)
         if changed:
             _refresh_kit(journal, writer)
         if changed and not nothing.left_out:
@@ -144,6 +144,19 @@ def _confirm(journal: RunRecorder, writer: Writer, nothing: NothingToDo, world: 
         _record_look(journal, writer, world, request, nothing.current, touched=touched)
     copy_history(journal, writer, changed=changed or touched)
     return report
+
+
+def _record_bases(nothing: NothingToDo, executor: StepExecutor, world: Any) -> bool:
+    """Carry out what follows where nothing is copied; return False, and warn, where the source takes no bookmark: then it is not pruned."""
+    try:
+        _do(nothing, executor, world)
+    except RecordsRefused as error:
+        journal = executor.journal
+        journal.warn(
+            f"nothing had to be sent, but {error.why}: nothing is pruned there; {named_hint(error, journal.job)}"
+        )
+        return False
+    return True
 
 
 def _end_unchanged(journal: RunRecorder, nothing: NothingToDo) -> RunReport:

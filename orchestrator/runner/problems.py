@@ -12,7 +12,7 @@ from orchestrator.domain.answers import parse_instant, parse_json
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.names import show_short_name
 from orchestrator.domain.place import USED
-from orchestrator.domain.point import MIRROR, RestorePoint
+from orchestrator.domain.point import MIRROR, MIRROR_MADE, RestorePoint
 from orchestrator.domain.problem import (
     UNREAD_OR_UNSTORED_WORDS,
     UNREAD_WORDS,
@@ -96,12 +96,9 @@ def _other_state(journal: RunRecorder, known: Collection[str], gone: Collection[
     return ""
 
 
-_MIRROR_MADE = "mirror made at "  # before a place's name, a small fact of a job: when its last manifest was written
-
-
 def note_mirror(journal: RunRecorder, made: datetime) -> None:
     """Record when the manifest of a mirror was written, so that an older state of it is not taken for this one."""
-    journal.tools.history.remember(journal.job.name, _MIRROR_MADE + journal.job.target.name, made.isoformat())
+    journal.tools.history.remember(journal.job.name, MIRROR_MADE + journal.job.target.name, made.isoformat())
 
 
 def require_last(point: RestorePoint, manifest: str, journal: RunRecorder) -> None:
@@ -111,7 +108,7 @@ def require_last(point: RestorePoint, manifest: str, journal: RunRecorder) -> No
     from orchestrator.verify.manifest import read_manifest
 
     job = journal.job
-    last = journal.tools.history.fact(job.name, _MIRROR_MADE + job.target.name, parse_instant)
+    last = journal.tools.history.fact(job.name, MIRROR_MADE + job.target.name, parse_instant)
     found = read_manifest(manifest)[0].created
     if last is not None and found < last:
         raise VerificationFailed(

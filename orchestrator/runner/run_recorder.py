@@ -189,14 +189,19 @@ class RunRecorder:
 
         `continues`: how it goes on after a stop; `what`: words before a failure's; `found`: lines before its evidence.
         """
-        outcome = outcome_of(error)
+        outcome, hint = outcome_of(error), named_hint(error, self.job)
         if outcome is Outcome.INTERRUPTED:
             return self.ended(outcome, self.tools.stop.reason or error.why, hint=continues)
         if outcome is Outcome.WAITING:
-            return self.ended(outcome, error.why, hint=error.hint)
+            return self.ended(outcome, error.why, hint=hint)
         if self._attempting:
             self.attempt_ended(error)
-        return self.ended(outcome, f"{what}{error.why}", hint=error.hint, evidence=(*found, *error_evidence(error)))
+        return self.ended(outcome, f"{what}{error.why}", hint=hint, evidence=(*found, *error_evidence(error)))
+
+
+def named_hint(error: OrchestratorError, job: Job) -> str:
+    """Return the hint of an error; tables of what programs say know no job, and write JOB in its place."""
+    return error.hint.replace("poolferry run JOB", f"poolferry run {job.name}")
 
 
 def begin_run(job: Job, tools: RunContext, why: str, kind: RunType = RunType.RUN) -> RunRecorder:

@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.domain.errors import Evidence, HostUnreachable, NotNow, OrchestratorError, PartlyRefused, Stopped
+from orchestrator.domain.errors import (
+    Evidence,
+    HostUnreachable,
+    NotNow,
+    OrchestratorError,
+    OutsideError,
+    PartlyRefused,
+    Stopped,
+)
 from orchestrator.domain.job import Job
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.history.store import History, open_history
@@ -39,9 +47,16 @@ def history(tmp_path: Path) -> Iterator[History]:
             "",
             ("b", "a"),
         ),
+        (
+            OutsideError("it is another", evidence=EVIDENCE, hint="poolferry run JOB --aside"),
+            Outcome.FAILED,
+            "it failed: it is another",
+            "poolferry run photos --aside",
+            ("b", *EVIDENCE.lines),
+        ),
         (AWAY, Outcome.FAILED, "it failed: box did not answer", "check that it runs", ("b", *EVIDENCE.lines)),
     ],
-    ids=["wait", "stop", "part", "host"],
+    ids=["wait", "stop", "part", "job", "host"],
 )
 def test_the_class_of_the_error_decides(
     history: History,

@@ -102,6 +102,24 @@ def test_the_source_is_pruned_only_once_its_bookmarks_are_there(
         assert told.read_text().split() == ["keep", "prune"]
 
 
+def test_a_source_that_takes_no_bookmark_and_has_nothing_to_send_is_copied_all_the_same(
+    history: History, tmp_path: Path
+) -> None:
+    """Before, the run failed each night, though the copy was as the source; what prunes still waits for the bookmark."""
+    told = "cannot create bookmark of \\'tank/p@a\\': error 95"
+    decision = NothingToDo(why="", current=None, stages=((small(f'echo "{told}" >&2; exit 1'),),))
+    made = journal(history, tmp_path)
+    made.job = replace(job(), snapshots=SnapshotRules(daily=1))
+    prunes = Prunes(small(f"touch {tmp_path}/pruned"))
+    made.tools = replace(made.tools, engine=Keeps(decision), snapshotter=prunes)
+    (tmp_path / "notes").mkdir()
+    ended = execute_decision(made, Writer(), world(), replace(ASKED, notes=str(tmp_path / "notes")))
+    (warning,) = ended.warnings
+    assert (ended.outcome, (tmp_path / "pruned").exists()) == (Outcome.NOTHING, False), ended
+    assert "older than bookmarks" in warning
+    assert f"poolferry run {made.job.name} --allow no-bookmarks" in warning
+
+
 def test_a_plan_for_which_there_is_no_room_is_refused_before_its_first_step(history: History, tmp_path: Path) -> None:
     told = tmp_path / "told"
     decision = Plan(summary="send", stages=((small(f"echo sent >>{told}"),),))

@@ -65,6 +65,10 @@ class RsyncEngine:
     def survey(self, job: Job, request: RunRequest, reader: "Reader") -> RsyncSurvey:
         from orchestrator.engines.rsync.survey import survey
 
+        if request.refused:
+            from orchestrator.engines.rsync.refused_alike import find_alike
+
+            request = replace(request, refused=find_alike(job, request.refused, reader))
         return survey(job, request, reader)
 
     def changes(self, world: RsyncSurvey) -> Changes | None:

@@ -48,6 +48,10 @@ EXIT_PARTIAL = 23
 EXIT_VANISHED = 24
 _QUOTED = re.compile(r'"[^"\n]*"')
 _PROGRAM = re.compile(r"(?P<program>[a-z][a-z0-9_.-]*): ")
+FIND_LINKS = (
+    "if the target takes no link of so many bytes (XFS: 1,024), `find SOURCE -xdev -type l -size +1024c` lists them: shorten or exclude "
+    "those that lie deep"
+)
 _GOES_ON = "what arrived stays; the next attempt continues from it"
 
 
@@ -185,8 +189,7 @@ _TABLE = (
         words=r"errors with program diagnostics",
         error=OutsideError,
         why="rsync could not print a message: of a link that was not taken, it is too long where path and text together are more than 5 KB",
-        hint="if the target takes no link of so many bytes (XFS: 1,024), `find SOURCE -xdev -type l -size +1024c` lists them: shorten or exclude "
-        "those that lie deep",
+        hint=FIND_LINKS,
     ),
     FailureRow(
         words=r"out of memory|Cannot allocate memory|exceeded --max-alloc",

@@ -4,12 +4,13 @@ Why: rsync reads a hole as zeros, some 200 MB a second, and anybody may make a f
 """
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from orchestrator.domain.answers import NOT_READ, parse_count, unreadable
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Pipeline
+from orchestrator.domain.plan import Command, Pipeline
 from orchestrator.domain.point import Changes
 from orchestrator.engines.rsync.large_files import LargeFiles
 from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT
@@ -24,6 +25,7 @@ LONGEST_PATH = 4095  # bytes; rsync carries no longer one, and names it
 _BLOCK = 512  # find's unit
 SMALLEST_HOLE = 64 << 10  # a smaller difference may be a filesystem that packs small files
 _UNKNOWN = 1 << 50  # bytes; where nobody tells how large the target's filesystem is
+_Fields = TypeVar("_Fields")
 _UNREADABLE = (1,)  # find's exit code where a folder could not be read, or has vanished; the copy will name it
 
 
@@ -97,30 +99,16 @@ def choose_left_out(files: Iterable[SparseFile], most: int) -> tuple[SparseFile,
     return tuple(left)
 
 
-def _list_sparse(job: Job, large: LargeFiles | None, reader: Reader) -> tuple[SparseFile, ...]:
-    """List the files with the largest holes, of which a name is copied. Raises: OrchestratorError."""
-    options = options_of(job)
-    command = list_large_command(job.tree, one_filesystem=options.one_file_system)
-    names: dict[bytes, list[bytes]] = {}
-    told: dict[bytes, tuple[int, int, int]] = {}
-    first: list[tuple[int, bytes]] = []  # a heap: the smallest hole
+def read_listing(
+    command: Command, reader: Reader, fields: Callable[[bytes], _Fields]
+) -> Iterator[tuple[bytes, _Fields]]:
+    """Yield the path and the fields of each file that find lists below a tree, whatever it could not read. Raises: OrchestratorError."""
     record = b""
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
             for record in records:
                 name, _, rest = record.partition(b"//")
-                size, blocks, owner, links, inode = rest.split(b"\t")
-                path = name.removeprefix(BELOW_ROOT)
-                alone = large is not None and links == b"1" and path not in large.copied
-                if alone or len(path) > LONGEST_PATH or not has_hole(parse_count(size), parse_count(blocks)):
-                    continue
-                if inode not in told:
-                    told[inode] = int(size), int(size) - _BLOCK * int(blocks), parse_count(owner)
-                    heapq.heappush(first, (told[inode][1], inode))
-                names.setdefault(inode, []).append(path)
-                if len(first) > MOST_LEFT_OUT:
-                    _, gone = heapq.heappop(first)
-                    del names[gone], told[gone]
+                yield name.removeprefix(BELOW_ROOT), fields(rest)
     except NOT_READ as error:
         raise unreadable("find", command, record, error) from error
     except PipelineFailed as failed:
@@ -128,6 +116,31 @@ def _list_sparse(job: Job, large: LargeFiles | None, reader: Reader) -> tuple[Sp
             from orchestrator.engines.rsync.errors import explain
 
             raise explain(failed) from failed
+
+
+def _large_fields(told: bytes) -> tuple[int, int, int, int, bytes]:
+    size, blocks, owner, links, inode = told.split(b"\t")
+    return parse_count(size), parse_count(blocks), parse_count(owner), parse_count(links), inode
+
+
+def _list_sparse(job: Job, large: LargeFiles | None, reader: Reader) -> tuple[SparseFile, ...]:
+    """List the files with the largest holes, of which a name is copied. Raises: OrchestratorError."""
+    options = options_of(job)
+    names: dict[bytes, list[bytes]] = {}
+    told: dict[bytes, tuple[int, int, int]] = {}
+    first: list[tuple[int, bytes]] = []  # a heap: the smallest hole
+    command = list_large_command(job.tree, one_filesystem=options.one_file_system)
+    for path, (size, blocks, owner, links, inode) in read_listing(command, reader, _large_fields):
+        alone = large is not None and links == 1 and path not in large.copied
+        if alone or len(path) > LONGEST_PATH or not has_hole(size, blocks):
+            continue
+        if inode not in told:
+            told[inode] = size, size - _BLOCK * blocks, owner
+            heapq.heappush(first, (told[inode][1], inode))
+        names.setdefault(inode, []).append(path)
+        if len(first) > MOST_LEFT_OUT:
+            _, gone = heapq.heappop(first)
+            del names[gone], told[gone]
     found = list[SparseFile]()
     for inode, (each, hole, user) in told.items():
         copied = names[inode] if large is None else [name for name in names[inode] if name in large.copied]

@@ -1,14 +1,19 @@
 """The steps around the copy of a mirror: files of others are kept out of it, an interrupted one goes on, all is written to the disk. Pure."""
 
+from datetime import datetime, timedelta
+
+from orchestrator.domain.answers import parse_instant
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Pipeline, Step
+from orchestrator.domain.point import MIRROR_MADE
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.model import MOST_ALTERED, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 
 Stage = tuple[Step, ...]
+_SAME_CLOCK, _OTHER_CLOCK = timedelta(seconds=2), timedelta(minutes=10)
 
 
 def resume_mirror(job: Job) -> Stage:
@@ -51,3 +56,13 @@ def separate_files(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[S
         needs=() if whole else ((names, b"".join(b"./" + path + b"\0" for path in altered)),),
     )
     return ((step,),)
+
+
+def is_last_mirror(job: Job, mirrored: datetime, request: RunRequest) -> bool:
+    """Return whether a mirror's manifest may be the last that a run wrote; else its place was put back, or another copy lies there.
+
+    Then a manifest is made anew, which believes nothing of the older one. The file's own time is that of the clock of the machine that holds it.
+    """
+    last = request.remembered.get(MIRROR_MADE + job.target.name)
+    slack = _SAME_CLOCK if job.target.location.host is None else _OTHER_CLOCK
+    return last is None or mirrored >= parse_instant(last) - slack

@@ -1,9 +1,10 @@
 """The overlap of source and target that their paths do not show: a folder that is mounted twice has two of them."""
 
-from fnmatch import fnmatchcase
+import os
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
+from orchestrator.engines.rsync.left_out import may_leave_out
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.process.mounted import find_inner_path, find_mounts_below
 
@@ -25,22 +26,14 @@ def find_overlap(job: Job) -> str:
             how = "is" if source == copy else "holds"
             return f"{how} the source {folder} by another mount"
         if copy.lies_in(source) and entered:
-            if _may_leave_out(options.excludes, copy.path.removeprefix(source.path).strip("/")):
+            if may_leave_out(options.excludes, os.fsencode(copy.path.removeprefix(source.path).strip("/"))):
                 continue
             return f"lies inside the source {folder} by another mount"
         if not entered:
             continue
         for where, mounted in find_mounts_below(folder.path):
-            if copy.lies_in(mounted) and not _may_leave_out(
-                options.excludes, f"{where}{copy.path.removeprefix(mounted.path)}"
+            if copy.lies_in(mounted) and not may_leave_out(
+                options.excludes, os.fsencode(f"{where}{copy.path.removeprefix(mounted.path)}")
             ):
                 return f"lies in what is mounted inside the source, at {show_name(f'{folder.path}/{where}')}"
     return ""
-
-
-def _may_leave_out(patterns: tuple[str, ...], path: str) -> bool:
-    """Return whether a pattern may leave out a path of the source, or a folder above it."""
-    words = path.split("/")
-    ways = ["/".join(words[:count]) for count in range(1, len(words) + 1)]
-    bare = [pattern.strip("/").removesuffix("/**").removesuffix("/*") for pattern in patterns]
-    return any(fnmatchcase(name, pattern) for way in ways for name in (way, way.rpartition("/")[2]) for pattern in bare)

@@ -483,21 +483,23 @@ def plan(job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
     refusal = refuse(job, world, request)
     if refusal:
         return refusal
-    if _equal(job, world):
+    if _equal(job, world, request):
         return _nothing(job, world, request)
     if world.sparse or world.refused:
         job = replace(job, options=replace(options_of(job), left_out=left_out_file(request)))
     return _plan_point(job, world, request) if options_of(job).points else _plan_mirror(job, world, request)
 
 
-def _equal(job: Job, world: RsyncSurvey) -> bool:
+def _equal(job: Job, world: RsyncSurvey, request: RunRequest) -> bool:
     """Return True when the target has a complete copy equal to the source, as far as a survey can see."""
     changes, target, options = world.changes, world.target, options_of(job)
     if changes is None or world.unread or target.owner != job.identity or target.damaged:
         return False
     if options.points:
         return bool(world.points) and changes.none and not world.others
-    whole = target.mirrored is not None and not target.work
+    from orchestrator.engines.rsync.mirror_steps import is_last_mirror
+
+    whole = target.mirrored is not None and not target.work and is_last_mirror(job, target.mirrored, request)
     return whole and (changes if options.delete else replace(changes, deleted=0)).none
 
 

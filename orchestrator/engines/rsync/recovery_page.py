@@ -100,7 +100,8 @@ Made by poolferry for the job `{job}`, {made}. All that follows needs only rsync
 
 Beside this page: `configuration.tar` (ours, as it was), `history.sqlite` (all runs). `sha256sum -c SHA256SUMS`, in their folder, says
 whether all are as they were written. On a new machine
-{bootstrap_command} takes both over. Keys, passwords and hooks are not among them.
+{bootstrap_command} takes both over. Keys, passwords and hooks are not among them. A `history-before-….sqlite` there is the history that
+a host had before it lost it, with the runs of that time: no command needs it, and `rm` may take it once nobody asks for those runs.
 
 The copy lies at {shown_place}.
 

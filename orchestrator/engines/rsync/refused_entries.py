@@ -14,7 +14,7 @@ from orchestrator.domain.errors import EntriesRefused
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_short_name
 from orchestrator.domain.units import show_count
-from orchestrator.engines.rsync.errors import HARMLESS, below, exit_code, find_skipped_entries, is_partial
+from orchestrator.engines.rsync.errors import FIND_LINKS, HARMLESS, below, exit_code, find_skipped_entries, is_partial
 from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT, TOO_LARGE
 from orchestrator.engines.rsync.model import TEMPORARY
 from orchestrator.engines.rsync.parse import parse_moved, parse_name
@@ -55,6 +55,11 @@ _CUT_NAME, _WHOLE_NAME = 240, 256  # bytes; of a longer one a temporary file may
 _Unsure = tuple[bytes | None, bytes]  # the folder, if it is told, and the name, or its beginning
 _ENDED = (11, 12)  # rsync's exit codes where it could not write a file, here or there
 _NAMED = 3
+UNNAMED = (
+    "a link that rsync could not name"  # with the empty path: whose path and text are longer than a message of rsync
+)
+_NAME_THEM = "see `poolferry show RUN`; name them in excludes in [rsync], or copy to a filesystem that takes them"
+_MESSAGE_TOO_LONG = 13  # rsync's exit code where a message has more bytes than it can print
 _DEEPEST = 100  # folders in each other; of more with many such entries the upper one is left out
 
 
@@ -84,22 +89,23 @@ def find_refused(
                 found[b"/".join(filter(None, (folder, name.removeprefix(b"."))))] = told["code"]
         elif not _WITH_IT.fullmatch(line):
             rest.append(line)
+    unnamed = broken.result.stopped is None and exit_code(broken) == _MESSAGE_TOO_LONG
     whole = _whole_names(unsure, moved) if unsure else {}
-    if not (found or unsure) or whole is None or b"" in found:
+    if not (found or unsure or unnamed) or whole is None or b"" in found:
         return None
     partly = is_partial(broken)
-    if not partly and (broken.result.stopped is not None or exit_code(broken) not in _ENDED):
+    if not (partly or unnamed) and (broken.result.stopped is not None or exit_code(broken) not in _ENDED):
         return None
     if not all(map(HARMLESS.fullmatch, rest)) and not (partly and find_skipped_entries(broken, rest, job.tree, into)):
         return None
-    names = {**found, **whole}
-    shown = ", ".join(show_short_name(name) for name in sorted(names)[:_NAMED])
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    entries = {name: _REASONS[code] for name, code in {**found, **whole}.items()} | ({b"": UNNAMED} if unnamed else {})
+    shown = ", ".join(show_short_name(name) if name else UNNAMED for name in sorted(entries)[:_NAMED])
+    more = f" and {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
     return EntriesRefused(
-        f"the target does not take {show_count(len(names), 'entry', 'entries')}: {shown}{more}",
+        f"the target does not take {show_count(len(entries), 'entry', 'entries')}: {shown}{more}",
         evidence=broken.evidence,
-        hint="see `poolferry show RUN`; name them in excludes in [rsync], or copy to a filesystem that takes them",
-        entries=_few({name: _REASONS[code] for name, code in names.items()}, MOST_LEFT_OUT),
+        hint=FIND_LINKS if unnamed else _NAME_THEM,
+        entries=few_entries(entries, MOST_LEFT_OUT),
     )
 
 
@@ -168,7 +174,7 @@ def _whole_names(unsure: Mapping[_Unsure, bytes], moved: str | None) -> dict[byt
     return None if left else found
 
 
-def _few(entries: Mapping[bytes, str], most: int, folder: bytes = b"") -> dict[bytes, str]:
+def few_entries(entries: Mapping[bytes, str], most: int, folder: bytes = b"") -> dict[bytes, str]:
     """Return the entries, all below the folder; where they are more than rules may be, folders that hold many of them in their place.
 
     Each folder has the same share of the rules, and what it leaves is for those with more: so nobody's many cost another user's folder.
@@ -187,5 +193,5 @@ def _few(entries: Mapping[bytes, str], most: int, folder: bytes = b"") -> dict[b
         return dict(entries)
     few: dict[bytes, str] = {}
     for number, (name, below_it) in enumerate(sorted(groups.items(), key=lambda each: len(each[1]))):
-        few |= _few(below_it, (most - len(few)) // (len(groups) - number), name)
+        few |= few_entries(below_it, (most - len(few)) // (len(groups) - number), name)
     return few

@@ -138,6 +138,13 @@ def list_large_command(tree: SourceTree, *, one_filesystem: bool) -> Command:
     return Command(argv=argv, effect=Effect.READS, host=tree.root.host)
 
 
+def list_long_links_command(tree: SourceTree, least: int, *, one_filesystem: bool) -> Command:
+    """Build the command that lists a tree's links whose text has at least so many bytes, NUL-terminated: path, and bytes of the text."""
+    tests = ("-type", "l", "-size", f"+{least - 1}c")
+    argv = _find(tree, tree.root.path + "/", r"//%s\0", one_filesystem=one_filesystem, tests=tests)
+    return Command(argv=argv, effect=Effect.READS, host=tree.root.host)
+
+
 def list_bare_command(root: Location) -> Command:
     """Build the command that lists a tree of one filesystem as the review of its copy does, itself first, with the blocks behind."""
     form = LISTED.removesuffix(r"\0") + r"\t%b\0"

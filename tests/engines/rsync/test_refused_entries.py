@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.domain.place import Location
 from orchestrator.engines.rsync.model import TEMPORARY
-from orchestrator.engines.rsync.refused_entries import _few, find_refused
+from orchestrator.engines.rsync.refused_entries import few_entries, find_refused
 from tests.engines.rsync.builders import HOST, failed, job
 
 LONG = os.strerror(errno.ENAMETOOLONG)
@@ -81,9 +81,9 @@ def test_more_refused_names_than_rules_may_be_leave_out_their_folder_and_no_othe
     entries = {f"home/hers/{number}".encode(): "why" for number in range(9)}
     others = {b"home/theirs/x": "why", b"other": "why"}
     all_of_it = {b"home/hers": "in it: why, and of many more such entries, so all of it is left out"}
-    assert _few({**entries, **others}, 5) == {**all_of_it, **others}
-    assert _few({**entries, **others}, 11) == {**entries, **others}
-    assert _few(entries, 5) == all_of_it
+    assert few_entries({**entries, **others}, 5) == {**all_of_it, **others}
+    assert few_entries({**entries, **others}, 11) == {**entries, **others}
+    assert few_entries(entries, 5) == all_of_it
 
 
 @pytest.mark.parametrize("each", [True, False], ids=["an entry in each", "at the end alone"])
@@ -92,6 +92,6 @@ def test_many_refused_names_in_folders_that_are_deep_in_each_other(each: bool) -
     entries = {deep[: 2 * depth] + b"x": "why" for depth in range(1, 1500) if each} | {
         b"%s%d" % (deep, number): "why" for number in range(3000)
     }
-    few = _few(entries, 2000)
+    few = few_entries(entries, 2000)
     assert 0 < len(few) <= 2000
     assert all(any(path == name or path.startswith(name + b"/") for name in few) for path in entries)

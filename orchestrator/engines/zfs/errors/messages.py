@@ -69,7 +69,7 @@ _BASES = (
     says(
         r"is a clone\s+must destroy it|must destroy it to overwrite it",
         OutsideError, "the target is a clone, and a whole stream cannot replace it",
-        "`zfs promote` it there, or start that copy from scratch: run again with --aside",
+        "`zfs promote` it there, or start that copy from scratch: poolferry run JOB --aside",
     ),
     says(
         r"has dependent clones|clones of previous snapshots exist",
@@ -81,12 +81,12 @@ _ENCRYPTION = (
     says(
         r"raw receive on top of existing unencrypted|cannot be used to destroy an encrypted|overwrite an unencrypted",
         OutsideError, "one side is encrypted and the other is not, so the stream does not fit what is there",
-        "start that copy from scratch beside the old one: run again with --aside",
+        "start that copy from scratch beside the old one: poolferry run JOB --aside",
     ),
     says(
         r"IV set guid m",
         OutsideError, "the target's newest snapshot was not received raw, so a raw stream cannot follow it",
-        "start that copy from scratch beside the old one: run again with --aside",
+        "start that copy from scratch beside the old one: poolferry run JOB --aside",
     ),
     says(
         r"was received as a raw stream, but this incremental is not raw",
@@ -96,7 +96,7 @@ _ENCRYPTION = (
     says(
         r"encryption key does not match existing key",
         OutsideError, "the stream's key is not the copy's: it was changed on one side",
-        "compare `zfs get encryptionroot,keyformat,pbkdf2salt` on both sides; or start from scratch with --aside",
+        "compare `zfs get encryptionroot,keyformat,pbkdf2salt` on both sides; or start from scratch: poolferry run JOB --aside",
     ),
     says(
         r"may not be sent with properties without the raw flag",
@@ -114,7 +114,7 @@ _ENCRYPTION = (
         "`zfs set poolferry:flags=Lce` on the copy (wLce when it is raw), and run again",
     ),
 )  # fmt: skip
-_ALL_THE_SAME = "to copy it all the same, without a bookmark: run again with --allow no-bookmarks"
+_ALL_THE_SAME = "to copy it all the same, without a bookmark: poolferry run JOB --allow no-bookmarks"
 # Where the source itself can record nothing. A channel program tells only the number of an error.
 _BOOKMARKS = (
     says(

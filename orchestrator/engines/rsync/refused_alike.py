@@ -1,0 +1,49 @@
+"""The entries that a target refuses as it refused another, so that one more attempt leaves out all of them.
+
+Of files that are too large rsync names one in each attempt, as it ends at the first; anybody may have a thousand. Of a link whose path and
+text together are longer than a message of rsync it names none at all.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+from orchestrator.domain.answers import parse_count
+from orchestrator.domain.job import Job
+from orchestrator.engines.rsync.hole_limit import read_listing
+from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT, TOO_LARGE, may_leave_out
+from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.refused_entries import UNNAMED, few_entries
+from orchestrator.engines.rsync.script_commands import list_large_command, list_long_links_command
+from orchestrator.process.executor import Reader
+
+_LONG_TEXT = 900  # bytes; a message has 5,120, and a path at most 4,095 of them
+_LONG_MESSAGE = 3400  # bytes of path and text; what remains is for the path of the target
+_OVERLONG = "its path and the text of the link are so long that rsync cannot say whether the target takes it"
+
+
+def find_alike(job: Job, refused: Mapping[bytes, str], reader: Reader) -> dict[bytes, str]:
+    """Return the refused entries with those of the source that would be refused next, each with the reason.
+
+    What a pattern may leave out is not named: it may not be copied at all. Raises: OrchestratorError.
+    """
+    found = dict(refused)
+    if found.pop(b"", None) == UNNAMED:
+        found |= dict.fromkeys(_unnamable_links(job, reader), _OVERLONG)
+    if TOO_LARGE in found.values():
+        found |= dict.fromkeys(_as_large(job, found, reader), TOO_LARGE)
+    patterns = options_of(job).excludes
+    kept = {path: why for path, why in found.items() if path in refused or not may_leave_out(patterns, path)}
+    return few_entries(kept, MOST_LEFT_OUT)
+
+
+def _as_large(job: Job, refused: Mapping[bytes, str], reader: Reader) -> list[bytes]:
+    """Return the files that have at least the size of the smallest that was too large; of one below 1 MiB nothing is listed."""
+    command = list_large_command(job.tree, one_filesystem=options_of(job).one_file_system)
+    listed = partial(read_listing, command, reader, lambda told: parse_count(told.partition(b"\t")[0]))
+    least = min((size for path, size in listed() if refused.get(path) == TOO_LARGE), default=None)
+    return [] if least is None else [path for path, size in listed() if size >= least]
+
+
+def _unnamable_links(job: Job, reader: Reader) -> list[bytes]:
+    command = list_long_links_command(job.tree, _LONG_TEXT, one_filesystem=options_of(job).one_file_system)
+    return [path for path, size in read_listing(command, reader, parse_count) if len(path) + size >= _LONG_MESSAGE]

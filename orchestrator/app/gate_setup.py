@@ -203,6 +203,10 @@ def _parse_key(text: str) -> str:
     """Return a public key as one line. Raises: WrongRequest."""
     line = text.strip()
     if re.fullmatch(_KEY, line) is None:
+        if os.path.isfile(line):
+            raise WrongRequest(
+                f'the key is the name of a file, expected what is in it: --key "$(cat {shlex.quote(line)})"'
+            )
         raise WrongRequest("the key is no public key, expected one line such as `ssh-ed25519 AAAA… name`")
     return line
 

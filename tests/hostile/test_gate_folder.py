@@ -430,26 +430,50 @@ def test_each_run_takes_one_login_a_first_copy_sixteen_requests_and_nothing_to_d
         server.stop()
 
 
-def test_the_recipe_of_the_page(house: House, sshd: Sshd, tmp_path: Path) -> None:
-    """The command of jobs/guarantees.md as it stands, but for the folder; then the line that it prints for the other machine."""
+def typed(house: House, sshd: Sshd, home: Path, right: str, folder: Path) -> str:
+    """Type the command of jobs/guarantees.md for a gate with this right, but for its folder; return what it names for the other machine."""
     page = (Path(__file__).parents[2] / "jobs/guarantees.md").read_text()
-    (command,) = (line for line in page.splitlines() if line.startswith("poolferry setup gate laptop --adds "))
-    folder, home = house.folder / "laptop", tmp_path / "server"
+    (command,) = (line for line in page.splitlines() if re.match(rf"poolferry setup gate \w+ --{right} ", line))
+    words = command.split()
     home.mkdir()
-    (home / "laptop.pub").write_text((sshd.folder / "user_key.pub").read_text())
+    (home / f"{words[3]}.pub").write_text((sshd.folder / "user_key.pub").read_text())
     program = home / "poolferry"
     program.write_text(f'#!/bin/sh\nexec {shlex.join(house.argv())} "$@"\n')
     program.chmod(0o755)
     variables = {**house.environment, "HOME": str(home), "PATH": f"{home}:{os.environ['PATH']}"}
-    line = command.replace("/backup/laptop", str(folder))
+    line = command.replace(words[5], str(folder))
     done = subprocess.run(["sh", "-c", line], cwd=home, env=variables, capture_output=True, text=True, check=True)
-    told = json.loads(done.stdout)["target"]
-    assert re.fullmatch(rf'path = "ssh://root@[^/]+{re.escape(str(folder))}"', told), told
     (sshd.folder / "authorized_keys").write_text((home / ".ssh/authorized_keys").read_text())
+    return str(json.loads(done.stdout)["target" if right == "adds" else "source"])
+
+
+def test_the_recipe_of_the_page(house: House, sshd: Sshd, tmp_path: Path) -> None:
+    """A laptop pushes: the command as it stands; then the line that it prints for the other machine."""
+    folder = house.folder / "laptop"
+    told = typed(house, sshd, tmp_path / "server", "adds", folder)
+    assert re.fullmatch(rf'path = "ssh://root@[^/]+{re.escape(str(folder))}"', told), told
     house.write("file", "content")
     house.target = folder
     house.job(target=sshd.url(folder), pipe=sshd.pipe)
     checked = house.call("check", "--system")
     assert "append-only: tried to remove a point, and the gate laptop refused" in str(checked.value), checked
+    assert (ended := house.run()).outcome == "done", ended
+    assert trees_equal(house.source, house.point())
+
+
+def test_the_recipe_of_the_page_for_a_server_that_pulls(house: House, sshd: Sshd, tmp_path: Path) -> None:
+    told = typed(house, sshd, tmp_path / "host", "reads", house.source)
+    assert re.fullmatch(rf'source = "ssh://root@[^/]+{re.escape(str(house.source))}"', told), told
+    by_hand = subprocess.run(
+        ["ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port), f"{sshd.user}@127.0.0.1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "refused: a login, where only single requests are answered" in by_hand.stderr, by_hand
+    house.write("file", "content")
+    house.job(source=sshd.url(house.source), pipe=sshd.pipe)
+    checked = house.call("check", "--system")
+    assert "goes through the gate vault: anything else was tried, and refused" in str(checked.value), checked
     assert (ended := house.run()).outcome == "done", ended
     assert trees_equal(house.source, house.point())

@@ -6,6 +6,7 @@ cut by the daemon's own death is tried once more, for nothing that can be ordere
 
 import threading
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
@@ -87,21 +88,29 @@ def fetch_once(settings: Settings, line: CentreLine) -> int:
     """
     from orchestrator.config.this_machine import machine_id_hash
     from orchestrator.fleet.orders import fetch_orders
+    from orchestrator.fleet.tickets import show_ticket
 
     identity = require_identity(settings)
     with (
         lock_of_fleet(settings.where.state, "orders"),
         line.visit(declared_fleet(settings), identity) as centre,
     ):
-        orders = fetch_orders(centre, machine_id_hash())
-        for each in orders:
-            _carry_on(settings, centre, each)
+        machine = machine_id_hash()
+        ticket = partial(show_ticket, centre, settings.where.state, name=identity.host, machine=machine)
+        ticket(renew=False)
+        if orders := fetch_orders(centre, machine):
+            newest = ticket(
+                renew=True
+            )  # of a copy of this machine, which fetches them too, the ticket is older from now on
+            for each in orders:
+                _carry_on(settings, centre, each, newest)
     return len(orders)
 
 
-def _carry_on(settings: Settings, centre: "CentreSession", order: FetchedOrder) -> None:
-    """Ask the daemon for an order that it does not know, or say what became of one that it does."""
+def _carry_on(settings: Settings, centre: "CentreSession", order: FetchedOrder, ticket: str) -> None:
+    """Ask the daemon for an order that it does not know, or say what became of one that it does. `ticket`: this host's newest, if the centre has them."""
     from orchestrator.fleet.orders import report_order
+    from orchestrator.fleet.tickets import take_order
 
     attempt = max(1, order.attempt)
     act = _act_of(settings, order.request.order)
@@ -117,8 +126,11 @@ def _carry_on(settings: Settings, centre: "CentreSession", order: FetchedOrder) 
             why = "its deadline passed before it was begun" if attempt == 1 else "it was cut, and its deadline is over"
             report_order(centre, order.key, OrderState.EXPIRED, attempt=attempt, said=why)
             return
-        # Each attempt is known there before it begins: it may end while the centre is away.
-        if order.state is OrderState.ASKED or attempt != order.attempt:
+        # Each attempt is known there before it begins: it may end while the centre is away. And only one of two copies of this machine takes it.
+        if ticket:
+            if not take_order(centre, order.key, attempt=attempt, ticket=ticket):
+                return
+        elif order.state is OrderState.ASKED or attempt != order.attempt:
             report_order(centre, order.key, OrderState.TAKEN, attempt=attempt)
         request = replace(order.request, order=f"{order.key}.{attempt}")
         answer = DaemonControl(settings).ask(request)

@@ -70,7 +70,7 @@ def visit_centre(settings: Settings, line: CentreLine, *, every_s: float) -> Sen
     ):
         from orchestrator.app.fleet_beat import beat
 
-        sender = LedgerSender(history, centre, settings.say)
+        sender = LedgerSender(history, centre, settings.say, state=settings.where.state)
         try:
             sent = sender.send_all()
         except CentreFull:  # this host lives, and its jobs stand as they do: that the centre still hears
@@ -105,8 +105,10 @@ class LedgerSender:
     No transaction of the history is open while the centre is asked: a run never waits for it.
     """
 
-    def __init__(self, history: "History", centre: "CentreSession", say: Say) -> None:
+    def __init__(self, history: "History", centre: "CentreSession", say: Say, *, state: str) -> None:
+        from orchestrator.config.this_machine import machine_id_hash
         from orchestrator.fleet.ledger import end_older_sessions, read_progress
+        from orchestrator.fleet.tickets import show_ticket
 
         self._outbox: OutboxHistory = history.outbox
         self._centre = centre
@@ -114,7 +116,8 @@ class LedgerSender:
         self._unfit: list[str] = []
         self.progress = read_progress(centre)
         _require_this_machine(self.progress)
-        end_older_sessions(centre)
+        show_ticket(centre, state, name=self.progress.name, machine=machine_id_hash(), renew=True)
+        end_older_sessions(centre)  # after it: a copy of this machine ends none of its sessions
         self._begins = self._outbox.begins()
         known = [which for each in self._begins.values() for _, which in each]
         self._incarnation = max([self.progress.incarnation, *known])

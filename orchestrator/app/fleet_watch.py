@@ -43,6 +43,7 @@ def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> Fl
     )
     from orchestrator.fleet.lock_guard import LockGuard, find_shut_out
     from orchestrator.fleet.overview import find_hosts
+    from orchestrator.fleet.tickets import find_copies
 
     now = compose.now()
     with connect_administrator(settings, centre) as session:
@@ -54,7 +55,9 @@ def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> Fl
             for finding in (_finding(each, now), *_quota(each))
         ]
         long = end_long_transactions(session)  # first: what they hold, all else could wait for
-        findings = (*hosts, *cross_check(session), *find_shut_out(session), *find_held_permits(session), *long)
+        findings = (
+            *hosts, *find_copies(session), *cross_check(session), *find_shut_out(session), *find_held_permits(session), *long,
+        )  # fmt: skip
         machine = compose.read_machine_config(settings.where)
         if machine.notice:
             _notify(settings, machine, session, findings, now)

@@ -36,6 +36,7 @@ AWAY_S = 60.0  # for so long after it was found away, nobody waits for it again
 _AWAY = "fleet-away"
 _TELL_S = 60.0  # at least between two lines of history about the wait
 _CUT_S = 60.0  # within which the centre sees that a session was cut, by its keepalives
+_ENDS_S = 3.0  # within which a session of this run that ended a moment ago has ended there, too
 
 
 class CentrePermits:
@@ -52,6 +53,8 @@ class CentrePermits:
         self.aside = ""  # what is said of a wait besides
         self.waited_s = 0.0
         self._early: _PermitLine | None = None
+        self._lease: _LeaseThread | None = None
+        self._prompt_s = PROMPT_S  # of a giving back
         self._without: float | None = None  # the seconds after which a run goes on without: the centre is away
 
     def lends_at_once(self, job: str, request: PermitRequest) -> bool:
@@ -107,14 +110,46 @@ class CentrePermits:
             voice.warn(f"goes on without the permit {' and '.join(request.limits)}: {error.why}{hint}")
             yield
             return
-        line, waited = self._wait(job, request, membership, voice, stop)
-        self._early = self._without = None
-        lease_thread = _LeaseThread(line, (self._lease_s or _lease_s()) / 3, voice)
-        lease_thread.start()
+        self._keep(*self._wait(job, request, membership, voice, stop), voice)
         try:
             yield
         finally:
-            lease_thread.end(max(0.0, PROMPT_S - waited))
+            self._give_back()
+
+    @contextlib.contextmanager
+    def give_back_meanwhile(
+        self, job: str, request: PermitRequest, voice: RunVoice, stop: StopRequest
+    ) -> Iterator[None]:
+        """Give back what `hold` holds while inside, for others, and wait for it again afterwards. Raises: as `hold`.
+
+        Why with the patience of a visit alone: a run that has copied does not end for want of a place in the queue.
+        """
+        if self._lease is None:  # it goes on without
+            yield
+            return
+        self._early, membership, patience = self._lease.line.anew(), self._lease.line.membership, self.patience_s
+        self._give_back()
+        voice.say(f"gives back the permit {' and '.join(request.limits)} until the next attempt")
+        yield
+        if stop.reason is not None:
+            return
+        self.patience_s = self.visit_patience_s
+        try:
+            self._keep(*self._wait(job, request, membership, voice, stop), voice)
+        finally:
+            self.patience_s = patience
+
+    def _keep(self, line: "_PermitLine", waited: float, voice: RunVoice) -> None:
+        """Keep a permit alive, or claim it once the centre is back, until `_give_back`. `waited`: the seconds that its absence took."""
+        self._early = self._without = None
+        self._prompt_s = max(0.0, PROMPT_S - waited)
+        self._lease = _LeaseThread(line, (self._lease_s or _lease_s()) / 3, voice)
+        self._lease.start()
+
+    def _give_back(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.end(self._prompt_s)
 
     def _wait(
         self, job: str, request: PermitRequest, membership: "_Membership", voice: RunVoice, stop: StopRequest
@@ -162,6 +197,10 @@ class JobPermit:
         """Hold it while inside, after a wait where it was not obtained before. Raises: as `obtain`."""
         return self._lender.hold(self._job, self._request, voice, self._stop)
 
+    def give_back_meanwhile(self, voice: RunVoice) -> contextlib.AbstractContextManager[None]:
+        """Give it back while inside, and wait for it again afterwards. Raises: as `obtain`."""
+        return self._lender.give_back_meanwhile(self._job, self._request, voice, self._stop)
+
 
 def _lease_s() -> int:
     from orchestrator.fleet.permits import LEASE_S
@@ -176,13 +215,20 @@ class _PermitLine:
         self, job: str, request: PermitRequest, fleet: "FleetOptions", identity: "FleetIdentity", lease: int
     ) -> None:
         self.request = request
-        self._job, self._fleet, self._identity, self._lease = job, fleet, identity, lease
+        self.membership = (fleet, identity)
+        self._job, self._lease = job, lease
         self._session: CentreSession | None = None
         self._permit: int | None = None
         self.cut = False  # a session was cut that may have been lent the permit, and may live for the centre
         self.lapsed = (
             False  # the centre had given the permit up when it was asked last: for a while others could have it
         )
+
+    def anew(self) -> "_PermitLine":
+        """Return a line for the same permit, once this one is given back: its session may live for the centre for a while."""
+        line = _PermitLine(self._job, self.request, *self.membership, self._lease)
+        line.cut = True
+        return line
 
     def ask(self, *, taken: bool, seconds: float) -> PermitAnswer:
         """Ask within that time, connected anew where the session was cut. Raises: CentreUnreachable, CentreRefused."""
@@ -193,7 +239,7 @@ class _PermitLine:
             fresh = self._session is None
             left = max(0.05, until - compose.monotonic())
             try:
-                session = self._session = self._session or _connect_within(self._fleet, self._identity, left)
+                session = self._session = self._session or _connect_within(*self.membership, left)
                 answer = ask_permit(
                     session, self._job, self.request, taken=taken, lease_s=self._lease,
                     within=max(0.05, until - compose.monotonic()),
@@ -288,10 +334,11 @@ class _Asking:
                 if answer.granted:
                     self.lent = True
                     return 0.0
-                if answer.busy and not (self._line.cut and compose.monotonic() - begun < _CUT_S):
-                    raise NotNow("another run of this job holds its permit", hint="poolferry status")
+                if answer.busy and compose.monotonic() - begun >= (_CUT_S if self._line.cut else _ENDS_S):
+                    raise NotNow("another run of this job holds its permit, or waits for it", hint="poolferry status")
                 waits = describe_wait(answer)
-                self._show(waits, answer.limit + answer.opens)
+                if self._line.cut or not answer.busy:
+                    self._show(waits, answer.limit + answer.opens)
                 pause = min(5.0, max(0.5, 0.5 * answer.place))
                 if self._patience_s is not None and compose.monotonic() - begun > self._patience_s:
                     raise NotNow(waits, hint="it keeps its place in the queue for two hours; poolferry fleet permits")
@@ -323,7 +370,7 @@ class _LeaseThread(threading.Thread):
 
     def __init__(self, line: _PermitLine, every_s: float, voice: RunVoice) -> None:
         super().__init__(name="permit", daemon=True)
-        self._line, self._every_s, self._voice = line, every_s, voice
+        self.line, self._every_s, self._voice = line, every_s, voice
         self._over = threading.Event()
         self._failures = 0
 
@@ -335,16 +382,16 @@ class _LeaseThread(threading.Thread):
         pause = self._every_s
         while not self._over.wait(pause):
             try:
-                self._line.ask(taken=True, seconds=PATIENT_S)
+                self.line.ask(taken=True, seconds=PATIENT_S)
                 pause, self._failures = self._every_s, 0
-                if self._line.lapsed and not self._over.is_set():
-                    self._voice.warn(describe_lapse(self._line.request))
+                if self.line.lapsed and not self._over.is_set():
+                    self._voice.warn(describe_lapse(self.line.request))
             except OrchestratorError:
                 self._failures += 1
                 pause = min(self._every_s / 4 * 2 ** min(self._failures - 1, 6), self._every_s) * (
                     0.75 + 0.5 * compose.random_fraction()
                 )
-        self._line.release(1.0)
+        self.line.release(1.0)
 
     def end(self, seconds: float) -> None:
         """Give the permit back; the run's end waits for that so long at most, and not at all where the centre was away when last asked."""

@@ -27,7 +27,7 @@ class PermitAnswer:
     """The answer of the centre. `place`: in the queue, from 1; `limit`: the one that is waited for, with what is lent of it.
 
     `opens`: the local time at which it opens again, where it is closed; `unknown`: names that the centre does not know;
-    `clamped`: limits that have fewer slots than the weight; `busy`: another run of the same job holds the permit.
+    `clamped`: limits that have fewer slots than the weight; `busy`: another run of the same job holds the permit, or waits for it.
     """
 
     permit: int | None
@@ -97,6 +97,9 @@ class RunPermit(Protocol):
 
     def hold(self, voice: RunVoice) -> AbstractContextManager[None]:
         """Hold it while inside, after a wait where it was not obtained before. Raises: as `obtain`."""
+
+    def give_back_meanwhile(self, voice: RunVoice) -> AbstractContextManager[None]:
+        """Give back what is held while inside, and wait for it again afterwards. Raises: as `obtain`."""
 
 
 def parse_limit_name(text: str) -> str:

@@ -4,6 +4,7 @@ connection   the door: one place that connects, with TLS, keepalives and a limit
 schema       the tables of the centre: numbered files in `migrations`, applied in order
 enrolment    hosts and their roles: invited, joined, gone
 ledger       what hosts tell: stored in batches, each once       beats   their signs of life
+tickets      which of two copies of one machine speaks for the host
 overview     what is asked of the centre: silent, late, what ran
 credentials  the file in the state directory that says who this host is at the centre
 

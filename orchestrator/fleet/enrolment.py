@@ -67,6 +67,7 @@ def invite_host(centre: CentreSession, name: str) -> Invitation:
                 " WHERE id = %s",
                 (role, known["id"]),
             )
+            centre.change("DELETE FROM poolferry.tickets WHERE host = %s", (known["id"],))
         else:
             centre.change("INSERT INTO poolferry.hosts (name, role) VALUES (%s, %s)", (name, role))
     return Invitation(host=name, role=role, token=f"{role}.{password}", warning=_end_sessions(centre, gone))

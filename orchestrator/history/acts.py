@@ -62,8 +62,10 @@ class ActHistory:
         self._database.change("end_act", act=act, well=well, said=said, now=now)
 
     def end_open(self, said: str, now: datetime) -> int:
-        """End all that an earlier daemon left open; return how many."""
-        return self._database.change("end_open_acts", said=said, now=now)
+        """End all that an earlier daemon left open; return how many. What its own runs tell to have ended was not cut: it is told as they ended."""
+        with self._database.together():
+            by_runs = self._database.change("end_acts_by_runs", now=now)
+            return by_runs + self._database.change("end_open_acts", said=said, now=now)
 
 
 def _act(row: Row) -> ActRecord:

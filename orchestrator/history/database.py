@@ -281,6 +281,8 @@ class Database:
         self._connection = connection
         self._lock = threading.RLock()
         self._depth = 0
+        self._writer: int | None = None  # the thread in a transaction
+        self._later: list[Callable[[], None]] = []
 
     def close(self) -> None:
         """Close the file; an unfinished transaction is rolled back."""
@@ -295,16 +297,31 @@ class Database:
     @contextmanager
     def together(self, kind: str = "IMMEDIATE") -> Iterator[None]:
         """Run all statements inside as one transaction: all are stored, or none. An inner one is a part of the outer one."""
-        with self._lock:
-            self._depth += 1
-            try:
-                if self._depth > 1:
-                    yield
-                else:
-                    with self._transaction(kind):
+        later: list[Callable[[], None]] = []
+        try:
+            with self._lock:
+                self._depth += 1
+                self._writer = threading.get_ident()
+                try:
+                    if self._depth > 1:
                         yield
-            finally:
-                self._depth -= 1
+                    else:
+                        with self._transaction(kind):
+                            yield
+                finally:
+                    self._depth -= 1
+                    if not self._depth:
+                        self._writer, later, self._later = None, self._later, []
+        finally:
+            for each in later:
+                each()
+
+    def afterwards(self, show: Callable[[], None]) -> None:
+        """Call `show` now; or where this thread is in a transaction, once it has ended, however it did: who shows something may wait for a terminal."""
+        if self._writer == threading.get_ident():
+            self._later.append(show)
+        else:
+            show()
 
     def glance(self) -> Any:
         """Open a read transaction: all reads inside see the same moment."""

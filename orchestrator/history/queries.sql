@@ -598,6 +598,17 @@ INSERT OR IGNORE INTO act_processes (act, pid) VALUES (:act, :pid);
 -- name: end_act
 UPDATE acts SET ended_at = :now, well = :well, said = :said WHERE id = :act;
 
+-- What a daemon left open whose runs all ended, so that no other attempt is made: it is told by the newest of them.
+-- name: end_acts_by_runs
+UPDATE acts SET ended_at = :now,
+    well = (SELECT min(r.outcome IN ('done', 'nothing-to-do')) FROM act_processes p JOIN runs r ON r.pid = p.pid
+        WHERE p.act = acts.id AND r.begun_at >= acts.asked_at AND r.job = acts.subject),
+    said = coalesce((SELECT why FROM runs WHERE id = (SELECT max(r.id) FROM act_processes p JOIN runs r ON r.pid = p.pid
+        WHERE p.act = acts.id AND r.begun_at >= acts.asked_at AND r.job = acts.subject)), '')
+WHERE ended_at IS NULL AND verb IN ('run', 'verify', 'drill')
+    AND (SELECT count(*) > 0 AND sum(coalesce(r.outcome, 'interrupted') = 'interrupted') = 0 FROM act_processes p JOIN runs r ON r.pid = p.pid
+        WHERE p.act = acts.id AND r.begun_at >= acts.asked_at AND r.job = acts.subject);
+
 -- name: end_open_acts
 UPDATE acts SET ended_at = :now, well = 0, said = :said WHERE ended_at IS NULL;
 

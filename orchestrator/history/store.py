@@ -155,6 +155,10 @@ class History:
         """Record all inside as one transaction: all of it or nothing, with one wait for the disk."""
         return self._database.together()
 
+    def afterwards(self, show: Callable[[], None]) -> None:
+        """Call `show` once no transaction of this thread is open: no other process waits for a terminal."""
+        self._database.afterwards(show)
+
     # Runs
 
     def begin(

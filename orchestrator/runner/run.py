@@ -29,6 +29,7 @@ from orchestrator.runner.context import RunContext, begin_bare_look
 from orchestrator.runner.locks import lock_job
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, continue_run
 
+_SHORT_WAIT = 10.0  # seconds between two attempts, for which a permit is kept
 _TURN = 0.0005  # seconds; 5 ms is the default, and waiting for a program needs some ten switches
 
 
@@ -197,8 +198,20 @@ def _attempts(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> 
                 raise
             seen.append(failure_key(error))
             journal.warn(f"attempt {journal.attempt}: {error.why}; again in {show_duration(again.wait)} ({again.why})")
-            if tools.stop.wait(again.wait):
+            if _waited_in_vain(journal, again.wait):
                 raise Stopped(tools.stop.reason or "the run was asked to stop") from error
+
+
+def _waited_in_vain(journal: RunRecorder, wait: Seconds) -> bool:
+    """Wait for the next attempt; return True where the run was asked to stop. A permit is given back meanwhile: others copy while this run rests.
+
+    Why not for a short wait: who gives back stands last in the queue again. Raises: as the permit.
+    """
+    tools = journal.tools
+    if tools.permit is None or wait < _SHORT_WAIT:
+        return tools.stop.wait(wait)
+    with tools.permit.give_back_meanwhile(journal):
+        return tools.stop.wait(wait)
 
 
 def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> RunReport:

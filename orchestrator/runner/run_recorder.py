@@ -22,6 +22,7 @@ from orchestrator.runner.context import RunContext
 from orchestrator.trees.beneath import Folder
 
 if TYPE_CHECKING:
+    from orchestrator.domain.events import RunEvent
     from orchestrator.process.background import BackgroundCall
     from orchestrator.verify.manifest import TaggedEntries
 
@@ -106,14 +107,14 @@ class RunRecorder:
             for line in lines:
                 self.tools.history.said(self.run, self.now, line.level, line.text)
         self.warnings += new
-        for line in lines:  # once they are recorded: who prints them may wait
-            self.tools.notify(line)
+        for line in lines:
+            self._show(line)
 
     def step_begun(self, step: Step) -> int:
         """Record a step before its action."""
         self._index += 1
         self._looked()
-        self.tools.notify(StepStarted(action=step.action, expected=step.expected))
+        self._show(StepStarted(action=step.action, expected=step.expected))
         return self.tools.history.step_begun(
             self.run, self.attempt, self._index, action=step.action, why=step.why, worker=step.worker, commands=step_commands(step),
             expected=step.expected, now=self.now,
@@ -151,23 +152,27 @@ class RunRecorder:
     def say(self, text: str) -> None:
         """Write a line for subscribers and for history."""
         self.tools.history.said(self.run, self.now, "info", text)
-        self.tools.notify(RunMessage(level="info", text=text))
+        self._show(RunMessage(level="info", text=text))
 
     def warn(self, text: str) -> None:
         """Record a warning: it stays in the run's report."""
         if text not in self.warnings:
             self.warnings.append(text)
             self.tools.history.said(self.run, self.now, "warning", text)
-            self.tools.notify(RunMessage(level="warning", text=text))
+            self._show(RunMessage(level="warning", text=text))
 
     def waits(self, text: str) -> None:
         """Show what the run waits for; empty: nothing any more."""
-        self.tools.notify(RunWaits(text=text))
+        self._show(RunWaits(text=text))
 
     def note(self, text: str) -> None:
         """Record a warning after the run's end: its report is written and unchanged."""
         self.tools.history.said(self.run, self.now, "warning", text)
-        self.tools.notify(RunMessage(level="warning", text=text))
+        self._show(RunMessage(level="warning", text=text))
+
+    def _show(self, event: "RunEvent") -> None:
+        """Show an event to subscribers, once nothing is locked in the history: who prints it may wait."""
+        self.tools.history.afterwards(lambda: self.tools.notify(event))
 
     def ended(self, outcome: Outcome, why: str, *, hint: str = "", evidence: Sequence[str] = ()) -> RunReport:
         """Store the report and return it; an attempt still open has succeeded."""

@@ -31,7 +31,7 @@ from tests.fleet.postgres import PostgresServer
 ITS_OWN = {
     "hosts": {"SELECT"}, "centre": {"SELECT"}, "quotas": {"SELECT"}, "migrations": {"SELECT"}, "job_counts": {"SELECT"},
     **{name: {"SELECT", "INSERT", "UPDATE"} for name in ("progress", "runs", "records", "beats", "jobs")},
-    **{name: set() for name in "limits permits permit_parts orders lender limits_now permits_now".split()},
+    **{name: set() for name in "limits permits permit_parts orders lender tickets limits_now permits_now".split()},
 }  # fmt: skip
 RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
 PARTS = ("SELECT", "INSERT", "UPDATE", "REFERENCES")
@@ -44,6 +44,8 @@ FUNCTIONS = {
     "release_permit",
     "fetch_orders",
     "report_order",
+    "show_ticket",
+    "take_order",
     "is_of_this_world",
 }
 OF_NO_HOST = ("centre", "migrations", "limits_now", "permits_now")

@@ -5,9 +5,11 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +52,46 @@ def test_slots_are_lent_in_the_order_of_asking_and_a_heavy_run_is_not_passed_by(
     assert not asker.ask("light", "link").granted
     assert asker.ask("heavy", "link", weight=2).granted
     assert not asker.ask("light", "link").granted
+
+
+def test_two_runs_of_one_job_that_ask_at_once_share_no_place_and_no_permit(asker: PermitHost) -> None:
+    """Seen: both were lent the one permit, and the one that then found the job running gave it back for both."""
+    held = asker.ask("holder", "link", weight=2)
+    twin = PermitHost(asker._centre, asker._identity, asker._sessions)
+    first, other = asker.ask("photos", "link"), twin.ask("photos", "link")
+    assert (first.place, first.busy, other.busy, other.granted) == (1, False, True, False)
+    asker.give_back("holder", held)
+    assert [twin.ask("photos", "link").granted, asker.ask("photos", "link").granted] == [False, True]
+    assert twin.ask("photos", "link").busy
+
+
+def test_a_permit_is_given_back_between_two_attempts_and_waited_for_again(
+    centre: Centre, asker: PermitHost, tmp_path: Path
+) -> None:
+    """Seen: who waited for a quarter of an hour to try again kept all others waiting meanwhile."""
+    where = declare_host(tmp_path, centre.address, centre.join("nas"))
+    lender, voice, stop, request = (
+        permits.CentrePermits(where),
+        Heard(),
+        StopRequest(),
+        PermitRequest(limits=("link",), weight=2),
+    )
+    with lender.hold("mail", request, voice, stop):
+        assert not asker.ask("photos", "link").granted
+        with lender.give_back_meanwhile("mail", request, voice, stop):
+            lent = asker.ask("photos", "link")
+            assert lent.granted, "nobody waits for a run that rests"
+            threading.Timer(0.5, asker.give_back, ("photos", lent)).start()
+        assert not asker.ask("letters", "link").granted, "it has it again"
+        stopped = StopRequest()
+        with lender.give_back_meanwhile("mail", request, voice, stopped):
+            until_granted(asker, "letters")
+            stopped.request("Ctrl-C")
+    assert voice.lines == [
+        "gives back the permit link until the next attempt",
+        "waits for the permit link: 1 of 2 slots are lent; number 1 in the queue",
+        "gives back the permit link until the next attempt",
+    ]
 
 
 def test_two_limits_are_had_together_or_not_at_all(asker: PermitHost) -> None:
@@ -109,7 +151,8 @@ def test_a_place_is_kept_for_who_comes_again_and_a_killed_runs_successor_does_no
     asker.ask("first", "link", weight=2)
     asker.ask("second", "link")
     asker.lines["first"].close()
-    assert asker.ask("first", "link", weight=2, anew=True).place == 1
+    until(lambda: not asker.ask("first", "link", weight=2, anew=True).busy, "its session has ended there", str)
+    assert asker.ask("first", "link", weight=2).place == 1
     asker.give_back("holder", held)
     assert asker.ask("first", "link", weight=2).granted
     twin = PermitHost(asker._centre, asker._identity, asker._sessions)

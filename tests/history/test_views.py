@@ -21,7 +21,7 @@ IN_ORDER = {
     "points_there": "SCAN points USING INDEX points_there",
     "read_totals": "SCAN points USING INDEX points_there",
     "newest_acts": "SCAN acts",
-    "end_open_acts": "SCAN acts USING INDEX acts_open",
+    **dict.fromkeys(("end_open_acts", "end_acts_by_runs"), "SCAN acts USING INDEX acts_open"),
     "messages": "SCAN messages",
     "totals": "SCAN runs USING INDEX runs_ended",
     "owed": "SCAN owed",

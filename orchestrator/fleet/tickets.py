@@ -1,0 +1,134 @@
+"""Tickets: of two copies of one machine only the one that shows the newest speaks for the host, at its centre.
+
+A ticket is a random number that a host makes up, writes down, and leaves at the centre at a visit; at the next one it shows it and leaves another.
+A machine that was copied or put back, also while it ran, takes along the ticket of that moment, which is not the newest any more once either of
+both has visited. Why a file below `locks`, written in place: both threads that visit the centre need it, and a full disk still takes that.
+"""
+
+import fcntl
+import os
+import re
+import shlex
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from orchestrator.domain.errors import CentreRefused
+from orchestrator.domain.fleet_watch import FleetFinding
+from orchestrator.domain.units import show_duration
+from orchestrator.fleet.connection import CentreSession, Row
+
+ANSWER_S = 15.0
+SILENT_S = 900.0  # after so long without a sign of the other one a copy is taken in; as the centre has it
+_FILE = "fleet-ticket"
+_LENGTH = 74  # bytes
+_TICKETS = re.compile(rb"([0-9a-f-]{36}) ([0-9a-f-]{36})\n")
+_SHOW = "SELECT accepted, valid::text, heard FROM poolferry.show_ticket(%s, %s::uuid[], %s::uuid)"
+
+
+class NameInUse(CentreRefused):
+    """Another machine speaks for this host at the centre: this one has an older ticket, or another machine-id."""
+
+
+def show_ticket(centre: CentreSession, state: str, *, name: str, machine: str, renew: bool) -> str:
+    """Show this host's ticket; return the newest, or nothing where the centre is of before tickets. `renew`: leave a new one.
+
+    Raises: NameInUse where another machine speaks for this host · CentreUnreachable · CentreRefused.
+    """
+    with _ticket_file(state) as file:
+        shown, row = _read(file), None
+        if shown and (
+            not renew or shown[0] != shown[1]
+        ):  # which of both the centre has is known before there is a third
+            row = _ask(centre, machine, shown, None)
+            if row and row["accepted"]:
+                shown = _write(file, row["valid"], row["valid"]) if shown != (row["valid"], row["valid"]) else shown
+        if row is None or row["accepted"] is None or (renew and row["accepted"]):
+            new = str(uuid.uuid4())
+            _write(file, shown[0] if shown else new, new)  # before it is left there: the answer may be lost
+            row = _ask(centre, machine, shown, new)
+            if row and row["accepted"]:
+                _write(file, new, new)
+            elif row and shown:
+                _write(file, *shown)
+        if row is None:  # of before tickets, or this host is no member
+            return ""
+        if not row["accepted"]:
+            raise _in_use(name, row["heard"])
+        return str(row["valid"])
+
+
+def take_order(centre: CentreSession, key: str, *, attempt: int, ticket: str) -> bool:
+    """Take an order with the newest ticket, before it is begun; return False where it is over, or another machine may begin it."""
+    values = (key, attempt, ticket)
+    row = centre.first("SELECT poolferry.take_order(%s::uuid, %s, %s::uuid) AS taken", values, seconds=ANSWER_S)
+    return bool(row and row["taken"])
+
+
+def find_copies(centre: CentreSession) -> tuple[FleetFinding, ...]:
+    """Return the hosts of which two machines visited the centre lately."""
+    return tuple(
+        FleetFinding(
+            about=f"copies of {row['name']}", kind="copy", bad=True,
+            why=f"two machines visit the centre as {row['name']}: one is a copy of the other, and the one that came last at {row['other_at']:%H:%M} UTC is "
+            "heard no more, its orders are not carried out and what it tells waits there; its runs go on",
+            hint="on the one that is the copy: `poolferry fleet leave`; then invite it under a name of its own",
+        )
+        for row in centre.rows(_COPIES)
+    )  # fmt: skip
+
+
+_COPIES = (
+    "SELECT h.name, t.other_at AT TIME ZONE 'UTC' AS other_at FROM poolferry.tickets t JOIN poolferry.hosts h ON h.id = t.host"
+    " WHERE t.other_at > now() - interval '30 minutes' AND h.left_at IS NULL ORDER BY h.name"
+)
+
+
+def _ask(centre: CentreSession, machine: str, shown: tuple[str, str] | None, new: str | None) -> Row | None:
+    """Ask the centre; None: it is of before tickets."""
+    from psycopg.errors import UndefinedFunction
+
+    try:
+        return centre.first(_SHOW, (machine, list(shown or ()), new), seconds=ANSWER_S)
+    except CentreRefused as error:
+        if isinstance(error.__cause__, UndefinedFunction):
+            return None
+        raise
+
+
+def _in_use(name: str, heard: object) -> NameInUse:
+    hint = "on the one that is the copy: `poolferry fleet leave`; then it joins under a name of its own"
+    if not isinstance(heard, float):
+        return NameInUse(f"another machine joined as {name}: this one has a copy of its password", hint=hint)
+    return NameInUse(
+        f"another machine speaks at the centre as {shlex.quote(name)}, {show_duration(heard)} ago: this one is a copy of it, or was put back to an older "
+        f"copy. So it tells nothing and gets no orders, and its runs go on; it is taken in once the other one is silent for {show_duration(SILENT_S)}",
+        hint=hint,
+    )
+
+
+@contextmanager
+def _ticket_file(state: str) -> Iterator[int]:
+    """Open the file of this host's ticket, for one thread at a time. Why it may wait: nobody holds it for longer than an answer takes."""
+    folder = os.path.join(state, "locks")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    file = os.open(os.path.join(folder, _FILE), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+    finally:
+        os.close(file)
+
+
+def _read(file: int) -> tuple[str, str] | None:
+    """Return the ticket that the centre had last, and one that it may have besides; None: there is none."""
+    found = _TICKETS.fullmatch(os.pread(file, _LENGTH + 1, 0))
+    return (found[1].decode(), found[2].decode()) if found else None
+
+
+def _write(file: int, last: str, sent: str) -> tuple[str, str]:
+    """Write both in place, and return them. Where that cannot be, as on a disk that takes nothing at all, this host is taken in again after a while."""
+    with suppress(OSError):
+        os.pwrite(file, f"{last} {sent}\n".encode(), 0)
+        os.fdatasync(file)
+    return last, sent

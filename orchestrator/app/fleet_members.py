@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
-from orchestrator.domain.errors import NotMember, OrchestratorError
+from orchestrator.domain.errors import CentreRefused, NotMember, OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.machine import FleetOptions
 from orchestrator.domain.units import Bytes
@@ -26,10 +26,11 @@ class InvitedHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradedCentre:
-    """A centre whose schema is the newest. `applied`: the files that were missing."""
+    """A centre whose schema is the newest. `applied`: the files that were missing; `advice`: what would be better, each with the command."""
 
     centre: str
     applied: tuple[str, ...]
+    advice: tuple[str, ...]
 
 
 def declared_fleet(settings: Settings, centre: str | None = None) -> FleetOptions:
@@ -68,9 +69,41 @@ def require_centre_here(settings: Settings) -> None:
 
 def connect_administrator(settings: Settings, centre: str | None) -> "CentreSession":
     """Connect as whoever the address or the operating system says: who administers a centre."""
-    from orchestrator.fleet.connection import open_centre
+    return connect_checked(settings, centre, None, purpose="administrator")
 
-    return open_centre(declared_fleet(settings, centre), None, purpose="administrator")
+
+def connect_checked(
+    settings: Settings, centre: str | None, identity: "FleetIdentity | None", *, purpose: str
+) -> "CentreSession":
+    """Connect to a centre whose tables are those that this poolferry asks for. `centre`, `identity`: None as of `open_centre`.
+
+    Raises: CentreRefused with the command that upgrades them. A centre that is newer is asked, and that is said.
+    """
+    from orchestrator.fleet.connection import open_centre
+    from orchestrator.fleet.schema import compare_schema
+
+    session = open_centre(declared_fleet(settings, centre), identity, purpose=purpose)
+    try:
+        found = compare_schema(session)
+        if found.missing:
+            command = settings.repeat("fleet init" + (f" --centre {shlex.quote(centre)}" if centre else ""))
+            here = f"`{command}`, as who administers the centre"
+            raise CentreRefused(
+                f"the centre {session.centre} is older than this poolferry: it lacks {', '.join(found.missing)}",
+                hint=here
+                if identity is None
+                else "at the centre, once poolferry is upgraded there: `poolferry fleet init`",
+            )
+    except BaseException:
+        session.close()
+        raise
+    if found.newer and not settings.heard_of_newer:
+        settings.heard_of_newer = True
+        settings.say(
+            f"warning: the centre was upgraded by a newer poolferry, which made {', '.join(found.newer)}: this one may not understand all of it; "
+            "upgrade it on this machine"
+        )
+    return session
 
 
 def require_identity(settings: Settings) -> "FleetIdentity":
@@ -85,10 +118,19 @@ def require_identity(settings: Settings) -> "FleetIdentity":
 
 def make_centre(settings: Settings, centre: str | None) -> UpgradedCentre:
     """Make the schema of a centre, or bring it up to date. Raises: CentreRefused, CentreUnreachable."""
-    from orchestrator.fleet.schema import upgrade_schema
+    from orchestrator.fleet.connection import open_centre
+    from orchestrator.fleet.lock_guard import advise_more_locks
+    from orchestrator.fleet.schema import find_named_roles, upgrade_schema
 
-    with connect_administrator(settings, centre) as session:
-        return UpgradedCentre(centre=session.centre, applied=upgrade_schema(session))
+    with open_centre(declared_fleet(settings, centre), None, purpose="administrator") as session:
+        applied = upgrade_schema(session)
+        roles = [
+            f"the role of {name} has the host's name, and all roles of this server see it: `poolferry fleet invite {shlex.quote(name)} --again` "
+            "makes another one, with which that host joins once more"
+            for name in find_named_roles(session)
+        ]
+        advice = (*filter(None, [advise_more_locks(session)]), *roles)
+        return UpgradedCentre(centre=session.centre, applied=applied, advice=advice)
 
 
 def invite(settings: Settings, host: str, *, centre: str | None, address: str | None, again: bool) -> InvitedHost:

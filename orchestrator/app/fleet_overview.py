@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from orchestrator.app.fleet_members import declared_fleet
+from orchestrator.app.fleet_members import connect_checked
 
 if TYPE_CHECKING:
     from orchestrator.app.settings import Settings
@@ -14,12 +14,10 @@ _ALL = 1_000_000
 
 def connect_viewer(settings: "Settings", centre: str | None) -> "CentreSession":
     """Connect to look. `centre`: as whoever that address says; None: as this host, if it has joined. Raises: CentreUnreachable."""
-    from orchestrator.fleet.connection import open_centre
     from orchestrator.fleet.credentials import read_identity
 
-    fleet = declared_fleet(settings, centre)
     identity = None if centre is not None else read_identity(settings.where.state)
-    return open_centre(fleet, identity, purpose="viewer")
+    return connect_checked(settings, centre, identity, purpose="viewer")
 
 
 def fleet_status(settings: "Settings", centre: str | None) -> "FleetStatus":

@@ -96,6 +96,7 @@ class Settings:
         self.subscriber = subscriber or Subscriber()
         self.interrupted = False
         self.stopped = False
+        self.heard_of_newer = False  # a centre that is newer was said
 
     @property
     def where(self) -> compose.Directories:

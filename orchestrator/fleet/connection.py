@@ -138,7 +138,7 @@ def _plain_error(centre: str, error: "psycopg.Error") -> OrchestratorError:
         return CentreFull(f"the centre {centre} has no room: {said}", hint=hint)
     if isinstance(error, OperationalError) or state[:2] in ("08", "57", "55", "40", "25"):
         return CentreUnreachable(f"the centre {centre} gives no answer: {said}", hint="runs go on; it is tried again")
-    hint = "the centre may be older than this host; there: poolferry fleet init"
+    hint = "the centre may be older than this host; there: `poolferry fleet init`, which says so where it is newer"
     return CentreRefused(f"the centre {centre} refused a statement: {said}", hint=hint)
 
 

@@ -1,8 +1,9 @@
 """The guard of the table of locks that all sessions of a PostgreSQL share: a host that fills it is shut out.
 
 No right keeps a role from that: each savepoint in which it writes holds a lock, if only of a setting of its own role, and some seconds are
-enough for all that there are. So somebody who is logged in already looks each second, and ends the sessions of a host that has a quarter.
-No poolferry comes near that: its fifty sessions together have some hundred.
+enough for all that there are. So somebody who is logged in already looks each second, and ends the sessions of a host that has a quarter; and
+once half of all are taken, of each host that has a sixteenth, as several may do it together. No poolferry comes near that: its fifty sessions
+together have some hundred.
 """
 
 import contextlib
@@ -14,15 +15,21 @@ from orchestrator.domain.fleet_watch import FleetFinding
 from orchestrator.fleet.connection import CentreSession
 
 EVERY_S = 1.0
+ROOMY = 25_600  # locks: so many are not taken within a look or two
 _RESERVE = 0x706F6F6C  # "pool", of the locks in reserve
+_SIZE = (
+    "SELECT current_setting('max_locks_per_transaction')::integer AS each,"
+    " current_setting('max_connections')::integer + current_setting('max_prepared_transactions')::integer AS sessions"
+)
 _MOST = (
     "SELECT current_setting('max_locks_per_transaction')::integer"
     " * (current_setting('max_connections')::integer + current_setting('max_prepared_transactions')::integer) / 4 AS most"
 )
 # Functions alone, of which none needs a lock: there may be none left. Locks of a session's own fast path are not in the table.
 _COUNT = (
-    "SELECT a.usesysid, count(*) AS locks FROM pg_lock_status() AS l JOIN pg_stat_get_activity(NULL) AS a ON a.pid = l.pid"
-    " WHERE NOT l.fastpath AND a.usesysid IS NOT NULL GROUP BY a.usesysid HAVING count(*) > %(most)s"
+    "SELECT each.usesysid, each.locks FROM (SELECT a.usesysid, count(*) AS locks, sum(count(*)) OVER () AS total"
+    " FROM pg_lock_status() AS l JOIN pg_stat_get_activity(NULL) AS a ON a.pid = l.pid WHERE NOT l.fastpath AND a.usesysid IS NOT NULL"
+    " GROUP BY a.usesysid) AS each WHERE each.locks > %(most)s OR (each.total > 2 * %(most)s::integer AND each.locks > %(most)s::integer / 4)"
 )
 # So that they are known by heart when that happens.
 _NAMES = "SELECT DISTINCT pg_get_userbyid(usesysid) FROM pg_stat_get_activity(NULL) WHERE usesysid IS NOT NULL"
@@ -77,6 +84,18 @@ class LockGuard:
 
     def _keep_reserve(self) -> None:
         self._centre.rows("SELECT pg_try_advisory_lock(%s, n) FROM generate_series(1, 100) AS n", (_RESERVE,))
+
+
+def advise_more_locks(centre: CentreSession) -> str:
+    """Return the line that gives the table of locks room for what the guard needs to come in time; empty: it has that."""
+    row = centre.first(_SIZE)
+    if row is None or row["each"] * row["sessions"] >= ROOMY:
+        return ""
+    wanted = -(-ROOMY // row["sessions"])
+    return (
+        f"PostgreSQL's table of locks has room for {row['each'] * row['sessions']:,}, which a host that was taken over fills within seconds; more give "
+        f"`poolferry fleet watch` time to shut it out: `ALTER SYSTEM SET max_locks_per_transaction = {wanted}` in psql, then restart PostgreSQL"
+    )
 
 
 def find_shut_out(centre: CentreSession) -> tuple[FleetFinding, ...]:

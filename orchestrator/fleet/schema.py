@@ -9,6 +9,7 @@ import os
 import re
 
 from orchestrator.domain.errors import CentreRefused
+from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.fleet.connection import CentreSession
 
 _MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
@@ -40,6 +41,29 @@ def migrations() -> dict[int, tuple[str, str]]:
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaDifference:
+    """The files by which a centre and this poolferry differ. `missing`: what the centre lacks; `newer`: what is not known here."""
+
+    missing: tuple[str, ...]
+    newer: tuple[str, ...]
+
+
+def compare_schema(centre: CentreSession) -> SchemaDifference:
+    """Return how the centre's tables differ from those that this poolferry knows; a database without any lacks all. Raises: CentreRefused."""
+    made = centre.first("SELECT to_regclass('poolferry.migrations') IS NOT NULL AS made")
+    done: dict[int, str] = {}
+    if made and made["made"]:
+        done = {
+            row["number"]: row["name"]
+            for row in centre.rows("SELECT number, name FROM poolferry.migrations ORDER BY number")
+        }
+    return SchemaDifference(
+        missing=tuple(name for number, (name, _) in migrations().items() if number not in done),
+        newer=tuple(name for number, name in done.items() if number not in migrations()),
+    )
+
+
 def upgrade_schema(centre: CentreSession) -> tuple[str, ...]:
     """Create the schema, or apply what it lacks; return the names of the files that were applied. Raises: CentreRefused."""
     with centre.transaction(_LONG_S):
@@ -48,22 +72,28 @@ def upgrade_schema(centre: CentreSession) -> tuple[str, ...]:
         centre.rows("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         _make_roles(centre)
         centre.change(_START)
-        done = {row["number"]: row["name"] for row in centre.rows("SELECT number, name FROM poolferry.migrations")}
-        if strange := sorted(done.keys() - migrations().keys()):
+        known = compare_schema(centre)
+        if known.newer:
             raise CentreRefused(
-                f"the centre was upgraded by a newer poolferry: {', '.join(done[each] for each in strange)} is not known here",
+                f"the centre was upgraded by a newer poolferry: {', '.join(known.newer)} is not known here",
                 hint="upgrade poolferry on this machine first",
             )
-        missing = [number for number in migrations() if number not in done]
-        for number in missing:
-            name, text = migrations()[number]
+        for number, (name, text) in migrations().items():
+            if name not in known.missing:
+                continue
             centre.change(text, seconds=_LONG_S)
             centre.change("INSERT INTO poolferry.migrations (number, name) VALUES (%s, %s)", (number, name))
         centre.change("RESET ROLE")
         for row in centre.rows("SELECT role FROM poolferry.hosts JOIN pg_catalog.pg_roles ON rolname = role"):
             _make_member(centre, row["role"])
             bound_role(centre, row["role"])
-    return tuple(migrations()[number][0] for number in missing)
+    return known.missing
+
+
+def find_named_roles(centre: CentreSession) -> tuple[str, ...]:
+    """Return the hosts whose role has their name, as all had once: all roles of a server are seen by each other."""
+    named = "SELECT name FROM poolferry.hosts WHERE left_at IS NULL AND role !~ '^poolferry_[0-9a-f]{8}_[0-9a-f]{8}$' ORDER BY name"
+    return tuple(row["name"] for row in centre.rows(named))
 
 
 def _make_roles(centre: CentreSession) -> None:

@@ -11,7 +11,8 @@ import re
 import shlex
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from typing import ClassVar
 
 from orchestrator.domain.errors import CentreRefused
 from orchestrator.domain.fleet_watch import FleetFinding
@@ -22,7 +23,8 @@ ANSWER_S = 15.0
 SILENT_S = 900.0  # after so long without a sign of the other one a copy is taken in; as the centre has it
 _FILE = "fleet-ticket"
 _LENGTH = 74  # bytes
-_TICKETS = re.compile(rb"([0-9a-f-]{36}) ([0-9a-f-]{36})\n")
+_TICKET = rb"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+_TICKETS = re.compile(rb"%b %b\n" % (_TICKET, _TICKET))
 _SHOW = "SELECT accepted, valid::text, heard FROM poolferry.show_ticket(%s, %s::uuid[], %s::uuid)"
 
 
@@ -35,22 +37,21 @@ def show_ticket(centre: CentreSession, state: str, *, name: str, machine: str, r
 
     Raises: NameInUse where another machine speaks for this host · CentreUnreachable · CentreRefused.
     """
-    with _ticket_file(state) as file:
-        shown, row = _read(file), None
-        if shown and (
-            not renew or shown[0] != shown[1]
-        ):  # which of both the centre has is known before there is a third
+    with _open_tickets(state) as file:
+        shown, row = file.read(), None
+        unsure = shown is not None and shown[0] != shown[1]
+        if shown and (unsure or not renew):  # which of both the centre has is known before there is a third
             row = _ask(centre, machine, shown, None)
             if row and row["accepted"]:
-                shown = _write(file, row["valid"], row["valid"]) if shown != (row["valid"], row["valid"]) else shown
+                shown = file.write(row["valid"], row["valid"]) if unsure else shown
         if row is None or row["accepted"] is None or (renew and row["accepted"]):
             new = str(uuid.uuid4())
-            _write(file, shown[0] if shown else new, new)  # before it is left there: the answer may be lost
+            file.write(shown[0] if shown else new, new)  # before it is left there: the answer may be lost
             row = _ask(centre, machine, shown, new)
             if row and row["accepted"]:
-                _write(file, new, new)
+                file.write(new, new)
             elif row and shown:
-                _write(file, *shown)
+                file.write(*shown)
         if row is None:  # of before tickets, or this host is no member
             return ""
         if not row["accepted"]:
@@ -108,27 +109,40 @@ def _in_use(name: str, heard: object) -> NameInUse:
 
 
 @contextmanager
-def _ticket_file(state: str) -> Iterator[int]:
-    """Open the file of this host's ticket, for one thread at a time. Why it may wait: nobody holds it for longer than an answer takes."""
+def _open_tickets(state: str) -> Iterator["_TicketFile"]:
+    """Open the file of this host's tickets, for one thread at a time. Why it may wait: nobody holds it for longer than an answer takes."""
     folder = os.path.join(state, "locks")
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    file = os.open(os.path.join(folder, _FILE), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    path = os.path.join(folder, _FILE)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield file
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield _TicketFile(path, descriptor)
     finally:
-        os.close(file)
+        os.close(descriptor)
 
 
-def _read(file: int) -> tuple[str, str] | None:
-    """Return the ticket that the centre had last, and one that it may have besides; None: there is none."""
-    found = _TICKETS.fullmatch(os.pread(file, _LENGTH + 1, 0))
-    return (found[1].decode(), found[2].decode()) if found else None
+class _TicketFile:
+    """The ticket that the centre had last, and one that it may have besides; kept by this process where the disk takes nothing."""
 
+    _unwritten: ClassVar[dict[str, tuple[str, str]]] = {}  # by path
 
-def _write(file: int, last: str, sent: str) -> tuple[str, str]:
-    """Write both in place, and return them. Where that cannot be, as on a disk that takes nothing at all, this host is taken in again after a while."""
-    with suppress(OSError):
-        os.pwrite(file, f"{last} {sent}\n".encode(), 0)
-        os.fdatasync(file)
-    return last, sent
+    def __init__(self, path: str, descriptor: int) -> None:
+        self._path, self._descriptor = path, descriptor
+
+    def read(self) -> tuple[str, str] | None:
+        """Return both; None: there is none."""
+        if self._path in self._unwritten:
+            return self._unwritten[self._path]
+        found = _TICKETS.fullmatch(os.pread(self._descriptor, _LENGTH + 1, 0))
+        return (found[1].decode(), found[2].decode()) if found else None
+
+    def write(self, last: str, sent: str) -> tuple[str, str]:
+        """Write both in place, and return them."""
+        try:
+            os.pwrite(self._descriptor, f"{last} {sent}\n".encode(), 0)
+            os.fdatasync(self._descriptor)
+            self._unwritten.pop(self._path, None)
+        except OSError:
+            self._unwritten[self._path] = last, sent
+        return last, sent

@@ -1,6 +1,8 @@
 """Two machines with one name, one password and one machine-id, as a virtual machine that was copied: one of them speaks for the host."""
 
 import contextlib
+import errno
+import os
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -165,7 +167,9 @@ def test_a_host_whose_answers_are_lost_is_no_copy_of_itself(host: FleetHost, mon
     assert len(asked) == 8
 
 
-def test_a_ticket_that_is_lost_or_of_another_centre_is_taken_in_after_a_while(host: FleetHost, centre: Centre) -> None:
+def test_a_ticket_that_is_lost_or_of_another_centre_is_taken_in_after_a_while(
+    host: FleetHost, centre: Centre, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with centre.administrator() as session:  # put back to a copy of yesterday
         session.change("UPDATE poolferry.tickets SET ticket = gen_random_uuid(), shown_at = now() - interval '1 day'")
         assert host.send().waiting == 0
@@ -174,5 +178,13 @@ def test_a_ticket_that_is_lost_or_of_another_centre_is_taken_in_after_a_while(ho
         (host.ferry.state / "locks" / "fleet-ticket").write_bytes(b"\0" * 74)
         with pytest.raises(NameInUse):
             host.send()
+        session.change(SILENT)
+        with monkeypatch.context() as full:
+            full.setattr(
+                os, "pwrite", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device"))
+            )
+            for _ in range(2):
+                assert host.send().waiting == 0, "a disk that takes nothing: the process knows"
+        assert host.send().waiting == 0
         session.change("DROP FUNCTION poolferry.show_ticket")
         assert host.send().waiting == 0, "a centre of before tickets"

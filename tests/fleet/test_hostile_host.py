@@ -167,6 +167,7 @@ def test_rows_of_others_are_neither_seen_nor_changed(sessions: tuple[CentreSessi
 # By the type of an argument: what a host that was taken over would put there, of the other host's where there is such a thing.
 ARGUMENTS = {
     "integer": "(SELECT id FROM poolferry.permits WHERE host = {them})", "uuid": "(SELECT key FROM poolferry.orders WHERE host = {them})",
+    "uuid[]": "(SELECT ARRAY[ticket] FROM poolferry.tickets WHERE host = {them})",
     "text": "'photos'", "text[]": "'{{wan}}'::text[]", "boolean": "true", "bigint": "1", "timestamp with time zone": "now()",
 }  # fmt: skip
 
@@ -181,6 +182,7 @@ def test_nothing_of_the_catalogue_changes_a_row_of_another_host(
         for each, host in ((mine, "evil"), (other, "good")):
             say_all(each)
             assert ask_permit(each, "photos", PermitRequest(limits=("wan",)), taken=False).granted
+            each.change("SELECT poolferry.show_ticket((SELECT machine FROM poolferry.hosts), '{}', gen_random_uuid())")
             request = order_request("run", "photos", user="ann")
             place_orders(session, request, (host,), asked_by="ann", within=timedelta(hours=1))
 

@@ -3,7 +3,7 @@
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 
@@ -128,6 +128,24 @@ def test_a_guard_that_comes_too_late_ends_who_filled_the_table(small: Centre) ->
         flooder.join(60)
         with small.administrator() as other:
             assert [each.about for each in find_shut_out(other)] == ["host evil shut out"]
+
+
+def test_several_hosts_that_have_most_of_the_table_together_are_shut_out_each(centre: Centre) -> None:
+    """Seen: each with less than a quarter, they could have all of it, and the guard looked on."""
+    names = ("evil-1", "evil-2", "evil-3", "good")
+    with ExitStack() as stack, centre.administrator() as session:
+        guard = LockGuard(session, most=100)  # of 400, and 100 are its own reserve
+        for name, number in zip(names, (90, 80, 70, 10), strict=True):
+            host = stack.enter_context(centre.session(centre.join(name)))
+            row = host.first("SELECT poolferry.this_host() AS host")
+            assert row is not None
+            host.change(ROWS, (row["host"],))
+            host.connection.execute(b"BEGIN")
+            words = (LOOKS.format(host=row["host"], n=each) for each in range(1, number))
+            host.connection.execute("; ".join(words).encode())
+        assert {*guard.look()} == {"evil-1", "evil-2", "evil-3"}
+        found = [each.about for each in find_shut_out(session)]
+    assert found == ["host evil-1 shut out", "host evil-2 shut out", "host evil-3 shut out"]
 
 
 def looked(guard: LockGuard) -> tuple[str, ...]:

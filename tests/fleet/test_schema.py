@@ -1,6 +1,8 @@
 """The schema of a centre: applied once and in order, by several at once, and never over what a newer poolferry made."""
 
 import hashlib
+import re
+import shlex
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,6 +13,7 @@ from orchestrator.fleet import schema
 from orchestrator.fleet.connection import open_centre
 from orchestrator.fleet.enrolment import forget_host
 from orchestrator.fleet.schema import migrations, upgrade_schema
+from tests.ferry import Ferry
 from tests.fleet.centres import Centre
 from tests.fleet.first_version import say_all
 from tests.fleet.postgres import PostgresServer
@@ -79,3 +82,39 @@ def test_a_centre_of_the_first_version_with_all_its_rows_is_brought_to_today(
             assert abs(quota["bytes"] - stored["bytes"]) < 20  # a row is a little shorter in its table
         forget_host(session, "gone")
         assert session.rows("SELECT DISTINCT host FROM poolferry.runs") == [{"host": told[0]["host"]}]
+
+
+def test_each_command_says_what_helps_at_a_centre_of_another_version(
+    postgres: PostgresServer, empty_database: str, ferry: Ferry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: `fleet watch` said that a column shut_out_at does not exist, and `fleet orders` answered as if all were well."""
+    centre = Centre(postgres, empty_database)
+    address = ("--centre", postgres.url(empty_database))
+    commands = (("watch",), ("status",), ("orders",), ("invite", "web-9"), ("permits",), ("forget", "web-1"))
+
+    def hints() -> set[str]:
+        ended = [ferry.run("fleet", *words, *address) for words in commands]
+        assert [each.code for each in ended] == [1] * len(commands), ended
+        assert all("is older than this poolferry: it lacks " in each.err for each in ended), ended
+        return {re.findall(r"`poolferry ([^`]*)`", each.err)[0] for each in ended}
+
+    (hint,) = hints()  # of a database in which nothing was made yet
+    older = {number: each for number, each in migrations().items() if number < 90}
+    with centre.administrator() as session, monkeypatch.context() as before:
+        before.setattr(schema, "migrations", lambda: older)
+        upgrade_schema(session)
+        session.change("INSERT INTO poolferry.hosts (name, role) VALUES ('web-1', 'poolferry_web_1_0123abcd')")
+    assert hints() == {hint}
+    made = ferry.run(*shlex.split(hint))
+    assert (made.code, "0090-shut-out.sql" in made.out) == (0, True), made
+    assert "the role of web-1 has the host's name" in made.out
+    assert "`ALTER SYSTEM SET max_locks_per_transaction = 256` in psql" in made.out
+    assert ferry.run("fleet", "orders", *address).code == 0
+    with centre.administrator() as session:
+        (line,) = re.findall(r"`(ALTER SYSTEM [^`]*)`", made.out)
+        session.change(line)
+        session.change("ALTER SYSTEM RESET max_locks_per_transaction")
+        session.change("INSERT INTO poolferry.migrations (number, name) VALUES (9999, '9999-later.sql')")
+    ahead = ferry.run("fleet", "orders", *address)
+    assert (ahead.code, "a newer poolferry, which made 9999-later.sql" in ahead.err) == (0, True), ahead
+    assert "upgrade poolferry on this machine first" in ferry.run("fleet", "init", *address).err

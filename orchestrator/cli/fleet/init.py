@@ -25,7 +25,8 @@ def init(terminal: Terminal, centre: str | None) -> int:
 
     made = make_centre(terminal, centre)
     told = f"made or upgraded: {', '.join(made.applied)}" if made.applied else "up to date"
-    terminal.answer({"centre": made.centre, "applied": list(made.applied)}, [f"{made.centre}: {told}"])
+    lines = [f"{made.centre}: {told}", *made.advice]
+    terminal.answer({"centre": made.centre, "applied": list(made.applied), "advice": list(made.advice)}, lines)
     return 0
 
 

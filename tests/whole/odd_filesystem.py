@@ -135,6 +135,7 @@ class OddFilesystem:
         )
         path = self._path(node)
         if valid & 6:
+            self._allow("chown", self.names[node])
             os.chown(path, uid if valid & 2 else -1, gid if valid & 4 else -1)
         if valid & 1:
             os.chmod(path, mode & 0o7777)

@@ -181,6 +181,27 @@ def test_many_files_that_are_larger_than_the_target_takes_cost_one_attempt(house
     require_others(house)
 
 
+@pytest.mark.parametrize("points", [True, False], ids=["points", "mirror"])
+def test_a_quota_of_one_owner_costs_no_other_file(house: House, target: Rules, points: bool) -> None:
+    """As ZFS has them, also for what root writes: a file counts once it is given to its owner. Before, it passed for a full target."""
+    for name in ("one", "n" * 245, "folder/below", "plain"):
+        house.write(f"hers/{name}", "x")
+    for name in ("one", "n" * 245, "folder"):
+        os.chown(house.source / "hers" / name, 1234, -1)
+    target.set(errors=[[["chown"], "^\\.?(one|nnn|folder)", errno.EDQUOT]])
+    house.job(rsync={"points": points})
+    ran = house.run()
+    assert lacking(ran) == dict.fromkeys(
+        ("hers/folder", f"hers/{'n' * 245}", "hers/one"),
+        "the quota that its owner or group has at the target is used up",
+    )
+    assert (ran["attempts"], (copy_of(house, points) / "hers/plain").read_text()) == (2, "x")
+    assert not points or os.listdir(house.point() / "hers") == ["plain"]
+    require_others(house, points)
+    target.set()
+    require_all(house, points)
+
+
 def test_the_same_over_ssh(house: House, target: Rules, sshd: Sshd) -> None:
     target.set(errors=[[["write"], "^\\.?large", errno.EFBIG], [MADE, "^\\.?bad", errno.EILSEQ]])
     house.write("hers/bad", "x")

@@ -15,6 +15,7 @@ from orchestrator.engines.rsync.options import options_of
 
 MOST_LEFT_OUT = 10_000  # files, those with the largest holes: rsync compares each name with each rule
 TOO_LARGE = "it is larger than the target's filesystem takes"
+OVER_QUOTA = "the quota that its owner or group has at the target is used up"
 _LONGEST_RULE = 4095  # bytes
 
 
@@ -90,5 +91,5 @@ def left_out_rules_of(world: RsyncSurvey) -> bytes:
 
 
 def overgrown_files(world: RsyncSurvey) -> tuple[bytes, ...]:
-    """Return the files of which a cut copy may hold an older state: they have become too large for the target since."""
-    return tuple(path for path, why in world.refused if why == TOO_LARGE) if world.target.work else ()
+    """Return what a cut copy may hold otherwise: an older state of a file that is too large by now, or one that got no owner."""
+    return tuple(path for path, why in world.refused if why in (TOO_LARGE, OVER_QUOTA)) if world.target.work else ()

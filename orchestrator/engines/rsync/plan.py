@@ -563,7 +563,7 @@ def _remainders(job: Job, world: RsyncSurvey, tree: Location, request: RunReques
     discarded: tuple[Stage, ...] = (discard_partial_files(tree, stale),) if stale else ()
     if overgrown := overgrown_files(world):
         command = script_commands.discard_command(tree, overgrown)
-        older = _small("discard older states", "their files are larger now than the target takes", command)
+        older = _small("discard older states", "the target does not take these files as they are now", command)
         discarded += ((older,),)
     return (*discarded, *resume_files(job, world, tree, request))
 

@@ -15,7 +15,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_short_name
 from orchestrator.domain.units import show_count
 from orchestrator.engines.rsync.errors import FIND_LINKS, HARMLESS, below, exit_code, find_skipped_entries, is_partial
-from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT, TOO_LARGE
+from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT, OVER_QUOTA, TOO_LARGE
 from orchestrator.engines.rsync.model import TEMPORARY
 from orchestrator.engines.rsync.parse import parse_moved, parse_name
 from orchestrator.process.pipeline import PipelineFailed
@@ -25,6 +25,7 @@ _REASONS = {
     b"27": TOO_LARGE,
     b"36": "its name, or the text of the link, is longer than the target's filesystem takes",
     b"75": "the target's filesystem does not take it: value too large",
+    b"122": OVER_QUOTA,
     b"84": "its name is none that the target's filesystem takes",
 }
 _CODE = rb"(?P<code>22|27|36|75|84)"
@@ -37,10 +38,11 @@ _LINKED = re.compile(rb'rsync: (?:\[generator\] )?(?:sym)?link "(?P<names>[^\n]*
 _ARROW = re.compile(rb'" (?P<kind>[-=])> "?')
 # rsync's temporary files are `.NAME.XXXXXX`, with no more than some 246 bytes of the name; in a folder of their own without the first dot.
 _TEMPORARY = re.compile(
-    rb'rsync: (?:\[receiver\] )?mkstemp "(?P<folder>[^\n]*/)(?P<name>[^\n/]+)\.[A-Za-z0-9]{6}" failed: [^"\n]* \('
-    + _CODE
-    + rb"\)"
+    rb'rsync: (?:\[receiver\] )?(?:mkstemp|(?P<owner>chown|chgrp)) "(?P<folder>[^\n]*/)(?P<name>[^\n/]+)\.[A-Za-z0-9]{6}" failed: '
+    rb'[^"\n]* \((?P<code>22|27|36|75|84|(?(owner)122|84))\)'
 )
+# Of who is root, a file counts for its owner's quota only once it is given to her: what is written for all others has room.
+_GIVEN = re.compile(rb'rsync: \[generator\] (?:chown|chgrp) "(?P<name>[^\n]*)" failed: [^"\n]* \((?P<code>122)\)')
 _RENAMED = re.compile(rb'rsync: (?:\[receiver\] )?rename "(?P<names>[^\n]*)"(?: failed)?: [^"\n]* \(' + _CODE + rb"\)")
 _TEMPORARY_NAME = re.compile(rb"\.?(?P<base>.+)\.[A-Za-z0-9]{6}", re.DOTALL)
 _WRITTEN = re.compile(
@@ -74,7 +76,7 @@ def find_refused(
     unsure: dict[_Unsure, bytes] = {}
     rest = list[bytes]()
     for line in map(bytes.strip, errors):
-        if told := _WRITTEN.fullmatch(line) or _MADE.fullmatch(line):
+        if told := _WRITTEN.fullmatch(line) or _MADE.fullmatch(line) or _GIVEN.fullmatch(line):
             found[below(told["name"], into)] = told["code"]
         elif (told := _RENAMED.fullmatch(line)) and (name := _renamed(told["names"], into)) is not None:
             found[name] = told["code"]

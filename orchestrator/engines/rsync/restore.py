@@ -12,7 +12,16 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location, MountPoint, leads_to_mount, outermost_paths
-from orchestrator.domain.plan import Command, FolderOpening, Pipeline, Plan, Refusal, Step, TreeVerification
+from orchestrator.domain.plan import (
+    Command,
+    Effect,
+    FolderOpening,
+    Pipeline,
+    Plan,
+    Refusal,
+    Step,
+    TreeVerification,
+)
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.units import Bytes, show_count, show_size
 from orchestrator.engines.contract.restore import DestinationSurvey, RestoreRequest
@@ -290,9 +299,18 @@ def _file_stages(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, asid
             commands.restore_command(tree, room, job, folder=False, holes=seen.holes, anew=wanted.anew),
         ),
         _reread(job, wanted, room / to.path.rpartition("/")[2], (), part="all"),
+        *_compare(wanted, tree, room / to.path.rpartition("/")[2]),
         replace(placed, settles=True),
     )
     return tuple(_alone(steps))
+
+
+def _compare(wanted: RestoreRequest, tree: Location, made: Location) -> Stage:
+    """Return the step that compares a file of a point without a manifest, such as a snapshot, with what was made of it; none over ssh."""
+    if wanted.point.manifest is not None or tree.host or made.host:
+        return ()
+    command = Command(argv=("cmp", "--", tree.path, made.path), effect=Effect.READS)
+    return (_step(f"compare {made} with {tree}", "byte by byte, before it gets its place", command),)
 
 
 def _complete(

@@ -155,14 +155,12 @@ def _with_comparison(
     shown: SnapshotView,
     restore_request: RestoreOptions,
 ) -> tuple[RestorePoint, Plan]:
-    """Return the plan with our own summary; a single file without a manifest entry is compared at its end."""
+    """Return the plan with our own summary; a single file without a manifest entry is compared before it gets its place."""
     point, plan, to = decided
-    compared = showing.comparison_steps(wanted, to)
     plan = replace(plan, summary=showing.plan_files(shown, restore_request).summary)
-    if not compared:
+    if not showing.is_compared(wanted, to):
         return point, plan
-    stages = (*plan.stages, *((step,) for step in compared))
-    return replace(point, manifest=point.tree), replace(plan, stages=stages, warnings=())
+    return replace(point, manifest=point.tree), replace(plan, warnings=())
 
 
 def _refused(journal: RunRecorder, refusal: Refusal) -> RunReport:

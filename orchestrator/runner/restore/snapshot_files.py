@@ -10,7 +10,7 @@ from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
-from orchestrator.domain.plan import Effect, ManifestRecording, Plan, Refusal, Step, single_command
+from orchestrator.domain.plan import ManifestRecording, Plan, Refusal, Step
 from orchestrator.domain.point import RestorePoint
 from orchestrator.engines.contract.engine import Engine, implements
 from orchestrator.engines.contract.restore import DatasetRestorer, RestoreRequest
@@ -129,10 +129,6 @@ def _called(shown: SnapshotView, restore_request: RestoreOptions) -> str:
     return f"{shown.point.name}%{part}" if part else shown.point.name
 
 
-def comparison_steps(wanted: RestoreRequest, to: Location) -> tuple[Step, ...]:
-    """Return the step that compares a single file with its restored copy; none with a manifest or a host."""
-    if wanted.point.manifest is not None or wanted.point.tree.host or to.host:
-        return ()
-    source = wanted.point.tree / os.fsdecode(wanted.path)
-    work = single_command("cmp", "--", source.path, to.path, effect=Effect.READS)
-    return (Step(action=f"compare {to} with {source}", why="byte by byte", worker="main", work=work, expected=None),)
+def is_compared(wanted: RestoreRequest, to: Location) -> bool:
+    """Return whether the engine compares what it restores byte by byte: a single file, which has no manifest, within this machine."""
+    return wanted.point.manifest is None and not wanted.point.tree.host and not to.host

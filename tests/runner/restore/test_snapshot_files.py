@@ -121,7 +121,10 @@ def test_a_single_file_is_compared_byte_by_byte(tools: RunContext, tmp_path: Pat
     assert report.outcome is Outcome.DONE, report
     assert "done and verified" in report.why
     assert files(tmp_path / "back") == {"b": "two"}
-    assert any(step.action.startswith("compare ") for step in report.steps)
+    steps = [step.action.partition(" ")[0] for step in report.steps]
+    assert steps.index("copy") < steps.index("compare") < steps.index("put"), (
+        "nothing gets its place that was not compared"
+    )
 
 
 def test_nothing_is_overwritten_and_nothing_stays_mounted(tools: RunContext, tmp_path: Path) -> None:

@@ -45,8 +45,12 @@ _TOKENS = (
         TokenStale, "the target holds what a cut receive left, and this stream is not its rest",
         f"it may still be closing; {LOOKS_AGAIN}",
     ),
-    # zfs prints this for each EINVAL of a resumed stream: also where what the target keeps has grown after its token was read.
+    # zfs prints one of these two for each EINVAL of a resumed stream: also where what the target keeps has grown after its token was read.
     # Source: OpenZFS, dmu_recv.c: resume_check; libzfs_sendrecv.c: zfs_receive_one.
+    says(
+        r"cannot receive resume stream: kernel modules must be upgraded",
+        TokenStale, "the stream does not begin where the target stopped, or is of a newer ZFS than the target's", LOOKS_AGAIN,
+    ),
     says(
         r"embedded data.* encrypted|incompatible embedded data",
         TokenStale, "the stream does not begin where the target stopped, or holds embedded blocks, which an encrypted target cannot take",

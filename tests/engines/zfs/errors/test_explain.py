@@ -110,7 +110,7 @@ TABLE: list[tuple[str, str, type[OrchestratorError], str]] = [
     ("", "cannot open 'vault': pool I/O is currently suspended", OutsideError, "a pool is suspended"),
     ("", "cannot receive: pool must be upgraded to receive this stream.", ProgramMissing, "the target's ZFS"),
     ("", ("cannot receive: stream has unsupported feature, feature flags = 2000000 (unknown)"), ProgramMissing, "the target's"),
-    ("", "cannot receive resume stream: kernel modules must be upgraded to receive this stream.", ProgramMissing, "the target"),
+    ("", "cannot receive resume stream: kernel modules must be upgraded to receive this stream.", TokenStale, "the stream does not begin"),
     ("The ZFS modules cannot be auto-loaded.\nTry running 'modprobe zfs' as root to manually load them.", "", ProgramMissing,
      "the kernel's zfs module"),
     ("The ZFS modules are not loaded.\nTry running '/sbin/modprobe zfs' as root to load them.", "", ProgramMissing, "the ker"),

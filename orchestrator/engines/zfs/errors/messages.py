@@ -243,7 +243,7 @@ _OPEN = (
 _SURPRISES = (
     says(
         r"\bexists\s+must specify -F|destination already exists|dataset already exists|bookmark exists",
-        BaseGone, "something of that name has come to be since the look", LOOKS_AGAIN,
+        BaseGone, "something of that name is there, which the look did not show", LOOKS_AGAIN,
     ),
     says(
         r"does not exist",

@@ -25,7 +25,7 @@ from orchestrator.engines.zfs.plan.dataset_plan import (
     inheritance_below,
 )
 from orchestrator.engines.zfs.plan.divergence import refuse_waiting
-from orchestrator.engines.zfs.plan.hold_names import parse_cursor_bookmark, parse_hold_bookmark, replication_target_id
+from orchestrator.engines.zfs.plan.hold_names import parse_hold_bookmark, replication_target_id
 from orchestrator.engines.zfs.plan.increments import CommonSnapshot, choose_snapshots, find_common_snapshot, plan_sends
 from orchestrator.engines.zfs.plan.renames import may_follow, refuse_long_rename, refuse_renamed
 from orchestrator.engines.zfs.plan.resume import StaleReceive, judge_resume
@@ -267,7 +267,7 @@ def _vanished(case: PlanContext, name: str) -> tuple[str, ...]:
     """Return a warning when the source remembers that its copy was there. A hold is of a first send that never ended."""
     side = case.world.target
     ours, marks = replication_target_id(side.pool_guid, side.root), case.world.source.datasets[name].bookmarks
-    sent = [one for one in marks if parse_cursor_bookmark(one.name) == ours]
+    sent = divergence.copy_bookmarks(case, case.world.source.datasets[name])
     if case.world.returning is not None or not sent or any(parse_hold_bookmark(one.name) == ours for one in marks):
         return ()
     whole = case.target_name(name)

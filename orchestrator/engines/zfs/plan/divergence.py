@@ -19,9 +19,14 @@ from orchestrator.domain.source_identity import (
 )
 from orchestrator.domain.units import show_count, show_size
 from orchestrator.engines.zfs.commands.commands import hinted_zfs_command
-from orchestrator.engines.zfs.model import ChangedEntry, Dataset, RenameAside, Rollback, SideSurvey, Snapshot
+from orchestrator.engines.zfs.model import Bookmark, ChangedEntry, Dataset, RenameAside, Rollback, SideSurvey, Snapshot
 from orchestrator.engines.zfs.plan.context import PlanContext, parent_dataset
-from orchestrator.engines.zfs.plan.hold_names import DEEPEST, LONGEST_NAME
+from orchestrator.engines.zfs.plan.hold_names import (
+    DEEPEST,
+    LONGEST_NAME,
+    parse_cursor_bookmark,
+    replication_target_id,
+)
 from orchestrator.engines.zfs.plan.increments import CommonSnapshot, find_common_snapshot
 
 ASIDE = "aside"  # allowed: rename the obstacle, and send everything again
@@ -231,10 +236,17 @@ def _lost_to_clone(case: PlanContext, source: Dataset, target: Dataset) -> bool:
         return False
     whole, at, mark = target.origin.partition("@")
     there = next((one for name, one in case.world.target.datasets.items() if case.target_name(name) == whole), None)
-    if there is None:  # it lies elsewhere on the pool
-        return True
+    if there is None:  # it lies elsewhere on the pool, and was not looked at
+        return f"{at}{mark}" in {one.mark for one in source.snapshots} or bool(copy_bookmarks(case, source))
     ours = {one.guid for one in source.snapshots} | {one.guid for one in source.bookmarks}
     return any(one.mark == f"{at}{mark}" and one.guid in ours for one in there.snapshots)
+
+
+def copy_bookmarks(case: PlanContext, source: Dataset) -> tuple[Bookmark, ...]:
+    """Return the source's bookmarks that say that this target holds, or held, a copy."""
+    side = case.world.target
+    ours = replication_target_id(side.pool_guid, side.root)
+    return tuple(one for one in source.bookmarks if parse_cursor_bookmark(one.name) == ours)
 
 
 def _refuse_promoted(case: PlanContext, whole: str, target: Dataset) -> Refusal:

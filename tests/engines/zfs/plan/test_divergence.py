@@ -223,6 +223,17 @@ def test_a_copy_whose_snapshots_a_promoted_clone_took_gets_them_back() -> None:
     assert world.newest_is_there()
 
 
+def test_a_clone_of_something_else_takes_no_snapshots_from_that() -> None:
+    """It lies where the first copy is to come; before, a promotion was offered, which would have moved the snapshots of another dataset."""
+    world = ferry("a")
+    world.target.create("vault/other")
+    made = world.target.snapshot("vault/other", "theirs")
+    world.target.clone("vault/other", made.guid, COPY)
+    refusal = refused(world)
+    assert refusal.why.startswith(f"{COPY} is there, and no copy: it has no snapshot")
+    assert "promote" not in refusal.hint
+
+
 def test_the_copy_of_a_clone_takes_no_snapshots_from_the_copy_that_it_comes_from() -> None:
     world = ferry("a")
     world.source.clone(ROOT, world.source.nodes[ROOT].snapshots[-1].guid, f"{ROOT}/c")

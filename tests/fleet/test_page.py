@@ -35,7 +35,7 @@ class Typist:
             (folder / "bin").mkdir(exist_ok=True)
             (folder / "bin" / name).write_text(text)
             (folder / "bin" / name).chmod(0o755)
-        for made in ("var/backups", "var/lib/prometheus/node-exporter", "centre"):
+        for made in ("var/backups", "var/lib/prometheus/node-exporter", "centre", "copied"):
             (folder / made).mkdir(parents=True)
         (folder / "centre" / "poolferry.toml").write_text('[fleet]\ncentre = "postgresql:///poolferry"\n')
         self.host = {"POOLFERRY_CONFIG": f"{folder}/etc", "POOLFERRY_STATE": f"{folder}/lib"}
@@ -74,6 +74,15 @@ class Typist:
         assert done.returncode in codes, (line, done.stdout, done.stderr)
         return done.stdout
 
+    def copy_leaves(self, line: str) -> None:
+        """Copy the host as it is, let the first one go on, and type on the copy what makes it leave alone."""
+        self.typed(f"cp -a {self.folder}/etc {self.folder}/lib {self.folder}/copied/")
+        self.typed("poolferry fleet send", self.host)
+        there = {"POOLFERRY_CONFIG": f"{self.folder}/copied/etc", "POOLFERRY_STATE": f"{self.folder}/copied/lib"}
+        self.typed("poolferry fleet send", there, codes=(1,))
+        self.typed(line, there)
+        assert "none waits" in self.typed("poolferry fleet send", self.host)
+
     def joins(self, invited: str) -> None:
         """Type on the host what `fleet invite` printed."""
         address = re.search(r"postgresql://[^ ]+", invited)
@@ -87,8 +96,11 @@ def test_what_the_page_says_works_as_it_stands(tmp_path: Path) -> None:
     desk = Typist(tmp_path)
     try:
         lines = lines_of_the_page()
-        assert len(lines) == 33
+        assert len(lines) == 34
         for line in lines:
+            if line == "poolferry fleet leave":
+                desk.copy_leaves(line)
+                continue
             if line.startswith("runuser -u postgres -- psql"):
                 desk.lose_the_centre()
             came = desk.typed(line, codes=(0, 4) if "fleet status" in line or "fleet watch" in line else (0,))

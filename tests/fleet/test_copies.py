@@ -175,8 +175,12 @@ def test_a_ticket_that_is_lost_or_of_another_centre_is_taken_in_after_a_while(
         assert host.send().waiting == 0
         session.change("UPDATE poolferry.tickets SET ticket = gen_random_uuid(), shown_at = now() + interval '1 day'")
         assert host.send().waiting == 0, "the centre's clock was set back"
-        session.change("CREATE TABLE public.was AS SELECT host, gen_random_uuid() AS ticket, shown_at, life FROM poolferry.tickets")
-        session.change("UPDATE public.was SET life = replace(life, right(life, 1), 'x')")  # as tables of a moment ago that are put back
+        session.change(
+            "CREATE TABLE public.was AS SELECT host, gen_random_uuid() AS ticket, shown_at, life FROM poolferry.tickets"
+        )
+        session.change(
+            "UPDATE public.was SET life = replace(life, right(life, 1), 'x')"
+        )  # as tables of a moment ago that are put back
         session.change("UPDATE poolferry.tickets t SET ticket = w.ticket, life = w.life FROM public.was w")
         assert host.send().waiting == 0, "a copy of a moment ago was put back, or a standby took over"
         (host.ferry.state / "locks" / "fleet-ticket").write_bytes(b"\0" * 74)

@@ -36,23 +36,15 @@ ITS_OWN = {
 RIGHTS = ("SELECT", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "REFERENCES", "TRIGGER")
 PARTS = ("SELECT", "INSERT", "UPDATE", "REFERENCES")
 FUNCTIONS = {
-    "this_host",
-    "enrol",
-    "leave",
-    "ask_permit",
-    "settle_permit",
-    "release_permit",
-    "fetch_orders",
-    "report_order",
-    "show_ticket",
-    "take_order",
-    "is_of_this_world",
+    *("this_host", "enrol", "leave", "ask_permit", "settle_permit", "release_permit", "fetch_orders", "report_order"),
+    *("show_ticket", "take_order", "is_of_this_world"),
 }
 OF_NO_HOST = ("centre", "migrations", "limits_now", "permits_now")
 RUN = (
     "INSERT INTO poolferry.runs (host, incarnation, id, seq, born, job, engine, source, target, type, begun_at, begun_why)"
     " VALUES (%s, 1, 1, 1, 1, 'photos', 'rsync', 's', 't', 'run', now(), '')"
 )
+SHOWN = "SELECT poolferry.show_ticket((SELECT machine FROM poolferry.hosts), '{}', gen_random_uuid())"
 # No right; not possible; there already; no such object; not ready for it; no such schema; no open transaction; a wrong type of function.
 DENIED = ("42501", "0A000", "42P06", "42704", "55000", "3F000", "25P01", "42P13")
 FORBIDDEN = (

@@ -104,7 +104,7 @@ def test_an_answer_holds_open_no_more_than_its_place_and_the_connection_by_which
 def test_only_the_answer_that_ends_a_receive_reaches_a_process_that_it_did_not_start(
     gate: MessageGate, script: str, ends: bool
 ) -> None:
-    """What an earlier request became is such a process. The kernel keeps signals in since Linux 6.12."""
+    """An earlier request became such a process. The kernel keeps signals in since Linux 6.12."""
     if not ends and int(ctypes.CDLL(None).syscall(444, 0, 0, 1)) < 6:
         pytest.skip("this kernel keeps no signals in")
     for by_perl in (False, True):

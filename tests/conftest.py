@@ -127,20 +127,30 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return path
 
 
+@pytest.fixture(scope="session")
+def shared_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The home of all tests of a process that ask for no folder: they write nothing."""
+    return tmp_path_factory.mktemp("home")
+
+
 @pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_home(request: pytest.FixtureRequest, shared_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The test's home: beside tmp_path, so that tmp_path itself starts empty.
 
     Why: for root the defaults are /etc and /var/lib, which no HOME moves; so both are named outright.
+    Why not one for each test: thousands of them ask for no folder, and to make and remove two takes longer than most of them.
     """
-    home = tmp_path.with_name(tmp_path.name + "-home")
-    home.mkdir()
+    temporary = home = shared_home
+    if "tmp_path" in request.fixturenames:
+        temporary = request.getfixturevalue("tmp_path")
+        home = temporary.with_name(temporary.name + "-home")
+        home.mkdir()
     for name in [name for name in os.environ if name.startswith(("POOLFERRY_", "XDG_", "SSH_AUTH"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
     for name, folder in ELSEWHERE.items():
         monkeypatch.setenv(name, str(home / folder))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr(tempfile, "tempdir", None)
     return home
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tests.syntax import walked
+
 ROOT = Path(__file__).resolve().parents[1] / "orchestrator"
 # Programs with the words after which they change something. What only shows is harmless, and needs no test of its own.
 _CHANGES = (
@@ -51,7 +53,7 @@ def texts() -> tuple[HintText, ...]:
 
 
 def texts_of(source: str, file: str) -> Iterator[HintText]:
-    nodes = tuple(ast.walk(ast.parse(source)))
+    nodes = walked(source)
     docstrings = {
         id(node.body[0].value)
         for node in nodes

@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.cli.terminal.root import root
 from tests.hinted import ANY, CHANGING, HintText, texts, texts_of
+from tests.syntax import walked
 
 TESTS = Path(__file__).parent
 # By the command as the code writes it, {} for what is put in: the test that types it in the state in which it is shown.
@@ -133,8 +134,8 @@ def test_each_command_that_changes_something_names_its_test() -> None:
 @pytest.mark.parametrize("named", sorted(set(TYPED.values())))
 def test_the_test_is_there(named: str) -> None:
     file, _, name = named.partition("::")
-    tree = ast.parse((TESTS / file).read_text())
-    assert not name or name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    functions = (node for node in walked((TESTS / file).read_text()) if isinstance(node, ast.FunctionDef))
+    assert not name or name in {each.name for each in functions if each.col_offset == 0}
 
 
 def unquoted(text: HintText) -> list[str]:

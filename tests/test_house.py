@@ -5,7 +5,6 @@ Every rule takes one module and returns its complaints; `BROKEN` shows each rule
 
 import ast
 import functools
-import gc
 import graphlib
 import os
 import re
@@ -17,6 +16,7 @@ import pytest
 
 from tests.place_writers import place_writers
 from tests.places_named import MADE, foreign_words
+from tests.syntax import walked
 from tests.text_openers import translated_texts
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,7 +119,7 @@ class Module:
     @property
     def nodes(self) -> tuple[ast.AST, ...]:
         """Return every node of its syntax tree; walked once for all rules."""
-        return _walked(self.text)
+        return walked(self.text)
 
     @property
     def pure(self) -> bool:
@@ -127,16 +127,6 @@ class Module:
         folder, _, name = self.name.rpartition(".")
         files = PURE.get(folder.replace(".", "/"), "")
         return files == "*" or name in files.split()
-
-
-@functools.cache
-def _walked(text: str) -> tuple[ast.AST, ...]:
-    """Every node. Why without the collector of garbage: it looks at all nodes again and again, and takes four fifths of the time."""
-    gc.disable()
-    try:
-        return tuple(ast.walk(ast.parse(text)))
-    finally:
-        gc.enable()
 
 
 def modules(folder: Path) -> list[Module]:

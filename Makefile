@@ -5,8 +5,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 BIN := .venv/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
-# One more than cores, as much of a test is waiting; of those with machines three, for each is a gigabyte of memory or two.
-WORKERS := $(shell expr $(CORES) + 1)
+# Twice as many as cores, as half of a test is waiting; of those with machines three, for each is a gigabyte of memory or two.
+WORKERS := $(shell expr $(CORES) '*' 2)
 # Set, it would have every module and every test compiled anew at each start.
 unexport PYTHONDONTWRITEBYTECODE
 FAST := not slow and not root and not lab and not long and not bench
@@ -99,7 +99,7 @@ check: packages-test setup .venv/debian/stamp  ## format, lint, types, spelling,
 	@read_all() { $(BIN)/python -m mypy --no-error-summary && $(BIN)/codespell && shellcheck $(call scripts,(ba|da)?sh) \
 	  && $(BIN)/python -m pytest -q -p no:xdist tests/test_house.py tests/test_hints.py; }; \
 	said=$$(mktemp); trap 'rm -f $$said' EXIT; read_all >$$said 2>&1 & \
-	code=0; $(BIN)/python -m pytest -q -n $(WORKERS) -m '$(FAST)' --ignore=tests/test_house.py --ignore=tests/test_hints.py $(ARGS) || code=$$?; \
+	code=0; $(BIN)/python -m pytest -q -n $(CORES) -m '$(FAST)' --ignore=tests/test_house.py --ignore=tests/test_hints.py $(ARGS) || code=$$?; \
 	wait $$! || code=$$?; cat $$said; exit $$code
 
 # What decides must be seen deciding each way: the words, the planners, every engine's plan, and what reads programs' answers.

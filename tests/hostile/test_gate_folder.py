@@ -24,8 +24,14 @@ __all__ = ["link", "sshd"]
 
 
 @pytest.mark.parametrize(
-    "keys", [{}, {"parallel": 3}, {"checksum": True}, {"excludes": ["*.tmp", "left-out"]}], ids=["plain", "parallel", "checksum", "excludes"]
-)  # fmt: skip
+    "keys",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param({"parallel": 3}, id="parallel", marks=pytest.mark.long),
+        pytest.param({"checksum": True}, id="checksum", marks=pytest.mark.long),
+        pytest.param({"excludes": ["*.tmp", "left-out"]}, id="excludes"),
+    ],
+)
 def test_points_are_added_through_a_gate_as_without_it(house: House, sshd: Sshd, keys: dict[str, object]) -> None:
     fill(house.source)
     house.write("many/a", "one file")

@@ -189,13 +189,21 @@ def test_a_state_directory_that_holds_other_things_is_not_closed(house: House) -
     assert (house.state / "history.sqlite").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("kind", ["file", "folder", "link", "fifo"])
+WAYS: dict[str, dict[str, object]] = {
+    "points": {},
+    "mirror": {"points": False, "delete": True},
+    "lanes": {"parallel": 2},
+}
+KINDS = ("file", "folder", "link", "fifo")
+SHORT = (("points", "folder"), ("mirror", "link"), ("lanes", "fifo"), ("mirror", "file"))
+
+
 @pytest.mark.parametrize(
-    "how", [{}, {"points": False, "delete": True}, {"parallel": 2}], ids=["points", "mirror", "lanes"]
+    ("way", "kind"),
+    [pytest.param(way, kind, marks=() if (way, kind) in SHORT else pytest.mark.long) for way in WAYS for kind in KINDS],
 )
-def test_our_names_are_in_no_copy_whatever_they_are(
-    house: House, victim: Path, how: dict[str, object], kind: str
-) -> None:
+def test_our_names_are_in_no_copy_whatever_they_are(house: House, victim: Path, way: str, kind: str) -> None:
+    how = WAYS[way]
     for folder in ("", "deep/er"):
         for name in (PARTIAL, RESTORING):
             path = house.source / folder / name

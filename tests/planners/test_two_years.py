@@ -9,8 +9,15 @@ import pytest
 from tests.planners.expected import expected
 from tests.planners.two_years import BEGIN, END, Machine, job
 
-MORE = ["America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/Santiago"]
-ZONES = ["Europe/Berlin", *(pytest.param(zone, marks=pytest.mark.slow) for zone in MORE)]
+MORE = ("America/New_York", "Asia/Kathmandu", "America/Santiago")
+# A life takes ten seconds and more: of the zones the usual one, and one whose clocks are set by half an hour.
+LIVES = (
+    ("Europe/Berlin", False),
+    pytest.param("Europe/Berlin", True, marks=pytest.mark.long),
+    pytest.param("Australia/Lord_Howe", False, marks=pytest.mark.long),
+    ("Australia/Lord_Howe", True),
+    *(pytest.param(zone, steps, marks=pytest.mark.long) for zone in MORE for steps in (False, True)),
+)
 FIXED = {
     "nightly": "30 2 * * *", "first": "0 2 * * *", "thrice": "15 0,1,3 * * *", "weekly": "45 1 * * sun", "monthly": "0 4 1 * *",
 }  # fmt: skip
@@ -55,8 +62,7 @@ def counted(machine: Machine, name: str, fields: str, zone: str) -> tuple[list[d
     return never, twice
 
 
-@pytest.mark.parametrize("steps", [False, True])
-@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize(("zone", "steps"), LIVES)
 def test_each_promised_run_once_and_none_twice(zone: str, steps: bool) -> None:
     machine = lived(zone, steps=steps, seed=1)
     exact = FIXED | {"daily": "30 2 * * *", "later": "0 3 * * *"} | ({} if steps else STARRED)

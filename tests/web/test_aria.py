@@ -12,7 +12,9 @@ from tests.web.states import STATES, UNREADABLE, served, standing_clock, unreada
 LOOKED_AT = ("/", "/disks", "/report")  # with axe; the ordinary ones are, all of them, in test_browser.py
 
 
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize(
+    "state", [pytest.param(each, marks=[pytest.mark.long] * (each == "ordinary")) for each in STATES]
+)
 def test_a_screen_reader_is_told_what_is_kept(browser: Browser, tmp_path: Path, state: str) -> None:
     parts = []
     with standing_clock():

@@ -87,7 +87,7 @@ LOST = """() => [...document.querySelectorAll(".scroll, .wide")].filter(region =
 }).map(region => region.getAttribute("aria-label"))"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_each_page_opens_is_accessible_and_fits(demo: tuple[str, BrowserContext], scheme: str) -> None:
     address, context = demo
     for path in PAGES if scheme == "light" else ("/", "/jobs/music", RUN, POINT):

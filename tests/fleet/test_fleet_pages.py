@@ -113,10 +113,10 @@ def test_the_pages_are_accessible_fit_and_answer_to_keys(
                         )
             parts.append((path, _without_ages(page_text(page, tmp_path))))
         page.goto(f"{address}/fleet")
-        shown = text_of(page.content()).replace(" :", ":")
+        shown = _without_ages(text_of(page.content()).replace(" :", ":"))
         assert len(status) == 10
         for line in status[2:]:
-            assert all(part in shown for part in re.split(r"  +|: ", line.strip())), line
+            assert all(_without_ages(part) in shown for part in re.split(r"  +|: ", line.strip())), line
         page.get_by_label("Host", exact=True).press_sequentially("db")
         page.keyboard.press("Enter")
         expect(page.locator("tbody").get_by_role("link")).to_have_text("db-1")

@@ -144,7 +144,7 @@ SLOW_ZFS = """#!/bin/sh
 case $1 in receive) echo $$ > {took}.new && mv {took}.new {took} && exec cat > /dev/null ;; *) echo 0 ;; esac
 """
 WITH_IT = """import orchestrator.process.confine as confine, orchestrator.process.program_path as programs
-programs.SYSTEM_PATH, confine.confine_to_datasets = ({folder!r}, *programs.SYSTEM_PATH), lambda: None
+programs.SYSTEM_PATH, confine.confine_to_datasets = ({folder!r}, *programs.SYSTEM_PATH), lambda **_: None
 confine.DATASET_VARIABLES["PATH"], rules = ":".join(programs.SYSTEM_PATH), confine._system_rules
 confine._system_rules = lambda handled, *, datasets: (*rules(handled, datasets=datasets), ({folder!r}, handled))
 from orchestrator.__main__ import program

@@ -97,12 +97,17 @@ class Store:
                     shutil.rmtree(path, ignore_errors=True)
 
 
+# On a busy host a unit may run out of its time while the machine boots: it would lie failed in each machine that is restored.
+_BEGIN_AGAIN = "failed=$(systemctl list-units --failed --plain --no-legend | cut -d ' ' -f 1); [ -z \"$failed\" ] || systemctl restart $failed"
+
+
 def _save(image: Path, name: str, aside: Path) -> None:
     watched = WatchedFolder()
     machine = VirtualMachine(name, image=image, run=watched.path / "0" / name)
     try:
         machine.boot(memory=aside / "ram")
         machine.settled()
+        machine.sh(_BEGIN_AGAIN, seconds=900)
         machine.write("/usr/local/lib/lab/warm.py", (HERE / "warm.py").read_bytes())
         machine.write("/usr/local/lib/lab/poolferry", ASKING, mode=0o755)
         machine.sh(_WARM, check=False, seconds=900)

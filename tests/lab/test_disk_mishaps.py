@@ -128,6 +128,7 @@ def test_34_writes_that_fail_and_reads_that_do_not(drawer: UsbDisks) -> None:
     goes_on(drawer)
 
 
+@pytest.mark.long
 def test_34_a_slow_disk_whose_bridge_is_reset_and_37_a_second_scheduler(drawer: UsbDisks) -> None:
     drawer.machine.job("photos", TREE + SLOWLY)
     drawer.machine.sh("head -c 10M /dev/urandom >/srv/photos/large")

@@ -87,7 +87,7 @@ def test_the_working_tree_is_what_runs(master: Machine) -> None:
 
 
 @pytest.mark.virtual
-@pytest.mark.flavours("trixie", "bookworm")
+@pytest.mark.flavours("trixie", long=["bookworm"])
 def test_a_command_that_is_forked_is_as_one_that_is_started(master: Machine) -> None:
     """It says the same, to the same, ends alike, and dies with whom it answers."""
     master.job("p", 'engine = "rsync"\nsource = "/srv"\ntarget = "x"\n', targets='[place.x]\npath = "/root/x"\n')

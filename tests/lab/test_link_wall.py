@@ -7,7 +7,7 @@ from tests.lab.common import Machine
 JOB = 'engine = "rsync"\nsource = "{source}"\ntarget = "{name}"\nschedule = "manual"\n[rsync]\none-file-system = false\n[retry]\nattempts = 1\n'
 
 
-@pytest.mark.flavours("trixie", "bookworm")
+@pytest.mark.flavours("trixie", long=["bookworm"])
 def test_datasets_below_one_another_and_a_snapshot_are_copied_and_let_go(master: Machine) -> None:
     master.pool("tank")
     master.sh(

@@ -132,7 +132,7 @@ def overwrite(machine: Machine, disk: Disk) -> None:
     )
 
 
-@BOTH
+@LATER
 def test_a_scrub_finds_bytes_that_changed_and_a_mirror_repairs_them(master: VirtualMachine) -> None:
     _, blue = mirror(master)
     master.sh(f"yes '{MARK}' | head -c 4M > /tank/photos/a; zpool sync")

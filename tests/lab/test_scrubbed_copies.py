@@ -42,6 +42,7 @@ class DiskVisits:
         )
 
 
+@pytest.mark.long
 @BOTH
 @pytest.mark.virtual
 def test_a_scrub_of_a_disk_counts_at_its_next_visit(master: VirtualMachine) -> None:

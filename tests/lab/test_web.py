@@ -46,6 +46,7 @@ def test_a_button_of_the_page_runs_a_job_on_a_real_systemd(master: Machine) -> N
     assert "the daemon is not running" in ask(master, "/acts", form)
 
 
+@pytest.mark.long
 @pytest.mark.flavours("trixie")
 def test_a_disk_that_is_pulled_out_and_one_that_may_be_are_seen_live(
     master: VirtualMachine, monkeypatch: pytest.MonkeyPatch

@@ -65,7 +65,7 @@ DEAD = (FIRST, (RealChaos.dead_send, 0, 6), (RealChaos.dead_send, 0, 3))
 
 
 @pytest.mark.virtual
-@pytest.mark.parametrize("way", ["plain", "raw"])
+@pytest.mark.parametrize("way", ["plain", pytest.param("raw", marks=pytest.mark.long)])
 def test_whatever_happens_to_real_pools_it_ends(master: Machine, way: str) -> None:
     for name in ("tank", "vault"):
         master.pool(name)

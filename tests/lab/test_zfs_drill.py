@@ -189,6 +189,7 @@ def test_a_source_without_the_snapshot_or_without_anything_and_the_owners_look(m
     assert (told["outcome"], "another snapshot than the source had" in told["why"]) == ("failed", True), told
 
 
+@pytest.mark.long
 @pytest.mark.virtual
 def test_a_copy_of_what_another_host_holds_is_compared_with_it(pair: Pair) -> None:
     master, backup = pair

@@ -37,6 +37,7 @@ ROWS = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_copy_that_was_promoted_away_and_sources_that_take_no_bookmark(master: Machine, tmp_path: Path) -> None:
     for name in ("tank", "vault"):

@@ -228,6 +228,7 @@ def requests(machine: Machine) -> tuple[int, int]:
     return said.count("Accepted publickey"), len(re.findall(r"^laptop: [0-9a-f.:]+: ", said, re.MULTILINE))
 
 
+@pytest.mark.long
 @pytest.mark.flavours("trixie", long=["bookworm"])
 def test_a_quota_that_fills_in_the_middle_is_said_and_the_copy_goes_on(pair: Pair) -> None:
     """And a run with nothing to do takes one login and three requests."""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.lab.common import Machine
 
-BOTH = pytest.mark.flavours("trixie", "bookworm")  # 2.1 tells the time of a hold otherwise
+BOTH = pytest.mark.flavours("trixie", long=["bookworm"])  # 2.1 tells the time of a hold otherwise
 JOB = 'engine = "zfs"\nsource = "tank/{name}"\ntarget = "vault"\n'
 PLACE = '[place.vault]\ndataset = "vault/copies"\n'
 

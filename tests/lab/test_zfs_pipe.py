@@ -50,7 +50,7 @@ def carry(pair: Pair, *, pulls: bool) -> None:
     assert copying.guids(copying.sender, SOURCE) == copying.guids(copying.receiver, COPY)
 
 
-@pytest.mark.parametrize("what", ["poolferry", "link"])
+@pytest.mark.parametrize("what", ["poolferry", pytest.param("link", marks=pytest.mark.long)])
 def test_a_cut_leaves_a_token_and_no_open_door(pair: Pair, what: str) -> None:
     copying = Copying(*pair, chain=LONG, transport="mbuffer", rate="500k", stall_after="10s")
     run = copying.begin()

@@ -140,6 +140,7 @@ def test_a_part_as_of_a_point_under_another_name(master: Machine) -> None:
     assert restore(master, to="tank/none/x")["outcome"] == "refused"
 
 
+@pytest.mark.long
 def test_what_lives_is_set_aside_and_its_place_is_waited_for(master: Machine) -> None:
     set_up(master)
     master.sh("echo mine >/tank/photos/mine")
@@ -415,6 +416,7 @@ def test_a_pool_that_was_made_anew_is_restored_before_anything_is_taken_of_it(ma
     assert master.sh("cat /tank/photos/one").text == "one"
 
 
+@pytest.mark.long
 @BOTH
 def test_a_copy_in_a_pool_that_was_imported_read_only_comes_back(master: Machine, flavour: str) -> None:
     set_up(master)

@@ -88,7 +88,7 @@ def test_a_tree_is_carried_and_carried_on(master: Machine) -> None:
     assert len(hands.ran) - before == 2
 
 
-@pytest.mark.flavours("trixie", "bookworm")
+@pytest.mark.flavours("trixie", long=["bookworm"])
 def test_a_first_send_that_was_cut_goes_on(master: Machine, flavour: str) -> None:
     pools(master)
     master.sh("zfs create vault/copies && zfs snapshot tank/photos@two && zfs destroy tank/photos@two")

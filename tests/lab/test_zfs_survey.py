@@ -172,7 +172,7 @@ def test_a_suspended_pool_is_told_at_once(master: VirtualMachine) -> None:
     assert survey(job(), ASKED, GuestWriter(master)).target.above == frozenset({"vault", "vault/copies"})
 
 
-@pytest.mark.flavours("trixie", "bookworm")
+@pytest.mark.flavours("trixie", long=["bookworm"])
 def test_over_ssh_each_side_is_one_login(pair: Pair) -> None:
     master, backup = pair
     sources(master)

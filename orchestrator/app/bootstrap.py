@@ -221,7 +221,7 @@ def unpack_configuration(archive: bytes) -> Files:
             return packed
         bad = f"{show_name(name)} is not as it was written"
     raise VerificationFailed(
-        f"the configuration in the kit is damaged: {bad}",
+        f"the configuration in the kit ({_ARCHIVE}) is damaged: {bad}",
         hint="name the kit of another target or disk; the copies beside this one can be restored without it: "
         "poolferry restore run --from FOLDER --to FOLDER",
     )

@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.process.handover import PERL
 from tests.hostile.adding_gate import ask, first_point, script, write_line
+from tests.turns import turns
 from tests.whole.house import House, facts, trees_equal
 from tests.whole.sshd import Sshd, make_key, sshd
 
@@ -128,8 +129,10 @@ def _link(path: Path) -> None:
     path.symlink_to("/etc/passwd")
 
 
-@pytest.mark.parametrize("damage", [_garbage, _empty, _link, os.mkfifo, os.mkdir])
-@pytest.mark.parametrize("name", ["places", "session", "lock", "asked", "bytes"])
+@pytest.mark.parametrize(
+    ("damage", "name"),
+    turns((_garbage, _empty, _link, os.mkfifo, os.mkdir), ("places", "session", "lock", "asked", "bytes")),
+)
 def test_damaged_files_of_a_gate_hold_up_nobody_or_are_named(
     house: House, sshd: Sshd, name: str, damage: Callable[[Path], None]
 ) -> None:

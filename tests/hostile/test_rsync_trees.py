@@ -15,6 +15,7 @@ from orchestrator.engines.rsync.commands import copy_command
 from tests.engines.rsync.builders import EMPTY, job, mirror, world
 from tests.hostile.conftest import STRANGER, tries
 from tests.hostile.forgery import manifest_of, rewrite, text_of, untag
+from tests.turns import turns
 from tests.whole.house import House, facts, strays, wait_until
 from tests.whole.kills import MIB, half_copied, strike
 from tests.whole.sshd import Sshd, sshd
@@ -195,13 +196,9 @@ WAYS: dict[str, dict[str, object]] = {
     "lanes": {"parallel": 2},
 }
 KINDS = ("file", "folder", "link", "fifo")
-SHORT = (("points", "folder"), ("mirror", "link"), ("lanes", "fifo"), ("mirror", "file"))
 
 
-@pytest.mark.parametrize(
-    ("way", "kind"),
-    [pytest.param(way, kind, marks=() if (way, kind) in SHORT else pytest.mark.long) for way in WAYS for kind in KINDS],
-)
+@pytest.mark.parametrize(("way", "kind"), turns(tuple(WAYS), KINDS))
 def test_our_names_are_in_no_copy_whatever_they_are(house: House, victim: Path, way: str, kind: str) -> None:
     how = WAYS[way]
     for folder in ("", "deep/er"):

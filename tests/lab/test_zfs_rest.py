@@ -11,7 +11,9 @@ from tests.engines.zfs.model_run import Cut
 from tests.lab.common import Machine
 from tests.lab.real_ferry import RealFerry
 
-BOTH = pytest.mark.flavours("trixie", long=["bookworm"])  # 2.1 and 2.3 make bookmarks and tell tokens each in its own way
+BOTH = pytest.mark.flavours(
+    "trixie", long=["bookworm"]
+)  # 2.1 and 2.3 make bookmarks and tell tokens each in its own way
 ROOT, COPY = "tank/photos", "vault/copies/photos"
 JOB = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "{place}"\n[retry]\nattempts = 1\n[pipe]\nrate-limit = "2M"\n'
 PLACES = '[place.vault]\ndataset = "vault/copies"\n[place.others]\ndataset = "vault/others"\n'

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.turns import turns
 from tests.whole.house import House, Ran, facts
 
 MIB = 1 << 20
@@ -73,8 +74,7 @@ def test_a_half_copied_file_of_any_name_goes_on(house: House, name: bytes) -> No
     assert ran["moved_bytes"] == MIB
 
 
-@pytest.mark.parametrize("lies", [".big.AbC123", f"{PARTIAL}/big"])
-@pytest.mark.parametrize("size", [1, 2 * MIB, 3 * MIB, 4 * MIB])
+@pytest.mark.parametrize(("lies", "size"), turns((".big.AbC123", f"{PARTIAL}/big"), (1, 2 * MIB, 3 * MIB, 4 * MIB)))
 def test_zeros_after_a_power_cut_are_never_published(house: House, lies: str, size: int) -> None:
     work = prepared(house)
     path = house.write("big", CONTENT)
@@ -134,8 +134,10 @@ def test_an_empty_orphan_is_swept(house: House) -> None:
     ends_right(house)
 
 
-@pytest.mark.parametrize("lies", [".x.AbC123", f"{PARTIAL}/x"])
-@pytest.mark.parametrize("became", ["gone", "other", "shorter", "longer", "folder", "link", "fifo", "empty"])
+@pytest.mark.parametrize(
+    ("lies", "became"),
+    turns((".x.AbC123", f"{PARTIAL}/x"), ("gone", "other", "shorter", "longer", "folder", "link", "fifo", "empty")),
+)
 def test_a_half_copied_file_whose_source_is_not_what_it_was(house: House, became: str, lies: str) -> None:
     work = prepared(house)
     lay(work / "folder" / lies, CONTENT[: 2 * MIB])

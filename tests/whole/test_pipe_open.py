@@ -19,6 +19,7 @@ from orchestrator.engines.zfs.commands import commands
 from orchestrator.engines.zfs.model import MbufferConnection
 from orchestrator.process.executor import StopReason, StopRequest, Writer
 from tests.engines.zfs.sides import COPY, side
+from tests.turns import turns
 from tests.whole.house import family, wait_until
 from tests.whole.open_pipe import MIB, Ends, listening, open_ends
 from tests.whole.sshd import free_port
@@ -78,8 +79,7 @@ def test_the_rate_holds_once(ends: Ends, *, pulls: bool) -> None:
     assert ends.equal
 
 
-@pytest.mark.parametrize("pulls", [False, True])
-@pytest.mark.parametrize("killed", ["sender", "connecting", "listening", "receiver"])
+@pytest.mark.parametrize(("pulls", "killed"), turns((False, True), ("sender", "connecting", "listening", "receiver")))
 def test_a_kill_on_either_side_ends_both(ends: Ends, killed: str, *, pulls: bool) -> None:
     ends.fill(40 * MIB)
     pipeline = ends.pipeline(pulls=pulls, rate_limit=Bytes(4 * MIB))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.turns import turns
 from tests.whole.house import House, Ran, facts, loop_filesystem
 from tests.whole.odd_filesystem import Rules, odd_filesystem
 from tests.whole.sshd import Sshd, sshd
@@ -110,8 +111,9 @@ def test_a_link_that_rsync_cannot_name_costs_no_other_file(house: House, tmp_pat
         require_others(house)
 
 
-@pytest.mark.parametrize("points", [True, False], ids=["points", "mirror"])
-@pytest.mark.parametrize("number", [errno.EILSEQ, errno.EINVAL, errno.ENAMETOOLONG, errno.EOVERFLOW])
+@pytest.mark.parametrize(
+    ("points", "number"), turns((True, False), (errno.EILSEQ, errno.EINVAL, errno.ENAMETOOLONG, errno.EOVERFLOW))
+)
 def test_names_that_the_target_does_not_take(house: House, target: Rules, number: int, points: bool) -> None:
     """Of each kind; and a folder with all that is in it."""
     target.set(errors=[[[*MADE, "lookup"] if number == errno.EILSEQ else MADE, "^\\.?bad", number]])

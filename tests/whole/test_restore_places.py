@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.turns import turns
 from tests.whole.damage import fill, rot
 from tests.whole.house import House, Ran, facts, family, kill, strays, wait_until
 from tests.whole.sshd import Sshd, sshd
@@ -239,8 +240,7 @@ def test_zeros_are_searched_for_only_where_files_have_holes(house: House) -> Non
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("signals", [[signal.SIGKILL], [signal.SIGTERM]], ids=["killed", "stopped"])
-@pytest.mark.parametrize("far", [False, True], ids=["here", "from a host"])
+@pytest.mark.parametrize(("signals", "far"), turns(([signal.SIGKILL], [signal.SIGTERM]), (False, True)))
 def test_a_large_file_that_was_cut_goes_on(
     house: House, sshd: Sshd, signals: list[signal.Signals], *, far: bool
 ) -> None:

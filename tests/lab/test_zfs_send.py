@@ -189,7 +189,7 @@ def test_what_real_failures_are_called(master: Machine) -> None:
     fails(whole, "vault/tight/x", kind=QuotaReached, says="a quota on the target is reached")
     fails(("send", "tank/photos@gone"), "vault/x", kind=BaseGone, says="dataset does not exist")
     fails(whole, "vault/none/x", kind=BaseGone, says="does not exist")
-    fails(whole, COPIED, kind=BaseGone, says="something of that name has come to be")
+    fails(whole, COPIED, kind=BaseGone, says="something of that name is there")
     fails(whole, "-F", COPIED, kind=BaseGone, says="the target has got snapshots")
     fails(("send", "-w", "tank/sealed@s"), "-F", "vault/copies", kind=OutsideError, says="one side is encrypted")
     fails(("send", "-p", "tank/sealed@s"), "vault/x", kind=OutsideError, says="only with a raw stream")

@@ -92,7 +92,7 @@ lab: packages-lab setup  ## builds the virtual machines: Debian 13 and 12 with O
 	@$(BIN)/python -m tests.lab build
 
 # What reads the tree as a whole goes on beside the tests, in one process.
-check: packages-test setup .venv/debian/stamp  ## format, lint, types, spelling, shell, the fast tests; under a minute
+check: packages-test setup .venv/debian/stamp  ## format, lint, types, spelling, shell, the fast tests; a minute or so
 	@$(BIN)/python -m ruff format --check --quiet . $(call scripts,python3) || { echo "format: run make format" >&2; exit 1; }
 	@$(BIN)/python -m ruff check --quiet . $(call scripts,python3)
 	@for script in $$(find orchestrator -name '*.pl'); do perl -Mstrict -c $$script 2>&1 | { grep -v ' syntax OK$$' || :; } >&2; done

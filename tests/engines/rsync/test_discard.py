@@ -1,4 +1,4 @@
-"""What a copy discards: a file by its name; a folder in its place only where nobody else puts one."""
+"""A file is discarded by its name; a folder in its place only where nobody else puts one."""
 
 import subprocess
 from pathlib import Path

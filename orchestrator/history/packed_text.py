@@ -9,8 +9,17 @@ _PACKED = "zlib:"
 
 
 def pack(text: str) -> str:
-    """Return a long text packed, as ASCII: plans and commands hold whole scripts, the same in each run."""
-    if len(text) < _LONG or len(stored := text.encode("utf-8", "surrogatepass")) > _MOST_UNPACKED:
+    """Return a text for `unpack`: a long one packed, as ASCII, and any that begins like a packed one.
+
+    Raises: ValueError: such a beginning, and more than 64 MiB; JSON has none.
+    """
+    alike = text.startswith(_PACKED)
+    if len(text) < _LONG and not alike:
+        return text
+    stored = text.encode("utf-8", "surrogatepass")
+    if len(stored) > _MOST_UNPACKED:
+        if alike:
+            raise ValueError("a text that begins like a packed one, and is too long to be packed")
         return text
     return _PACKED + binascii.b2a_base64(zlib.compress(stored, 6), newline=False).decode("ascii")
 

@@ -75,14 +75,14 @@ test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup .venv/debian/s
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not lab and not long' --durations=15 $(ARGS) || ended $$?; \
 	if [ "$(LAB)" != no ]; then \
 	  $(BIN)/python -m tests.lab build || code=$$?; \
-	  $(BIN)/python -m pytest -n 3 -m 'lab and not long' --dist worksteal --durations=25 $(ARGS) || ended $$?; fi; \
+	  $(BIN)/python -m pytest -n 3 -m 'lab and not long' --dist worksteal --durations=25 $(or $(ARGS),tests/lab) || ended $$?; fi; \
 	exit $$code
 
 test-long: packages-test packages-lab setup .venv/debian/stamp  ## 20,000 strange answers for each parser; and more on real pools: faults, the older OpenZFS, the peers, chaos of other seeds
 	@code=0; ended() { [ "$$1" = 5 ] && [ -n '$(subst ','\'',$(ARGS))' ] || code=$$1; }; \
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'long and not lab' --durations=15 $(ARGS) || ended $$?; \
 	$(BIN)/python -m tests.lab build || code=$$?; \
-	$(BIN)/python -m pytest -n 2 -m 'lab and long' --durations=15 $(ARGS) || ended $$?; \
+	$(BIN)/python -m pytest -n 2 -m 'lab and long' --durations=15 $(or $(ARGS),tests/lab) || ended $$?; \
 	exit $$code
 
 test-zfs: packages-test setup .venv/debian/stamp  ## the lab's tests on this machine's own OpenZFS, as root, pools on files

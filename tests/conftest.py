@@ -14,6 +14,7 @@ import pytest
 
 from tests.ferry import Ferry
 from tests.peers import MailServer, WebPeer, serving
+from tests.turns import take_samples
 
 ELSEWHERE = {
     "XDG_CONFIG_HOME": "config",
@@ -110,7 +111,8 @@ SLOW = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Random examples have no deadline: on a busy machine it tells of the machine only."""
+    """Random examples have no deadline: on a busy machine it tells of the machine only. Nothing is garbage while tests are collected."""
+    gc.disable()
     if config.pluginmanager.hasplugin("hypothesispytest"):
         from hypothesis import settings
 
@@ -176,12 +178,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not _root_is_mounted() and item.get_closest_marker("namespace"):
             why = "the root folder is no mount point here (a chroot): no mount namespace, no word of the kernel on what holds a path"
             item.add_marker(pytest.mark.skip(reason=why))
+    take_samples(items)
 
 
 def pytest_collection_finish() -> None:
     """Freeze the thousands of tests, so that the collector of garbage does not look at each of them again and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -26,6 +26,7 @@ def state(ferry: Ferry) -> str:
 @pytest.mark.parametrize(("name", "in_the_way"), [
     ("RECOVERY.md", "RECOVERY.md.new"), ("SHA256SUMS", "configuration.tar.new"), ("history.sqlite", "history.sqlite.new"),
 ])  # fmt: skip
+@pytest.mark.sample(2)
 def test_damage_is_over_only_when_all_is_stored(
     ferry: Ferry, beside: Path, name: str, in_the_way: str, verified: bool
 ) -> None:

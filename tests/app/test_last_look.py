@@ -98,6 +98,7 @@ def test_another_jobs_copies_are_not_taken_for_those_of_this_one(ferry: Ferry, m
 
 @pytest.mark.parametrize("first", ["run", "points", "verify"])
 @pytest.mark.parametrize("mirror", [False, True])
+@pytest.mark.sample(2)
 def test_a_place_that_has_another_name_and_path_is_one_place(ferry: Ferry, first: str, mirror: bool) -> None:
     """Whoever looks there first says so, once; a copy of the place, which was not left, is another one."""
     ferry.job(more="[rsync]\npoints = false\ndelete = true\n" if mirror else "")

@@ -239,6 +239,7 @@ def test_why_is_kept_in_history(ferry: Ferry) -> None:
 
 
 @pytest.mark.parametrize("name", [b"caf\xe9", b"\x1b[31mred", b"two\nlines", "Ümläut".encode()])
+@pytest.mark.sample(2)
 def test_no_name_reaches_a_terminal_raw(ferry: Ferry, name: bytes) -> None:
     source = ferry.job()
     (source / "b.bin").unlink()

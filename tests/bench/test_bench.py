@@ -112,6 +112,7 @@ def test_gates_are_measured_by_the_processor_time_of_both_sides(tmp_path: Path) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("part", "many"), [("a", 2), ("b", 4), ("c", 2), ("d", 4), ("i", 10), ("j", 9)])
+@pytest.mark.sample(2)
 def test_each_part_measures(part: str, many: int, few: Trees) -> None:
     assert len(measured(part, few)) == many
 
@@ -169,6 +170,7 @@ def test_the_command_prints_one_object_and_never_fails_for_its_numbers(tmp_path:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_growth_is_drawn_with_a_line_for_each_command(tmp_path: Path) -> None:
     found = {
         "files": growth.of_files(tmp_path, (20, 30)),

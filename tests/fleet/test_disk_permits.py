@@ -77,6 +77,7 @@ def test_a_host_never_waits_for_a_permit_that_it_holds_itself(drawer: LoopDisks,
 @pytest.mark.parametrize(
     "words", [("disks", "scan"), ("run", "photos", "follows", "plain"), ("run", "--scheduled", "photos")]
 )
+@pytest.mark.sample(1)
 def test_who_must_wait_for_a_permit_waits_last_and_holds_up_no_other_job_or_disk(
     drawer: LoopDisks, centre: Centre, words: tuple[str, ...]
 ) -> None:
@@ -123,6 +124,7 @@ def test_who_must_wait_for_a_permit_waits_last_and_holds_up_no_other_job_or_disk
 
 @pytest.mark.parametrize("stops", [True, False])
 @pytest.mark.parametrize("command", [("run", "--scheduled", "photos"), ("disks", "scan")], ids=["run", "scan"])
+@pytest.mark.sample(2)
 def test_a_disk_can_be_pulled_out_while_its_job_waits(
     drawer: LoopDisks, centre: Centre, command: tuple[str, ...], *, stops: bool
 ) -> None:

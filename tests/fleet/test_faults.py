@@ -89,6 +89,7 @@ def test_a_centre_that_crashes_and_senders_that_are_killed_in_the_middle(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.sample(1)
 def test_a_session_that_is_killed_in_its_transaction(
     tmp_path: Path, fragile: Centre, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
@@ -160,6 +161,7 @@ def test_a_sender_that_goes_on_outlives_a_centre_that_is_away(
 
 
 @pytest.mark.parametrize("away_s", [75, 3600])
+@pytest.mark.sample(1)
 def test_a_centre_that_is_away_for_an_hour_is_told_all_once_it_is_back(
     tmp_path: Path, fragile: Centre, monkeypatch: pytest.MonkeyPatch, away_s: int
 ) -> None:

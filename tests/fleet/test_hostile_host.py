@@ -438,6 +438,7 @@ LOCK_LOOPS = {
 
 
 @pytest.mark.parametrize("loop", LOCK_LOOPS.values(), ids=LOCK_LOOPS)
+@pytest.mark.sample(4)
 def test_a_session_of_a_host_has_one_lock_whatever_it_asks_for(centre: Centre, loop: str) -> None:
     """Seen: each permit that it gave back left its lock behind, and in seconds the table of locks that all sessions share was full."""
     evil = centre.join("evil")

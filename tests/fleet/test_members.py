@@ -165,6 +165,7 @@ def test_a_password_that_others_may_read_is_not_used(ferry: Ferry, centre: Centr
         (("invite", "Web 1", "--centre", "{centre}"), "is not a host's name"),
     ],
 )
+@pytest.mark.sample(2)
 def test_what_cannot_be_meant_is_told(ferry: Ferry, centre: Centre, words: tuple[str, ...], said: str) -> None:
     told = ferry.run("fleet", *(word.format(centre=centre.server.url(centre.database)) for word in words))
     assert told.code in (1, 2)

@@ -165,6 +165,7 @@ def test_a_host_that_does_not_know_the_order_refuses_it_and_the_centre_says_why(
 @pytest.mark.parametrize(
     "pool", ["-x", "../etc", "tank\n", "$(id)", "tänk", "t" * (1 << 20)], ids=lambda each: each[:9]
 )
+@pytest.mark.sample(2)
 def test_a_centre_that_was_taken_over_gets_nothing_done_by_a_pools_name(
     ordering: Ordering, centre: Centre, pool: str
 ) -> None:
@@ -184,6 +185,7 @@ def test_a_centre_that_was_taken_over_gets_nothing_done_by_a_pools_name(
 
 
 @pytest.mark.parametrize(("verb", "subject"), [("run", "mail"), ("evacuate", "tank")])
+@pytest.mark.sample(1)
 def test_what_the_daemons_death_cut_is_tried_once_more(
     ordering: Ordering, mounted: str, verb: str, subject: str
 ) -> None:

@@ -216,6 +216,7 @@ def fail_over(centre: Centre) -> None:
 
 
 @pytest.mark.parametrize("fails", [crash, crash_one, fail_over])
+@pytest.mark.sample(1)
 def test_after_a_crash_of_the_centre_holders_have_the_time_of_their_lease_to_come_again(
     own_centre: Centre, sessions: ExitStack, fails: Callable[[Centre], None]
 ) -> None:

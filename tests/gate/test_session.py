@@ -378,6 +378,7 @@ def fuzz(gate: OneGate, count: int) -> None:
     assert gate.pid
 
 
+@pytest.mark.long
 def test_a_thousand_requests_are_admitted_as_by_a_process_of_its_own(left: OneGate) -> None:
     fuzz(left, 1_000)
 

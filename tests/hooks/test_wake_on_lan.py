@@ -109,6 +109,7 @@ def call(hook: Any, sleeper: Sleeper, tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize("end", ["done", "nothing-to-do", "waiting", "refused", "failed", "interrupted"])
+@pytest.mark.sample(3)
 def test_woken_before_and_sent_to_sleep_however_the_run_ends(call: Any, sleeper: Sleeper, end: str) -> None:
     before = call("before")
     assert (before.returncode, before.stderr) == (0, "")

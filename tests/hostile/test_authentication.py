@@ -184,6 +184,7 @@ def test_the_manifest_of_another_job_in_its_place(copied: House) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.sample(1)
 def test_copies_of_an_earlier_version_stay_as_good_as_they_were(copied: House, number: int) -> None:
     """Neither key nor tag is known; then both come, and what was there before is never missed."""
     untag(manifest_of(copied), number)
@@ -237,6 +238,7 @@ def test_from_another_machine_its_tags_prove_nothing_and_fail_nothing(copied: Ho
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o602])
+@pytest.mark.sample(1)
 def test_a_key_that_others_can_read_is_refused(copied: House, mode: int) -> None:
     key_file(copied).chmod(mode)
     for words in (("verify", "photos"), ("restore", "run", "photos", "--to", str(copied.folder / "back"))):
@@ -250,6 +252,7 @@ def test_a_key_that_others_can_read_is_refused(copied: House, mode: int) -> None
 
 
 @pytest.mark.parametrize("what", ["link", "pipe", "nonsense", "empty", "short", "large", "list"])
+@pytest.mark.sample(3)
 def test_a_key_file_that_is_none_is_refused_and_holds_nothing_up(copied: House, what: str) -> None:
     file = key_file(copied)
     told = file.read_bytes()

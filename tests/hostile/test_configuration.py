@@ -176,6 +176,7 @@ def test_what_others_may_write_is_refused_until_it_is_closed(house: House, file:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.sample(2)
 def test_check_and_each_run_refuse_it(house: House, way: str) -> None:
     plain(house)
     hook = with_hook(house)

@@ -143,6 +143,7 @@ def test_each_file_with_each_damage_is_told_or_harmless(ferry: Ferry, kind: str,
 
 @pytest.mark.root
 @pytest.mark.parametrize("damage", ["first byte", "empty", "a block of zeros", "cut", "zeros"])
+@pytest.mark.sample(2)
 def test_a_damaged_marker_is_told_and_its_hint_ends_it(ferry: Ferry, damage: str) -> None:
     """Before, the copies belonged to a job "(unreadable …)", and what was told helped nobody; an empty one was never written again."""
     world = World(ferry)
@@ -157,6 +158,7 @@ def test_a_damaged_marker_is_told_and_its_hint_ends_it(ferry: Ferry, damage: str
 
 @pytest.mark.root
 @pytest.mark.parametrize("damage", ["middle", "empty", "cut"])
+@pytest.mark.sample(1)
 def test_a_damaged_key_fails_each_run_until_its_hint_is_followed(ferry: Ferry, damage: str) -> None:
     """Before, a run with nothing to do ended well each night, and said that all was up, though nothing could be verified any more."""
     world = World(ferry)
@@ -189,6 +191,7 @@ def test_what_lies_in_place_of_a_key_goes_by_its_hint(ferry: Ferry, what: str) -
 
 @pytest.mark.root
 @pytest.mark.parametrize("lost", ["gone", "empty"])
+@pytest.mark.sample(1)
 def test_the_past_of_a_lost_history_is_kept_beside_the_copies(ferry: Ferry, lost: str) -> None:
     """Before, the first run that carried anything put the new history, which knows nothing, in the place of the last copy of the old one."""
     world = World(ferry)

@@ -33,6 +33,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "Pacific/Kiritimati"])
+@pytest.mark.sample(1)
 def test_points_of_no_year_stop_no_run_and_are_left_alone(house: House, zone: str) -> None:
     """A folder that the target's host makes; its manifest is the newest point's."""
     house.environment = {**house.environment, "TZ": zone}
@@ -69,6 +70,7 @@ def test_points_of_no_year_stop_no_run_and_are_left_alone(house: House, zone: st
     ],
 )
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "Pacific/Kiritimati"])
+@pytest.mark.sample(4)
 def test_a_person_may_type_any_date(house: House, zone: str, at: str) -> None:
     house.environment = {**house.environment, "TZ": zone}
     house.write("file", "x")

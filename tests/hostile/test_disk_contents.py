@@ -46,6 +46,7 @@ NAMES = ("link to a folder", "link to a file", "fifo")
     "kind",
     ["one after the other", *(pytest.param(name, marks=pytest.mark.long) for name in NAMES), "device", "endless file"],
 )
+@pytest.mark.sample(1)
 def test_what_is_planted_on_a_disk_leads_nowhere(drawer: LoopDisks, tmp_path: Path, kind: str) -> None:
     victim = tmp_path / "theirs"
     victim.mkdir()

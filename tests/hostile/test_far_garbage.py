@@ -74,6 +74,7 @@ def judge(house: House, run: Ran, called: Path, server: Sshd) -> None:
 
 @pytest.mark.parametrize("says", ANSWERS)
 @pytest.mark.parametrize("side", ["source", "target"])
+@pytest.mark.sample(4)
 def test_a_far_tree_that_answers_anything(
     house: House, far: Callable[[str], Sshd], tmp_path: Path, says: str, side: str
 ) -> None:
@@ -87,6 +88,7 @@ def test_a_far_tree_that_answers_anything(
 
 
 @pytest.mark.parametrize("says", ANSWERS)
+@pytest.mark.sample(2)
 def test_far_datasets_that_answer_anything(house: House, far: Callable[[str], Sshd], tmp_path: Path, says: str) -> None:
     server = far(ANSWERS[says])
     hook, called = hooked(tmp_path)

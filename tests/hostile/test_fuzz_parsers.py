@@ -56,6 +56,7 @@ DEEP = (
     ],
     ids=[*(f"{door} two" for door in DOORS), *(f"{door} all" for door in DOORS)],
 )
+@pytest.mark.sample(6)
 def test_a_flood_of_one_word_ends_soon(target: Target, floods: tuple[bytes, ...]) -> None:
     for said in floods:
         hear(target, said)

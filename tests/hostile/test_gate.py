@@ -87,6 +87,7 @@ def _told_url(folder: Path) -> str:
     "keys", [{}, {"rsync": {"points": False, "delete": True}}, {"rsync": {"parallel": 3}}, {"rsync": {"checksum": True}}],
     ids=["points", "mirror", "parallel", "checksum"],
 )  # fmt: skip
+@pytest.mark.sample(2)
 def test_a_run_goes_through_a_gate_as_without_it(house: House, sshd: Sshd, keys: dict[str, object]) -> None:
     fill(house.source)
     gate(house, sshd)

@@ -32,6 +32,7 @@ __all__ = ["link", "sshd"]
         pytest.param({"excludes": ["*.tmp", "left-out"]}, id="excludes"),
     ],
 )
+@pytest.mark.sample(1)
 def test_points_are_added_through_a_gate_as_without_it(house: House, sshd: Sshd, keys: dict[str, object]) -> None:
     fill(house.source)
     house.write("many/a", "one file")
@@ -94,6 +95,7 @@ def test_several_folders_are_added_through_a_gate(house: House, sshd: Sshd) -> N
 
 
 @pytest.mark.parametrize("struck", ["link", "receiver"])
+@pytest.mark.sample(1)
 def test_a_cut_copy_goes_on_through_a_gate(house: House, sshd: Sshd, link: Link, struck: str) -> None:
     size = random_file(house.source / "disk.img", 120_000_000).stat().st_size
     house.target = gate(house, sshd)
@@ -315,6 +317,7 @@ CARELESS = "import orchestrator.app.gate_folder as gate\nread = gate._read_names
     ],
     ids=["forgetful", "careless"],
 )
+@pytest.mark.sample(1)
 def test_no_point_is_made_where_the_gate_links_wrongly(
     house: House, sshd: Sshd, fault: str, keys: dict[str, object], told: tuple[str, ...]
 ) -> None:

@@ -172,6 +172,7 @@ def begun(house: House, sshd: Sshd, name: str, scene: Scene, number: int) -> "su
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LIKE_OTHERS)) for name in SCENES]
 )
+@pytest.mark.sample(4)
 def test_a_request_that_is_killed_in_its_middle_costs_no_point(
     house: House, sshd: Sshd, name: str, victim: str
 ) -> None:

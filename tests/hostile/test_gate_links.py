@@ -46,6 +46,7 @@ def test_a_copy_through_a_gate_links_here_what_is_unchanged(house: House, sshd: 
 
 
 @pytest.mark.parametrize("of", [OLDER, OPEN], ids=["an older gate", "a gate whose links are open"])
+@pytest.mark.sample(1)
 def test_another_gate_lets_rsync_link(house: House, sshd: Sshd, of: str) -> None:
     read_through(house, sshd)
     speak(sshd, of)

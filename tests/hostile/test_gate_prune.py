@@ -144,6 +144,7 @@ def filled(house: House, count: int, files: int) -> list[str]:
     return names
 
 
+@pytest.mark.long
 def test_a_removal_that_is_killed_goes_on(house: House, sshd: Sshd) -> None:
     folder = first_point(house, sshd)
     source = facts(house.source)

@@ -58,6 +58,7 @@ SURROUNDINGS: dict[str, Callable[[Sshd], None]] = {
 
 
 @pytest.mark.parametrize("around", SURROUNDINGS)
+@pytest.mark.sample(3)
 def test_a_gate_answers_as_ever_whatever_is_around_it(house: House, sshd: Sshd, around: str) -> None:
     folder = first_point(house, sshd)
     before, name = facts(folder / "points"), house.points()[0]
@@ -133,6 +134,7 @@ def _link(path: Path) -> None:
     ("damage", "name"),
     turns((_garbage, _empty, _link, os.mkfifo, os.mkdir), ("places", "session", "lock", "asked", "bytes")),
 )
+@pytest.mark.sample(6)
 def test_damaged_files_of_a_gate_hold_up_nobody_or_are_named(
     house: House, sshd: Sshd, name: str, damage: Callable[[Path], None]
 ) -> None:
@@ -171,6 +173,7 @@ def other_host(house: House, sshd: Sshd, *, key: bool) -> House:
 
 
 @pytest.mark.parametrize("key", [False, True], ids=["one key", "two gates"])
+@pytest.mark.sample(1)
 def test_two_hosts_at_one_folder_mix_nothing(house: House, sshd: Sshd, key: bool) -> None:
     """They come at once, again and again: each point is one host's, whole, and none that was there changes."""
     first_point(house, sshd)

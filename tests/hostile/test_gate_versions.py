@@ -73,6 +73,7 @@ def gated(house: House, sshd: Sshd, right: str) -> None:
 
 
 @pytest.mark.parametrize(("older", "right"), [(FIRST, "reads"), (ADDS, "adds")], indirect=["older"])
+@pytest.mark.sample(1)
 def test_an_older_sender_goes_through_a_gate_of_today(house: House, sshd: Sshd, older: Path, right: str) -> None:
     gated(house, sshd, right)
     before = ("env", f"PYTHONPATH={older}")
@@ -88,6 +89,7 @@ def test_an_older_sender_goes_through_a_gate_of_today(house: House, sshd: Sshd, 
     [(ADDS, "adds", False), (SAYS, "adds", True), (FIRST, "reads", False)],
     indirect=["older"],
 )
+@pytest.mark.sample(2)
 def test_a_sender_of_today_goes_through_an_older_gate_or_says_so(
     house: House, sshd: Sshd, older: Path, right: str, agree: bool
 ) -> None:
@@ -107,6 +109,7 @@ def program_of(tree: Path) -> str:
 
 
 @pytest.mark.parametrize("older", [SAYS, HANDS_OVER], indirect=True)
+@pytest.mark.sample(1)
 def test_the_line_of_a_key_holds_after_a_downgrade(house: House, sshd: Sshd, older: Path) -> None:
     """The older version lies where this one lay: without the script that the line names, or with another one."""
     gated(house, sshd, "adds")

@@ -123,6 +123,7 @@ def test_plain_lines_of_digests_as_kits_of_datasets_have_count(kit: Path, new: H
 
 
 @pytest.mark.parametrize("kind", ["symlink", "hardlink", "device", "cut", "noise", "many"])
+@pytest.mark.sample(3)
 def test_an_archive_of_a_stranger_ends_in_one_clear_error_or_in_nothing(kit: Path, new: House, kind: str) -> None:
     archive = kit / "configuration.tar"
     if kind == "noise":
@@ -145,6 +146,7 @@ def test_an_archive_of_a_stranger_ends_in_one_clear_error_or_in_nothing(kit: Pat
 
 
 @pytest.mark.parametrize("kind", ["view", "trigger", "table", "noise", "other", "cut"])
+@pytest.mark.sample(3)
 def test_a_history_of_a_stranger_is_refused_before_anything_of_it_runs(kit: Path, new: House, kind: str) -> None:
     path = kit / "history.sqlite"
     if kind == "noise":

@@ -129,6 +129,7 @@ def judge(found: Ends, pipeline: Pipeline, result: PipelineResult) -> Orchestrat
 
 @pytest.mark.parametrize("pulls", [False, True])
 @pytest.mark.parametrize("answer", ["nothing", "garbage", "half", "flood", "leave"])
+@pytest.mark.sample(5)
 def test_who_holds_the_port_first_gets_not_a_byte(ends: Ends, answer: str, *, pulls: bool) -> None:
     ends.fill(3 * MIB)
     pipeline = ends.pipeline(pulls=pulls)

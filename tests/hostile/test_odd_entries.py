@@ -84,6 +84,7 @@ def test_more_odd_files_than_are_named_cost_no_other_file_either(odd: House) -> 
     assert facts(odd.point() / "theirs") == facts(odd.source / "theirs")
 
 
+@pytest.mark.long
 def test_more_names_of_one_file_than_ext4_takes_cost_no_other_file(odd: House) -> None:
     """Those beyond 65,000 are missing in the first point; the next one, which can link none of them to it, has a file of its own for them."""
     first = odd.write("hers/first", "x")
@@ -108,6 +109,7 @@ def test_more_names_of_one_file_than_ext4_takes_cost_no_other_file(odd: House) -
     assert odd.call("verify", "photos").code == 0
 
 
+@pytest.mark.long
 def test_a_file_whose_names_are_too_many_for_two_points_is_copied_anew_with_all_of_them(odd: House) -> None:
     """Before, each run of the job failed from the second point on."""
     first = odd.write("hers/first", "x")

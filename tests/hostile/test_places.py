@@ -105,6 +105,7 @@ def test_who_owns_the_folder_above_a_mirror_leads_it_nowhere(
 
 
 @pytest.mark.parametrize("points", [True, False])
+@pytest.mark.sample(1)
 def test_a_target_below_a_folder_of_hers_is_as_good_as_any(house: House, hers: Path, *, points: bool) -> None:
     """Every kind of copy, begun in the very folder."""
     house.write("deep/file", "x" * 5000)

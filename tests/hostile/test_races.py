@@ -126,6 +126,7 @@ def test_a_source_that_is_exchanged_brings_no_foreign_file(house: House, secret:
 
 @needs_careful_rsync
 @pytest.mark.parametrize("delete", [True, False])
+@pytest.mark.sample(1)
 def test_a_mirror_whose_folder_is_exchanged_leads_nowhere(house: House, secret: Path, *, delete: bool) -> None:
     fill(house, "first")
     house.run(
@@ -147,6 +148,7 @@ def test_a_mirror_whose_folder_is_exchanged_leads_nowhere(house: House, secret: 
 
 @needs_careful_rsync
 @pytest.mark.parametrize("what", ["target", "destination"])
+@pytest.mark.sample(1)
 def test_a_folder_of_ours_below_hers_that_is_exchanged_leads_nowhere(house: House, secret: Path, what: str) -> None:
     fill(house, "first")
     above = house.folder / "hers"
@@ -221,6 +223,7 @@ def folder_below_hers(house: House, secret: Path) -> Path:
 
 @pytest.mark.namespace
 @pytest.mark.parametrize("what", ["folder", "folder/sub"])
+@pytest.mark.sample(1)
 def test_a_gate_that_reads_is_led_nowhere(house: House, secret: Path, sshd: Sshd, tmp_path: Path, what: str) -> None:
     """Its own folder is exchanged, or one in it; each request is answered by a fork of what the first left behind."""
     above = folder_below_hers(house, secret)

@@ -80,6 +80,7 @@ def give(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["her folder", "absent"])
+@pytest.mark.sample(1)
 def test_nobody_enters_what_is_being_restored(house: House, *, there: bool) -> None:
     hers(house)
     to = house.folder / "back"
@@ -125,6 +126,7 @@ def test_who_stands_in_the_folder_already_is_shut_out(house: House) -> None:
 
 @pytest.mark.parametrize("where", ["", "docs"])
 @pytest.mark.parametrize("kind", ["link", "her folder"])
+@pytest.mark.sample(2)
 def test_what_she_laid_into_an_open_unfinished_restore_is_not_followed(
     house: House, victim: Path, where: str, kind: str
 ) -> None:
@@ -191,6 +193,7 @@ def test_a_link_of_hers_to_another_folder_is_no_destination(tmp_path: Path) -> N
     [("rsync", 1, "before"), ("rsync", 1, "after"), ("find", 1, "after"), ("find", 2, "before")],
     ids=["before the copy", "after the copy", "before its own mode", "after its own mode"],
 )
+@pytest.mark.sample(2)
 def test_killed_at_each_step_it_goes_on_and_ends_the_same(house: House, program: str, call: int, when: str) -> None:
     hers(house)
     to = house.folder / "back"

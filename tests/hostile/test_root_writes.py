@@ -48,6 +48,7 @@ def test_a_drill_that_damages_what_came_back_damages_nothing_else(house: House, 
 
 @pytest.mark.parametrize("command", ["export", "metrics", "kit"])
 @pytest.mark.parametrize("planted", ["link", "link to a folder", "fifo", "hard link"])
+@pytest.mark.sample(4)
 def test_what_is_written_for_a_person_goes_through_no_name_of_hers(
     house: House, hers: Path, victim: Path, command: str, planted: str
 ) -> None:

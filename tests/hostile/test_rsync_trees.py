@@ -199,6 +199,7 @@ KINDS = ("file", "folder", "link", "fifo")
 
 
 @pytest.mark.parametrize(("way", "kind"), turns(tuple(WAYS), KINDS))
+@pytest.mark.sample(2)
 def test_our_names_are_in_no_copy_whatever_they_are(house: House, victim: Path, way: str, kind: str) -> None:
     how = WAYS[way]
     for folder in ("", "deep/er"):
@@ -243,6 +244,7 @@ MIRROR: dict[str, object] = {"points": False, "delete": True}
     ],
     ids=["here", "mirror", "exclude", "pull", "pull-mirror", "pull-exclude", "push"],
 )
+@pytest.mark.sample(2)
 def test_a_name_of_ours_that_comes_later_is_named_too(
     house: House, sshd: Sshd, way: str, how: dict[str, object]
 ) -> None:
@@ -325,6 +327,7 @@ def test_a_user_leads_root_elsewhere_by_her_folder_of_a_mirror(house: House, vic
     [({}, "passwd"), ({}, "pass\nwd"), ({"checksum": True}, "passwd"), ({"in_place": True, "sparse": False}, "passwd")],
     ids=["metadata", "line-end", "checksum", "in-place"],
 )
+@pytest.mark.sample(2)
 def test_a_user_gives_a_file_of_roots_a_name_in_her_folder_of_a_mirror(
     house: House, victim: Path, more: dict[str, object], name: str
 ) -> None:
@@ -384,6 +387,7 @@ def test_a_fifo_in_place_of_a_mark_holds_no_restore_up(house: House) -> None:
 
 
 @pytest.mark.parametrize("far", [False, True])
+@pytest.mark.sample(1)
 def test_an_owner_writes_attributes_that_rsync_keeps_for_itself(house: House, sshd: Sshd, *, far: bool) -> None:
     """They are an owner's bytes, as any other: they come back as they were, stop no run, and make no file another's."""
     forged = {

@@ -103,6 +103,7 @@ def test_19_ext4_meets_damage_in_the_middle_of_a_copy(drawer: UsbDisks) -> None:
     assert goes_on(drawer)["runs"][0]["resumed"]
 
 
+@pytest.mark.long
 def test_33_the_disk_fills_up_in_the_middle_of_a_copy(drawer: UsbDisks) -> None:
     points = drawer.ferry("points")["points"]
     running = copying(drawer, 12)
@@ -237,6 +238,7 @@ def dock(machine: VirtualMachine, *disks: Disk) -> None:
     machine.qmp.ask("qom-set", path="/machine/peripheral/dock", property="attached", value=True)
 
 
+@pytest.mark.long
 def test_40_a_disk_of_which_another_part_is_in_use_is_not_safe(drawer: UsbDisks) -> None:
     machine = drawer.machine
     shared = machine.plug_usb("shared", "64M")

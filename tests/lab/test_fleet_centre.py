@@ -79,6 +79,7 @@ def install_server(machine: Machine) -> None:
 
 @pytest.mark.skipif(other_debian(), reason=f"the server of another Debian does not run on {FLAVOUR}")
 @pytest.mark.flavours(FLAVOUR)
+@pytest.mark.long
 def test_the_units_of_a_centre_run_in_their_sandboxes(master: Machine) -> None:
     install_server(master)
     master.write(f"{master.config}/poolferry.toml", '[fleet]\ncentre = "postgresql:///poolferry"\n')

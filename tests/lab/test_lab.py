@@ -53,6 +53,7 @@ def test_a_send_arrives(master: Machine) -> None:
 
 
 @pytest.mark.virtual
+@pytest.mark.long
 def test_a_host_with_openzfs_can_stand_in_for_a_machine(master: Machine) -> None:
     python = ["/opt/poolferry/bin/python", "-c", IN_THE_GUEST]
     master.sh(python, environment={"PYTHONPATH": "/mnt/poolferry"})
@@ -74,7 +75,7 @@ def test_a_machine_is_there_in_seconds_and_gone_at_once(lab: Lab) -> None:
 
 
 @pytest.mark.virtual
-@pytest.mark.flavours("trixie", "bookworm")
+@pytest.mark.flavours("trixie", long=["bookworm"])
 def test_the_working_tree_is_what_runs(master: Machine) -> None:
     said = master.poolferry("--version", check=True).text
     told = next(
@@ -88,6 +89,7 @@ def test_the_working_tree_is_what_runs(master: Machine) -> None:
 
 @pytest.mark.virtual
 @pytest.mark.flavours("trixie", long=["bookworm"])
+@pytest.mark.long
 def test_a_command_that_is_forked_is_as_one_that_is_started(master: Machine) -> None:
     """It says the same, to the same, ends alike, and dies with whom it answers."""
     master.job("p", 'engine = "rsync"\nsource = "/srv"\ntarget = "x"\n', targets='[place.x]\npath = "/root/x"\n')

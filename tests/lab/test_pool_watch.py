@@ -58,7 +58,7 @@ def follow(machine: Machine, hint: str, new: Disk | None = None) -> None:
     machine.sh(command)
 
 
-@BOTH
+@LATER
 def test_a_sound_pool_is_scrubbed_when_it_is_due_and_reported(master: VirtualMachine) -> None:
     mirror(master)
     first = watch(master, SCRUBS)
@@ -96,6 +96,7 @@ def test_a_degraded_mirror_and_its_cures(master: VirtualMachine) -> None:
 
 
 @LATER
+@pytest.mark.long
 def test_a_disk_that_is_gone(master: VirtualMachine) -> None:
     _, blue = mirror(master)
     master.sh("zpool export tank")
@@ -133,6 +134,7 @@ def overwrite(machine: Machine, disk: Disk) -> None:
 
 
 @LATER
+@pytest.mark.long
 def test_a_scrub_finds_bytes_that_changed_and_a_mirror_repairs_them(master: VirtualMachine) -> None:
     _, blue = mirror(master)
     master.sh(f"yes '{MARK}' | head -c 4M > /tank/photos/a; zpool sync")
@@ -163,6 +165,7 @@ def test_a_file_that_is_lost_is_named(master: VirtualMachine) -> None:
     assert "restore these files from a copy" in words
 
 
+@pytest.mark.long
 def test_a_pool_that_becomes_full(master: VirtualMachine) -> None:
     """Not to 97 %, as ZFS keeps 128 MB for itself, and that takes gigabytes: the test below does it."""
     options = ("compression=off", "recordsize=1M", "copies=3")
@@ -218,6 +221,7 @@ def end(machine: Machine, running: Running) -> None:
 
 
 @LATER
+@pytest.mark.long
 def test_a_backup_goes_before_a_scrub(master: VirtualMachine) -> None:
     mirror(master)
     first = sending(master)
@@ -245,6 +249,7 @@ def test_a_backup_goes_before_a_scrub(master: VirtualMachine) -> None:
     assert "the last scrub ended" in watch(master, SCRUBS)["why"]
 
 
+@pytest.mark.long
 def test_a_resilver_is_left_alone_and_a_hook_puts_backups_off(master: VirtualMachine) -> None:
     red, _ = mirror(master)
     master.kitted("copy")
@@ -263,6 +268,7 @@ def test_a_resilver_is_left_alone_and_a_hook_puts_backups_off(master: VirtualMac
     assert master.poolferry("run", "copy", "--json").json["outcome"] == "done"
 
 
+@pytest.mark.long
 def test_a_pool_that_is_not_there(master: VirtualMachine) -> None:
     mirror(master)
     master.sh("zpool export tank")
@@ -271,6 +277,7 @@ def test_a_pool_that_is_not_there(master: VirtualMachine) -> None:
     assert watch(master, "may-be-away = true")["outcome"] == "waiting"
 
 
+@pytest.mark.long
 def test_check_tells_the_findings(master: VirtualMachine) -> None:
     master.sh("truncate -s 200M /root/one && zpool create tank /root/one && zfs set sync=disabled tank")
     assert watch(master)["outcome"] == "nothing-to-do"

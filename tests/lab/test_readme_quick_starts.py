@@ -5,6 +5,8 @@ What a person has to fill in is filled in: the disk's name, and the `zpool creat
 
 import re
 
+import pytest
+
 from tests.lab.common import LabError, Machine
 from tests.lab.pools import guids
 from tests.lab.virtual import VirtualMachine
@@ -35,6 +37,7 @@ def paste(machine: Machine, block: str, *codes: int, disk: str = "") -> list[str
     return printed
 
 
+@pytest.mark.long
 def test_datasets_that_syncoid_copied_go_on(master: Machine) -> None:
     for name in ("tank", "vault"):
         master.pool(name)

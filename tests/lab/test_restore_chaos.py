@@ -302,6 +302,7 @@ def play(lost: LostPool, seed: int, *faults: Fault) -> None:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.long
 def test_it_is_killed_in_the_middle(master: VirtualMachine) -> None:
     lost = LostPool(master)
     play(lost, SEED, lost.kill)

@@ -19,6 +19,7 @@ from tests.lab.laboratory import Pair
 from tests.lab.pools import age
 
 BOTH = pytest.mark.flavours("trixie", "bookworm")  # sanoid 2.2 and 2.1
+LATER = pytest.mark.flavours("trixie", long=["bookworm"])
 JOB = 'engine = "sanoid"\nsource = "{source}"\n[snapshots]\n{rules}\n'
 PLACES = '[place.unused]\npath = "/backup"\n'
 
@@ -64,6 +65,7 @@ def test_what_is_due_is_taken_once_and_at_one_instant(master: Machine) -> None:
     assert snapshots(master, "tank") == there
 
 
+@pytest.mark.long
 def test_what_is_excluded_is_left_out_with_all_below(master: Machine) -> None:
     master.pool("tank")
     master.sh("zfs create -p tank/photos/a && zfs create -p tank/photos/vm/x-tmp/y")
@@ -72,7 +74,7 @@ def test_what_is_excluded_is_left_out_with_all_below(master: Machine) -> None:
     assert set(snapshots(master)) == {"tank/photos", "tank/photos/a", "tank/photos/vm"}
 
 
-@BOTH
+@LATER
 @pytest.mark.virtual  # it sets the clock
 def test_pruning_takes_only_what_its_rule_has_outlived(master: Machine) -> None:
     master.pool("tank")
@@ -95,6 +97,7 @@ def test_pruning_takes_only_what_its_rule_has_outlived(master: Machine) -> None:
 
 @BOTH
 @pytest.mark.virtual  # it sets the clock
+@pytest.mark.long
 def test_a_clock_that_was_ahead_for_one_run_is_said_until_what_it_dated_is_renamed(master: Machine) -> None:
     master.pool("tank")
     master.sh("zfs create -p tank/photos/a")
@@ -112,6 +115,7 @@ def test_a_clock_that_was_ahead_for_one_run_is_said_until_what_it_dated_is_renam
     assert (len(names), f"misdated-{wrong}" in names) == (2, True), names
 
 
+@pytest.mark.long
 def test_a_pool_that_cannot_be_written_is_a_failure_with_its_words(master: Machine) -> None:
     master.pool("tank", disk=True)
     master.sh("zfs create tank/photos && zpool export tank && zpool import -o readonly=on tank")
@@ -121,6 +125,7 @@ def test_a_pool_that_cannot_be_written_is_a_failure_with_its_words(master: Machi
     assert "read-only" in told["why"], told
 
 
+@pytest.mark.long
 def test_without_sanoid_or_its_dataset_the_run_says_so(master: Machine) -> None:
     master.pool("tank")
     declare(master, "daily = 2", source="tank/nowhere")
@@ -193,6 +198,7 @@ def newest(machine: Machine, dataset: str) -> str:
     ).lines[-1]
 
 
+@pytest.mark.long
 def test_a_chain_that_syncoid_began_goes_on(master: Machine) -> None:
     master.pool("tank")
     master.pool("vault")
@@ -253,6 +259,7 @@ def target_ids(machine: Machine) -> set[str]:
     return {name.partition("#")[2].rpartition("_")[0] for name in names}
 
 
+@pytest.mark.long
 def test_what_is_not_carried_over_is_done_by_hand_as_it_is_printed(master: Machine) -> None:
     master.pool("tank")
     master.pool("vault")

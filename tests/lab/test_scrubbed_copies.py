@@ -65,6 +65,7 @@ def test_a_scrub_of_a_disk_counts_at_its_next_visit(master: VirtualMachine) -> N
 
 @BOTH
 @pytest.mark.virtual
+@pytest.mark.long
 def test_a_scrub_of_a_pool_that_nobody_watches_counts_after_a_run(master: VirtualMachine) -> None:
     for name in ("tank", "vault"):
         master.pool(name)

@@ -19,6 +19,7 @@ PATIENCE_MS = 120_000  # an emulated machine on a busy host
 
 
 @pytest.mark.flavours("trixie")
+@pytest.mark.long
 def test_a_button_of_the_page_runs_a_job_on_a_real_systemd(master: Machine) -> None:
     master.job("quick", QUICK.format(when=""), targets=PLACES)
     install(master)

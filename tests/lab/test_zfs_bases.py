@@ -185,6 +185,7 @@ def test_each_row_of_encrypted_sources(master: Machine, tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long
 def test_properties_of_the_source_harm_neither_host_nor_copy(master: Machine, tmp_path: Path) -> None:
     pools(master, "vault")
     made = (

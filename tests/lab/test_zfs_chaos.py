@@ -83,6 +83,7 @@ def test_dead_links_are_among_what_happens(pair: Pair) -> None:
     assert any("the rest" in line for line in told), told
 
 
+@pytest.mark.long
 def test_what_still_uses_a_dataset_is_waited_for(master: Machine) -> None:
     """As a run does: somebody's receive keeps the copy busy, and ends."""
     for name in ("tank", "vault"):

@@ -240,6 +240,7 @@ def test_a_disk_that_fails_takes_up_the_rest(master: VirtualMachine) -> None:
     copying.require_nothing_left()
 
 
+@pytest.mark.long
 def test_of_two_runs_at_once_one_waits(master: VirtualMachine) -> None:
     copying = Copying(master, master, chain=SMALL, rate="1M")
     run = copying.begin()
@@ -253,6 +254,7 @@ def test_of_two_runs_at_once_one_waits(master: VirtualMachine) -> None:
     copying.require_equal()
 
 
+@pytest.mark.long
 def test_what_a_killed_run_had_kept_is_let_go_when_it_is_stale(master: VirtualMachine) -> None:
     """Its snapshot is gone, and so is what had arrived of it."""
     copying = Copying(master, master, chain=SMALL, rate="1M")

@@ -89,6 +89,7 @@ def test_a_whole_copy_is_received_anew(master: Machine) -> None:
     assert left_behind(master) == ""
 
 
+@pytest.mark.long
 def test_a_damaged_copy_fails_its_drill(master: Machine) -> None:
     set_up(master, options=("-O", "checksum=off"))
     damage(master)
@@ -100,6 +101,7 @@ def test_a_damaged_copy_fails_its_drill(master: Machine) -> None:
     assert (status.code, status.json["jobs"][0]["state"]) == (4, "failing")
 
 
+@pytest.mark.long
 def test_what_a_killed_drill_left_goes_with_the_next(master: Machine) -> None:
     set_up(master)
     master.sh(
@@ -131,6 +133,7 @@ def test_what_is_unreadable_comes_anew_by_the_commands_that_are_printed(master: 
     assert left_behind(master) == ""
 
 
+@pytest.mark.long
 def test_what_is_encrypted_is_tried_as_it_lies_until_its_key_is_there(master: Machine) -> None:
     master.pool("tank", "200M")
     master.pool("vault", "200M")

@@ -183,6 +183,7 @@ def test_a_suspended_pool_ends_the_run_and_hangs_nothing(master: VirtualMachine)
     assert (last["outcome"], last["resumed"]) == (DONE, True), last
 
 
+@pytest.mark.long
 def test_a_target_pool_that_is_imported_read_only_is_named_at_once(master: Machine) -> None:
     master.pool("tank")
     master.pool("vault")

@@ -86,6 +86,7 @@ def test_a_push_that_is_cut_goes_on_through_a_gate(pair: Pair) -> None:
     assert pair.master.sh("cmp /tank/photos/c /tank/back/c", check=False).code == 0
 
 
+@pytest.mark.long
 def test_a_pull_that_is_cut_goes_on_through_a_gate(pair: Pair) -> None:
     """The wire, then killed here. And the key reads nothing else, and writes no mark but poolferry's."""
     copying = Copying(*pair, chain=CHAIN, rate=pace(pair), pulls=True)
@@ -267,6 +268,7 @@ def sends_secrets(machine: Machine, target: str) -> None:
 
 
 @pytest.mark.flavours("trixie", long=["bookworm"])
+@pytest.mark.long
 def test_two_servers_keep_the_secrets_of_each_other_at_once(pair: Pair) -> None:
     """Raw, through a gate of root's and one of a plain user's, whose rights are those that the set-up names."""
     master, backup = pair

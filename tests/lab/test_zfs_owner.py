@@ -131,6 +131,7 @@ def test_an_owner_holds_up_no_other_dataset_and_takes_no_point(master: Machine) 
     assert f"{COPY}/eve@s{len(ATTACKS)}" in newest(master)
 
 
+@pytest.mark.long
 def test_who_has_the_names_of_what_sanoid_takes_stops_no_snapshot_of_others(master: Machine) -> None:
     set_up(master, "[snapshots]\nhourly = 3\n")
     master.sh(NAMES)
@@ -141,6 +142,7 @@ def test_who_has_the_names_of_what_sanoid_takes_stops_no_snapshot_of_others(mast
         assert re.search(rf"{COPY}{name}@autosnap_\S+_hourly", "\n".join(newest(master))), ran
 
 
+@pytest.mark.long
 def test_a_source_that_is_not_pruned_says_so_until_it_is(master: Machine) -> None:
     """A dataset that is refused each night keeps all snapshots of the source: it fills, and that is told with its space."""
     set_up(master, "[snapshots]\nhourly = 1\n")

@@ -81,6 +81,7 @@ def a_hold_is_kept_for_its_time_and_no_longer(master: Machine, tag: str) -> None
     assert [line.partition("_")[0] for line in ours(master)] == ["tank/photos#poolferry"]
 
 
+@pytest.mark.long
 def test_a_pool_that_is_away_keeps_its_pins(master: Machine) -> None:
     set_up(master)
     before = ours(master)
@@ -92,6 +93,7 @@ def test_a_pool_that_is_away_keeps_its_pins(master: Machine) -> None:
     assert (told["lets_go"], ours(master)) == ([], before)
 
 
+@pytest.mark.long
 def test_a_pool_with_a_new_guid_keeps_the_only_base_of_its_chain(master: Machine) -> None:
     set_up(master)
     for name in ("photos", "mail"):

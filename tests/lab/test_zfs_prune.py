@@ -34,6 +34,7 @@ def copies(machine: Machine) -> list[str]:
     return [name.partition("@")[2] for name in machine.sh(f"zfs list -Ho name -s createtxg -t snapshot {COPY}").lines]
 
 
+@pytest.mark.long
 def test_what_a_key_only_adds_is_pruned_by_the_time_when_it_came(pair: Pair) -> None:
     master, backup = pair
     begun = time.time()

@@ -36,6 +36,7 @@ def prune(machine: Machine) -> None:
 
 
 @BOTH
+@pytest.mark.long
 def test_what_arrived_of_several_snapshots_stays_a_base_when_all_are_pruned(master: Machine) -> None:
     for name in ("tank", "vault"):
         master.pool(name)
@@ -90,6 +91,7 @@ def test_two_jobs_into_one_pool_go_on_in_turn_whatever_is_pruned(master: Machine
     assert [each["job"] for each in master.poolferry("pins", "--json").json["pins"]] == ["vault"]
 
 
+@pytest.mark.long
 def test_a_stream_that_is_stuck_is_begun_anew(master: Machine) -> None:
     jobs(master, "vault")
     master.sh("head -c 16M /dev/urandom >/tank/photos/sea; zfs snapshot tank/photos@sea")
@@ -115,6 +117,7 @@ def test_a_stream_that_is_stuck_is_begun_anew(master: Machine) -> None:
     assert "3 runs in a row continued from it and received no byte more" in shown
 
 
+@pytest.mark.long
 def test_a_copy_onto_a_placeholder_that_was_cut_keeps_what_we_set(master: Machine) -> None:
     """The first properties that a dataset receives clear its own, and no rest of a stream brings any."""
     for name in ("tank", "vault"):

@@ -123,6 +123,7 @@ def test_a_restore_that_is_killed_goes_on_and_no_run_harms_the_copy_meanwhile(ma
     assert master.sh(f"zfs holds -rH {COPY}@a; zfs list -Hr -o name -t bookmark vault").text == ""
 
 
+@pytest.mark.long
 def test_a_part_as_of_a_point_under_another_name(master: Machine) -> None:
     set_up(master)
     ended = restore(master, "--path", "sub", "--point", "a", to="tank/old-sub")
@@ -272,6 +273,7 @@ def test_files_out_of_a_copy(master: Machine) -> None:
     assert not master.sh("grep @ /proc/self/mounts; ls /run/poolferry/points", check=False).text
 
 
+@pytest.mark.long
 def test_the_page_of_the_kit_brings_everything_back_by_hand(master: Machine) -> None:
     """Nothing of ours is used: only what lies beside the copy."""
     set_up(master, kit=True)

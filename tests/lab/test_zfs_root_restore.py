@@ -33,6 +33,7 @@ def values(master: Machine) -> str:
 
 
 @BOTH
+@pytest.mark.long
 def test_a_pool_comes_back_into_its_own_dataset_and_goes_on(master: Machine, flavour: str) -> None:
     set_up(master, kit=True)
     before, held = values(master), guids(master, "tank")

@@ -137,7 +137,7 @@ def stream(words: tuple[str, ...], *received: str) -> tuple[Command, Command]:
     return sending, commands.zfs_command("receive", "-s", "-u", *received, effect=Effect.WRITES, where=HERE)
 
 
-@pytest.mark.flavours("trixie", "bookworm")
+@pytest.mark.flavours("trixie", long=["bookworm"])
 def test_each_way_a_token_goes_stale_has_its_sentence(master: Machine) -> None:
     pools(master)
     hands = GuestWriter(master)
@@ -224,6 +224,7 @@ def test_a_pool_without_room_keeps_what_arrived(master: Machine) -> None:
 
 
 @pytest.mark.flavours("trixie", "bookworm")
+@pytest.mark.long
 def test_bookmarks_and_holds_are_made_and_let_go_again_and_again(master: Machine) -> None:
     pools(master)
     hands = GuestWriter(master)
@@ -270,6 +271,7 @@ def test_a_stream_that_was_passed_over_is_no_proof(master: Machine) -> None:
         confirm_snapshots((other,), hands)
 
 
+@pytest.mark.long
 def test_a_placeholder_becomes_a_copy_when_its_dataset_is_included(master: Machine) -> None:
     pools(master)
     master.sh("zfs create tank/photos/mid && zfs create tank/photos/mid/deep && zfs snapshot -r tank/photos@two && "
@@ -313,6 +315,7 @@ def test_encrypted_datasets_travel_as_they_lie(master: Machine) -> None:
     assert values(master, f"{COPIED}/sealed", "encryption") == ("off default",)
 
 
+@pytest.mark.long
 def test_an_ordinary_user_carries_with_rights_or_with_sudo(master: Machine) -> None:
     pools(master)
     master.sh("zfs create vault/copies && zfs allow ferry bookmark,destroy,hold,release,send,mount tank/photos && "

@@ -118,6 +118,7 @@ def test_what_is_absent_is_no_failure_and_what_fails_is_nothing_else(master: Mac
         survey(job(), ASKED, hands)
 
 
+@pytest.mark.long
 def test_an_ordinary_user_sees_everything_and_is_told_what_it_may(master: Machine) -> None:
     sources(master)
     master.pool("vault")
@@ -137,6 +138,7 @@ def test_an_ordinary_user_sees_everything_and_is_told_what_it_may(master: Machin
     assert [line for line in ENGINE.advise(job(), hands) if not line.good] == []
 
 
+@pytest.mark.long
 def test_advice_names_what_is_wrong(master: Machine) -> None:
     sources(master)
     said = {line.subject: line for line in ENGINE.advise(job(), GuestWriter(master))}
@@ -157,6 +159,7 @@ def test_advice_names_what_is_wrong(master: Machine) -> None:
 
 
 @pytest.mark.virtual
+@pytest.mark.long
 def test_a_suspended_pool_is_told_at_once(master: VirtualMachine) -> None:
     """Every zfs command on it would hang."""
     master.pool("tank")
@@ -191,6 +194,7 @@ def test_over_ssh_each_side_is_one_login(pair: Pair) -> None:
     assert (seen.source.programs, seen.source.mbuffer) == (False, True)
 
 
+@pytest.mark.long
 def test_hosts_that_cannot_be_asked(pair: Pair) -> None:
     sources(pair.master)
     nobody = Host(name="backup", user="nobody")

@@ -98,6 +98,7 @@ def a_renamed_dataset_is_followed(master: Machine) -> None:
     assert master.sh(f"zfs list {COPY}/kid", check=False).code != 0
 
 
+@pytest.mark.long
 def test_a_volume_in_the_way_and_what_would_burden_a_copy(master: Machine) -> None:
     for name in ("tank", "vault"):
         master.pool(name, "300M")

@@ -121,6 +121,7 @@ def verify_both(master: Machine, code: int, *more: str) -> list[dict[str, Any]]:
     return told
 
 
+@pytest.mark.long
 def test_what_nobody_can_read_is_unproved(master: Machine) -> None:
     master.pool("tank", "200M")
     master.pool("vault", "200M")

@@ -63,6 +63,7 @@ def counted(machine: Machine, name: str, fields: str, zone: str) -> tuple[list[d
 
 
 @pytest.mark.parametrize(("zone", "steps"), LIVES)
+@pytest.mark.sample(1)
 def test_each_promised_run_once_and_none_twice(zone: str, steps: bool) -> None:
     machine = lived(zone, steps=steps, seed=1)
     exact = FIXED | {"daily": "30 2 * * *", "later": "0 3 * * *"} | ({} if steps else STARRED)

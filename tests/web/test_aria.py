@@ -15,6 +15,7 @@ LOOKED_AT = ("/", "/disks", "/report")  # with axe; the ordinary ones are, all o
 @pytest.mark.parametrize(
     "state", [pytest.param(each, marks=[pytest.mark.long] * (each == "ordinary")) for each in STATES]
 )
+@pytest.mark.sample(1)
 def test_a_screen_reader_is_told_what_is_kept(browser: Browser, tmp_path: Path, state: str) -> None:
     parts = []
     with standing_clock():

@@ -248,6 +248,7 @@ OFF_PAPER = """() => [...document.querySelectorAll("main *")].filter(
     (each) => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest(".visually-hidden, svg")).map((each) => each.outerHTML)"""
 
 
+@pytest.mark.long
 def test_nothing_that_is_printed_is_cut_at_the_edge_of_the_paper(browser: Browser, tmp_path: Path) -> None:
     """A4 has room for 1,032 pixels within its margins, and for 703 where a printer turns it."""
     long, pages = long_names(tmp_path / "long")
@@ -269,6 +270,7 @@ def test_nothing_that_is_printed_is_cut_at_the_edge_of_the_paper(browser: Browse
         page.close()
 
 
+@pytest.mark.long
 def test_one_line_of_three_hundred_is_sent_when_one_changed_and_the_focus_stays(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -85,6 +85,7 @@ def test_no_page_of_years_says_anything_else_than_a_page(years: TestClient) -> N
 
 
 @pytest.mark.parametrize("state", STATES)
+@pytest.mark.sample(2)
 def test_the_front_page_says_each_sentence_of_status(tmp_path: Path, state: str) -> None:
     with standing_clock():
         settings, control, demo = made_machine(state, tmp_path)

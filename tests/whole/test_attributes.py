@@ -45,6 +45,7 @@ def tree(house: House) -> None:
 
 
 @pytest.mark.parametrize("far", [False, True], ids=["here", "over ssh"])
+@pytest.mark.sample(1)
 def test_what_somebody_changes_of_them_is_found(house: House, sshd: Sshd, *, far: bool) -> None:
     tree(house)
     house.job(**({"target": sshd.url(house.target), "pipe": sshd.pipe} if far else {}))
@@ -95,6 +96,7 @@ def test_a_name_that_left_its_file_has_one_of_its_own_in_the_next_point(house: H
 @pytest.mark.parametrize(
     ("names", "later"), [((), ()), (("a/same",), ()), (("a/same",), ("b/later",)), ((), ("b/later",))]
 )
+@pytest.mark.sample(2)
 def test_a_file_with_holes_keeps_them_when_only_its_metadata_changes(
     house: House, names: tuple[str, ...], later: tuple[str, ...]
 ) -> None:

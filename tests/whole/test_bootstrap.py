@@ -158,6 +158,7 @@ def test_one_disk_and_nothing_else(drawer: LoopDisks) -> None:
 @pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 @pytest.mark.namespace
 @pytest.mark.parametrize("points", [True, False])
+@pytest.mark.sample(1)
 def test_the_page_on_a_disk_brings_all_back_without_poolferry(drawer: LoopDisks, points: bool) -> None:
     """As it stands: the disk is brought to its place by the page's own commands."""
     device = drawer.enrolled("red")

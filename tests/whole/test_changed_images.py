@@ -46,6 +46,7 @@ def published(house: House) -> dict[str, object]:
     return {name: facts(house.target / "points" / name) for name in house.points()}
 
 
+@pytest.mark.sample(1)
 def test_a_point_stores_what_changed_in_an_image_and_no_other_point_changes(house: House, image: Path) -> None:
     for night in range(3):
         before, room = published(house), free(house)
@@ -61,6 +62,7 @@ def test_a_point_stores_what_changed_in_an_image_and_no_other_point_changes(hous
     only_ours(house)
 
 
+@pytest.mark.sample(1)
 def test_an_image_that_shrinks_moves_or_gets_another_owner_is_as_at_the_source(house: House, image: Path) -> None:
     image.rename(house.source / "moved.img")
     assert house.run().outcome == "done"
@@ -82,6 +84,7 @@ def test_an_image_that_shrinks_moves_or_gets_another_owner_is_as_at_the_source(h
     only_ours(house)
 
 
+@pytest.mark.sample(1)
 def test_a_run_that_is_killed_in_the_middle_of_an_image_changes_no_point(house: House, image: Path) -> None:
     before = published(house)
     image.write_bytes(random.Random(2).randbytes(_SIZE))

@@ -60,6 +60,7 @@ def refused(drawer: LoopDisks) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("forged", ["no tag", "next visit", "other tag"])
+@pytest.mark.sample(1)
 def test_a_marker_made_from_what_everybody_can_read_is_named(drawer: LoopDisks, forged: str) -> None:
     """It even has the filesystem's identity, which stands in targets.toml and on each page of a kit."""
     marker = visited(drawer)

@@ -142,6 +142,7 @@ def test_an_older_copy_of_a_disk_is_turned_away(drawer: LoopDisks) -> None:
         ({}, "not-verified", "no marker of ours"),
     ],
 )
+@pytest.mark.sample(2)
 def test_a_disk_that_is_not_proved_is_turned_away_until_it_is_readopted(
     drawer: LoopDisks, more: dict[str, object], state: str, says: str
 ) -> None:
@@ -269,6 +270,7 @@ def test_a_disk_that_is_held_a_little_longer_is_waited_for(drawer: LoopDisks) ->
 
 
 @pytest.mark.namespace
+@pytest.mark.long
 def test_a_disk_that_is_mounted_in_another_namespace_is_never_said_to_be_safe(drawer: LoopDisks) -> None:
     started, hook = drawer.root / "started", drawer.root / "hold"
     hold = shlex.join(holding(drawer.enrolled("red"), 60, f"echo $$ >{started}"))

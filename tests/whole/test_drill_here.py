@@ -61,6 +61,7 @@ def test_all_of_it_comes_back(house: House) -> None:
 
 
 @pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.sample(1)
 def test_a_damaged_copy_fails_loudly_until_it_is_mended(house: House, whole: bool) -> None:
     copied(house, drill={"files": 1000})
     rot(house.point() / "1")

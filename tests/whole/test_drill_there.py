@@ -92,6 +92,7 @@ def test_damage_that_came_back_counts_though_the_host_is_gone_then(house: House,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.sample(1)
 def test_a_source_that_does_not_answer_is_not_needed(house: House, sshd: Sshd, whole: bool) -> None:
     fill(house.source)
     house.job(source=sshd.url(house.source), pipe=sshd.pipe, drill={"files": 1000})

@@ -70,6 +70,7 @@ def healed(house: House, *command: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("far", ["other", "photos"])
+@pytest.mark.sample(1)
 def test_the_same_bytes_in_a_copy_on_a_host_or_of_one(house: House, sshd: Sshd, log: Path, far: str) -> None:
     two_copies(house, sshd, far=far)
     for name in NAMES:

@@ -86,6 +86,7 @@ def test_a_target_without_inodes(house: House) -> None:
 
 
 @pytest.mark.parametrize("room", [0, 8192, 100_000])
+@pytest.mark.sample(1)
 def test_no_room_for_the_manifest(house: House, room: int) -> None:
     """Empty files take no room there, but their names do in the manifest."""
     with mounted(house.target, "size=8m"):

@@ -85,6 +85,7 @@ def test_a_source_that_is_not_mounted(house: House) -> None:
 
 
 @pytest.mark.parametrize(("limit", "gone"), [("3", 4), ("30%", 4)])
+@pytest.mark.sample(1)
 def test_too_much_is_gone(house: House, limit: str, gone: int) -> None:
     files(house, "a", 9)
     house.run(house.job(guard={"max_deleted": limit}))
@@ -114,6 +115,7 @@ def test_half_of_all_is_the_limit_when_nothing_is_told(house: House) -> None:
 
 
 @pytest.mark.parametrize("limit", ["3", "40%"])
+@pytest.mark.sample(1)
 def test_too_much_has_changed(house: House, limit: str) -> None:
     files(house, "a", 9)
     house.run(house.job(guard={"max_changed": limit}))
@@ -133,6 +135,7 @@ def test_too_much_has_changed(house: House, limit: str) -> None:
     [("max_deleted_per_folder", "max-deleted-per-folder"), ("max_changed_per_folder", "max-changed-per-folder")],
 )
 @pytest.mark.parametrize("limit", ["2", "50%"])
+@pytest.mark.sample(2)
 def test_too_much_of_one_folder(house: House, key: str, guard: str, limit: str) -> None:
     """A percentage is one of what lay in that folder before."""
     for folder, count in ((b"one", 4), (b"other \xff\n", 100)):
@@ -243,6 +246,7 @@ def many(house: House, count: int = 60) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("harm", ["encrypted", "truncated", "links", "renamed and encrypted"])
+@pytest.mark.sample(2)
 def test_a_night_of_ransomware_is_refused_by_default(house: House, harm: str) -> None:
     many(house)
     for number in range(36):

@@ -138,6 +138,7 @@ def test_a_removal_that_is_killed_is_finished_by_the_next_run(house: House) -> N
 
 @pytest.mark.parametrize("changed", [True, False])
 @pytest.mark.parametrize("cut", ["renamed", "half removed", "manifest left", "tree left"])
+@pytest.mark.sample(3)
 def test_a_removal_cut_anywhere_is_finished_by_the_next_run(house: House, cut: str, *, changed: bool) -> None:
     house.write("folder/same", "x")
     house.job()

@@ -19,6 +19,7 @@ VICTIMS = ("poolferry", "sender", "receiver", "all")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.sample(2)
 def test_a_large_file_cut_in_the_middle_is_not_sent_again(house: House, victim: str) -> None:
     size = 200 * MIB
     with open(house.write("big"), "wb") as file:
@@ -97,6 +98,7 @@ def change(house: House, chance: random.Random) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 5))])
+@pytest.mark.sample(2)
 def test_random_kills(house: House, seed: int) -> None:
     """25 in all, 10 of them in `make test`: each is followed at once by a run that ends right; some while the source changes in between."""
     chance = random.Random(seed)

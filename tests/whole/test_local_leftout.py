@@ -95,6 +95,7 @@ def test_a_file_that_vanishes_while_it_is_copied(house: House) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["truncated", "rewritten", "vanished", "grown"])
+@pytest.mark.sample(2)
 def test_a_file_that_changes_while_it_is_copied(house: House, what: str) -> None:
     """Whatever the run says, no remainder enters a point, its manifest holds, and the next run brings what is there."""
     path = house.write("folder/big", random.randbytes(6 * MIB))

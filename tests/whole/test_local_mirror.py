@@ -113,6 +113,7 @@ def half_written(house: House) -> int:
 @pytest.mark.parametrize(
     "more", [{"in_place": True, "sparse": False}, {"delete": True}, {}], ids=["in place", "delete", "keep"]
 )
+@pytest.mark.sample(3)
 def test_a_mirror_goes_on_after_a_cut(house: House, victim: str, more: dict[str, object]) -> None:
     """No temporary file of a killed rsync stays in it, and none that is only named like one is lost."""
     small_tree(house)

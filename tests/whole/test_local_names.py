@@ -52,6 +52,7 @@ ROOTS = (
 
 
 @pytest.mark.parametrize("name", ROOTS, ids=repr)
+@pytest.mark.sample(3)
 def test_roots_of_any_name(house: House, tmp_path: Path, name: bytes) -> None:
     source, target = os.fsencode(tmp_path) + b"/s/" + name, os.fsencode(tmp_path) + b"/t/" + name
     os.makedirs(source)

@@ -66,6 +66,7 @@ def test_a_half_copied_file_goes_on(house: House, lies: str) -> None:
     ],
     ids=repr,
 )
+@pytest.mark.sample(3)
 def test_a_half_copied_file_of_any_name_goes_on(house: House, name: bytes) -> None:
     work = prepared(house)
     house.write(b"folder/" + name, CONTENT)
@@ -75,6 +76,7 @@ def test_a_half_copied_file_of_any_name_goes_on(house: House, name: bytes) -> No
 
 
 @pytest.mark.parametrize(("lies", "size"), turns((".big.AbC123", f"{PARTIAL}/big"), (1, 2 * MIB, 3 * MIB, 4 * MIB)))
+@pytest.mark.sample(3)
 def test_zeros_after_a_power_cut_are_never_published(house: House, lies: str, size: int) -> None:
     work = prepared(house)
     path = house.write("big", CONTENT)
@@ -138,6 +140,7 @@ def test_an_empty_orphan_is_swept(house: House) -> None:
     ("lies", "became"),
     turns((".x.AbC123", f"{PARTIAL}/x"), ("gone", "other", "shorter", "longer", "folder", "link", "fifo", "empty")),
 )
+@pytest.mark.sample(4)
 def test_a_half_copied_file_whose_source_is_not_what_it_was(house: House, became: str, lies: str) -> None:
     work = prepared(house)
     lay(work / "folder" / lies, CONTENT[: 2 * MIB])

@@ -152,6 +152,7 @@ def test_a_tree_of_one_inode_is_refused(house: House) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["poolferry", "a lane", "all"])
 @pytest.mark.parametrize("parallel_copies", LANES)
+@pytest.mark.sample(2)
 def test_lanes_go_on_after_a_cut(house: House, parallel_copies: int, victim: str) -> None:
     wide_tree(house)
     for folder in "abc":
@@ -177,6 +178,7 @@ def test_lanes_go_on_after_a_cut(house: House, parallel_copies: int, victim: str
 
 @pytest.mark.parametrize("parallel_copies", [1, 2])
 @pytest.mark.parametrize("changed", [True, False])
+@pytest.mark.sample(1)
 def test_a_damaged_file_is_repaired_and_not_linked_on(house: House, parallel_copies: int, *, changed: bool) -> None:
     wide_tree(house)
     house.job(rsync={"parallel": parallel_copies})

@@ -23,6 +23,7 @@ def slow_copy(house: House, **toml: object) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.sample(1)
 def test_a_signal_ends_a_run_in_good_order(house: House, number: signal.Signals) -> None:
     slow_copy(house)
     process = house.start()
@@ -79,6 +80,7 @@ def test_a_run_ends_with_its_time_window(house: House) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("state", ["the same", "another"])
+@pytest.mark.sample(1)
 def test_of_two_runs_at_once_one_waits(house: House, state: str) -> None:
     house.write("first")
     house.run(house.job())

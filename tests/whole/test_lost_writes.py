@@ -141,6 +141,7 @@ def test_a_single_file_that_the_disk_did_not_take_gets_no_place(failing: House, 
 
 
 @pytest.mark.parametrize("single", [False, True], ids=["folder", "file"])
+@pytest.mark.sample(1)
 def test_a_half_copied_file_of_a_restore_in_doubt_is_begun_anew(
     failing: House, tmp_path: Path, sshd: Sshd, single: bool
 ) -> None:

@@ -50,6 +50,7 @@ def older_manifest(manifest: Path) -> bytes:
 
 
 @pytest.mark.parametrize("points", [True, False])
+@pytest.mark.sample(1)
 def test_an_older_target_is_closed_once_and_usable(house: House, *, points: bool) -> None:
     house.write("docs/file", "x" * 2000)
     house.write("w/twin", "{}")

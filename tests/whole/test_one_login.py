@@ -59,6 +59,7 @@ def _reaches(process: Path, server: Sshd) -> bool:
 
 @pytest.mark.parametrize("lanes", [1, 2])
 @pytest.mark.parametrize("way", ["push", "pull"])
+@pytest.mark.sample(2)
 def test_each_run_logs_in_once(house: House, loud: Sshd, way: str, lanes: int) -> None:
     fill(house.source)
     for number in range(40):
@@ -85,6 +86,7 @@ def test_each_run_logs_in_once(house: House, loud: Sshd, way: str, lanes: int) -
 
 
 @pytest.mark.parametrize("way", ["push", "pull"])
+@pytest.mark.sample(1)
 def test_a_run_whose_connection_dies_in_mid_copy_goes_on(house: House, loud: Sshd, way: str) -> None:
     size = random_file(house.source / "disk.img", 120_000_000).stat().st_size
     one = {"source": loud.url(house.source)} if way == "pull" else {"target": loud.url(house.target)}

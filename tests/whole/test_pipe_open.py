@@ -80,6 +80,7 @@ def test_the_rate_holds_once(ends: Ends, *, pulls: bool) -> None:
 
 
 @pytest.mark.parametrize(("pulls", "killed"), turns((False, True), ("sender", "connecting", "listening", "receiver")))
+@pytest.mark.sample(3)
 def test_a_kill_on_either_side_ends_both(ends: Ends, killed: str, *, pulls: bool) -> None:
     ends.fill(40 * MIB)
     pipeline = ends.pipeline(pulls=pulls, rate_limit=Bytes(4 * MIB))
@@ -129,6 +130,7 @@ def test_a_stop_keeps_what_came(ends: Ends, *, pulls: bool) -> None:
 
 
 @pytest.mark.parametrize(("transport", "pulls"), [("ssh", False), ("mbuffer", False), ("mbuffer", True)])
+@pytest.mark.sample(1)
 def test_a_receiver_that_freezes_is_a_stall(ends: Ends, transport: str, *, pulls: bool) -> None:
     ends.fill(60 * MIB)
     pipeline = ends.pipeline(pulls=pulls, transport=transport, rate_limit=Bytes(8 * MIB))

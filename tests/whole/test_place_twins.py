@@ -71,6 +71,7 @@ def test_points_that_somebody_removed_are_no_other_copy(house: House) -> None:
 
 
 @pytest.mark.parametrize("by", ["run", "verify", "run with nothing to do"])
+@pytest.mark.sample(1)
 def test_an_older_state_of_a_mirror_is_told(house: House, by: str) -> None:
     """Before, `verify` called it sound, and `status` called the job up; where nothing differed the run said nothing, and `verify` failed on."""
     for number in range(5):

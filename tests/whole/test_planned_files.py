@@ -35,6 +35,7 @@ def planned(house: House) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("rsync", [{}, {"points": False, "delete": True}], ids=["points", "mirror"])
+@pytest.mark.sample(1)
 def test_the_files_of_a_plan_are_what_the_run_does(house: House, rsync: dict[str, object]) -> None:
     house.write("deep/a", "one")
     house.write("same", "x")

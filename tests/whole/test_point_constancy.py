@@ -72,6 +72,7 @@ def cut(house: House, job: str) -> None:
         *(pytest.param(seed, {"parallel": 1 + seed % 2}, marks=pytest.mark.long) for seed in range(3, 24)),
     ],
 )  # fmt: skip
+@pytest.mark.sample(1)
 def test_metadata_that_changes_between_a_kill_and_the_next_run_changes_no_point(
     house: House, seed: int, options: dict[str, object]
 ) -> None:

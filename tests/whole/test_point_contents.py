@@ -175,6 +175,7 @@ def entries(count: int, *, time_ns: int) -> Iterator[ManifestEntry]:
         )
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_entries_are_read_quickly(ferry: Ferry) -> None:
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     with manifests(ferry.target()) as both:

@@ -164,6 +164,7 @@ def upgrades(here: Flickering) -> None:
 
 
 @pytest.mark.parametrize("story", [starts, sets_up, renames, keeps_disks, upgrades], ids=lambda story: story.__name__)
+@pytest.mark.sample(3)
 def test_what_a_command_said_is_so_after_the_power_failed(
     here: Flickering, story: Callable[[Flickering], None]
 ) -> None:

@@ -85,6 +85,7 @@ def test_rot_that_a_history_knew_is_known_again(house: House) -> None:
 
 
 @pytest.mark.parametrize("harm", ["removed", "flipped", "cut"])
+@pytest.mark.sample(1)
 def test_a_newest_point_without_its_manifest(house: House, harm: str) -> None:
     copied(house)
     bad = house.points()[-1]
@@ -136,6 +137,7 @@ def test_a_manifest_that_is_missing_is_seen_by_a_run_alone(house: House) -> None
 
 
 @pytest.mark.parametrize("command", ["restore", "drill"])
+@pytest.mark.sample(1)
 def test_rot_that_a_restore_or_a_drill_finds(house: House, command: str) -> None:
     copied(house)
     newest = house.points()[-1]
@@ -168,6 +170,7 @@ def test_rot_of_a_single_restored_file(house: House) -> None:
 
 
 @pytest.mark.parametrize("which", ["all", "newest", "oldest", "newest, without its manifest"])
+@pytest.mark.sample(2)
 def test_points_that_somebody_removed(house: House, which: str) -> None:
     copied(house)
     which, _, bare = which.partition(",")

@@ -59,6 +59,7 @@ def require_all(house: House, points: bool = True, *outcomes: str) -> None:
 
 
 @pytest.mark.parametrize("points", [True, False], ids=["points", "mirror"])
+@pytest.mark.sample(1)
 def test_a_link_that_is_too_long_for_xfs_costs_no_other_file(house: House, tmp_path: Path, points: bool) -> None:
     """ext4 takes 4,095 bytes of a link's text, XFS 1,024; before, each run of the job failed, and nobody had a copy."""
     house.write("hers/plain", "x")
@@ -114,6 +115,7 @@ def test_a_link_that_rsync_cannot_name_costs_no_other_file(house: House, tmp_pat
 @pytest.mark.parametrize(
     ("points", "number"), turns((True, False), (errno.EILSEQ, errno.EINVAL, errno.ENAMETOOLONG, errno.EOVERFLOW))
 )
+@pytest.mark.sample(3)
 def test_names_that_the_target_does_not_take(house: House, target: Rules, number: int, points: bool) -> None:
     """Of each kind; and a folder with all that is in it."""
     target.set(errors=[[[*MADE, "lookup"] if number == errno.EILSEQ else MADE, "^\\.?bad", number]])
@@ -147,6 +149,7 @@ def test_names_that_are_longer_than_the_target_takes(house: House, target: Rules
 
 
 @pytest.mark.parametrize("points", [True, False], ids=["points", "mirror"])
+@pytest.mark.sample(1)
 def test_files_that_are_larger_than_the_target_takes(house: House, target: Rules, points: bool) -> None:
     """rsync ends at the first; an older state of one that a cut copy holds is in no point, as if it were this one."""
     for name in ("A1", "A2", "Az"):
@@ -184,6 +187,7 @@ def test_many_files_that_are_larger_than_the_target_takes_cost_one_attempt(house
 
 
 @pytest.mark.parametrize("points", [True, False], ids=["points", "mirror"])
+@pytest.mark.sample(1)
 def test_a_quota_of_one_owner_costs_no_other_file(house: House, target: Rules, points: bool) -> None:
     """As ZFS has them, also for what root writes: a file counts once it is given to its owner. Before, it passed for a full target."""
     for name in ("one", "n" * 245, "folder/below", "plain"):
@@ -236,6 +240,7 @@ def test_a_banner_of_the_host_is_no_failure_of_an_rsync_that_logs_in_by_itself(
 
 
 @pytest.mark.parametrize("operation", ["readdir", "opendir", "read", "open", "getattr"])
+@pytest.mark.sample(2)
 def test_what_the_sources_disk_does_not_give(house: House, tmp_path: Path, operation: str) -> None:
     """Of a folder of which a part could be read, too: before, such a one ended each run."""
     with odd_filesystem(tmp_path) as (place, rules):

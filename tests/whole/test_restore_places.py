@@ -36,6 +36,7 @@ def back(house: House, *arguments: str, to: Path | None = None) -> Ran:
 
 
 @pytest.mark.parametrize("there", ["absent", "deeply absent", "empty"])
+@pytest.mark.sample(1)
 def test_a_whole_point(house: House, there: str) -> None:
     copied(house)
     to = house.folder / "deeply" / "absent" / "back" if there == "deeply absent" else house.folder / "back"
@@ -241,6 +242,7 @@ def test_zeros_are_searched_for_only_where_files_have_holes(house: House) -> Non
 
 @pytest.mark.root
 @pytest.mark.parametrize(("signals", "far"), turns(([signal.SIGKILL], [signal.SIGTERM]), (False, True)))
+@pytest.mark.sample(2)
 def test_a_large_file_that_was_cut_goes_on(
     house: House, sshd: Sshd, signals: list[signal.Signals], *, far: bool
 ) -> None:
@@ -278,6 +280,7 @@ def test_a_large_file_that_was_cut_goes_on(
 
 @pytest.mark.root
 @pytest.mark.parametrize("sides", ["here", "from a host", "to a host"])
+@pytest.mark.sample(1)
 def test_a_single_file_that_was_cut_goes_on_under_its_new_name(house: House, sshd: Sshd, sides: str) -> None:
     """It is taken up by the same command alone; a restore of another point, or of another file, to that name is not."""
     large = house.write("folder/large", os.urandom(96 << 20))

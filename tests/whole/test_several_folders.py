@@ -37,6 +37,7 @@ def assert_copied(house: House, tree: Path) -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"parallel": 3}, {"excludes": ["*.none"]}], ids=["one", "parallel", "excludes"]
 )
+@pytest.mark.sample(1)
 def test_one_point_holds_all_folders(house: House, options: dict[str, object]) -> None:
     house.job(sources=make_folders(house), source=None, rsync=options)
     assert house.run().outcome == "done"

@@ -40,6 +40,7 @@ def copied_and_edited(house: House, sshd: Sshd, link: Link, **toml: Any) -> Any:
 
 
 @pytest.mark.parametrize("way", ["push", "pull"])
+@pytest.mark.sample(1)
 def test_a_new_point_is_built_on_the_older_one(house: House, sshd: Sshd, link: Link, way: str) -> None:
     place = (
         {"target": sshd.url(house.target)}

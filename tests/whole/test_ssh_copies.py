@@ -34,6 +34,7 @@ Way = Callable[..., str]
 
 
 @pytest.mark.parametrize("way", [push, pull])
+@pytest.mark.sample(1)
 def test_first_nothing_changed_and_deleted(house: House, sshd: Sshd, way: Way) -> None:
     fill(house.source)
     way(house, sshd)
@@ -101,6 +102,7 @@ def linked(report: Ran) -> list[str]:
 @pytest.mark.namespace
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's copies are linked before")
 @pytest.mark.parametrize("way", [push, pull])
+@pytest.mark.sample(1)
 def test_what_is_unchanged_is_linked_before_the_copy_and_no_point_changes(house: House, sshd: Sshd, way: Way) -> None:
     fill_for_links(house)
     way(house, sshd)
@@ -139,6 +141,7 @@ def test_what_a_host_cannot_link_is_copied_by_another_attempt(house: House, sshd
 
 @pytest.mark.parametrize("root", ROOTS)
 @pytest.mark.parametrize("way", [push, pull])
+@pytest.mark.sample(2)
 def test_roots_with_hostile_names(house: House, sshd: Sshd, way: Way, root: bytes) -> None:
     """`[1]` is a folder of its own, and `1` beside it another."""
     house.source = house.folder / "roots" / os.fsdecode(root)

@@ -80,6 +80,7 @@ def pushing(house: House, sshd: Sshd, file: Path, *, stall_after: str = "20s", *
     ("cut", "file"),
     [(cut_link, "large"), (kill_receiver, "large"), (kill_client, "smaller"), (kill_session, "smaller")],
 )
+@pytest.mark.sample(2)
 def test_a_cut_is_mended_within_the_run(
     house: House, sshd: Sshd, link: Link, cut: Cut, file: str, request: pytest.FixtureRequest
 ) -> None:
@@ -98,6 +99,7 @@ def test_a_cut_is_mended_within_the_run(
 
 
 @pytest.mark.parametrize("cut", [cut_link, kill_receiver])
+@pytest.mark.sample(1)
 def test_a_mirror_goes_on_from_what_our_own_folder_holds(
     house: House, sshd: Sshd, link: Link, smaller: Path, cut: Cut
 ) -> None:
@@ -183,6 +185,7 @@ def test_a_frozen_peer_is_noticed_and_outlived(house: House, sshd: Sshd, link: L
     assert trees_equal(house.source, house.point())
 
 
+@pytest.mark.long
 def test_a_receiver_that_never_wakes_holds_the_next_run_off(house: House, sshd: Sshd, link: Link) -> None:
     """It would write its old half over the finished file; so there is no finished file before it is gone."""
     house.write("disk.img", os.urandom(30_000_000))

@@ -47,6 +47,7 @@ def test_a_sound_copy(house: House) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("digest", ["xxh128", "sha256", "blake3"])
+@pytest.mark.sample(1)
 def test_a_rotten_file_is_named_and_copied_again(house: House, digest: str) -> None:
     first = copied(house, verify={"digest": digest})
     house.write("later", "in the second point")

@@ -14,6 +14,7 @@ __all__ = ["link", "sshd"]
 
 
 @pytest.mark.parametrize("digest", ["xxh128", "sha256"])
+@pytest.mark.sample(1)
 def test_every_difference_is_found_and_mended(house: House, sshd: Sshd, link: Link, digest: str) -> None:
     fill(house.source)
     house.write("large", os.urandom(3_000_000))

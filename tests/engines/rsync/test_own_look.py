@@ -128,6 +128,7 @@ def plant(looks: Looks, chance: random.Random) -> Owner:
 
 @pytest.mark.parametrize("patterns", [(), PATTERNS], ids=["all", "patterns"])
 @pytest.mark.parametrize("seed", [1, *(pytest.param(each, marks=pytest.mark.long) for each in range(2, 30))])
+@pytest.mark.sample(1)
 def test_both_looks_name_the_same(looks: Looks, seed: int, patterns: tuple[str, ...]) -> None:
     chance = random.Random(seed)
     looks.options["excludes"] = patterns

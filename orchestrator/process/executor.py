@@ -67,6 +67,11 @@ class Reader:
         self._log = log
         self._inherit = inherit
         self._stop = stop
+        self._meanwhile: list[Callable[[], object]] = []
+
+    def meanwhile(self, work: Callable[[], object]) -> None:
+        """Have this called once, as soon as a program has started and is waited for; never where none starts."""
+        self._meanwhile = [work]
 
     def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds = LONGEST_LOOK) -> PipelineResult:
         """Run a pipeline and return its whole output. Exit statuses raise nothing: check `well` before `stdout`.
@@ -121,7 +126,10 @@ class Reader:
             self._log(pipeline_line(pipeline, self.ssh_options))
         counted = limits.on_bytes is not None and len(pipeline.stages) > 1
         fittings = StartOptions(ssh_options=self.ssh_options, inherit=self._inherit, output=output, counted=counted)
-        return Flow(start_pipeline(pipeline, fittings), limits)
+        flow = Flow(start_pipeline(pipeline, fittings), limits)
+        with contextlib.suppress(IndexError):  # nothing, or another thread has just taken it
+            self._meanwhile.pop()()
+        return flow
 
 
 class Records:

@@ -4,7 +4,7 @@ The lock comes before the survey, the record before the action, the verification
 the survey, never to the step.
 
 Why modules are imported during the survey: a run that finds nothing to do should cost only its survey. Half of our start is the
-import of modules that act on its result; during a survey of one second that costs nothing.
+import of modules that act on its result; while the survey waits for its programs that costs nothing.
 """
 
 import os
@@ -24,7 +24,7 @@ from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.source_identity import OWED, SOURCE_IDENTITY
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.process.executor import Writer
+from orchestrator.process.executor import Reader, Writer
 from orchestrator.runner.context import RunContext, begin_bare_look
 from orchestrator.runner.locks import lock_job
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, continue_run
@@ -34,15 +34,19 @@ _TURN = 0.0005  # seconds; 5 ms is the default, and waiting for a program needs 
 
 
 @contextmanager
-def import_meanwhile(*modules: str) -> Iterator[None]:
-    """Import the modules in a thread while the body runs; code that needs them then imports them as usual."""
+def import_meanwhile(reader: Reader, *modules: str) -> Iterator[None]:
+    """Import the modules in a thread once the body waits for a program; code that needs them sooner imports them as usual.
+
+    Why not at once: two threads import no faster than one, and the program would start later.
+    """
     thread = Thread(target=lambda: [import_module(module) for module in modules], daemon=True)
     turn = sys.getswitchinterval()
     sys.setswitchinterval(_TURN)
-    thread.start()
+    reader.meanwhile(thread.start)
     try:
         yield
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
     finally:
         sys.setswitchinterval(turn)
 
@@ -229,7 +233,7 @@ def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> R
         from orchestrator.runner.source_freeze import give_up_left
 
         give_up_left(journal)
-    with import_meanwhile("orchestrator.runner.execute", *tools.engine.later):
+    with import_meanwhile(writer, *tools.engine.later(request), "orchestrator.runner.execute"):
         world = _survey(job, tools, request, writer)
     from orchestrator.runner.execute import execute_decision
 

@@ -34,6 +34,19 @@ def test_the_whole_output_and_the_end() -> None:
     assert 0 < result.took_s < 60
 
 
+def test_what_is_done_meanwhile_begins_once_when_a_program_has_started(tmp_path: Path) -> None:
+    told, reader = tmp_path / "told", Reader()
+    times: list[object] = []
+    reader.meanwhile(lambda: times.append("not this, but what was asked for last"))
+    reader.meanwhile(lambda: times.append(told.write_text("go on")))
+    assert not reader.read(reads(("no-such-program",))).well
+    assert not times
+    waiting = sh(f"until [ -e '{told}' ]; do sleep 0.01; done; cat '{told}'")
+    for _ in range(2):
+        assert reader.read(reads(waiting), timeout=Seconds(30)).stdout == b"go on"
+    assert times == [5]
+
+
 def test_exits_raise_nothing_and_each_stage_has_its_last_words() -> None:
     result = Reader().read(reads(sh("echo first >&2; exit 3"), sh("cat; echo second >&2; exit 0")))
     assert (result.exits, result.last_output, result.culprit) == ((3, 0), ("first", "second"), 0)

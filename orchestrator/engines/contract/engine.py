@@ -160,7 +160,6 @@ class Engine(Protocol):
     without: tuple[str, ...]  # sections of a job file, and keys such as "pipe.transport", that it does not use
     guards: tuple[str, ...]  # its own guards that --allow may switch off once
     no_files: tuple[str, str]  # why its points are not restored as files, and what to do instead; empty where they are
-    later: tuple[str, ...]  # modules that nothing needs before the survey: they are imported while it runs
 
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: VerifyRules
@@ -178,6 +177,10 @@ class Engine(Protocol):
 
     def survey(self, job: Job, request: RunRequest, reader: "Reader") -> Any:
         """Return everything that a plan needs, read in a constant number of commands."""
+        ...
+
+    def later(self, request: RunRequest) -> tuple[str, ...]:
+        """Return the modules that nothing needs before the survey's first program has started: they are imported while it runs."""
         ...
 
     def plan(self, job: Job, world: Any, request: RunRequest) -> Decision:

@@ -37,7 +37,6 @@ class PoolEngine:
         "this job watches a pool and copies nothing, so there is nothing to bring back, to read or to remove",
         "`zpool scrub` reads all data of a pool; a job of the engine zfs or rsync makes copies",
     )
-    later: tuple[str, ...] = ("orchestrator.engines.pool.plan",)
 
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: VerifyRules
@@ -54,6 +53,9 @@ class PoolEngine:
 
     def survey(self, job: Job, request: RunRequest, reader: Reader) -> PoolSurvey:
         return survey(job, reader)
+
+    def later(self, request: RunRequest) -> tuple[str, ...]:
+        return ("orchestrator.engines.pool.plan",)
 
     def plan(self, job: Job, world: PoolSurvey, request: RunRequest) -> Decision:
         from orchestrator.engines.pool.plan import plan

@@ -31,7 +31,6 @@ class PruneEngine:
         "this job only removes what others sent here and nobody needs any more: it makes no copy",
         "the machine that sent it brings it back with `poolferry restore`; or `zfs clone` a snapshot, or copy out of a point, here",
     )
-    later: tuple[str, ...] = ("orchestrator.engines.prune.plan",)
 
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: VerifyRules
@@ -48,6 +47,9 @@ class PruneEngine:
 
     def survey(self, job: Job, request: RunRequest, reader: Reader) -> PruneSurvey:
         return survey(job.source, reader)
+
+    def later(self, request: RunRequest) -> tuple[str, ...]:
+        return ("orchestrator.engines.prune.plan",)
 
     def plan(self, job: Job, world: PruneSurvey, request: RunRequest) -> Decision:
         from orchestrator.engines.prune.plan import plan

@@ -22,6 +22,13 @@ from orchestrator.engines.contract.engine import (
 from orchestrator.engines.rsync.model import MIRROR_DAMAGED, WORK, CountsEqual, PointVisible, RsyncSurvey
 from orchestrator.engines.rsync.options import RsyncOptions, mistakes, options_of
 
+# What a first copy's survey needs for its listing of the source.
+_OF_A_FIRST_COPY = (
+    "orchestrator.engines.rsync.own_look",
+    "orchestrator.engines.rsync.parallel",
+    "orchestrator.engines.rsync.side_by_side",
+)
+
 Parse = Callable[[Iterable[bytes]], Iterator[tuple[bytes, str]]]
 
 if TYPE_CHECKING:
@@ -45,7 +52,6 @@ class RsyncEngine:
     without: tuple[str, ...] = ("pipe.buffer", "pipe.public-transport", "pipe.transport")
     guards: tuple[str, ...] = ("target-new", "target-in-use")
     no_files = ("", "")
-    later = ("orchestrator.engines.rsync.plan", "orchestrator.engines.rsync.survey")
 
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: VerifyRules
@@ -110,6 +116,10 @@ class RsyncEngine:
         if not world.parts:
             return {"": (str(world.source.device), world.source.mounted)}
         return {each.folder: (str(each.device), each.mounted) for each in world.parts}
+
+    def later(self, request: RunRequest) -> tuple[str, ...]:
+        first = () if "target-used" in request.remembered else _OF_A_FIRST_COPY
+        return (*first, "orchestrator.engines.rsync.plan")
 
     def plan(self, job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:
         from orchestrator.engines.rsync.plan import plan

@@ -32,7 +32,6 @@ class SanoidEngine:
         "this job only takes snapshots, where the data is: there is no copy to bring back",
         "look into .zfs/snapshot at the dataset's own mountpoint, or `zfs clone` a snapshot beside it",
     )
-    later: tuple[str, ...] = ("orchestrator.engines.sanoid.plan",)
 
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: VerifyRules
@@ -94,6 +93,9 @@ class SanoidEngine:
         )
         deferred = ("sanoid left snapshots for later: a send, a receive or another sanoid is at work there",)
         return missed + kept + (deferred if said.deferred else ())
+
+    def later(self, request: RunRequest) -> tuple[str, ...]:
+        return ("orchestrator.engines.sanoid.plan",)
 
     def plan(self, job: Job, world: SanoidSurvey, request: RunRequest) -> Decision:
         from orchestrator.engines.sanoid.plan import plan

@@ -57,11 +57,6 @@ class ZfsEngine:
             "whole: `zfs send -R {dataset}@{name} | zfs receive -u` into a new dataset"
         ),
     )
-    later: tuple[str, ...] = (
-        "orchestrator.engines.zfs.plan.plan",
-        "orchestrator.engines.zfs.plan.steps",
-        "orchestrator.engines.zfs.survey.confirm",
-    )
 
     def mistakes(
         self, options: Any, source: Location, target: Location, verify: VerifyRules
@@ -78,6 +73,13 @@ class ZfsEngine:
 
     def survey(self, job: Job, run_request: RunRequest, reader: Reader) -> ZfsSurvey:
         return survey(job, run_request, reader)
+
+    def later(self, request: RunRequest) -> tuple[str, ...]:
+        return (
+            "orchestrator.engines.zfs.plan.plan",
+            "orchestrator.engines.zfs.plan.steps",
+            "orchestrator.engines.zfs.survey.confirm",
+        )
 
     def plan(self, job: Job, world: ZfsSurvey, run_request: RunRequest) -> Decision:
         from orchestrator.engines.zfs.plan.plan import plan

@@ -72,7 +72,7 @@ pictures: setup  ## makes the pictures of README.md and jobs/web.md anew, in a r
 # Two runs, so that no test waits for a core that machines have. Nothing chosen by ARGS in one of them is no failure.
 test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup .venv/debian/stamp  ## the same set-up, then the tests, on real pools too (LAB=no: not those); half an hour or so on two cores
 	@code=0; ended() { [ "$$1" = 5 ] && [ -n '$(subst ','\'',$(ARGS))' ] || code=$$1; }; \
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'not lab and not long' --durations=15 $(ARGS) || ended $$?; \
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not lab and not long' --dist worksteal --durations=15 $(ARGS) || ended $$?; \
 	if [ "$(LAB)" != no ]; then \
 	  $(BIN)/python -m tests.lab build || code=$$?; \
 	  $(BIN)/python -m pytest -n 3 -m 'lab and not long' --dist worksteal --durations=25 $(or $(ARGS),tests/lab) || ended $$?; fi; \
@@ -80,7 +80,7 @@ test: packages-test $(if $(filter no,$(LAB)),,packages-lab) setup .venv/debian/s
 
 test-long: packages-test packages-lab setup .venv/debian/stamp  ## what takes longer: each variant of a test, 20,000 strange answers for each parser, the older OpenZFS, the peers, chaos of other seeds
 	@code=0; ended() { [ "$$1" = 5 ] && [ -n '$(subst ','\'',$(ARGS))' ] || code=$$1; }; \
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'long and not lab' --durations=15 $(ARGS) || ended $$?; \
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'long and not lab' --dist worksteal --durations=15 $(ARGS) || ended $$?; \
 	$(BIN)/python -m tests.lab build || code=$$?; \
 	$(BIN)/python -m pytest -n 2 -m 'lab and long' --durations=15 $(or $(ARGS),tests/lab) || ended $$?; \
 	exit $$code

@@ -16,6 +16,7 @@ _OURS = "/etc/poolferry /var/lib/poolferry /srv /backup"
 _MODULES = "for name in click pygments tzlocal; do ln -s /opt/poolferry/lib/python3*/site-packages/$name /usr/lib/python3/dist-packages/; done"
 
 
+@pytest.mark.long
 def test_it_is_enabled_runs_a_job_is_removed_and_purged(master: VirtualMachine, tmp_path: Path) -> None:
     package = build(DEB, tmp_path / "dist")
     master.write("/root/poolferry.deb", package.read_bytes())

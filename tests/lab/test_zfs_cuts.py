@@ -147,6 +147,7 @@ class Row:
 
 
 ROWS = (
+    Row(cuts=((0.3, the_link, SAME), (0.6, the_power_of_the_backup, SAME)), chain=LONG, disks=True),
     Row(
         cuts=(
             (0.05, the_sending_zfs, SAME), (0.2, mbuffer_here, SAME), ("a", ssh, SAME), (0.6, mbuffer_there, SAME),
@@ -154,14 +155,14 @@ ROWS = (
         ),
         chain=MIDDLE, paced=True,
     ),
-    Row(cuts=((0.1, poolferry_itself, HEIR), (0.4, sigterm, LATER)), chain=SHORT, paced=True),
     Row(cuts=((0.35, the_power_of_the_master, HEIR),), chain=SHORT, paced=True, disks=True),
-    Row(cuts=((0.3, the_link, SAME), (0.6, the_power_of_the_backup, SAME)), chain=LONG, disks=True),
     Row(cuts=((0.4, the_link, NEXT),), chain=QUICK, pulls=True),
+    Row(cuts=((0.1, poolferry_itself, HEIR), (0.4, sigterm, LATER)), chain=SHORT, paced=True),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.sample(2)
 def test_a_copy_that_is_cut_goes_on(pair: Pair, row: Row) -> None:
     what_is_cut = [what for _, what, _ in row.cuts]
     copying = Copying(

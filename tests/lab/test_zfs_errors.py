@@ -89,6 +89,7 @@ USERS = (
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long
 def test_an_ordinary_user_is_told_which_right_is_missing(master: Machine, tmp_path: Path) -> None:
     master.pool("tank")
     master.pool("vault")

@@ -72,6 +72,7 @@ def cut_and_known(pair: Pair, copying: Copying, part: float) -> None:
     assert (told["outcome"], told["moved_bytes"] > 0) == ("failed", True), told
 
 
+@pytest.mark.long
 def test_a_push_that_is_cut_goes_on_through_a_gate(pair: Pair) -> None:
     """Killed there, then the wire, then killed here. And it comes back, where the gate lets the key fetch what it brought."""
     copying = Copying(*pair, chain=CHAIN, rate=pace(pair))

@@ -103,6 +103,7 @@ def set_up(master: Machine, more: str = "") -> None:
     master.kitted("photos")
 
 
+@pytest.mark.long
 def test_an_owner_holds_up_no_other_dataset_and_takes_no_point(master: Machine) -> None:
     set_up(master)
     assert master.poolferry("run", "photos").code == 0

@@ -57,6 +57,7 @@ def contents(master: Machine) -> str:
 
 
 @BOTH
+@pytest.mark.long
 def test_a_pool_is_lost_and_everything_comes_back(master: Machine, flavour: str) -> None:
     set_up(master, kit=True)
     before, held, told = values(master, "tank/photos"), guids(master, "tank/photos"), contents(master)

@@ -171,7 +171,7 @@ def test_each_way_a_token_goes_stale_has_its_sentence(master: Machine) -> None:
     assert master.sh(f"zfs get -H -o value receive_resume_token {COPIED}").text == "-"
 
 
-@pytest.mark.flavours("trixie", "bookworm")
+@pytest.mark.flavours("trixie", long=["bookworm"])
 def test_what_real_failures_are_called(master: Machine) -> None:
     pools(master)
     hands = GuestWriter(master)

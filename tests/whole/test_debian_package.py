@@ -46,7 +46,6 @@ test "$before" = "$(find /etc/poolferry /var/lib/poolferry /srv -type f -exec sh
 
 @pytest.mark.skipif(bool(missing()), reason=missing() or "none")
 @pytest.mark.parametrize("suite", ["trixie", pytest.param("bookworm", marks=pytest.mark.long)])
-@pytest.mark.long
 def test_it_is_installed_used_and_removed(tmp_path: Path, suite: str) -> None:
     package, story = build(DEB, tmp_path / "dist"), tmp_path / "story.sh"
     story.write_text(STORY)

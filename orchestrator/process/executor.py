@@ -1,6 +1,7 @@
 """The two executors: a Reader only reads, a Writer may change things. Only they run pipelines."""
 
 import contextlib
+import copy
 from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Self
@@ -68,6 +69,12 @@ class Reader:
         self._inherit = inherit
         self._stop = stop
         self._meanwhile: list[Callable[[], object]] = []
+
+    def beside(self) -> tuple[Self, StopRequest]:
+        """Return the same executor for programs that a request of their own ends, too, and that request."""
+        other, stop = copy.copy(self), StopRequest(above=self._stop)
+        other._stop = stop
+        return other, stop
 
     def meanwhile(self, work: Callable[[], object]) -> None:
         """Have this called once, as soon as a program has started and is waited for; never where none starts."""

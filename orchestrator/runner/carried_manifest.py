@@ -11,8 +11,8 @@ from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.authentication import AuthenticationKey, ManifestTag
 from orchestrator.domain.errors import ManifestForged, VerificationFailed
 from orchestrator.domain.plan import ListingRecorder, ManifestRecording, Pipeline, SourceReview
-from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import PipelineFailed, Writer
+from orchestrator.process.reading_beside import ReadingBeside
 from orchestrator.verify.attributes import NO_ATTRIBUTES, keep_parts
 from orchestrator.verify.build import ManifestDraft, ManifestMerge, draft_of
 from orchestrator.verify.carried_lines import CarriedLines, ListedEntries, NotCarried, listed_records
@@ -72,7 +72,7 @@ class ManifestCarrier:
             if entry is not None:
                 source.hold(path, entry)
         apart = recorder.differing | changed.keys()
-        with BackgroundCall(lambda: self._list_copy(apart)) as listing:
+        with ReadingBeside(self._writer, lambda writer: self._list_copy(apart, writer)) as listing:
             lines = self._read_older(apart)  # meanwhile, as nearly all of a listing is find's own time
             copy = listing.result()
         if (source.content, lines.sum) != (copy.content, copy.lines):
@@ -99,9 +99,9 @@ class ManifestCarrier:
                 found.add_source(entries)
         return found
 
-    def _list_copy(self, apart: frozenset[bytes]) -> ListedEntries:
+    def _list_copy(self, apart: frozenset[bytes], writer: Writer) -> ListedEntries:
         found = ListedEntries(apart)
-        with self._writer.records(Pipeline(stages=(self._recorder.listing(self._work.tree),))) as records:
+        with writer.records(Pipeline(stages=(self._recorder.listing(self._work.tree),))) as records:
             for entries in self._recorder.batches(without_remainders(records), copy=True):
                 found.add_copy(entries)
         return found

@@ -36,6 +36,7 @@ from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.history.store import WHOLE
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import LONGEST_LISTING, PipelineFailed, Writer, pipeline_failure
+from orchestrator.process.reading_beside import ReadingBeside
 from orchestrator.runner.carried_manifest import ManifestCarrier, may_carry
 from orchestrator.runner.problems import note_bad_manifest, note_mirror, require_last
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, is_earlier_note, notes_in_order, run_small
@@ -213,31 +214,33 @@ class _ManifestBuilder:
             recorder.begin(work.tree, work.point, carried=False)
             command = replace(command, argv=(*command.argv[:-1], recorder.form))
         pipeline = Pipeline(stages=(command,))
+        with (
+            BackgroundCall(
+                lambda: _sorted(_moved(work.moved, self._journal, notes))
+            ) as moved,  # while the tree is listed
+            ReadingBeside(self._writer, self._source) as source,
+        ):
+            listing = self._listing(pipeline, source.executor, swept=swept)
+            return self._merge(listing, moved.result(), source.result())
+
+    def _listing(self, pipeline: Pipeline, writer: Writer, *, swept: bool) -> Iterator[bytes]:
+        """List the tree; return its records, sorted. Raises: NotSwept · OrchestratorError."""
+        notes, recorder = self._notes, self._work.recorder
         try:
-            with (
-                BackgroundCall(
-                    lambda: _sorted(_moved(work.moved, self._journal, notes))
-                ) as moved,  # while the tree is listed
-                BackgroundCall(self._source) as source,
-                self._writer.records(pipeline) as records,
-            ):
-                if work.stored:
-                    listing = _sorted(record for record, _ in stored_entries(records, folder=notes))
-                else:
-                    seen = records if swept else without_remainders(records)
-                    told = (
-                        _without_change(chain.from_iterable(recorder.batches(iter(seen), copy=True)))
-                        if recorder
-                        else seen
-                    )
-                    listing = _sorted(sorted_records(told, folder=notes))
-                return self._merge(listing, moved.result(), source.result())
+            with writer.records(pipeline) as records:
+                if self._work.stored:
+                    return _sorted(record for record, _ in stored_entries(records, folder=notes))
+                seen = records if swept else without_remainders(records)
+                told = (
+                    _without_change(chain.from_iterable(recorder.batches(iter(seen), copy=True))) if recorder else seen
+                )
+                return _sorted(sorted_records(told, folder=notes))
         except PipelineFailed as failure:
             raise self._journal.tools.engine.explain(failure) from failure
         except NOT_READ as error:
             raise unreadable("find", pipeline.stages[0], None, error) from error
 
-    def _source(self) -> SourceListing | None:
+    def _source(self, writer: Writer) -> SourceListing | None:
         if self._work.review is None:
             return None
         return list_source(
@@ -246,7 +249,7 @@ class _ManifestBuilder:
             self._left_out,
             self._elapsed,
             self._journal,
-            self._writer,
+            writer,
             self._notes,
             self._work.recorder,
         )
@@ -369,7 +372,7 @@ def run_workers(
     tick: Callable[[], None] | None = None,
 ) -> None:
     """Run the reader processes. Raises: OrchestratorError when one fails."""
-    result = writer.stream(pipeline, stop=journal.tools.stop, on_output=collector.feed, on_tick=tick)
+    result = writer.stream(pipeline, on_output=collector.feed, on_tick=tick)
     if result.stopped is not None:
         raise journal.tools.engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
     if not result.well:
@@ -442,7 +445,6 @@ def digests_there(
         raise VerificationFailed(str(error), hint="points to come can be read there with another digest") from error
     result = writer.stream(
         Pipeline(stages=pipeline.stages, reads=pipeline.reads, keeps=kept),
-        stop=journal.tools.stop,
         stall_after=LONGEST_LISTING,  # a file that is read there is silent until its end
     )
     if not result.well and not (partial_is_well and result.stopped is None and result.exits[-1] in _PARTLY):

@@ -50,6 +50,7 @@ from orchestrator.engines.contract.copies import Confirmer, Copier, PartialCopie
 from orchestrator.engines.contract.engine import ManifestCounts, ProgressMeter, SkippedEntries, StageResults, implements
 from orchestrator.process.executor import PipelineFailed, PipelineResult, StopReason, Writer, pipeline_failure
 from orchestrator.process.link_wall import Side
+from orchestrator.process.stop import StopRequest
 from orchestrator.runner.problems import warnings_of
 from orchestrator.runner.publish_point import PointPublisher
 from orchestrator.runner.run_recorder import RunRecorder
@@ -137,6 +138,7 @@ class StepExecutor:
         self._progress: _StageProgress | None = None
         self._publisher = PointPublisher(explain or journal.tools.engine.explain)
         self._goes_on = False  # another stage follows
+        self._together: StopRequest | None = None  # ends all steps of a stage
         self._late: _StepEnd | None = None  # ended well, and recorded with the beginning of the next step
 
     def count(self, plan: Plan) -> None:
@@ -183,6 +185,22 @@ class StepExecutor:
         """
         if errors := self._run_stage(stage):
             raise self._perhaps_again(gravest_error(errors))
+
+    def read_together(self, stage: Sequence[Step]) -> None:
+        """Run readings of which none is worth anything without the others: the first that fails ends them all.
+
+        Raises: OrchestratorError, of what failed by itself; of several the words of the first two.
+        """
+        self._together = StopRequest(above=self.journal.tools.stop)
+        try:
+            errors = self._run_stage(stage)
+        finally:
+            self._together = None
+        own = [error for error in errors if not isinstance(error, Stopped)]
+        if len(own) > 1:
+            own[0].why = f"{own[0].why}; and beside it: {own[1].why}"
+        if errors:
+            raise (own or errors)[0]
 
     def _run_stage(self, stage: Sequence[Step]) -> list[OrchestratorError]:
         """Run the steps of one stage, then their checks; return the errors of those that failed."""
@@ -365,6 +383,8 @@ class StepExecutor:
             end.error = error
         except OSError as error:
             end.error = local_file_error(error, step)
+        if end.error is not None and self._together is not None:
+            self._together.request("what was read beside it failed")
         end.took = self.journal.tools.monotonic() - end.began
         return end
 
@@ -399,7 +419,7 @@ class StepExecutor:
 
         joined = step.copies and pipeline.counts < len(pipeline.stages) - 1
         result = self.writer.stream(
-            pipeline, stop=self.journal.tools.stop, stall_after=_patience(step, job.pipe.stall_after), timeout=timeout,
+            pipeline, stop=self._together or self.journal.tools.stop, stall_after=_patience(step, job.pipe.stall_after), timeout=timeout,
             on_output=printed if step.copies and not joined else None, on_bytes=passed if joined else None,
             on_errors=said,
         )  # fmt: skip

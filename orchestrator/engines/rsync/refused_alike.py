@@ -1,21 +1,28 @@
 """The entries that a target refuses as it refused another, so that one more attempt leaves out all of them.
 
-Of files that are too large rsync names one in each attempt, as it ends at the first; anybody may have a thousand. Of a link whose path and
-text together are longer than a message of rsync it names none at all.
+Of files that are too large rsync names one in each attempt, as it ends at the first; anybody may have a thousand, each smaller than the
+one before. Of a link whose path and text together are longer than a message of rsync it names none at all.
 """
 
 from collections.abc import Mapping
 from functools import partial
 
-from orchestrator.domain.answers import parse_count
+from orchestrator.domain.answers import NOT_READ, parse_count
 from orchestrator.domain.job import Job
+from orchestrator.domain.plan import Pipeline
+from orchestrator.domain.units import Seconds
 from orchestrator.engines.rsync.hole_limit import read_listing
 from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT, TOO_LARGE, may_leave_out
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.refused_entries import UNNAMED, few_entries
-from orchestrator.engines.rsync.script_commands import list_large_command, list_long_links_command
+from orchestrator.engines.rsync.script_commands import (
+    list_large_command,
+    list_long_links_command,
+    size_limit_command,
+)
 from orchestrator.process.executor import Reader
 
+_A_MINUTE = Seconds(60)
 _LONG_TEXT = 900  # bytes; a message has 5,120, and a path at most 4,095 of them
 _LONG_MESSAGE = 3400  # bytes of path and text; what remains is for the path of the target
 _OVERLONG = "its path and the text of the link are so long that rsync cannot say whether the target takes it"
@@ -37,11 +44,27 @@ def find_alike(job: Job, refused: Mapping[bytes, str], reader: Reader) -> dict[b
 
 
 def _as_large(job: Job, refused: Mapping[bytes, str], reader: Reader) -> list[bytes]:
-    """Return the files that have at least the size of the smallest that was too large; of one below 1 MiB nothing is listed."""
+    """Return the files that are larger than the target's filesystem takes, or at least as large as the smallest that was refused.
+
+    Of one below 1 MiB nothing is listed. Why its limit: of files whose sizes fall one by one each attempt would find one.
+    """
     command = list_large_command(job.tree, one_filesystem=options_of(job).one_file_system)
     listed = partial(read_listing, command, reader, lambda told: parse_count(told.partition(b"\t")[0]))
     least = min((size for path, size in listed() if refused.get(path) == TOO_LARGE), default=None)
-    return [] if least is None else [path for path, size in listed() if size >= least]
+    if least is None:
+        return []
+    limit = _size_limit(job, reader)
+    least = least if limit is None else min(least, limit + 1)
+    return [path for path, size in listed() if size >= least]
+
+
+def _size_limit(job: Job, reader: Reader) -> int | None:
+    """Return how many bytes a file may have at the target, as its kernel says; None where it does not, such as behind a gate."""
+    result = reader.read(Pipeline(stages=(size_limit_command(job.target.location),)), timeout=_A_MINUTE)
+    try:
+        return parse_count(result.stdout) if result.well else None
+    except NOT_READ:
+        return None
 
 
 def _unnamable_links(job: Job, reader: Reader) -> list[bytes]:

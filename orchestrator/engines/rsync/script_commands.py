@@ -138,6 +138,11 @@ def list_large_command(tree: SourceTree, *, one_filesystem: bool) -> Command:
     return Command(argv=argv, effect=Effect.READS, host=tree.root.host)
 
 
+def size_limit_command(root: Location) -> Command:
+    """Build the command that prints how many bytes a file may have on a target's filesystem."""
+    return _inside("size-limit.sh", root.path, host=root.host, effect=Effect.READS)
+
+
 def list_long_links_command(tree: SourceTree, least: int, *, one_filesystem: bool) -> Command:
     """Build the command that lists a tree's links whose text has at least so many bytes, NUL-terminated: path, and bytes of the text."""
     tests = ("-type", "l", "-size", f"+{least - 1}c")

@@ -5,12 +5,11 @@ import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from orchestrator import __version__
 from orchestrator.domain.answers import NOT_READ, text_lines, understand, unreadable
-from orchestrator.domain.errors import OrchestratorError, PermissionDenied, TargetUnable, mark_copies
+from orchestrator.domain.errors import PermissionDenied, TargetUnable, mark_copies
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.gate import (
     TELLS_OF_LINKS,
@@ -61,13 +60,13 @@ from orchestrator.engines.rsync.source_summary import begin_bare_scan, first_cop
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed, pipeline_failure
+from orchestrator.process.reading_beside import ReadingBeside
 
 if TYPE_CHECKING:
     from orchestrator.engines.rsync.own_look import OwnLook
     from orchestrator.engines.rsync.parallel import TreeSplitter
 
 _One = TypeVar("_One")
-_Other = TypeVar("_Other")
 _ORPHAN = rb"(?s)(.*/)?\.([^/]+)\.[A-Za-z0-9]{6}"
 _MOST_HALF_COPIED = 200
 _MOST_WRITTEN = 1000  # files by their names: rsync compares each of the mirror with each of them
@@ -300,38 +299,17 @@ def _survey_others(
 
 def look_at_both(job: Job, reader: Reader) -> tuple[bytes, bytes]:
     """Return the survey output of source and target: one command when both are local. Raises: OrchestratorError."""
-    source, root, run = job.source, job.target.location, command_runner(reader)
+    source, root = job.source, job.target.location
     if source.host is None and root.host is None and not job.parts:
         both = reader.read(Pipeline(stages=(script_commands.survey_both_command(source, root),)))
         if both.well:
             return understand(
                 PROGRAM, script_commands.survey_both_command(source, root), both.stdout, parse.split_surveys
             )
-    return _side_by_side(  # also where both failed: each alone shows its own error
-        lambda: run(script_commands.survey_source_command(job.tree)),
-        lambda: mark_copies(seen=False)(run)(script_commands.survey_target_command(root)),
-    )
-
-
-def _side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[_One, _Other]:
-    """Run two surveys at once, here and in a thread that lives as long as its program. Raises: OrchestratorError."""
-    ended: list[_Other | OrchestratorError] = []
-
-    def look() -> None:
-        try:
-            ended.append(other())
-        except OrchestratorError as error:
-            ended.append(error)
-
-    thread = Thread(target=look)
-    thread.start()
-    try:
-        first = one()
-    finally:
-        thread.join()
-    if isinstance(ended[0], OrchestratorError):
-        raise ended[0]
-    return first, ended[0]
+    command = script_commands.survey_target_command(root)
+    with ReadingBeside(reader, lambda beside: mark_copies(seen=False)(command_runner(beside))(command)) as target:
+        # Also where both failed: each alone shows its own error.
+        return command_runner(target.executor)(script_commands.survey_source_command(job.tree)), target.result()
 
 
 def survey_programs(job: Job, run: Callable[[Command], bytes]) -> tuple[RsyncProgram | None, RsyncProgram | None]:

@@ -109,7 +109,7 @@ def _read(stage: tuple[SnapshotPair, ...], executor: StepExecutor, tally: "_Comp
     files = [output_file(step) for step in steps]
     _remove(files)
     try:
-        executor.do(steps)
+        executor.read_together(steps)
         for pair in stage:
             tally.compare(pair, executor.notes)
     finally:

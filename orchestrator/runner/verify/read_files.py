@@ -23,6 +23,7 @@ from orchestrator.history.authentication_key import read_key
 from orchestrator.history.store import WHOLE
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import PipelineFailed, Writer
+from orchestrator.process.reading_beside import ReadingBeside
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.manifests import (
     digests_there,
@@ -42,13 +43,7 @@ from orchestrator.verify.completeness import NEVER_COPIED, REMAINDERS
 from orchestrator.verify.digest import ALGORITHMS, FileHasher, OpenTree
 from orchestrator.verify.entry import ManifestEntry, Tolerance, parse_listing
 from orchestrator.verify.fake_super import stored_command, stored_entries
-from orchestrator.verify.manifest import (
-    ManifestHeader,
-    read_manifest,
-    read_names,
-    read_tagged_entries,
-    write_manifest,
-)
+from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_names, read_tagged_entries, write_manifest
 from orchestrator.verify.pipelines import listing_command, settle_pipeline, worker_pipeline
 from orchestrator.verify.results import ResultCollector
 from orchestrator.verify.source import attributes_command, parse_copy_attributes
@@ -356,11 +351,11 @@ def _here(
     def tick() -> None:
         journal.tools.notify(TransferProgress(done=collector.bytes_read, expected=None))
 
-    def extras() -> tuple[Finding, ...]:
-        return () if others else _without_manifest(work, manifest, journal, writer, notes)
+    def extras(beside: Writer) -> tuple[Finding, ...]:
+        return () if others else _without_manifest(work, manifest, journal, beside, notes)
 
-    with BackgroundCall(extras) as unpromised:
-        run_workers(pipeline, collector, journal, writer, tick=tick)
+    with ReadingBeside(writer, extras) as unpromised:
+        run_workers(pipeline, collector, journal, unpromised.executor, tick=tick)
         collector.add(unpromised.result())
     return collector.reading(took_s=0)
 
@@ -390,10 +385,13 @@ def _there(
     # Of several algorithms a file is to be told by its own alone; a folder that comes back may hold what is mounted in it.
     whole = len(names) == 1 and not work.restored
 
-    def read_digests() -> list[Iterator[tuple[bytes, str]]]:
-        return [_sorted_digests(work, listed, each, journal, writer, notes, whole=whole) for each, listed in names]
+    def read_digests(beside: Writer) -> list[Iterator[tuple[bytes, str]]]:
+        return [_sorted_digests(work, listed, each, journal, beside, notes, whole=whole) for each, listed in names]
 
-    with BackgroundCall(read_digests) as digests, _found(work, manifest, journal, writer, notes) as entries:
+    with (
+        ReadingBeside(writer, read_digests) as digests,
+        _found(work, manifest, journal, digests.executor, notes) as entries,
+    ):
         counted = _EntryCounter(entries)
         found = _begun(iter(counted))  # it is listed while files are read there
         tolerance = _tolerance(work, writer)

@@ -1,5 +1,6 @@
 """A comparison from plan to verdict: listings read and thrown away, findings counted, history told what concerns the point."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator import compose
-from orchestrator.domain.errors import VerificationFailed
+from orchestrator.domain.errors import OutsideError, VerificationFailed
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Effect, Refusal, Step, single_command
@@ -119,6 +120,22 @@ def test_the_same_on_both_sides_is_done(journal: RunRecorder, tmp_path: Path) ->
     )
     assert report.warnings == ("mind this",)
     assert {step.action for step in report.steps} == {"source", "target"}
+
+
+@pytest.mark.parametrize("fails", ["source", "target"])
+def test_a_side_that_fails_ends_the_other_at_once_and_is_what_is_told(
+    journal: RunRecorder, tmp_path: Path, fails: str
+) -> None:
+    def step(called: str) -> Step:
+        script = "echo the disk is gone >&2; exit 9" if called == fails else "sleep 120"
+        work = replace(single_command("sh", "-c", script, effect=Effect.READS), keeps=str(tmp_path / called))
+        return Step(action=called, why="", worker=called, work=work, expected=None)
+
+    began = time.monotonic()
+    with pytest.raises(OutsideError, match="the disk is gone"):
+        compared(journal, comparison((SnapshotPair(name=b"@p", source=step("source"), target=step("target")),)))
+    assert time.monotonic() - began < 60
+    assert not journal.tools.stop.reason
 
 
 def test_what_an_earlier_reading_left_is_not_read(journal: RunRecorder, tmp_path: Path) -> None:

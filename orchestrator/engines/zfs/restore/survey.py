@@ -1,6 +1,7 @@
 """Surveys of a copy and of its destination: the same as for a run, and all properties of both."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from orchestrator.domain.answers import split_lines
 from orchestrator.domain.dataset_restore import DatasetRestoreRequest
@@ -55,7 +56,7 @@ def survey_dataset_restore(
     world, bare = cut_to_point(world, dataset_request.until)
     short = {} if dataset_request.below else short_datasets(world, dataset_request.until, dataset_request.kit)
     source, target = world.source.root, world.target.root
-    copied, home = side_by_side(lambda: _properties(source, reader), lambda: _properties(target, reader))
+    copied, home = side_by_side(reader, partial(_properties, source), partial(_properties, target))
     short |= {name: "" for name in bare if _is_cut(copied.properties.get(name, {}))}
     return DatasetRestoreSurvey(
         job=back, world=world, homeward=is_original_place(job, dataset_request), copied=copied.properties, home=home.properties,

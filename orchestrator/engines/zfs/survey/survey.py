@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
-from threading import Thread
 from typing import TypeVar
 
 from orchestrator.domain.answers import split_lines, text_lines, understand
@@ -38,6 +37,7 @@ from orchestrator.engines.zfs.survey.resume_token import parse_token
 from orchestrator.engines.zfs.survey.versions import with_older_side
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineResult, pipeline_failure
+from orchestrator.process.reading_beside import ReadingBeside
 
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
@@ -57,8 +57,9 @@ def survey(job: Job, request: RunRequest, reader: Reader, *, whole: bool = False
     brief = not whole and not request.allowed and not request.again
     look = _Surveyor(job, reader)
     (source, seen), (target, _) = side_by_side(
-        lambda: look.at(job.source, target=False, above=False),
-        lambda: look.at(root, target=True, above=above, newest=brief),
+        reader,
+        lambda here: _Surveyor(job, here).at(job.source, target=False, above=False),
+        lambda there: _Surveyor(job, there).at(root, target=True, above=above, newest=brief),
     )
     if brief and not newest_is_enough(source, target):
         target, _ = look.at(root, target=True, above=above)
@@ -270,26 +271,12 @@ def parse_result(command: Command, result: PipelineResult, read: Callable[[], _O
     return understand("zfs", command, result.stdout, lambda _: read())
 
 
-def side_by_side(one: Callable[[], _One], other: Callable[[], _Other]) -> tuple[_One, _Other]:
+def side_by_side(
+    reader: Reader, one: Callable[[Reader], _One], other: Callable[[Reader], _Other]
+) -> tuple[_One, _Other]:
     """Run two surveys at once, here and in a thread that lives as long as its program. Raises: the error of either."""
-    ended: list[_Other] = []
-    failed: list[Exception] = []
-
-    def look() -> None:
-        try:
-            ended.append(other())
-        except Exception as error:  # noqa: BLE001  # raised again in the calling thread
-            failed.append(error)
-
-    thread = Thread(target=look)
-    thread.start()
-    try:
-        first = one()
-    finally:
-        thread.join()
-    if failed:
-        raise failed[0]
-    return first, ended[0]
+    with ReadingBeside(reader, other) as beside:
+        return one(beside.executor), beside.result()
 
 
 def survey_points(job: Job, reader: Reader) -> tuple[RestorePoint, ...]:

@@ -1,0 +1,60 @@
+"""Entries that a target refuses as it refused another: files behind the limit of its filesystem, all in one attempt."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Pipeline
+from orchestrator.engines.rsync.left_out import TOO_LARGE
+from orchestrator.engines.rsync.refused_alike import find_alike
+from orchestrator.engines.rsync.script_commands import list_large_command, size_limit_command
+from orchestrator.process.executor import Reader
+from orchestrator.process.scripted import ScriptedExecutor, scripted_result
+from tests.engines.rsync.builders import job
+
+
+def test_the_limit_is_that_of_the_filesystem(tmp_path: Path) -> None:
+    (tmp_path / ".poolferry").mkdir(mode=0o700)
+    (tmp_path / ".poolferry/target.json").write_text("{}")
+    command = size_limit_command(Location(path=str(tmp_path)))
+    limit = int(Reader().read(Pipeline(stages=(command,))).stdout)
+    with open(tmp_path / "file", "wb") as file:
+        os.truncate(file.fileno(), limit)
+        if limit < (1 << 63) - 1:
+            with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+                os.truncate(file.fileno(), limit + 1)
+    (tmp_path / ".poolferry/target.json").unlink()
+    os.mkfifo(tmp_path / ".poolferry/target.json")
+    assert Reader().read(Pipeline(stages=(command,))).stdout == b""
+
+
+FALLING = {b"hers/%03d" % number: (1 << 40) - (number << 20) for number in range(300)}
+LISTED = b"".join(b"%b//%d\t0\t0\t1\t1:1\0" % (path, size) for path, size in FALLING.items())
+
+
+def found(answer: bytes, *, exit_code: int = 0) -> set[bytes]:
+    """Return what is left out after the first was refused, where the target says this of its limit."""
+    reader = ScriptedExecutor({
+        str(list_large_command(job().tree, one_filesystem=True)): scripted_result(LISTED),
+        str(size_limit_command(job().target.location)): scripted_result(answer, exits=(exit_code,)),
+    })  # fmt: skip
+    told = find_alike(job(), {b"hers/000": TOO_LARGE}, reader)
+    assert set(told.values()) == {TOO_LARGE}
+    return set(told)
+
+
+def test_of_files_whose_sizes_fall_all_are_left_out_that_do_not_fit_and_no_other() -> None:
+    limit = FALLING[b"hers/250"]
+    assert found(b"%d" % limit) == {path for path, size in FALLING.items() if size > limit}
+
+
+@pytest.mark.parametrize("answer", [b"", b"much", b"9223372036854775807", b"9" * 40, b"\xff\0"])
+def test_without_a_limit_those_are_left_out_that_are_as_large(answer: bytes) -> None:
+    assert found(answer) == {b"hers/000"}
+
+
+def test_a_target_that_cannot_be_asked_says_nothing() -> None:
+    assert found(b"5", exit_code=1) == {b"hers/000"}

@@ -2,13 +2,17 @@
 
 import os
 import stat
+from collections.abc import Callable
 
 from orchestrator.domain.errors import LookAgain, Stopped
 from orchestrator.domain.plan import FileCloning, TreeLinking
+from orchestrator.domain.units import show_count
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.trees.beneath import Folder, Untrusted
 from orchestrator.trees.file_clone import ClonesRefused, clone_file
 from orchestrator.trees.linked_tree import LinkedTree, find_names_of
+
+_LONGEST_COUNT = 16  # digits
 
 
 def link_tree(work: TreeLinking, journal: RunRecorder) -> None:
@@ -27,6 +31,26 @@ def link_tree(work: TreeLinking, journal: RunRecorder) -> None:
         raise LookAgain(f"nothing more is linked from point {work.point.name}: {error}") from error
     if stop.reason is not None:
         raise Stopped(stop.reason)
+
+
+class LinkProgress:
+    """The entries that a host says it has linked so far, one number a line, told once a minute. `after`: seconds to the first time."""
+
+    def __init__(self, say: Callable[[str], None], monotonic: Callable[[], float], *, after: float = 60.0) -> None:
+        self._say, self._monotonic, self._after = say, monotonic, after
+        self._told, self._rest = monotonic(), b""
+
+    def feed(self, chunk: bytes) -> None:
+        """Take output, cut anywhere. What is no number is ignored: nothing depends on it."""
+        *lines, rest = (self._rest + chunk).split(b"\n")
+        self._rest = rest[-_LONGEST_COUNT:]
+        now = self._monotonic()
+        if not lines or now - self._told < self._after:
+            return
+        count = lines[-1]
+        if count.isdigit() and len(count) < _LONGEST_COUNT:
+            self._told = now
+            self._say(f"{show_count(int(count), 'entry', 'entries')} are linked so far")
 
 
 def clone_files(work: FileCloning, journal: RunRecorder) -> None:

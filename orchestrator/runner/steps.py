@@ -418,9 +418,10 @@ class StepExecutor:
             progress.feed(step, meter.passed(count), meter.expected)
 
         joined = step.copies and pipeline.counts < len(pipeline.stages) - 1
+        heard = printed if step.copies and not joined else self._link_progress() if step.links else None
         result = self.writer.stream(
             pipeline, stop=self._together or self.journal.tools.stop, stall_after=_patience(step, job.pipe.stall_after), timeout=timeout,
-            on_output=printed if step.copies and not joined else None, on_bytes=passed if joined else None,
+            on_output=heard, on_bytes=passed if joined else None,
             on_errors=said,
         )  # fmt: skip
         end.result = result
@@ -450,6 +451,11 @@ class StepExecutor:
             self.left_out.append(left_out)
         if step.accounts:
             self.meters.append(meter)
+
+    def _link_progress(self) -> Callable[[bytes], None]:
+        from orchestrator.runner.link_tree import LinkProgress
+
+        return LinkProgress(self.journal.say, self.journal.tools.monotonic).feed
 
     def _tell_of_links(self, result: PipelineResult) -> None:
         """Record once where rsync could not be kept from being led on by links."""

@@ -129,7 +129,7 @@ VALUES = {
     ): "in the work tree that was entered, which nobody else can enter, where no link leads anywhere",
     (
         "link-tree.sh",
-        """cd -P "$2/." && [ -z "$(ls -A)" ] && cp -al -- "$1/." . && exec xargs -0 -r rm -rf --one-file-system --'""",
+        """cd -P "$2/." && [ -z "$(ls -A)" ] """,
     ): "the same",
 }
 

@@ -18,6 +18,7 @@ from tests.place_writers import place_writers
 from tests.places_named import MADE, foreign_words
 from tests.syntax import walked
 from tests.text_openers import translated_texts
+from tests.transactions import called_within
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -330,6 +331,13 @@ def writes_beside_copies_by_an_open_folder(module: Module) -> list[str]:
     ]
 
 
+def notifies_nobody_within_a_transaction(module: Module) -> list[str]:
+    """Nobody else can write meanwhile, and a mail or a hook may take minutes: `afterwards` of a history waits for its end."""
+    tells = r"(^|\.)_?(notify|call_(late_)?hooks|call_line|deliver_messages|send_(message|mail|http|apprise|within))$"
+    found = sorted(name for name in called_within(module.nodes) if re.search(tells, name))
+    return [f"{module.name}: {name} within a transaction" for name in found]
+
+
 @functools.cache
 def protocols() -> frozenset[str]:
     """The names of all our protocols."""
@@ -399,6 +407,7 @@ RULES: list[Rule] = [
     splits_answers_at_newlines,
     reads_texts_as_they_are,
     writes_beside_copies_by_an_open_folder,
+    notifies_nobody_within_a_transaction,
 ]
 
 
@@ -531,6 +540,8 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (reads_texts_as_they_are, "app.past", 'x = open(path, mode="rt+")'),
     (writes_beside_copies_by_an_open_folder, "runner.after_run", "def f():\n    os.replace(local, there.path)"),
     (writes_beside_copies_by_an_open_folder, "app.demo", "def f():\n    p = f'{to.path}/a'\n    open(p, 'wb')"),
+    (notifies_nobody_within_a_transaction, "app.notify", "with a.b.together(), c:\n    if d:\n        x = e.notify(f)"),
+    (notifies_nobody_within_a_transaction, "a", "def b():\n    call_hooks()\nwith c.transaction():\n    d.b()"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.test_sanoid import age"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab import test_sanoid"),
 ]
@@ -548,6 +559,11 @@ SOUND: list[tuple[Rule, str, str]] = [
     (reads_no_clock, "compose", "from datetime import UTC, datetime\nx = datetime.now(UTC)"),
     (reads_texts_as_they_are, "process.mounted", 'x = open(path, encoding="ascii", newline="\\n").read()'),
     (reads_texts_as_they_are, "app.past", 'x = [open(a, "rb"), open(b, "w", encoding="utf-8"), history.open(c)]'),
+    (
+        notifies_nobody_within_a_transaction,
+        "a",
+        "with b.together():\n    b.afterwards(lambda: b.notify(c))\nb.notify(d)",
+    ),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.pools import age"),
 ]
 

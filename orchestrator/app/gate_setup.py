@@ -114,7 +114,8 @@ def _make_private(path: str) -> None:
     if not os.path.lexists(place):
         made = shlex.join(("mkdir", "-p", place))
         raise WrongRequest(
-            f"{show_name(place)} is not there: attach the disk that it is to be on, or make it, `{made}`, and set the gate up again"
+            f"{show_name(place)} is not there, the folder above the one to which the key is to add",
+            f"attach the disk that it is to be on, or make it: `{made}`; then type the same again",
         )
     with Folder.at_place(place) as above:
         try:
@@ -199,13 +200,27 @@ def remove_gate(settings: Settings, request: GateSetup) -> tuple[str, ...]:
     return tuple(changed)
 
 
+def warn_of_left_key(settings: Settings, request: GateSetup, changed: tuple[str, ...]) -> str:
+    """Return a warning where no key of a removed gate was found; empty where one was. `changed`: what `remove_gate` did.
+
+    Why it matters: the line that stays opens nothing, until a gate of that name is set up for another key.
+    """
+    if request.keys_file in changed:
+        return ""
+    again = settings.repeat(f"setup gate {shlex.quote(request.name)} --remove --into FILE")
+    return (
+        f"no line of {request.keys_file} goes through a gate {request.name}; where its key was written into another file, it stands there still, and "
+        f"opens the next gate of this name: `{again}` removes it, with that file's name"
+    )
+
+
 def _parse_key(text: str) -> str:
     """Return a public key as one line. Raises: WrongRequest."""
     line = text.strip()
     if re.fullmatch(_KEY, line) is None:
         if os.path.isfile(line):
             raise WrongRequest(
-                f'the key is the name of a file, expected what is in it: --key "$(cat {shlex.quote(line)})"'
+                "the key is the name of a file, expected what is in it", f'--key "$(cat {shlex.quote(line)})"'
             )
         raise WrongRequest("the key is no public key, expected one line such as `ssh-ed25519 AAAA… name`")
     return line
@@ -219,10 +234,10 @@ def _key_lines(path: str) -> list[str]:
         return []
     if stat.S_ISLNK(about.st_mode):
         real = shlex.quote(os.path.realpath(path))
-        raise WrongRequest(f"{path} is a link, which would be replaced by a file: add `--into {real}`")
+        raise WrongRequest(f"{path} is a link, which would be replaced by a file", f"add `--into {real}`")
     if about.st_uid != os.geteuid():
         raise WrongRequest(
-            f"{path} belongs to another user: run this command as that user, who then is the one that reads"
+            f"{path} belongs to another user", "run this command as that user, who then is the one that reads"
         )
     with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         return file.read().removesuffix("\n").split("\n") if about.st_size else []
@@ -246,8 +261,8 @@ def _refuse_twice(key: str, lines: list[str], path: str) -> None:
     for number, line in enumerate(lines, 1):
         if blob in line.split() and not line.lstrip().startswith("#"):
             raise WrongRequest(
-                f"{path}:{number} has this key already, and sshd takes the first line of a key; remove that line first: "
-                f"`sed -i.old {number}d {shlex.quote(path)}`"
+                f"{path}:{number} has this key already, and sshd takes the first line of a key",
+                f"remove that line first: `sed -i.old {number}d {shlex.quote(path)}`",
             )
 
 

@@ -134,4 +134,11 @@ class Settings:
 
 
 class WrongRequest(Exception):
-    """A request for something that does not exist or contradicts itself; nothing was done. The message names the problem."""
+    """A request for something that does not exist or contradicts itself; nothing was done. The message names the problem.
+
+    `hint`: what to do; empty: how the command is typed.
+    """
+
+    def __init__(self, why: str, hint: str = "") -> None:
+        super().__init__(why)
+        self.hint = hint

@@ -1,6 +1,7 @@
 """Each command that `setup gate` prints is typed on a new machine as it stands, and works there."""
 
 import re
+import shlex
 import subprocess
 
 import pytest
@@ -20,9 +21,9 @@ def test_each_command_of_a_set_up_works_on_a_new_machine(house: House) -> None:
     words = ("setup", "gate", "laptop", "--adds", str(folder), "--key", key, "--into", str(house.folder / "keys"))
     refused = house.call(*words)
     assert refused.code == 2, refused
-    assert f"{folder.parent} is not there" in str(refused.value), refused
+    assert f"{folder.parent} is not there" in refused["error"], refused
     assert not (house.folder / "keys").exists()
-    (made,) = re.findall("`(mkdir [^`]*)`", str(refused.value))
+    (made,) = re.findall("`(mkdir [^`]*)`", refused["hint"])
     subprocess.run(["sh", "-c", made], check=True)
     shown = [word for word in house.argv(*words) if word != "--json"]
     told = subprocess.run(shown, env=house.environment, capture_output=True, text=True, check=True).stdout
@@ -31,3 +32,15 @@ def test_each_command_of_a_set_up_works_on_a_new_machine(house: House) -> None:
     for line in typed:
         subprocess.run(["sh", "-ec", line], check=True)
     assert (ended := house.run("laptop-in")).outcome == "nothing-to-do", ended
+
+
+def test_a_gate_that_is_removed_says_where_its_key_may_stand_still(house: House) -> None:
+    """It opens nothing then, but would open the next gate of that name: so the command that removes it is said, and works."""
+    keys = house.folder / "keys"
+    words = ("setup", "gate", "vault", "--reads", str(house.source), "--key", "ssh-ed25519 " + "A" * 68)
+    assert house.call(*words, "--into", str(keys)).code == 0
+    removed = house.call("setup", "gate", "vault", "--remove")
+    assert (removed.code, len(removed["changed"]), len(removed["warnings"])) == (0, 1, 1), removed
+    (typed,) = re.findall("`poolferry ([^`]*)`", removed["warnings"][0])
+    again = house.call(*(str(keys) if word == "FILE" else word for word in shlex.split(typed)))
+    assert (again["changed"], again["warnings"], keys.read_text()) == ([str(keys)], [], ""), again

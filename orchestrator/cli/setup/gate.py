@@ -69,7 +69,7 @@ def gate(
     copies to here, and its key can add to the copies below that dataset, or to the restore points in that folder, and can neither
     change nor remove any. All as the user who runs this command, which for the files and datasets of others must be root.
     """
-    from orchestrator.app.gate_setup import USUAL_KEYS, GateSetup, install_gate, remove_gate
+    from orchestrator.app.gate_setup import USUAL_KEYS, GateSetup, install_gate, remove_gate, warn_of_left_key
 
     if not remove and not ((reads or sends or receives or adds) and key):
         raise click.UsageError(
@@ -82,10 +82,10 @@ def gate(
     )  # fmt: skip
     if remove:
         gone = remove_gate(terminal, request)
-        terminal.answer(
-            {"gate": name, "changed": list(gone)},
-            [f"removed from {path}" for path in gone] or ["there is no such gate"],
-        )
+        left = warn_of_left_key(terminal, request, gone)
+        told = [f"removed from {path}" for path in gone] or ["there is no such gate"]
+        told += [f"Warning: {left}."] if left else []
+        terminal.answer({"gate": name, "changed": list(gone), "warnings": [left] if left else []}, told)
         return 0
     _show(terminal, request, install_gate(terminal, request))
     return 0

@@ -75,7 +75,15 @@ class CliCommand(click.Command):
         try:
             return super().invoke(ctx)
         except WrongRequest as error:
-            raise click.UsageError(str(error), ctx) from error
+            raise ExplainedUsage(str(error), ctx, hint=error.hint) from error
+
+
+class ExplainedUsage(click.UsageError):
+    """Wrong usage of which more may be known than where its help is. `hint`: what to do; empty: that help."""
+
+    def __init__(self, why: str, ctx: click.Context, *, hint: str) -> None:
+        super().__init__(why, ctx)
+        self.hint = hint
 
 
 class NoCommand(click.UsageError):

@@ -7,7 +7,7 @@ import click
 
 from orchestrator import __version__
 from orchestrator.cli.terminal.errors import WRONG, WrongUsage
-from orchestrator.cli.terminal.options import SECTIONS, CliGroup, NoCommand, pass_terminal
+from orchestrator.cli.terminal.options import SECTIONS, CliGroup, ExplainedUsage, NoCommand, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
 NAME = "poolferry"
@@ -83,7 +83,8 @@ def _explain_click_errors() -> Iterator[None]:
         yield
     except click.UsageError as error:
         usage = error.ctx.get_usage() if error.ctx else None
-        hint = f"see {error.ctx.command_path if error.ctx else NAME} --help"
+        told = error.hint if isinstance(error, ExplainedUsage) else ""
+        hint = told or f"see {error.ctx.command_path if error.ctx else NAME} --help"
         raise WrongUsage(error.format_message(), hint, usage) from error
     except click.ClickException as error:
         raise WrongUsage(error.format_message(), "") from error

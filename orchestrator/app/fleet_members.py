@@ -228,23 +228,25 @@ def _declare(where: compose.Directories, centre: str) -> None:
 def leave(settings: Settings) -> str:
     """Leave the centre; return the name that this host had there. What it sent stays. Raises: CentreUnreachable, WrongRequest.
 
-    A copy of a machine that goes on leaves alone: the other one stays a member.
+    A copy of a machine leaves alone, also while the other one is silent: that one stays a member.
     """
     from orchestrator.config.this_machine import machine_id_hash
     from orchestrator.fleet.connection import open_centre
     from orchestrator.fleet.credentials import drop_identity
     from orchestrator.fleet.enrolment import leave_centre
-    from orchestrator.fleet.tickets import NameInUse, show_ticket
+    from orchestrator.fleet.tickets import NameInUse, forget_ticket, show_ticket
 
     identity = require_identity(settings)
     try:
         with open_centre(declared_fleet(settings), identity, purpose="leave") as session:
-            show_ticket(session, settings.where.state, name=identity.host, machine=machine_id_hash(), renew=True)
+            here = settings.where.state
+            show_ticket(session, here, name=identity.host, machine=machine_id_hash(), renew=True, older=False)
             leave_centre(session)
     except NotMember as error:  # it was removed there, invited again or shut out: here, too, it is over
         settings.say(error.why)
     except NameInUse as error:
-        settings.say(f"{error.why}. Here it is over; for the other machine it goes on")
+        settings.say(f"{error.why}. Here it is over; at the centre {identity.host} stays a member")
+    forget_ticket(settings.where.state)
     with compose.open_history(settings.where) as history:
         history.outbox.leave()
     drop_identity(settings.where.state)

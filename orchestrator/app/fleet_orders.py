@@ -99,9 +99,8 @@ def fetch_once(settings: Settings, line: CentreLine) -> int:
         ticket = partial(show_ticket, centre, settings.where.state, name=identity.host, machine=machine)
         ticket(renew=False)
         if orders := fetch_orders(centre, machine):
-            newest = ticket(
-                renew=True
-            )  # of a copy of this machine, which fetches them too, the ticket is older from now on
+            # Of a copy of this machine, which fetches them too, the ticket is older from now on.
+            newest = ticket(renew=True)
             for each in orders:
                 _carry_on(settings, centre, each, newest)
     return len(orders)

@@ -126,7 +126,7 @@ def parse_permit_away(text: str) -> Seconds | None:
 def describe_wait(answer: PermitAnswer) -> str:
     """Return what a run waits for, as one line."""
     if answer.busy:
-        return "waits until the centre sees that the line of this run to it was cut: it was lent the permit there"
+        return "waits until the centre sees that the line of this run to it was cut: the permit, or the place in the queue, is its own there"
     queued = f"; number {answer.place} in the queue" if answer.place else ""
     if answer.opens:
         return f"waits for the permit {answer.limit}, which is closed until {answer.opens}{queued}"

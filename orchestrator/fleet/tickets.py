@@ -32,16 +32,23 @@ class NameInUse(CentreRefused):
     """Another machine speaks for this host at the centre: this one has an older ticket, or another machine-id."""
 
 
-def show_ticket(centre: CentreSession, state: str, *, name: str, machine: str, renew: bool) -> str:
+def show_ticket(centre: CentreSession, state: str, *, name: str, machine: str, renew: bool, older: bool = True) -> str:
     """Show this host's ticket; return the newest, or nothing where the centre is of before tickets. `renew`: leave a new one.
 
-    Raises: NameInUse where another machine speaks for this host · CentreUnreachable · CentreRefused.
+    `older`: also with an older one, once the other machine is silent. Raises: NameInUse where another machine speaks for this host
+    · CentreUnreachable · CentreRefused.
     """
     with _open_tickets(state) as file:
         shown, row = file.read(), None
         unsure = shown is not None and shown[0] != shown[1]
-        if shown and (unsure or not renew):  # which of both the centre has is known before there is a third
+        if shown and (
+            unsure or not renew or not older
+        ):  # which of both the centre has is known before there is a third
             row = _ask(centre, machine, shown, None)
+            if row and row["accepted"] is None and not older:
+                raise NameInUse(
+                    f"the centre has a newer ticket of {shlex.quote(name)} than this machine: another one went on as that host, or the centre was put back"
+                )
             if row and row["accepted"]:
                 shown = file.write(row["valid"], row["valid"]) if unsure else shown
         if row is None or row["accepted"] is None or (renew and row["accepted"]):
@@ -57,6 +64,12 @@ def show_ticket(centre: CentreSession, state: str, *, name: str, machine: str, r
         if not row["accepted"]:
             raise _in_use(name, row["heard"])
         return str(row["valid"])
+
+
+def forget_ticket(state: str) -> None:
+    """Forget the tickets of a membership that is over: they would look like older ones of the next."""
+    with _open_tickets(state) as file:
+        file.clear()
 
 
 def take_order(centre: CentreSession, key: str, *, attempt: int, ticket: str) -> bool:
@@ -146,3 +159,8 @@ class _TicketFile:
         except OSError:
             self._unwritten[self._path] = last, sent
         return last, sent
+
+    def clear(self) -> None:
+        """Remove both."""
+        self._unwritten.pop(self._path, None)
+        os.ftruncate(self._descriptor, 0)

@@ -92,7 +92,7 @@ def test_a_copy_that_runs_beside_the_first_is_refused_and_named_and_loses_nothin
     assert jobs(centre) == ["before", "first", "late", "second"], "each once, whoever comes after whom"
 
     left = twin.ferry.run("fleet", "leave")
-    assert (left.code, "for the other machine it goes on" in left.err) == (0, True), left
+    assert (left.code, "at the centre web-1 stays a member" in left.err) == (0, True), left
     assert read_identity(str(twin.ferry.state)) is None
     assert host.send().rows == 0, "the first one is a member still"
     keep_identity(str(twin.ferry.state), centre.join("web-2", machine="2" * 32))
@@ -112,6 +112,23 @@ def test_a_copy_with_another_machine_id_leaves_the_first_one_a_member(
     left = copy_of(host, "other").ferry.run("fleet", "leave")  # by the machine-id of this machine, which is another one
     assert (left.code, "another machine joined as db-1" in left.err) == (0, True), left
     assert host.send().rows == 0
+
+
+def test_a_copy_leaves_alone_also_while_the_first_one_is_silent(host: FleetHost, centre: Centre) -> None:
+    """Seen: it was taken in, as the other one was silent, and ended the membership of both."""
+    twin = copy_of(host, "twin")
+    host.send()
+    with centre.administrator() as session:
+        session.change(SILENT)
+    left = twin.ferry.run("fleet", "leave")
+    assert (left.code, "another one went on as that host" in left.err) == (0, True), left
+    assert "at the centre web-1 stays a member" in left.err, left
+    assert host.send().rows == 0, "the first one is a member still"
+    left = host.ferry.run("fleet", "leave")
+    assert (left.code, "stays a member" in left.err) == (0, False), left
+    with centre.administrator() as session:
+        assert session.rows("SELECT name FROM poolferry.hosts WHERE left_at IS NULL") == []
+    assert (host.ferry.state / "locks" / "fleet-ticket").read_bytes() == b""
 
 
 def test_an_order_is_taken_by_one_of_two_copies(host: FleetHost, centre: Centre) -> None:

@@ -212,12 +212,21 @@ def _digests_here(
 
 
 def _digests_there(journal: RunRecorder, writer: Writer, notes: str, digests: KitDigests) -> dict[str, str | None]:
-    from orchestrator.runner.manifests import digests_there
+    from orchestrator.runner.far_digests import digests_there
 
     names = f"{notes}/kit-names"
     with open(names, "wb") as file:
         file.writelines(name.encode() + b"\0" for name in digests.files)
-    told = digests_there(_beside(journal, ""), names, "sha256", journal, writer, notes, partial_is_well=True)
+    told = digests_there(
+        _beside(journal, ""),
+        names,
+        "sha256",
+        journal,
+        writer,
+        notes,
+        size=len(digests.files) * _LARGEST_FILE,
+        partial_is_well=True,
+    )
     found = {path.decode(): digest.removeprefix("sha256:") for path, digest in told}
     return {name: found.get(name) for name in digests.files}
 

@@ -6,7 +6,6 @@ place which key was in use since when, so that a removed tag is noticed.
 
 import contextlib
 import json
-import os
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
@@ -35,9 +34,10 @@ from orchestrator.engines.contract.engine import ManifestCounts, SkippedEntries
 from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.history.store import WHOLE
 from orchestrator.process.background import BackgroundCall
-from orchestrator.process.executor import LONGEST_LISTING, PipelineFailed, Writer, pipeline_failure
+from orchestrator.process.executor import PipelineFailed, Writer, pipeline_failure
 from orchestrator.process.reading_beside import ReadingBeside
 from orchestrator.runner.carried_manifest import ManifestCarrier, may_carry
+from orchestrator.runner.far_digests import digests_there
 from orchestrator.runner.problems import note_bad_manifest, note_mirror, require_last
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, is_earlier_note, notes_in_order, run_small
 from orchestrator.runner.source_review import (
@@ -73,7 +73,6 @@ _READER_HINT = (
 )
 MOST_AT_ONCE = 500  # names in one command line
 _MOST_ROUNDS = 50  # of copying again what is known by name
-_PARTLY = (23, 24, 123)  # rsync: some files could not be read; xargs: one of its programs failed
 
 
 def record_manifest(
@@ -345,7 +344,7 @@ def _fill(
     )
     if work.tree.host is None:
         return _fill_here(work, local, journal, writer, notes)
-    return _fill_there(work, local, journal, writer, notes)
+    return _fill_there(work, local, built, journal, writer, notes)
 
 
 def _fill_here(
@@ -382,7 +381,7 @@ def run_workers(
 
 
 def _fill_there(
-    work: ManifestRecording, local: str, journal: RunRecorder, writer: Writer, notes: str
+    work: ManifestRecording, local: str, built: ManifestDraft, journal: RunRecorder, writer: Writer, notes: str
 ) -> Iterator[tuple[int, str]]:
     """Yield digests of unknown files, read by the remote side; only names and digests are transferred."""
     names = f"{notes}/unknown"
@@ -390,7 +389,8 @@ def _fill_there(
         for entry in read_manifest(draft_of(local))[1]:
             if entry.digest.startswith(UNKNOWN):
                 file.write(entry.path + b"\0")
-    found = sorted_moves(digests_there(work.tree, names, work.digest, journal, writer, notes), folder=notes)
+    told = digests_there(work.tree, names, work.digest, journal, writer, notes, size=built.unknown_bytes)
+    found = sorted_moves(told, folder=notes)
     known = next(found, None)
     for number, entry in enumerate(read_manifest(draft_of(local))[1]):
         if entry.digest.startswith(UNKNOWN):
@@ -417,50 +417,6 @@ def _copy_anew(
         f"what was copied reads otherwise: {show_name(paths[0])}: {detail}{more}; copied anew",
         hint="run again; if it comes back, look at the target's disk",
     )
-
-
-def digests_there(
-    tree: Location,
-    names: str,
-    algorithm: str,
-    journal: RunRecorder,
-    writer: Writer,
-    notes: str,
-    *,
-    partial_is_well: bool = False,
-    whole: bool = False,
-) -> Iterator[tuple[bytes, str]]:
-    """Yield (path, digest) of files of a remote tree. `names`: a local file that lists them, NUL-terminated.
-
-    `whole`: files that are not listed may be told, too. `partial_is_well`: what could not be read there is simply not told; the caller finds the gap.
-    """
-    empty, kept = f"{notes}/empty", f"{notes}/digests-{algorithm}"
-    os.makedirs(empty, exist_ok=True)
-    if os.path.exists(kept):
-        os.unlink(kept)
-    engine = journal.tools.engine
-    try:
-        pipeline, parse = journal.tools.trees.digests(tree, names, empty, algorithm, journal.job, whole=whole)
-    except ValueError as error:
-        raise VerificationFailed(str(error), hint="points to come can be read there with another digest") from error
-    result = writer.stream(
-        Pipeline(stages=pipeline.stages, reads=pipeline.reads, keeps=kept),
-        stall_after=LONGEST_LISTING,  # a file that is read there is silent until its end
-    )
-    if not result.well and not (partial_is_well and result.stopped is None and result.exits[-1] in _PARTLY):
-        raise engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
-    with open(kept, "rb") as file:
-        parsed = parse(file)
-        while (named := _next(parsed, pipeline)) is not None:
-            yield named
-
-
-def _next(parsed: Iterator[tuple[bytes, str]], pipeline: Pipeline) -> tuple[bytes, str] | None:
-    """The next digest; None at the end. Raises: UnreadableAnswer. Why by itself: what the caller raises is no answer."""
-    try:
-        return next(parsed, None)
-    except NOT_READ as error:
-        raise unreadable("the reading", pipeline.stages[-1], None, error) from error
 
 
 def is_own_note(manifest: Location, journal: RunRecorder) -> bool:

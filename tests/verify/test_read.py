@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.domain.point import Verdict
-from orchestrator.runner.verify.read_files import write_names
+from orchestrator.runner.far_digests import write_names
 from orchestrator.verify import check_entry as judging
 from orchestrator.verify.check_entry import CheckTask, EntryChecker
 from orchestrator.verify.digest import FileHasher, Makers, OpenTree, hash_maker

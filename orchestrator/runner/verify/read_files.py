@@ -24,9 +24,9 @@ from orchestrator.history.store import WHOLE
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import PipelineFailed, Writer
 from orchestrator.process.reading_beside import ReadingBeside
+from orchestrator.runner.far_digests import digests_there, write_names
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.manifests import (
-    digests_there,
     forgery_sentence,
     is_own_note,
     require_authentic,
@@ -40,7 +40,7 @@ from orchestrator.verify.build import sorted_moves, sorted_records
 from orchestrator.verify.check_entry import CheckTask, EntryChecker
 from orchestrator.verify.compare import compare, find_extras
 from orchestrator.verify.completeness import NEVER_COPIED, REMAINDERS
-from orchestrator.verify.digest import ALGORITHMS, FileHasher, OpenTree
+from orchestrator.verify.digest import FileHasher, OpenTree
 from orchestrator.verify.entry import ManifestEntry, Tolerance, parse_listing
 from orchestrator.verify.fake_super import stored_command, stored_entries
 from orchestrator.verify.manifest import ManifestHeader, read_manifest, read_names, read_tagged_entries, write_manifest
@@ -381,12 +381,15 @@ def _there(
     """Read digests on the remote side; names and times are compared here."""
     run_small(settle_pipeline(work.tree), journal, writer)
     expected = partial(read_manifest, manifest, prefix=work.prefix)
-    names = write_names(expected()[1], notes)
+    listed = _EntryCounter(expected()[1])
+    names = write_names(listed, notes)
     # Of several algorithms a file is to be told by its own alone; a folder that comes back may hold what is mounted in it.
     whole = len(names) == 1 and not work.restored
 
     def read_digests(beside: Writer) -> list[Iterator[tuple[bytes, str]]]:
-        return [_sorted_digests(work, listed, each, journal, beside, notes, whole=whole) for each, listed in names]
+        return [
+            _sorted_digests(work, file, each, listed.bytes, journal, beside, notes, whole=whole) for each, file in names
+        ]
 
     with (
         ReadingBeside(writer, read_digests) as digests,
@@ -404,31 +407,21 @@ def _there(
     )
 
 
-def write_names(entries: Iterable[ManifestEntry], notes: str) -> list[tuple[str, str]]:
-    """Write the names of files by the algorithm of their digest; return each algorithm with its file of names, NUL-terminated.
-
-    Only algorithms that there are: a manifest is a stranger's text, and each would be an open file and a reading of its own. A file
-    of any other is not read, which the comparison finds.
-    """
-    found: dict[str, str] = {}
-    with contextlib.ExitStack() as files:
-        writes: dict[str, Callable[[bytes], object]] = {}
-        for entry in entries:
-            algorithm = entry.digest.partition(":")[0]
-            if algorithm not in ALGORITHMS:
-                continue
-            if algorithm not in found:
-                found[algorithm] = f"{notes}/names-{algorithm}"
-                writes[algorithm] = files.enter_context(open(found[algorithm], "wb")).write
-            writes[algorithm](entry.path + b"\0")
-    return sorted(found.items())
-
-
 def _sorted_digests(
-    work: TreeVerification, names: str, algorithm: str, journal: RunRecorder, writer: Writer, notes: str, *, whole: bool
+    work: TreeVerification,
+    names: str,
+    algorithm: str,
+    size: int,
+    journal: RunRecorder,
+    writer: Writer,
+    notes: str,
+    *,
+    whole: bool,
 ) -> Iterator[tuple[bytes, str]]:
     """Return the digests that a host tells of its files, sorted, once all were read there."""
-    told = digests_there(work.tree, names, algorithm, journal, writer, notes, partial_is_well=True, whole=whole)
+    told = digests_there(
+        work.tree, names, algorithm, journal, writer, notes, size=size, partial_is_well=True, whole=whole
+    )
     return _begun(sorted_moves(told, folder=notes))
 
 

@@ -44,18 +44,30 @@ def find_alike(job: Job, refused: Mapping[bytes, str], reader: Reader) -> dict[b
 
 
 def _as_large(job: Job, refused: Mapping[bytes, str], reader: Reader) -> list[bytes]:
-    """Return the files that are larger than the target's filesystem takes, or at least as large as the smallest that was refused.
+    """Return the files that are larger than the target's filesystem takes, or at least as large as the smallest of their owner's that was refused.
 
-    Of one below 1 MiB nothing is listed. Why its limit: of files whose sizes fall one by one each attempt would find one.
+    Of one below 1 MiB nothing is listed. Why its limit: of files whose sizes fall one by one each attempt would find one. Why each owner for
+    herself: one who cuts a refused file short before it is listed would leave out everybody's.
     """
     command = list_large_command(job.tree, one_filesystem=options_of(job).one_file_system)
-    listed = partial(read_listing, command, reader, lambda told: parse_count(told.partition(b"\t")[0]))
-    least = min((size for path, size in listed() if refused.get(path) == TOO_LARGE), default=None)
-    if least is None:
+    listed = partial(read_listing, command, reader, _size_and_owner)
+    least: dict[int, int] = {}
+    for path, (size, owner) in listed():
+        if refused.get(path) == TOO_LARGE:
+            least[owner] = min(size, least.get(owner, size))
+    if not least:
         return []
     limit = _size_limit(job, reader)
-    least = least if limit is None else min(least, limit + 1)
-    return [path for path, size in listed() if size >= least]
+    return [
+        path
+        for path, (size, owner) in listed()
+        if size >= least.get(owner, size + 1) or (limit is not None and size > limit)
+    ]
+
+
+def _size_and_owner(told: bytes) -> tuple[int, int]:
+    size, _, owner, _, _ = told.split(b"\t")
+    return parse_count(size), parse_count(owner)
 
 
 def _size_limit(job: Job, reader: Reader) -> int | None:

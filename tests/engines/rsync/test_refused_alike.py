@@ -58,3 +58,28 @@ def test_without_a_limit_those_are_left_out_that_are_as_large(answer: bytes) -> 
 
 def test_a_target_that_cannot_be_asked_says_nothing() -> None:
     assert found(b"5", exit_code=1) == {b"hers/000"}
+
+
+MIB = 1 << 20
+
+
+def test_who_cuts_a_refused_file_short_leaves_out_nobody_elses(tmp_path: Path) -> None:
+    """The size is read after the refusal; all files of 1 MiB would be left out, and said to be too large."""
+    for name, owner, size in (
+        ("cut", 1234, MIB),
+        ("hers", 1234, 2 * MIB),
+        ("small", 1234, MIB // 2),
+        ("theirs", 1235, 3 * MIB),
+        ("own", 0, MIB),
+    ):
+        (tmp_path / name).touch()
+        os.truncate(tmp_path / name, size)
+        os.chown(tmp_path / name, owner, -1)
+    asked = job(source=Location(path=str(tmp_path)), target=Location(path=str(tmp_path / "none")))
+    assert sorted(find_alike(asked, {b"cut": TOO_LARGE}, Reader())) == [b"cut", b"hers"]
+    assert sorted(find_alike(asked, {b"cut": TOO_LARGE, b"theirs": TOO_LARGE}, Reader())) == [
+        b"cut",
+        b"hers",
+        b"theirs",
+    ]
+    assert sorted(find_alike(asked, {b"small": TOO_LARGE}, Reader())) == [b"small"]

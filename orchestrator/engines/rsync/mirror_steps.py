@@ -63,6 +63,11 @@ def is_last_mirror(job: Job, mirrored: datetime, request: RunRequest) -> bool:
 
     Then a manifest is made anew, which believes nothing of the older one. The file's own time is that of the clock of the machine that holds it.
     """
-    last = request.remembered.get(MIRROR_MADE + job.target.name)
-    slack = _SAME_CLOCK if job.target.location.host is None else _OTHER_CLOCK
-    return last is None or mirrored >= parse_instant(last) - slack
+    told = request.remembered.get(MIRROR_MADE + job.target.name)
+    if told is None:
+        return True
+    try:
+        last = parse_instant(told)
+    except ValueError:
+        return False  # a damaged record: the new manifest writes another one
+    return mirrored >= last - (_SAME_CLOCK if job.target.location.host is None else _OTHER_CLOCK)

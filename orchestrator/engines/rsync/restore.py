@@ -14,7 +14,6 @@ from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location, MountPoint, leads_to_mount, outermost_paths
 from orchestrator.domain.plan import (
     Command,
-    Effect,
     FolderOpening,
     Pipeline,
     Plan,
@@ -309,7 +308,7 @@ def _compare(wanted: RestoreRequest, tree: Location, made: Location) -> Stage:
     """Return the step that compares a file of a point without a manifest, such as a snapshot, with what was made of it; none over ssh."""
     if wanted.point.manifest is not None or tree.host or made.host:
         return ()
-    command = Command(argv=("cmp", "--", tree.path, made.path), effect=Effect.READS)
+    command = script_commands.compare_entries_command(tree, made)
     return (_step(f"compare {made} with {tree}", "byte by byte, before it gets its place", command),)
 
 

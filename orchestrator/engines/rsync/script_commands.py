@@ -358,6 +358,11 @@ def place_file_command(to: Location) -> Command:
     return _marking("place-file.sh", file_folder(to).path, to.path.rpartition("/")[2], host=to.host)
 
 
+def compare_entries_command(one: Location, other: Location) -> Command:
+    """Build the command that ends well where two entries of this machine are the same."""
+    return _script("compare-entries.sh", one.path, other.path, effect=Effect.READS, host=None)
+
+
 def file_folder(to: Location) -> Location:
     """Return our own folder in which a single file is restored before it gets its place."""
     folder, _, name = to.path.rpartition("/")

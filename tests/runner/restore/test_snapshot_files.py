@@ -1,5 +1,7 @@
 """Files out of a snapshot, by the real rsync; what shows the snapshot is a copy of a folder in place of a mount."""
 
+import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +17,7 @@ from orchestrator.domain.place import Location, Place
 from orchestrator.domain.plan import Effect, Plan, Refusal, Step, single_command
 from orchestrator.domain.point import RestorePoint
 from orchestrator.domain.run import Outcome
+from orchestrator.engines.rsync.script_commands import begin_file_command, compare_entries_command
 from orchestrator.engines.zfs import ZfsEngine
 from orchestrator.engines.zfs.options import ZfsOptions
 from orchestrator.process.executor import Reader
@@ -125,6 +128,42 @@ def test_a_single_file_is_compared_byte_by_byte(tools: RunContext, tmp_path: Pat
     assert steps.index("copy") < steps.index("compare") < steps.index("put"), (
         "nothing gets its place that was not compared"
     )
+
+
+@pytest.mark.parametrize("kind", ["er/b", "nowhere", "/dev/zero", "fifo"])
+def test_a_single_link_or_fifo_is_compared_as_what_it_is(tools: RunContext, tmp_path: Path, kind: str) -> None:
+    """A link may lead to another file, here or there, or to one without an end."""
+    odd, back = tmp_path / "snapshot/deep/odd", tmp_path / "back"
+    os.mkfifo(odd) if kind == "fifo" else odd.symlink_to(kind)
+    back.mkdir()
+    report = run_restore(JOB, tools, request(back, b"deep/odd"))
+    assert report.outcome is Outcome.DONE, report
+    assert (kind == "fifo" and (back / "odd").is_fifo()) or os.readlink(back / "odd") == kind
+    assert os.listdir(back) == ["odd"]
+
+
+def test_entries_that_differ_are_told(tmp_path: Path) -> None:
+    for name, text in (("one", "text"), ("other", "texs"), ("same", "text")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / f"to-{name}").symlink_to(text)
+    os.mkfifo(tmp_path / "fifo")
+
+    def same(one: str, other: str) -> bool:
+        command = compare_entries_command(Location(path=str(tmp_path / one)), Location(path=str(tmp_path / other)))
+        return subprocess.run(command.argv, capture_output=True, check=False, timeout=20).returncode == 0
+
+    assert [same("one", name) for name in ("same", "other", "to-one", "fifo", "missing")] == [True, *(False,) * 4]
+    assert [same("to-one", name) for name in ("to-same", "to-other", "one", "fifo")] == [True, *(False,) * 3]
+    assert not same("fifo", "one")
+
+
+def test_a_link_of_a_cut_restore_is_brought_back_once_more(tmp_path: Path) -> None:
+    to = Location(path=str(tmp_path / "odd"))
+    room = tmp_path / ".~poolferry-partial~" / "odd"
+    for _ in range(2):
+        subprocess.run(begin_file_command(to, aside="", marker="{}").argv, check=True)
+        assert not os.path.lexists(room / "odd")
+        (room / "odd").symlink_to("nowhere")
 
 
 def test_nothing_is_overwritten_and_nothing_stays_mounted(tools: RunContext, tmp_path: Path) -> None:

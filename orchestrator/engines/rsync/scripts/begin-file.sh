@@ -18,4 +18,8 @@ for room in ".~poolferry-partial~" "$name"; do
   fi
   enter_room "$room"
 done
+# A link that a cut restore brought back: rsync refuses to follow it.
+if [ -L "./$name" ]; then
+  rm -f -- "./$name"
+fi
 mark "$text"

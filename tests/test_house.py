@@ -559,11 +559,7 @@ SOUND: list[tuple[Rule, str, str]] = [
     (reads_no_clock, "compose", "from datetime import UTC, datetime\nx = datetime.now(UTC)"),
     (reads_texts_as_they_are, "process.mounted", 'x = open(path, encoding="ascii", newline="\\n").read()'),
     (reads_texts_as_they_are, "app.past", 'x = [open(a, "rb"), open(b, "w", encoding="utf-8"), history.open(c)]'),
-    (
-        notifies_nobody_within_a_transaction,
-        "a",
-        "with b.together():\n    b.afterwards(lambda: b.notify(c))\nb.notify(d)",
-    ),
+    (notifies_nobody_within_a_transaction, "a", "with b.together():\n    b.then(lambda: b.notify(c))\nb.notify(d)"),
     (takes_nothing_from_a_test, "lab.test_disks", "from tests.lab.pools import age"),
 ]
 

@@ -1,4 +1,4 @@
-"""What a host says while it links a point: each minute a line, and no silence that looks like a stall."""
+"""A host that links a point says so: each minute a line, and no silence that looks like a stall."""
 
 import os
 import subprocess

@@ -39,7 +39,7 @@ _ARROW = re.compile(rb'" (?P<kind>[-=])> "?')
 # rsync's temporary files are `.NAME.XXXXXX`, with no more than some 246 bytes of the name; in a folder of their own without the first dot.
 _TEMPORARY = re.compile(
     rb'rsync: (?:\[receiver\] )?(?:mkstemp|(?P<owner>chown|chgrp)) "(?P<folder>[^\n]*/)(?P<name>[^\n/]+)\.[A-Za-z0-9]{6}" failed: '
-    rb'[^"\n]* \((?P<code>22|27|36|75|84|(?(owner)122|84))\)'
+    rb'[^"\n]* \((?P<code>(?(owner)122|(?:22|27|36|75|84)))\)'
 )
 # Of who is root, a file counts for its owner's quota only once it is given to her: what is written for all others has room.
 _GIVEN = re.compile(rb'rsync: \[generator\] (?:chown|chgrp) "(?P<name>[^\n]*)" failed: [^"\n]* \((?P<code>122)\)')

@@ -22,6 +22,23 @@ def refused(message: str, source: Location, into: Path, who: str = "generator") 
     return set(found.entries) if found else set()
 
 
+@pytest.mark.parametrize(
+    ("call", "number", "left_out"),
+    [
+        ("chown", errno.EDQUOT, True),
+        ("chgrp", errno.EDQUOT, True),
+        ("chown", errno.EINVAL, False),
+        ("mkstemp", errno.EINVAL, True),
+        ("mkstemp", errno.EDQUOT, False),
+    ],
+)
+def test_of_owners_that_are_not_given_only_a_quota_leaves_out_a_file(call: str, number: int, left_out: bool) -> None:
+    """In a container all owners that it does not know are invalid: without them a point would hold next to nothing."""
+    line = f'rsync: [receiver] {call} "/copy/hers/.file.Ab12Cd" failed: {os.strerror(number)} ({number})'
+    found = find_refused(failed(), [line.encode(), ENDED], job(), "/copy", None)
+    assert (found is not None and set(found.entries) == {b"hers/file"}) is left_out
+
+
 @pytest.mark.parametrize("far", [False, True], ids=["source here", "source far"])
 @pytest.mark.parametrize("name", ['shared/alice" -> "x', 'shared/bob" -> "x', "shared/plain"])
 def test_a_name_with_an_arrow_in_a_folder_of_several_users_leaves_out_no_entry_of_another(

@@ -34,7 +34,8 @@ class Story:
 class PointList:
     """Restore points by job. `used`: by job, where its place was when it was last used; `problems`: of its copies, ended ones too.
 
-    `unseen`: by job and place, that the last look did not find the copies there.
+    `unseen`: by job and place, that the last look did not find the copies there. `earlier`: by job, the histories of before its history was
+    lost, which lie beside copies that were looked at.
     """
 
     jobs: "tuple[Job, ...]"
@@ -42,6 +43,7 @@ class PointList:
     used: "Mapping[str, str]"
     problems: "Mapping[str, Sequence[Problem]]"
     unseen: "Mapping[str, Mapping[str, UnseenCopies | None]]"
+    earlier: "Mapping[str, Sequence[str]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +162,7 @@ def follow_run(settings: Settings, run: str) -> "Iterator[RunGlance]":
 def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> PointList:
     """Return the restore points of jobs; without a name of all. `look`: survey the targets first."""
     jobs = settings.jobs(names)
-    if look:
-        _look(settings, jobs)
+    earlier = _look(settings, jobs) if look else {}
     with settings.views() as views:
         return PointList(
             jobs=jobs,
@@ -169,18 +170,23 @@ def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> Poin
             used={one.name: views.memory(one.name).get("target-used", str(one.target.location)) for one in jobs},
             problems={one.name: views.problems.of(one.name) for one in jobs},
             unseen={one.name: views.facts_below(one.name, UNSEEN, parse_unseen) for one in jobs},
+            earlier=earlier,
         )
 
 
-def _look(settings: Settings, jobs: "Sequence[Job]") -> None:
-    """Read from each target which points it holds, and record them in history."""
+def _look(settings: Settings, jobs: "Sequence[Job]") -> dict[str, list[str]]:
+    """Read from each target which points it holds, and record them in history; return the earlier histories that lie there, by job."""
     from orchestrator.app.placed_jobs import jobs_on_attached_disks
+    from orchestrator.runner.kit_digests import earlier_histories
 
+    earlier: dict[str, list[str]] = {}
     with compose.open_history(settings.where) as remembered:
         for one in jobs:
             with jobs_on_attached_disks(settings, one, "a look at its points") as placed:
                 for each in placed:
                     _look_at(settings, each, remembered)
+                    earlier.setdefault(one.name, []).extend(earlier_histories(each.target.location))
+    return earlier
 
 
 def _look_at(settings: Settings, job: "Job", remembered: "History") -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.place import Location
 
 OWN_FOLDER = ".poolferry"
+_EARLIER = "history-before-"  # begins the name of a history that a host had before it lost it
 _SEALED = "kit digests at "  # before a place's name, a small fact of a job: the key, and the digests by name
 _AT = "at"  # beside those names: where the place was, as another path may be another disk
 _LARGEST_SUMS = 64 << 10  # bytes
@@ -117,11 +118,22 @@ def keep_earlier_history(journal: RunRecorder) -> str | None:
         return None
     if journal.tools.history.views.has_run_before(journal.run, job):
         return None
-    kept = f"history-before-{journal.now:%Y-%m-%dT%H%M%SZ}.sqlite"
+    kept = f"{_EARLIER}{journal.now:%Y-%m-%dT%H%M%SZ}.sqlite"
     with Folder.ours_at(beside.path) as folder, suppress(FileNotFoundError):
         folder.rename(HISTORY, kept)
         return f"{beside.path}/{kept}"
     return None
+
+
+def earlier_histories(target: "Location") -> tuple[str, ...]:
+    """Return the histories that were kept so beside the copies of this machine, oldest first; none where that cannot be seen."""
+    if target.host is not None or not target.path.startswith("/"):
+        return ()
+    with suppress(OSError), Folder.ours_at(f"{target.path}/{OWN_FOLDER}") as folder:
+        return tuple(
+            f"{target.path}/{OWN_FOLDER}/{name}" for name in sorted(os.listdir(folder.fd)) if name.startswith(_EARLIER)
+        )
+    return ()
 
 
 def find_damaged(journal: RunRecorder, writer: Writer, notes: str, *, all_of_it: bool) -> tuple[str, ...]:

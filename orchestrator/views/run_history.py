@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.domain.command_line import brief_text
+from orchestrator.domain.command_line import brief_text, quoted
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
@@ -189,7 +189,7 @@ def _exit(code: int | None) -> str:
 class PointTable:
     """Restore points by job. `used`: by job, where its place was when it was last used; `problems`: those of its copies.
 
-    `unseen`: by job and place, that the last look did not find the copies there.
+    `unseen`: by job and place, that the last look did not find the copies there. `earlier`: by job, the files of earlier histories.
     """
 
     jobs: Sequence[Job]
@@ -197,6 +197,7 @@ class PointTable:
     used: Mapping[str, str]
     problems: "Mapping[str, Sequence[Problem]]"
     unseen: "Mapping[str, Mapping[str, UnseenCopies | None]]"
+    earlier: Mapping[str, Sequence[str]]
 
     def is_unseen(self, point: PointRecord) -> "UnseenCopies | None":
         """Return that the last look at the point's place did not find the copies there; None: it did."""
@@ -225,7 +226,12 @@ class PointTable:
 
 def points_value(table: PointTable) -> dict[str, Any]:
     """Render the restore points for `points --json`."""
-    return {"points": [_point_value(table, job, point) for job in table.jobs for point in table.known[job.name]]}
+    return {
+        "points": [_point_value(table, job, point) for job in table.jobs for point in table.known[job.name]],
+        "earlier_histories": [
+            {"job": job, "file": show_name(file)} for job, files in table.earlier.items() for file in files
+        ],
+    }
 
 
 def _point_value(table: PointTable, job: Job, point: PointRecord) -> dict[str, Any]:
@@ -258,7 +264,7 @@ def points_lines(table: PointTable, *, now: datetime) -> list[str]:
     none = [
         f"{job.name}: history knows of no point; --look asks the target" for job in table.jobs if not known[job.name]
     ]
-    return [*("  ".join(row).rstrip() for row in cells), *none, *_unseen_lines(table)]
+    return [*("  ".join(row).rstrip() for row in cells), *none, *_unseen_lines(table), *_earlier_lines(table)]
 
 
 def _unseen_lines(table: PointTable) -> list[str]:
@@ -267,6 +273,15 @@ def _unseen_lines(table: PointTable) -> list[str]:
         for job, places in table.unseen.items()
         for place, found in places.items()
         if found and any(point.place == place for point in table.known[job])
+    ]
+
+
+def _earlier_lines(table: PointTable) -> list[str]:
+    return [
+        f"{job}: beside the copies lies the history from before this one began; no command needs it, and once nobody asks for the runs "
+        f"of that time: `rm -- {show_name(quoted(file))}`"
+        for job, files in table.earlier.items()
+        for file in files
     ]
 
 

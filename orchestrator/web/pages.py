@@ -260,7 +260,12 @@ class Pages:
 
         found = list_points(self._settings, (name,), look=False)
         table = PointTable(
-            jobs=found.jobs, known=found.known, used=found.used, problems=found.problems, unseen=found.unseen
+            jobs=found.jobs,
+            known=found.known,
+            used=found.used,
+            problems=found.problems,
+            unseen=found.unseen,
+            earlier=found.earlier,
         )
         runs = list_runs(self._settings, name, _CHART_RUNS)
         span = calendar_span(compose.now().astimezone().date(), year)

@@ -237,7 +237,11 @@ def test_an_earlier_history_of_one_job_takes_no_place_of_one_that_knows_others(f
         True,
         False,
     ), ran
-    assert list((ferry.target() / ".poolferry").glob("history-before-*"))
+    (kept,) = (ferry.target() / ".poolferry").glob("history-before-*")
+    listed = ferry.run("points", "photos", "--look").out
+    assert f"`rm -- {kept}`" in listed, listed
+    kept.unlink()
+    assert "rm --" not in ferry.run("points", "photos", "--look").out
 
 
 def follow(ferry: Ferry, told: Ended) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.history.values import PointRecord, VerificationRecord
-from orchestrator.views.run_history import PointTable, points_lines
+from orchestrator.views.run_history import PointTable, points_lines, points_value
 from tests.engines.zfs.sides import job
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
@@ -39,5 +39,8 @@ def test_only_what_was_read_is_called_sound(known: dict[str, Any], shown: str) -
         used={"photos": "vault/copies"},
         problems={"photos": ()},
         unseen={"photos": {}},
+        earlier={"photos": ("/backup/a b/.poolferry/history-before-x.sqlite",)},
     )
     assert shown in points_lines(table, now=NOW)[1]
+    assert "rm -- '/backup/a b/.poolferry/history-before-x.sqlite'`" in points_lines(table, now=NOW)[-1]
+    assert [each["file"] for each in points_value(table)["earlier_histories"]] == list(table.earlier["photos"])

@@ -25,7 +25,12 @@ def list_points(terminal: Terminal, job: str | None, *, look: bool) -> int:
 
     found = list_points(terminal, [job] if job else [], look=look)
     listed = PointTable(
-        jobs=found.jobs, known=found.known, used=found.used, problems=found.problems, unseen=found.unseen
+        jobs=found.jobs,
+        known=found.known,
+        used=found.used,
+        problems=found.problems,
+        unseen=found.unseen,
+        earlier=found.earlier,
     )
     terminal.answer(points_value(listed), lambda: points_lines(listed, now=compose.now()))
     return 0

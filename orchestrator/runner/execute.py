@@ -153,7 +153,7 @@ def _record_bases(nothing: NothingToDo, executor: StepExecutor, world: Any) -> b
     except RecordsRefused as error:
         journal = executor.journal
         journal.warn(
-            f"nothing had to be sent, but {error.why}: nothing is pruned there; {named_hint(error, journal.job)}"
+            f"nothing had to be sent, but {error.why}: nothing is pruned there; {named_hint(error.hint, journal.job)}"
         )
         return False
     return True

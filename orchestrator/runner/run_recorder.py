@@ -177,7 +177,7 @@ class RunRecorder:
     def ended(self, outcome: Outcome, why: str, *, hint: str = "", evidence: Sequence[str] = ()) -> RunReport:
         """Store the report and return it; an attempt still open has succeeded."""
         report = RunReport(
-            run=self.run, job=self.job.name, outcome=outcome, why=why, hint=hint, moved_bytes=self.moved,
+            run=self.run, job=self.job.name, outcome=outcome, why=why, hint=named_hint(hint, self.job), moved_bytes=self.moved,
             took_s=self.tools.monotonic() - self.begun, resumed=self.resumed, attempts=self.attempt, steps=tuple(self.steps),
             points=tuple(self.points), warnings=tuple(self.warnings), evidence=tuple(evidence),
         )  # fmt: skip
@@ -194,19 +194,19 @@ class RunRecorder:
 
         `continues`: how it goes on after a stop; `what`: words before a failure's; `found`: lines before its evidence.
         """
-        outcome, hint = outcome_of(error), named_hint(error, self.job)
+        outcome = outcome_of(error)
         if outcome is Outcome.INTERRUPTED:
             return self.ended(outcome, self.tools.stop.reason or error.why, hint=continues)
         if outcome is Outcome.WAITING:
-            return self.ended(outcome, error.why, hint=hint)
+            return self.ended(outcome, error.why, hint=error.hint)
         if self._attempting:
             self.attempt_ended(error)
-        return self.ended(outcome, f"{what}{error.why}", hint=hint, evidence=(*found, *error_evidence(error)))
+        return self.ended(outcome, f"{what}{error.why}", hint=error.hint, evidence=(*found, *error_evidence(error)))
 
 
-def named_hint(error: OrchestratorError, job: Job) -> str:
-    """Return the hint of an error; tables of what programs say know no job, and write JOB in its place."""
-    return error.hint.replace("poolferry run JOB", f"poolferry run {job.name}")
+def named_hint(hint: str, job: Job) -> str:
+    """Return a hint for this job; tables of what programs say know no job, and write JOB in its place."""
+    return hint.replace("poolferry run JOB", f"poolferry run {job.name}")
 
 
 def begin_run(job: Job, tools: RunContext, why: str, kind: RunType = RunType.RUN) -> RunRecorder:

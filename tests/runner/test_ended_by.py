@@ -102,3 +102,11 @@ def test_pins_that_wait_wait(history: History, tmp_path: Path) -> None:
 
     report = release_holds(begun.job, replace(begun.tools, writer=fails), (small(),))
     assert (report.outcome, report.hint) == (Outcome.WAITING, "wait")
+
+
+def test_a_hint_within_another_names_the_job_too(history: History, tmp_path: Path) -> None:
+    """A drill writes its own command behind what a program's failure advises."""
+    ended = journal(history, tmp_path).ended(
+        Outcome.FAILED, "why", hint="poolferry run JOB --aside; then `poolferry drill photos`"
+    )
+    assert ended.hint == "poolferry run photos --aside; then `poolferry drill photos`"

@@ -3,7 +3,9 @@
 The program `zfs` is a stand-in here that says what the real one says; tests/lab runs them against the real one.
 """
 
+import grp
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -207,12 +209,19 @@ def test_dropping_what_is_gone_is_fine_and_a_failure_is_not_lost(tmp_path: Path)
 
 
 @contextmanager
-def receiving(folder: Path, *words: str, text: str = "read -r line") -> Iterator[subprocess.Popen[bytes]]:
+def receiving(
+    folder: Path, *words: str, text: str = "read -r line", user: int | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """A process whose argv is `zfs` with these words; the first is a script that it runs."""
     folder.mkdir(exist_ok=True)
     (folder / words[0]).write_text(text)
     process = subprocess.Popen(
-        ["zfs", *words], executable="/bin/bash", cwd=folder, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ["zfs", *words],
+        executable="/bin/bash",
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        user=user,
     )
     try:
         yield process
@@ -301,17 +310,49 @@ def test_a_snapshot_that_goes_hides_no_holds_of_others(command: Command, tmp_pat
     assert "t/b@gone" in unseen.stderr
 
 
+ALLOWED = """---- Permissions on v/copies/photos --------------------------------
+Permission sets:
+\t@in create,receive
+Local permissions:
+\t%s
+---- Permissions on v/copies ---------------------------------------
+Local permissions:
+\t%s
+Descendent permissions:
+\t%s
+---- Permissions on v ----------------------------------------------
+Local+Descendent permissions:
+\tuser root receive
+\t%s
+"""
+NOTHING = "user daemon receive"
+NOBODY = pwd.getpwuid(65534).pw_name
+TEAM = grp.getgrgid(pwd.getpwuid(65534).pw_gid).gr_name
+
+
 @pytest.mark.root
-def test_who_is_neither_root_nor_we_receives_nothing(tmp_path: Path) -> None:
-    """Any user may give a process of hers the words of a receive: it holds up no run."""
-    command = "import os, sys; os.setresuid(*[65534] * 3); print(flush=True); input()"
-    words = ("zfs", "-c", command, "receive", "v/copies/photos/a")
-    with subprocess.Popen(words, executable="/usr/bin/python3", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as hers:
-        assert hers.stdout
-        hers.stdout.readline()
-        printed = run(commands.receiving_command(None), tmp_path, {}).stdout
-        hers.communicate(b"\n")
-    assert f"=process {hers.pid}\n" not in printed
+@pytest.mark.parametrize(
+    ("lines", "may"),
+    [
+        ((NOTHING, NOTHING, NOTHING, NOTHING), False),
+        ((f"user {NOBODY} create,mount,receive", NOTHING, NOTHING, NOTHING), True),
+        ((f"user {NOBODY} create,@in", NOTHING, NOTHING, NOTHING), True),
+        ((f"group {TEAM} receive:append", NOTHING, NOTHING, NOTHING), True),
+        ((NOTHING, f"user {NOBODY} receive", NOTHING, NOTHING), False),
+        ((NOTHING, NOTHING, f"user {NOBODY} receive", NOTHING), True),
+        ((NOTHING, NOTHING, NOTHING, f"user {NOBODY} receive"), True),
+        ((NOTHING, NOTHING, NOTHING, "everyone receive"), True),
+        ((f"user {NOBODY} create,send,received", NOTHING, NOTHING, "everyone mount"), False),
+    ],
+)
+def test_of_other_users_only_who_may_receive_is_found(tmp_path: Path, lines: tuple[str, ...], may: bool) -> None:
+    """Any user may give a process of hers the words of a receive: it holds up no run, but that of who was allowed to."""
+    (tmp_path / "allowed").write_text(ALLOWED % lines)
+    zfs = f'[ "$1 $2" = "allow v/copies/photos" ] && cat {tmp_path}/allowed'
+    with receiving(tmp_path / "n", "receive", "-x", "poolferry:receive", "v/copies/photos/a", user=65534) as other:
+        printed = run(commands.receiving_command(None), tmp_path, {"zfs": zfs}).stdout
+        found = parse.parse_receiving(printed.splitlines(), "v/copies")
+        assert found == ({"photos/a": ReceiveProcess(pid=other.pid, ours=False)} if may else {})
 
 
 WEIGHED = """

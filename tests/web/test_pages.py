@@ -264,26 +264,31 @@ def test_a_job_that_was_removed_keeps_its_runs(ferry: Ferry) -> None:
 
 
 def test_three_hundred_sources_are_answered_soon(tmp_path: Path) -> None:
-    """In the processor's time, as other work on the machine is none of ours; the best of a few.
+    """In the processor's time, and to a known work beside it, as other work on the machine is none of ours; the best of a few.
 
     Jobs of three years take no longer: tests/history/test_views.py counts what SQLite looks at.
     """
     ferry = three_hundred_sources(tmp_path)
     site = client(settings_of(ferry))
-    took = {"anew": list[float](), "again": list[float]()}
+    took = {"anew": list[float](), "again": list[float](), "yardstick": list[float]()}
     for number in range(4):
+        before = time.process_time()
+        sorted(str(number) for number in range(100_000))
+        took["yardstick"].append(time.process_time() - before)
         with open_history(str(ferry.state / "history.sqlite")) as history:
             history.remember("", "something", f"was written {number}")
-        for case, each in took.items():
+        for case in ("anew", "again"):
             before = time.process_time()
             page = site.get("/").text
-            each.append(time.process_time() - before)
+            took[case].append(time.process_time() - before)
             assert page.count('class="source"') == 300, case
-    assert min(took["again"]) < 0.15, took
-    assert min(took["anew"]) < 0.2, took
     begun = time.process_time()
     assert site.get("/reading").text.count('data-label="Job"') == 300
-    assert time.process_time() - begun < 0.4, "with the templates"
+    took["reading, with the templates"] = [time.process_time() - begun]
+    ratios = {case: min(each) / min(took["yardstick"]) for case, each in took.items()}
+    assert ratios["again"] < 3, ratios
+    assert ratios["anew"] < 15, ratios
+    assert ratios["reading, with the templates"] < 8, ratios
 
 
 def test_history_is_asked_no_more_often_for_three_hundred_jobs_than_for_two(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ class Reader:
         self._log = log
         self._inherit = inherit
         self._stop = stop
-        self._meanwhile: list[Callable[[], object]] = []
+        self._meanwhile: Callable[[], object] | None = None
 
     def beside(self) -> tuple[Self, StopRequest]:
         """Return the same executor for programs that a request of their own ends, too, and that request."""
@@ -77,8 +77,8 @@ class Reader:
         return other, stop
 
     def meanwhile(self, work: Callable[[], object]) -> None:
-        """Have this called once, as soon as a program has started and is waited for; never where none starts."""
-        self._meanwhile = [work]
+        """Have this called once, as soon as a program has started and is waited for; never where none starts. It raises nothing."""
+        self._meanwhile = work
 
     def read(self, pipeline: Pipeline, *, limit: int = LIMIT, timeout: Seconds = LONGEST_LOOK) -> PipelineResult:
         """Run a pipeline and return its whole output. Exit statuses raise nothing: check `well` before `stdout`.
@@ -134,8 +134,9 @@ class Reader:
         counted = limits.on_bytes is not None and len(pipeline.stages) > 1
         fittings = StartOptions(ssh_options=self.ssh_options, inherit=self._inherit, output=output, counted=counted)
         flow = Flow(start_pipeline(pipeline, fittings), limits)
-        with contextlib.suppress(IndexError):  # nothing, or another thread has just taken it
-            self._meanwhile.pop()()
+        work, self._meanwhile = self._meanwhile, None
+        if work is not None:
+            work()
         return flow
 
 

@@ -10,7 +10,7 @@ import of modules that act on its result; while the survey waits for its program
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from importlib import import_module
@@ -40,9 +40,16 @@ def import_meanwhile(reader: Reader, *modules: str) -> Iterator[None]:
     Why not at once: two threads import no faster than one, and the program would start later.
     """
     thread = Thread(target=lambda: [import_module(module) for module in modules], daemon=True)
+
+    def begin() -> None:
+        with suppress(
+            RuntimeError
+        ):  # another thread of the body has begun it, or there is no room for one more: then no sooner than usual
+            thread.start()
+
     turn = sys.getswitchinterval()
     sys.setswitchinterval(_TURN)
-    reader.meanwhile(thread.start)
+    reader.meanwhile(begin)
     try:
         yield
         if thread.ident is not None:

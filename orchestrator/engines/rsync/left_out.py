@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 
 from orchestrator.domain.fast_dataclass import replace
@@ -17,6 +17,7 @@ MOST_LEFT_OUT = 10_000  # files, those with the largest holes: rsync compares ea
 TOO_LARGE = "it is larger than the target's filesystem takes"
 OVER_QUOTA = "the quota that its owner or group has at the target is used up"
 _LONGEST_RULE = 4095  # bytes
+BEGINNING = b"\0"  # ends what is no path, but the beginning of many: no name holds it
 
 
 def left_out_rules(files: Iterable[SparseFile]) -> bytes:
@@ -25,7 +26,7 @@ def left_out_rules(files: Iterable[SparseFile]) -> bytes:
 
 
 def rules_for(paths: Iterable[bytes]) -> bytes:
-    """Return rules for these entries alone, with all that lies below, each ended by NUL."""
+    """Return rules for these entries alone, with all that lies below, each ended by NUL; for the beginning of many one for all of them."""
     return b"".join(_short_rule(path) + b"\0" for path in paths)
 
 
@@ -35,6 +36,8 @@ def _short_rule(path: bytes) -> bytes:
     Where a backslash before each wildcard makes it too long, a `?` stands for each: it fits names alike, too, but none of another length.
     Without its slash a rule fits the end of a path; of the longest path there is, that is itself. Its first byte could be rsync's own.
     """
+    if path.endswith(BEGINNING):
+        return re.sub(WILD_BYTES, rb"\\\1", b"/" + path[:-1]) + b"*"
     rule = rule_of(b"/" + path)
     if len(rule) > _LONGEST_RULE:
         rule = re.sub(WILD_BYTES, b"?", b"/" + path)
@@ -76,13 +79,22 @@ def leave_out_remainders(target: TargetSurvey, request: RunRequest) -> TargetSur
     """Return the target's state with the half-copied files of refused entries as those that nothing needs."""
     if not request.refused:
         return target
-    half = tuple(replace(each, wanted=None) if each.path in request.refused else each for each in target.half)
+    half = tuple(replace(each, wanted=None) if _is_among(each.path, request.refused) else each for each in target.half)
     return replace(target, half=half)
+
+
+def _is_among(path: bytes, refused: Collection[bytes]) -> bool:
+    """Return whether a path is one of these, lies below one, or begins like one that stands for many."""
+    folder, _, name = path.rpartition(b"/")
+    start = len(path) - len(name)
+    if path in refused or any(path[:end] + BEGINNING in refused for end in range(start + 1, len(path) + 1)):
+        return True
+    return bool(folder) and _is_among(folder, refused)
 
 
 def left_out_entries(world: RsyncSurvey) -> tuple[tuple[bytes, str], ...]:
     """Return each entry that a run leaves out, with the reason."""
-    return (*left_out(world.sparse), *world.refused)
+    return (*left_out(world.sparse), *((path.removesuffix(BEGINNING), why) for path, why in world.refused))
 
 
 def left_out_rules_of(world: RsyncSurvey) -> bytes:

@@ -9,13 +9,14 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Mapping
+from itertools import groupby, takewhile
 
 from orchestrator.domain.errors import EntriesRefused
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_short_name
 from orchestrator.domain.units import show_count
 from orchestrator.engines.rsync.errors import FIND_LINKS, HARMLESS, below, exit_code, find_skipped_entries, is_partial
-from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT, OVER_QUOTA, TOO_LARGE
+from orchestrator.engines.rsync.left_out import BEGINNING, MOST_LEFT_OUT, OVER_QUOTA, TOO_LARGE
 from orchestrator.engines.rsync.model import TEMPORARY
 from orchestrator.engines.rsync.parse import parse_moved, parse_name
 from orchestrator.process.pipeline import PipelineFailed
@@ -179,7 +180,8 @@ def _whole_names(unsure: Mapping[_Unsure, bytes], moved: str | None) -> dict[byt
 def few_entries(entries: Mapping[bytes, str], most: int, folder: bytes = b"") -> dict[bytes, str]:
     """Return the entries, all below the folder; where they are more than rules may be, folders that hold many of them in their place.
 
-    Each folder has the same share of the rules, and what it leaves is for those with more: so nobody's many cost another user's folder.
+    Of many in one folder, which others may use, too, what their names begin with stands in their place, see `left_out.BEGINNING`. Each
+    folder has the same share of the rules, and what it leaves is for those with more: so nobody's many cost another user's folder.
     """
     if len(entries) <= most:
         return dict(entries)
@@ -189,11 +191,34 @@ def few_entries(entries: Mapping[bytes, str], most: int, folder: bytes = b"") ->
         end = path.find(b"/", start)
         groups.setdefault(path if end < 0 else path[:end], {})[path] = why
     if folder and (len(groups) > most or folder.count(b"/") > _DEEPEST):
-        why = next(iter(entries.values()))
+        why = min(entries.values(), key=len)
+        few = _beginnings(sorted(groups), most, folder) if all(name in groups[name] for name in groups) else []
+        if few and few != [folder]:
+            return {name: entries.get(name, _ALIKE.format(why)) for name in few}
         return {folder: f"in it: {why}, and of many more such entries, so all of it is left out"}
     if len(groups) > most:
         return dict(entries)
-    few: dict[bytes, str] = {}
+    shared: dict[bytes, str] = {}
     for number, (name, below_it) in enumerate(sorted(groups.items(), key=lambda each: len(each[1]))):
-        few |= few_entries(below_it, (most - len(few)) // (len(groups) - number), name)
+        shared |= few_entries(below_it, (most - len(shared)) // (len(groups) - number), name)
+    return shared
+
+
+_ALIKE = "what begins so: {}, and of many more such entries, so all of these are left out"
+
+
+def _beginnings(names: list[bytes], most: int, folder: bytes) -> list[bytes]:
+    """Return at most so many names and beginnings of names that cover these sorted ones of a folder, and little else.
+
+    Each beginning is as long as may be, and has a share like the folders: another user's name is left out only where it begins like many.
+    """
+    if len(names) <= most:
+        return names
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(names[0], names[-1], strict=False)))
+    groups = [list(each) for _, each in groupby(names, key=lambda name: name[: same + 1])]
+    if len(groups) > most:
+        return [folder] if same <= len(folder) + 1 else [names[0][:same] + BEGINNING]
+    few: list[bytes] = []
+    for number, group in enumerate(sorted(groups, key=len)):
+        few += _beginnings(group, (most - len(few)) // (len(groups) - number), folder)
     return few

@@ -2,14 +2,18 @@
 
 import errno
 import os
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator.domain.place import Location
-from orchestrator.engines.rsync.model import TEMPORARY
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.rsync.left_out import leave_out_remainders, rules_for
+from orchestrator.engines.rsync.model import TEMPORARY, PartialFile
 from orchestrator.engines.rsync.refused_entries import few_entries, find_refused
-from tests.engines.rsync.builders import HOST, failed, job
+from tests.engines.rsync.builders import EMPTY, HOST, NOW, failed, job
 
 LONG = os.strerror(errno.ENAMETOOLONG)
 ENDED = b"rsync error: some files/attrs were not transferred (see previous errors) (code 23) at main.c(1)"
@@ -101,6 +105,49 @@ def test_more_refused_names_than_rules_may_be_leave_out_their_folder_and_no_othe
     assert few_entries({**entries, **others}, 5) == {**all_of_it, **others}
     assert few_entries({**entries, **others}, 11) == {**entries, **others}
     assert few_entries(entries, 5) == all_of_it
+
+
+OTHERS = [b"report", b"report-2026", b"a", b"zebra", b"x[y]", b"x\\\\y", b"x"]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [b"evil-%05d\xff", b"report%05d", b"x[y]*%05d", b"x\\\\y\\\\%05d", b"%05d", b"x%05d?"],
+)
+def test_many_refused_names_in_a_shared_folder_cost_no_other_name_there(tmp_path: Path, made: bytes) -> None:
+    """Before, all of the folder was left out, with what others have there."""
+    hers = [made % number for number in range(0, 3000, 7)]
+    few = few_entries({b"tmp/" + name: "why" for name in hers}, 100)
+    assert 1 < len(few) <= 100
+    source = tmp_path / "source/tmp"
+    source.mkdir(parents=True)
+    for name in (*hers, *OTHERS):
+        (source / os.fsdecode(name)).touch()
+    (tmp_path / "rules").write_bytes(rules_for(few))
+    (tmp_path / "copy").mkdir()
+    rules = ("--from0", f"--exclude-from={tmp_path}/rules")
+    subprocess.run(["rsync", "-a", *rules, f"{tmp_path}/source/", f"{tmp_path}/copy/"], check=True)
+    assert sorted(os.listdir(os.fsencode(tmp_path / "copy/tmp"))) == sorted(OTHERS)
+    half = tuple(
+        PartialFile(path=b"tmp/" + name, lies=b"", orphan=False, have=1, wanted=2) for name in (*hers, *OTHERS)
+    )
+    request = RunRequest(now=NOW, notes="/n", refused=few)
+    seen = leave_out_remainders(replace(EMPTY, half=half), request)
+    assert [each.path for each in seen.half if each.wanted is not None] == [b"tmp/" + name for name in OTHERS]
+
+
+def test_what_has_nothing_in_common_leaves_out_its_folder() -> None:
+    few = few_entries({b"tmp/%c" % number: "why" for number in range(65, 91)}, 20)
+    assert list(few) == [b"tmp"]
+
+
+def test_of_many_alike_the_reason_is_told_once() -> None:
+    few = few_entries({b"tmp/a%d" % number: "why" for number in range(90)}, 5)
+    again = few_entries(few | {b"tmp/ab%d" % number: "why" for number in range(9)}, 4)
+    told = "what begins so: why, and of many more such entries, so all of these are left out"
+    assert len(again) <= 4
+    assert set(again.values()) <= {told, "why"}
+    assert told in again.values()
 
 
 @pytest.mark.parametrize("each", [True, False], ids=["an entry in each", "at the end alone"])

@@ -192,7 +192,7 @@ SELECT * FROM runs WHERE job = :job AND id < :before ORDER BY id DESC LIMIT :lim
 SELECT id FROM runs WHERE kind = 'run' AND id < :before ORDER BY id LIMIT 1;
 
 -- name: run_of_job_before
-SELECT id FROM runs WHERE job = :job AND kind = 'run' AND id < :before LIMIT 1;
+SELECT id FROM runs WHERE job = :job AND kind = 'run' AND id < :before AND outcome IN ('done', 'incomplete', 'nothing-to-do') LIMIT 1;
 
 -- name: run
 SELECT * FROM runs WHERE id = :run;

@@ -116,7 +116,7 @@ class HistoryReader:
         return self._database.values("runs_of_job_before", _run, before=before, job=job, limit=limit)
 
     def has_run_before(self, before: int, job: str | None) -> bool:
-        """Return True when a run with a smaller number is known, of one job or of any: no restore or verification alone."""
+        """Return True when a run with a smaller number is known, of one job one that ended well, or any of any: no restore or verification."""
         if job is None:
             return self._database.first("any_run_before", before=before) is not None
         return self._database.first("run_of_job_before", before=before, job=job) is not None

@@ -14,11 +14,13 @@ from orchestrator.engines.contract.engine import implements
 from orchestrator.process.executor import Writer
 from orchestrator.runner.decide import decide_points, points_to_remove, protected_points
 from orchestrator.runner.kit_digests import (
+    COPIED,
     OWN_FOLDER,
     damage_sentence,
     file_digest,
     find_damaged,
     keep_earlier_history,
+    knows_history_beside,
     note_stored,
     record_damage,
     seal_files,
@@ -160,7 +162,8 @@ def copy_history(journal: RunRecorder, writer: Writer, *, changed: bool = True) 
         found = _find_damaged(journal, writer)
         damaged = (*found, *_told_damaged(journal))
         whole = _renew_page(journal, writer, damaged)
-        if changed or _concerns_history(damaged) or history.recall(job.name, missing) or _is_gone(journal):
+        again = _concerns_history(damaged) or history.recall(job.name, missing) or _is_gone(journal)
+        if changed or again or not knows_history_beside(journal):
             _carry(journal, writer)
             if history.recall(job.name, missing):
                 history.remember(job.name, missing, "")
@@ -219,7 +222,7 @@ def _is_gone(journal: RunRecorder) -> bool:
 def _tell_kept_history(journal: RunRecorder, kept: str) -> str:
     """Return what became of an earlier history beside the copies. It takes this one's place only where that knows nothing of any job."""
     if journal.tools.history.views.has_run_before(journal.run, None):
-        return f"this history knows no earlier run of {journal.job.name}, and another one lay beside the copies: it is kept as {kept}"
+        return f"this history knows no earlier run of {journal.job.name} that ended well here, and another one lay beside the copies: it is kept as {kept}"
     return (
         f"this history begins with this run, and another one lay beside the copies: it is kept. To go on with that one: "
         f"cp -- {quoted(kept)} {quoted(f'{journal.tools.state}/history.sqlite')}"
@@ -241,3 +244,4 @@ def _carry(journal: RunRecorder, writer: Writer) -> None:
     finally:
         os.unlink(local)
     note_stored(journal, (HISTORY,))
+    tools.history.remember(journal.job.name, COPIED + journal.job.target.name, "yes")

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 OWN_FOLDER = ".poolferry"
 _EARLIER = "history-before-"  # begins the name of a history that a host had before it lost it
+COPIED = (
+    "history copied to:"  # before a place's name, a small fact of a job: the history beside its copies is of this one
+)
 _SEALED = "kit digests at "  # before a place's name, a small fact of a job: the key, and the digests by name
 _AT = "at"  # beside those names: where the place was, as another path may be another disk
 _LARGEST_SUMS = 64 << 10  # bytes
@@ -108,21 +111,35 @@ def require_key(journal: RunRecorder) -> None:
 
 
 def keep_earlier_history(journal: RunRecorder) -> str | None:
-    """Give the history beside copies here another name where this one knows no earlier run of the job; return where it is kept.
+    """Give the history beside copies here another name where it is none of this one; return where it is kept.
 
     Why: where this host lost its history, that one is all that is left of the past, and the copy of the new one would replace it.
     A far one costs a login, and is not asked. Raises: OSError.
     """
-    beside, job = _beside(journal, ""), journal.job.name
-    if beside.host is not None:
-        return None
-    if journal.tools.history.views.has_run_before(journal.run, job):
+    beside = _beside(journal, "")
+    if knows_history_beside(journal):
         return None
     kept = f"{_EARLIER}{journal.now:%Y-%m-%dT%H%M%SZ}.sqlite"
     with Folder.ours_at(beside.path) as folder, suppress(FileNotFoundError):
         folder.rename(HISTORY, kept)
         return f"{beside.path}/{kept}"
     return None
+
+
+def knows_history_beside(journal: RunRecorder) -> bool:
+    """Return whether the history beside copies here is a copy of this one, or there is none that could be kept.
+
+    It is where this one remembers that, or a run of the job that ended well; of several disks one that made a point on this one.
+    """
+    job, history = journal.job, journal.tools.history
+    place = job.target.location
+    if place.host is not None or not place.path.startswith("/") or history.recall(job.name, COPIED + job.target.name):
+        return True
+    if not history.views.has_run_before(journal.run, job.name):
+        return False
+    return not job.target.rotation or any(
+        point.run and point.place == job.target.name for point in history.views.points(job.name)
+    )
 
 
 def earlier_histories(target: "Location") -> tuple[str, ...]:

@@ -3,8 +3,10 @@
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
@@ -212,6 +214,26 @@ def test_the_past_of_a_lost_history_is_kept_beside_the_copies(ferry: Ferry, lost
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("first", ["nothing to do", "failed"])
+def test_the_past_is_kept_whatever_the_first_run_finds(ferry: Ferry, first: str) -> None:
+    """Before, one that found nothing to do, or failed, carried nothing, and the next one took the older history for its own."""
+    World(ferry)
+    (ferry.state / "history.sqlite").unlink()
+    source = ferry.root / "photos-source"
+    if first == "failed":
+        source.rename(ferry.root / "away")
+        assert ferry.run("run", "photos").code != 0
+        (ferry.root / "away").rename(source)
+    ran = ferry.run("run", "photos")
+    assert (ran.code, "another one lay beside the copies: it is kept" in ran.err + ran.out) == (0, True), ran
+    (source / "more").write_text("more")
+    assert "lay beside" not in ferry.run("run", "photos").err
+    (kept,) = (ferry.target() / ".poolferry").glob("history-before-*")
+    with closing(sqlite3.connect(kept)) as known:
+        assert known.execute("SELECT count(*) FROM points").fetchone()[0] > 0
+
+
+@pytest.mark.root
 def test_a_job_that_is_read_more_often_than_it_runs_has_one_history(ferry: Ferry) -> None:
     """Before, after some twenty verifications the next run took its own history for a new one, and kept another copy each time."""
     World(ferry)
@@ -232,7 +254,11 @@ def test_an_earlier_history_of_one_job_takes_no_place_of_one_that_knows_others(f
     assert ferry.run("run", "mail").code == 0
     (ferry.root / "photos-source/more").write_text("more")
     ran = ferry.run("run", "photos")
-    assert (ran.code, "knows no earlier run of photos" in ran.err + ran.out, "cp --" in ran.err + ran.out) == (
+    assert (
+        ran.code,
+        "knows no earlier run of photos that ended well here" in ran.err + ran.out,
+        "cp --" in ran.err + ran.out,
+    ) == (
         0,
         True,
         False,

@@ -2,7 +2,8 @@
 
 A ticket is a random number that a host makes up, writes down, and leaves at the centre at a visit; at the next one it shows it and leaves another.
 A machine that was copied or put back, also while it ran, takes along the ticket of that moment, which is not the newest any more once either of
-both has visited. Why a file below `locks`, written in place: both threads that visit the centre need it, and a full disk still takes that.
+both has visited. Why a file below `locks`, written in place: both threads that visit the centre need it, and most full disks still take that; where one
+does not, such as ZFS, no new ticket is left at the centre, as the next start would not know it.
 """
 
 import fcntl
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from orchestrator.domain.errors import CentreRefused
+from orchestrator.domain.errors import CentreRefused, HistoryError
 from orchestrator.domain.fleet_watch import FleetFinding
 from orchestrator.domain.units import show_duration
 from orchestrator.fleet.connection import CentreSession, Row
@@ -40,17 +41,18 @@ def show_ticket(centre: CentreSession, state: str, *, name: str, machine: str, r
     """
     with _open_tickets(state) as file:
         shown, row = file.read(), None
+        renew = renew and (shown is None or file.write(*shown))
         unsure = shown is not None and shown[0] != shown[1]
-        if shown and (
-            unsure or not renew or not older
-        ):  # which of both the centre has is known before there is a third
+        # Which of both the centre has is known before there is a third.
+        if shown and (unsure or not renew or not older):
             row = _ask(centre, machine, shown, None)
             if row and row["accepted"] is None and not older:
                 raise NameInUse(
                     f"the centre has a newer ticket of {shlex.quote(name)} than this machine: another one went on as that host, or the centre was put back"
                 )
-            if row and row["accepted"]:
-                shown = file.write(row["valid"], row["valid"]) if unsure else shown
+            if row and row["accepted"] and unsure:
+                shown = row["valid"], row["valid"]
+                file.write(*shown)
         if row is None or row["accepted"] is None or (renew and row["accepted"]):
             new = str(uuid.uuid4())
             file.write(shown[0] if shown else new, new)  # before it is left there: the answer may be lost
@@ -123,11 +125,20 @@ def _in_use(name: str, heard: object) -> NameInUse:
 
 @contextmanager
 def _open_tickets(state: str) -> Iterator["_TicketFile"]:
-    """Open the file of this host's tickets, for one thread at a time. Why it may wait: nobody holds it for longer than an answer takes."""
+    """Open the file of this host's tickets, for one thread at a time. Raises: HistoryError where it cannot be made.
+
+    Why it may wait: nobody holds it for longer than an answer takes.
+    """
     folder = os.path.join(state, "locks")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, _FILE)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise HistoryError(
+            f"this host's ticket for the centre cannot be opened: {path}: {error.strerror}",
+            hint=f"make room, or give back the right to write, in {shlex.quote(state)}; the next visit goes on by itself",
+        ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield _TicketFile(path, descriptor)
@@ -150,15 +161,16 @@ class _TicketFile:
         found = _TICKETS.fullmatch(os.pread(self._descriptor, _LENGTH + 1, 0))
         return (found[1].decode(), found[2].decode()) if found else None
 
-    def write(self, last: str, sent: str) -> tuple[str, str]:
-        """Write both in place, and return them."""
+    def write(self, last: str, sent: str) -> bool:
+        """Write both in place; return whether the disk has them, or this process alone."""
         try:
             os.pwrite(self._descriptor, f"{last} {sent}\n".encode(), 0)
             os.fdatasync(self._descriptor)
-            self._unwritten.pop(self._path, None)
         except OSError:
             self._unwritten[self._path] = last, sent
-        return last, sent
+            return False
+        self._unwritten.pop(self._path, None)
+        return True
 
     def clear(self) -> None:
         """Remove both."""

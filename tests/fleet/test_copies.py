@@ -12,7 +12,7 @@ import pytest
 from orchestrator.app.fleet_orders import list_orders
 from orchestrator.app.fleet_watch import watch_once
 from orchestrator.config.this_machine import machine_id_hash
-from orchestrator.domain.errors import CentreUnreachable
+from orchestrator.domain.errors import CentreUnreachable, HistoryError
 from orchestrator.domain.order import OrderState
 from orchestrator.fleet import tickets
 from orchestrator.fleet.credentials import keep_identity, read_identity
@@ -211,5 +211,17 @@ def test_a_ticket_that_is_lost_or_of_another_centre_is_taken_in_after_a_while(
             for _ in range(2):
                 assert host.send().waiting == 0, "a disk that takes nothing: the process knows"
         assert host.send().waiting == 0
+        with monkeypatch.context() as full:
+            full.setattr(
+                os, "pwrite", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device"))
+            )
+            assert host.send().waiting == 0
+        monkeypatch.setattr(tickets._TicketFile, "_unwritten", {})
+        assert host.send().waiting == 0, "the next start knows no ticket but the file's"
+        (host.ferry.state / "locks" / "fleet-ticket").unlink()
+        (host.ferry.state / "locks" / "fleet-ticket").symlink_to("nowhere")
+        with pytest.raises(HistoryError, match=r"cannot be opened: .*fleet-ticket"):
+            host.send()
+        (host.ferry.state / "locks" / "fleet-ticket").unlink()
         session.change("DROP FUNCTION poolferry.show_ticket")
         assert host.send().waiting == 0, "a centre of before tickets"

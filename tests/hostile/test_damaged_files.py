@@ -214,6 +214,21 @@ def test_the_past_of_a_lost_history_is_kept_beside_the_copies(ferry: Ferry, lost
 
 
 @pytest.mark.root
+def test_a_folder_in_place_of_latest_is_named_with_what_helps(ferry: Ferry) -> None:
+    """As `cp -rL` of a target leaves one. Before, it was a failure that nobody knows, and the hint was to look at the output."""
+    World(ferry)
+    (ferry.target() / "latest").unlink()
+    (ferry.target() / "latest").mkdir()
+    (ferry.root / "photos-source/more").write_text("more")
+    ran = ferry.run("run", "photos")
+    assert (ran.code, "a folder lies in the target where `latest`" in ran.err + ran.out) == (1, True), ran
+    (command,) = set(re.findall("`(mv [^`]*)`", ran.err + ran.out))
+    subprocess.run(command.split(), cwd=ferry.target(), check=True)
+    assert ferry.run("run", "photos").code == 0
+    assert (ferry.target() / "latest/more").exists()
+
+
+@pytest.mark.root
 @pytest.mark.parametrize("first", ["nothing to do", "failed"])
 def test_the_past_is_kept_whatever_the_first_run_finds(ferry: Ferry, first: str) -> None:
     """Before, one that found nothing to do, or failed, carried nothing, and the next one took the older history for its own."""

@@ -57,6 +57,12 @@ _GOES_ON = "what arrived stays; the next attempt continues from it"
 
 _TABLE = (
     FailureRow(
+        words=r"cannot overwrite directory '\.\./latest'",
+        error=OutsideError,
+        why="a folder lies in the target where `latest` is to name the newest point, which is there by its own name",
+        hint="look what it holds, and give it another name, in the target's folder: `mv -nT latest latest.old`; then run again",
+    ),
+    FailureRow(
         words=r"sync: error syncing [^\n]*: (?:No space left on device|Disk quota exceeded)",
         error=TargetFull,
         why="the disk did not take all that was written, as no space is left (space or quota)",

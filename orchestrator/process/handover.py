@@ -1,12 +1,12 @@
 """One process that answers the requests of a gate one after another, so that each of a run need not start its own.
 
-The first request leaves it behind. The later ones start as little as can be (`scripts/hand-over.pl`), hand their descriptors and
-their line over to it. Most requests it only judges, by the gate's file as it is then: it says what answers them, and the perl that asked
-shuts itself in and becomes that. A little stream is gathered by perl first, so that all of it is looked at. For the others, and for all that opens a
-folder, it forks, and perl waits for the end; the fork answers as a process of its own would: it reads the gate's
-file anew, takes one of its places, and ends when whoever waits for it is ended. The process that stays ends when nobody has asked for
-some seconds, and after some minutes at the latest. Why no channel of its own for requests: what a key may ask enters by one door alone,
-and streams pass by the same way as all else.
+The first request leaves it behind, and listens for it from its own beginning: what asks meanwhile waits. The later ones start as little
+as can be (`scripts/hand-over.pl`), hand their descriptors and their line over to it. Most requests it only judges, by the gate's file as
+it is then: it says what answers them, and the perl that asked shuts itself in and becomes that. A little stream is gathered by perl
+first, so that all of it is looked at. For the others, and for all that opens a folder, it forks, and perl waits for the end; the fork
+answers as a process of its own would: it reads the gate's file anew, takes one of its places, and ends when whoever waits for it is
+ended. The process that stays ends when nobody has asked for some seconds, and after some minutes at the latest. Why no channel of its own
+for requests: what a key may ask enters by one door alone, and streams pass by the same way as all else.
 """
 
 import gc
@@ -63,6 +63,8 @@ Judge = Callable[[str, bytes | None], tuple[bytes, str] | None]
 The bytes are the whole input, for a request of which that is looked at: for one, `GATHER` was returned before.
 """
 GATHER = b"", ""
+Claim = tuple[int, int]
+"""The open files of a lock, which who listens for a gate holds, and of the listener."""
 Handed = tuple[str, str, bool]
 """A request as it is handed over: its line, who asks, and whether whoever hands it over can become its answer."""
 _BY_PERL = "do shift; exec {$ARGV[0]} @ARGV"
@@ -94,7 +96,9 @@ def hand_over(words: list[str]) -> int | None:
         return None
     server = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
     try:
-        server.connect(f"/proc/self/fd/{folder}/{_name(words[1])}")
+        if server.connect_ex(f"/proc/self/fd/{folder}/{_name(words[1])}"):
+            _claims[words[1]] = _claim(folder, words[1])
+            return None
         if unpack("3i", server.getsockopt(SOL_SOCKET, SO_PEERCRED, 12))[1] != os.geteuid():
             return None
         line, asker = os.environ.get("SSH_ORIGINAL_COMMAND", ""), os.environ.get("SSH_CONNECTION", "")
@@ -114,6 +118,40 @@ def hand_over(words: list[str]) -> int | None:
     except OSError:
         said = b""
     return int(said) if said.isdigit() else _LOST
+
+
+_claims: "dict[str, Claim | None]" = {}  # by the gate; what this process has claimed, and nobody took over yet
+
+
+def _claim(folder: int, gate: str) -> "Claim | None":
+    """Begin to listen for a gate in its open state directory; return what is open for that; None: another listens, or nobody can.
+
+    Why before it can answer: whoever asks meanwhile, as the other stream of a run that has two at once, waits for that, in place of a
+    start of its own. Where this process ends before, the kernel tells them, and each starts its own.
+    """
+    import fcntl
+    from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_SEQPACKET, socket
+
+    lock, path = -1, f"/proc/self/fd/{folder}/{_name(gate)}"
+    listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.open(f"gate-{gate}.lock", flags, 0o600, dir_fd=folder)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.lexists(path):
+            os.unlink(path)
+        before = os.umask(0o077)
+        try:
+            listener.bind(path)
+        finally:
+            os.umask(before)
+        listener.listen(_MOST_WAITING)
+    except OSError:
+        listener.close()
+        if lock >= 0:
+            os.close(lock)
+        return None
+    return lock, listener.detach()
 
 
 def state_of(words: list[str]) -> str | None:
@@ -165,28 +203,27 @@ def leave_behind(
     `answer`: does so in a fork; `judge`: says without one what answers. `prepare`: imports there what answers need, so that no
     fork has to. `see_to`: sees, in a fork, to the lines that answers put off.
     """
-    import fcntl
-
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        lock = os.open(f"{state}/gate-{gate}.lock", flags, 0o600)
-    except OSError:
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
+    claimed = _claims.pop(gate, None)
+    if claimed is None:
+        try:
+            folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return
+        claimed = _claim(folder, gate)
+        os.close(folder)
+    if claimed is None:
         return
     child = os.fork()
     if child:
-        os.close(lock)
+        for each in claimed:
+            os.close(each)
         os.waitpid(child, 0)
         return
     try:
         os.setsid()
         if os.fork():
             os._exit(0)
-        server = _GateServer(state, gate, most, answer, judge, see_to, lock)
+        server = _GateServer(state, gate, most, answer, judge, see_to, claimed)
         prepare()
         gc.freeze()
         server.serve()
@@ -205,9 +242,9 @@ class _GateServer:
         answer: Answer,
         judge: Judge,
         see_to: Callable[[list[str]], None],
-        lock: int,
+        claimed: Claim,
     ) -> None:
-        import contextlib
+        import fcntl
         import select
         import signal
         import socket
@@ -215,23 +252,18 @@ class _GateServer:
 
         self._identity = os.fsencode(program_identity())
         syslog.closelog()  # its descriptor goes, and would be another file's
+        lock, listener = (fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 5) for each in claimed)
         kept = os.dup2(lock, 3)
+        self._listener = socket.socket(fileno=os.dup2(listener, 4, inheritable=False))
+        self._listener.listen(_MOST_WAITING)  # once more: so it is this process that askers see
         nothing = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(nothing, number)
-        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+        os.closerange(5, os.sysconf("SC_OPEN_MAX"))
         os.chdir("/")
         folder = os.open(state, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        path = f"/proc/self/fd/{folder}/{_name(gate)}"
+        self._path = f"/proc/self/fd/{folder}/{_name(gate)}"
         self._kept, self._most, self._answer, self._judge, self._see_to = kept, most, answer, judge, see_to
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        before = os.umask(0o077)
-        self._listener.bind(path)
-        os.umask(before)
-        self._listener.listen(_MOST_WAITING)
-        self._path = path
         self._children: dict[int, socket.socket | None] = {}  # None: it answers nobody
         self._gathering: dict[int, tuple[socket.socket, Handed, list[int]]] = {}  # by the asker's descriptor
         self._became: dict[int, tuple[socket.socket, str]] = {}  # likewise; the line to see to once it has ended

@@ -49,6 +49,53 @@ def left(gate: OneGate) -> OneGate:
     return gate
 
 
+# Notes that it had to start, and waits there the first time.
+_WAITS = """import os
+from orchestrator.__main__ import program
+from orchestrator.process import handover
+hand_over = handover.hand_over
+def waits(words):
+    answered = hand_over(words)
+    with open({starts!r}, "a") as file:
+        file.write("x")
+    if os.path.getsize({starts!r}) == 1:
+        open({door!r}).close()
+    return answered
+handover.hand_over = waits
+program()
+"""
+
+
+def is_connecting(pid: int) -> bool:
+    """Return whether a process has opened a socket."""
+    try:
+        return any(os.readlink(each).startswith("socket:") for each in Path(f"/proc/{pid}/fd").iterdir())
+    except FileNotFoundError:  # what it had open a moment ago
+        return False
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_request_beside_the_first_waits_for_what_that_leaves_behind(
+    gate: OneGate, tmp_path: Path, ends: bool
+) -> None:
+    """Two streams of a run come at once. Where the first ends before it leaves anything, the other starts its own."""
+    starts, door = tmp_path / "starts", tmp_path / "door"
+    os.mkfifo(door)
+    argv = (PERL, HAND_OVER, *gate.made_program("waits", _WAITS.format(starts=str(starts), door=str(door))))
+    first = gate.begin(VERSION, b"", argv=argv)
+    wait_until(starts.exists, 20)
+    second = gate.begin(VERSION, b"", argv=argv)
+    wait_until(lambda: is_connecting(second.pid), 20)
+    if ends:
+        first.kill()
+    else:
+        with door.open("w"):
+            pass
+    assert second.wait(30) == 1
+    assert first.wait(30) == (-signal.SIGKILL if ends else 1)
+    assert len(starts.read_text()) == (2 if ends else 1)
+
+
 LINES = (
     VERSION, sent("zfs.sh", "destroy", f"{ROOT}/a"), "", "rm -rf /", sent("zfs.sh", "\udcff"), sent("points.sh", f"{ROOT}/a b"), sent("points.sh", "tank"),
     sent("zfs.sh", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/a"), "x" * 120_000,

@@ -69,6 +69,7 @@ TYPED = {
     "rm {}": "whole/test_file_hints.py::test_a_record_of_a_rename_that_nobody_can_read",
     "chmod go-w {}": "whole/test_file_hints.py::test_a_state_directory_into_which_somebody_laid_a_link",
     "mv {} {}": "whole/test_file_hints.py::test_a_job_of_a_kit_is_accepted",
+    "mv -nT latest latest.old": "hostile/test_damaged_files.py::test_a_folder_in_place_of_latest_is_named_with_what_helps",
     "poolferry run {} --allow {}": "whole/test_other_machine.py",
     "zfs set snapdev=visible": "lab/test_zfs_verify.py::test_what_nobody_can_read_is_unproved",
     "usermod -u": "lab/test_pool_rebuild.py::test_a_pool_is_lost_without_a_word_and_one_copy_cannot_be_reached",

@@ -271,15 +271,15 @@ def sends_secrets(machine: Machine, target: str) -> None:
 @pytest.mark.flavours("trixie", long=["bookworm"])
 @pytest.mark.long
 def test_two_servers_keep_the_secrets_of_each_other_at_once(pair: Pair) -> None:
-    """Raw, through a gate of root's and one of a plain user's, whose rights are those that the set-up names."""
+    """Raw, through a gate of root's, as the page has it, and one of a plain user's, whose rights are those that the set-up names."""
     master, backup = pair
-    for machine, target in ((master, "ssh://ferry@backup/vault/in"), (backup, "ssh://root@master/vault/in")):
+    theirs = "vault/in/west"
+    for machine, target in ((master, "ssh://ferry@backup/vault/in"), (backup, f"ssh://root@master/{theirs}")):
         machine.pool("vault")
         sends_secrets(machine, target)
     told = let_through(backup, "master", "--receives", "vault/in", user="ferry").lines
-    prunes = let_through(master, "backup", "--receives", "vault/in").lines
-    for machine, lines in ((backup, told), (master, prunes)):
-        machine.sh(next(line for line in lines if line.startswith("  zfs create -p ")))
+    prunes = type_recipe(master, *recipe("receives", "west")).lines
+    backup.sh(next(line for line in told if line.startswith("  zfs create -p ")))
     backup.sh(next(line for line in told if line.startswith("  zfs allow ferry ")))
     for snapshot in ("b", "c"):
         under_way = [machine.popen(["poolferry", "run", "secret", "--json"]) for machine in pair]
@@ -287,10 +287,10 @@ def test_two_servers_keep_the_secrets_of_each_other_at_once(pair: Pair) -> None:
         assert [end.json["outcome"] for end in ends] == ["done", "done"], ends
         for machine in pair:
             machine.sh(f"zfs snapshot tank/secret@{snapshot}")
-    for machine, other in ((master, backup), (backup, master)):
+    for machine, other, copy in ((master, backup, "vault/in/secret"), (backup, master, f"{theirs}/secret")):
         guids = machine.sh("zfs list -Ho guid -t snapshot tank/secret").lines[:2]
-        assert other.sh("zfs list -Ho guid -t snapshot vault/in/secret").lines == guids
-        assert other.sh("zfs get -Hpo value keystatus,encryption vault/in/secret").lines == (
+        assert other.sh(f"zfs list -Ho guid -t snapshot {copy}").lines == guids
+        assert other.sh(f"zfs get -Hpo value keystatus,encryption {copy}").lines == (
             "unavailable",
             "aes-256-gcm",
         )
@@ -307,7 +307,7 @@ def test_two_servers_keep_the_secrets_of_each_other_at_once(pair: Pair) -> None:
         assert "zfs refuses it, too" in master.poolferry("check", "--system").out.decode()
     assert "rights on ssh://ferry@backup/vault/in/secret: ferry may do what is needed" in checked, checked
     master.sh(next(line for line in prunes if line.startswith("  printf ")))
-    assert "2 snapshots of vault/in: none is to go" in master.poolferry("plan", "backup-in").text
+    assert f"2 snapshots of {theirs}: none is to go" in master.poolferry("plan", "west-in").text
     # Without the gate: ZFS itself does what was said.
     backup.sh("zfs snapshot vault/in/secret@later")
     master.sh("zfs send -w -i @b tank/secret@c > /run/stream")

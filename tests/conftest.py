@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.ferry import Ferry
+from tests.leftovers import folder_of_runs, let_go_of_mounts
 from tests.peers import MailServer, WebPeer, serving
 from tests.turns import take_samples
 
@@ -118,6 +119,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
         settings.register_profile("patient", deadline=None)
         settings.load_profile("patient")
+    if not hasattr(config, "workerinput"):  # once, before pytest removes the folders of earlier runs
+        let_go_of_mounts(folder_of_runs())
 
 
 @pytest.fixture

@@ -1,14 +1,14 @@
 """The past from history: runs, one run, restore points, recovery kits; and the points that the targets hold now."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
-from orchestrator.domain.problem import UNSEEN, UnseenCopies, parse_unseen
+from orchestrator.domain.problem import UNSEEN, parse_unseen
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from orchestrator.domain.drill import DrillRecord
     from orchestrator.domain.job import Job
     from orchestrator.domain.kit import KitContents
-    from orchestrator.domain.problem import Problem
     from orchestrator.domain.run_progress import RunProgress
     from orchestrator.history.store import History
-    from orchestrator.history.values import EventRecord, PointRecord, RunDetails, RunRecord, StepRecord
+    from orchestrator.history.values import EventRecord, RunDetails, RunRecord, StepRecord
+    from orchestrator.views.run_history import PointTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,22 +28,6 @@ class Story:
 
     story: "RunDetails"
     drilled: "DrillRecord | None"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointList:
-    """Restore points by job. `used`: by job, where its place was when it was last used; `problems`: of its copies, ended ones too.
-
-    `unseen`: by job and place, that the last look did not find the copies there. `earlier`: by job, the histories of before its history was
-    lost, which lie beside copies that were looked at.
-    """
-
-    jobs: "tuple[Job, ...]"
-    known: "Mapping[str, Sequence[PointRecord]]"
-    used: "Mapping[str, str]"
-    problems: "Mapping[str, Sequence[Problem]]"
-    unseen: "Mapping[str, Mapping[str, UnseenCopies | None]]"
-    earlier: "Mapping[str, Sequence[str]]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,12 +143,14 @@ def follow_run(settings: Settings, run: str) -> "Iterator[RunGlance]":
         compose.sleep(max(1.0, 10 * (compose.monotonic() - began)))
 
 
-def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> PointList:
+def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> "PointTable":
     """Return the restore points of jobs; without a name of all. `look`: survey the targets first."""
+    from orchestrator.views.run_history import PointTable
+
     jobs = settings.jobs(names)
     earlier = _look(settings, jobs) if look else {}
     with settings.views() as views:
-        return PointList(
+        return PointTable(
             jobs=jobs,
             known={one.name: views.points(one.name) for one in jobs},
             used={one.name: views.memory(one.name).get("target-used", str(one.target.location)) for one in jobs},

@@ -187,9 +187,10 @@ def _exit(code: int | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointTable:
-    """Restore points by job. `used`: by job, where its place was when it was last used; `problems`: those of its copies.
+    """Restore points by job. `used`: by job, where its place was when it was last used; `problems`: of its copies, ended ones too.
 
-    `unseen`: by job and place, that the last look did not find the copies there. `earlier`: by job, the files of earlier histories.
+    `unseen`: by job and place, that the last look did not find the copies there. `earlier`: by job, the files of histories from before its
+    own was lost, which lie beside copies that were looked at.
     """
 
     jobs: Sequence[Job]

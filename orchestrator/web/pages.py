@@ -256,21 +256,12 @@ class Pages:
         from orchestrator.app.past import list_points, list_runs
         from orchestrator.views.point_calendar import calendar_span, point_calendars, point_years
         from orchestrator.views.run_charts import run_charts
-        from orchestrator.views.run_history import PointTable
 
-        found = list_points(self._settings, (name,), look=False)
-        table = PointTable(
-            jobs=found.jobs,
-            known=found.known,
-            used=found.used,
-            problems=found.problems,
-            unseen=found.unseen,
-            earlier=found.earlier,
-        )
+        table = list_points(self._settings, (name,), look=False)
         runs = list_runs(self._settings, name, _CHART_RUNS)
         span = calendar_span(compose.now().astimezone().date(), year)
         return self.render(
-            "_job_past.html", job=found.jobs[0], row=row, calendars=point_calendars(table, name, span), year=year,
+            "_job_past.html", job=table.jobs[0], row=row, calendars=point_calendars(table, name, span), year=year,
             years=point_years(table.known[name]), charts=run_charts(runs), runs=runs[:_SHOWN_RUNS], table=table,
         )  # fmt: skip
 

@@ -21,18 +21,10 @@ from orchestrator.cli.terminal.screen import Terminal
 def list_points(terminal: Terminal, job: str | None, *, look: bool) -> int:
     """The restore points of one job or of all (the usual command: `points JOB` is the same)."""
     from orchestrator.app.past import list_points
-    from orchestrator.views.run_history import PointTable, points_lines, points_value
+    from orchestrator.views.run_history import points_lines, points_value
 
-    found = list_points(terminal, [job] if job else [], look=look)
-    listed = PointTable(
-        jobs=found.jobs,
-        known=found.known,
-        used=found.used,
-        problems=found.problems,
-        unseen=found.unseen,
-        earlier=found.earlier,
-    )
-    terminal.answer(points_value(listed), lambda: points_lines(listed, now=compose.now()))
+    table = list_points(terminal, [job] if job else [], look=look)
+    terminal.answer(points_value(table), lambda: points_lines(table, now=compose.now()))
     return 0
 
 

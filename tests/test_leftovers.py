@@ -1,4 +1,4 @@
-"""What a killed test run left mounted costs no later run, and no file behind the mount is removed."""
+"""Later test runs and what a killed one left mounted: it costs them nothing, and no file behind the mount is removed."""
 
 import os
 import subprocess

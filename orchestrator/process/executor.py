@@ -1,7 +1,6 @@
 """The two executors: a Reader only reads, a Writer may change things. Only they run pipelines."""
 
 import contextlib
-import copy
 from collections.abc import Callable, Generator
 from types import TracebackType
 from typing import Self
@@ -72,7 +71,9 @@ class Reader:
 
     def beside(self) -> tuple[Self, StopRequest]:
         """Return the same executor for programs that a request of their own ends, too, and that request."""
-        other, stop = copy.copy(self), StopRequest(above=self._stop)
+        from copy import copy  # a run within one machine that has nothing to copy needs none
+
+        other, stop = copy(self), StopRequest(above=self._stop)
         other._stop = stop
         return other, stop
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from orchestrator.domain.fleet import FleetIdentity, is_local, is_socket_below_run, parse_centre, socket_address
-from orchestrator.domain.fleet_status import FleetHost, FleetJob, FleetStatus, HostState, twice_as_much
+from orchestrator.domain.fleet_status import FleetHost, FleetJob, FleetStatus, HostState, silent_at_once, twice_as_much
+from orchestrator.domain.fleet_watch import FleetFinding, FleetWatch
 from orchestrator.domain.heartbeat import HostBeat
 from orchestrator.domain.ledger import LONGEST, divide, incarnation_of, plain_text
 from orchestrator.domain.units import Bytes, parse_size
@@ -128,3 +129,19 @@ def test_a_quota_that_is_offered_is_one_that_the_command_takes() -> None:
     assert parse_size(twice_as_much(Bytes(0))) == 1 << 20
     assert HOST.nearly_full is False
     assert replace(HOST, told=Bytes(91)).nearly_full
+
+
+def test_many_silent_hosts_at_once_point_to_the_centre() -> None:
+    assert silent_at_once(2, 0) == silent_at_once(3, 3) == ""
+    said = silent_at_once(4, 3)
+    assert said.startswith("4 of 7 hosts are silent at once: look first at the centre")
+    status = FleetStatus(hosts=(("heard", 3), ("silent", 4)), jobs=(), silent=(HOST,), odd=(), bad=(), bad_count=0)
+    assert (status.silent_count, status.silent_sentence) == (4, said)
+    hosts = [FleetFinding(about=f"host {at}", kind="silent", bad=at < 4, why="") for at in range(7)]
+    watch = FleetWatch(findings=(*hosts, FleetFinding(about="a disk", kind="disk", bad=True, why="")), removed=0)
+    assert (watch.silent_sentence, len(watch.bad)) == (said, 5)
+
+
+def test_no_address_has_no_socket() -> None:
+    with pytest.raises(ValueError, match="postgresql://"):
+        socket_address("nowhere")

@@ -6,6 +6,7 @@ from orchestrator.domain.permit import (
     PermitAnswer,
     PermitRequest,
     describe_absence,
+    describe_lapse,
     describe_wait,
     parse_limit_name,
     parse_permit_away,
@@ -38,3 +39,7 @@ def test_a_wait_says_for_what_and_with_which_place() -> None:
     assert describe_absence(patient, "no answer").startswith(
         "waits up to 1 min for the centre, which lends the permit lab"
     )
+    assert describe_lapse(at_once).startswith(
+        "the centre heard nothing of this run for so long that it gave up its permit lab and link"
+    )
+    assert "was cut" in describe_wait(PermitAnswer(permit=1, granted=False, limit="lab", busy=True))

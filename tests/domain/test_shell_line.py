@@ -7,8 +7,15 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.domain.command_line import command_line, pipeline_line, quoted
-from orchestrator.domain.place import Host
+from orchestrator.domain.command_line import (
+    command_line,
+    pipeline_line,
+    quoted,
+    rsync_shell,
+    sharing_options,
+    ssh_argv,
+)
+from orchestrator.domain.place import HERE, Host
 from orchestrator.domain.plan import Command, Effect, Pipeline
 
 WORDS = (
@@ -66,3 +73,23 @@ def test_only_scripts_of_several_lines_are_packed() -> None:
 
     for argv in (("zfs", "list"), ("sh", "-c", "exec true", "sh"), ("sh", "-c", "exec true", "look.sh")):
         assert pack_script(Command(argv=argv, effect=Effect.READS)) == argv
+
+
+def test_an_rsync_shares_the_connection_of_its_run_and_makes_none() -> None:
+    host = Host(name="nas", user=None)
+    shell = " ".join(rsync_shell(host))
+    copy = Command(argv=("rsync", "-e", shell, "nas:/a", "/b"), effect=Effect.WRITES)
+    assert ssh_argv(copy) == copy.argv
+    assert ssh_argv(copy, ("-4",)) == copy.argv
+    shared = ssh_argv(copy, sharing_options(("-4",), "/run/ours"))
+    assert shared[2] != shell
+    assert "-oControlMaster=no" in shared[2].split()
+    assert "-oControlPath=/run/ours/%C" in shared[2].split()
+    assert (*shared[:2], *shared[3:]) == (*copy.argv[:2], *copy.argv[3:])
+
+
+def test_the_far_half_within_this_machine_goes_through_a_shell_alone() -> None:
+    command = Command(argv=("ls", "a b"), effect=Effect.READS, host=HERE)
+    assert ssh_argv(command)[:2] == ("sh", "-c")
+    assert ssh_argv(command)[2].endswith("ls 'a b'")
+    assert rsync_shell(HERE)[:2] == ("sh", "-c")

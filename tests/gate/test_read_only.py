@@ -22,6 +22,12 @@ HOST = Host(user="root", name="nas", port=None)
 GATE = Gate(reads=("/srv/photos",))
 TREES = ("/srv/photos", "/srv/photos/a b", "/srv/photos/-x/it's", "/srv/photos/\udcff*")
 
+OF_NO_PLACE = (
+    rsync_version_command(HOST).argv,
+    script_commands.survey_tools_command(HOST).argv,
+    script_commands.survey_links_command(HOST).argv,
+)
+
 
 def server(*words: str) -> Command:
     return Command(argv=("rsync", "--server", "--sender", *words), effect=Effect.READS, host=HOST)
@@ -33,6 +39,7 @@ def questions(path: str) -> list[Command]:
     return [
         rsync_version_command(HOST),
         script_commands.survey_tools_command(HOST),
+        script_commands.survey_links_command(HOST),
         script_commands.survey_source_command(SourceTree(root=tree)),
         script_commands.survey_source_command(SourceTree(root=tree), whole=True),
         script_commands.find_unheld_command(SourceTree(root=tree), one_filesystem=True, points=False),
@@ -82,7 +89,7 @@ def test_the_far_half_of_a_walled_rsync_is_answered_by_rsync_itself(path: str) -
 def test_another_path_is_refused(path: str) -> None:
     for asked in questions(path if path.startswith("/") else f"/{path}"):
         line = ssh_argv(asked)[-1]
-        if asked.argv not in (rsync_version_command(HOST).argv, script_commands.survey_tools_command(HOST).argv):
+        if asked.argv not in OF_NO_PLACE:
             with pytest.raises(GateRefusal):
                 admitted(line.replace(f"/{path}", path) if not path.startswith("/") else line)
 
@@ -106,7 +113,7 @@ HOSTILE = (
     "sh -c x sizes.sh /srv/photos ./../../etc/shadow", "sh -c x sizes.sh /srv/photos ./a ../b",
     "sh -c x list-source.sh /srv/photos one-filesystem attributes '%f'", "sh -c x list-source.sh /srv/photos '' ''",
     "sh -c x remove.sh /srv/photos x", "sh -c x publish.sh /srv/photos x y", "sh -c x prepare.sh /srv/photos x 1 work",
-    "sh -c x find-unheld.sh /srv/photos x y", "sh -c x list-attributes.sh /srv/photos some", "sh -c x look-at-tools.sh more",
+    "sh -c x find-unheld.sh /srv/photos x y", "sh -c x list-attributes.sh /srv/photos some", "sh -c x look-at-tools.sh more", "sh -c x look-at-links.sh more",
     "flock /srv/photos sh", "unshare --mount sh -c x look-at-source.sh /srv/photos whole", "cat -- /srv/photos/a",
     "poolferry status", "zfs list", "env -S id", "env id",
 )  # fmt: skip

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from orchestrator.domain.errors import (
     BaseGone,
     DeclarationError,
+    EntriesRefused,
     Evidence,
     HostUnreachable,
     LookAgain,
@@ -150,3 +151,8 @@ def test_failures_are_the_same_by_their_command_where_something_may_have_changed
     assert failure_key(one) == failure_key(again)
     assert failure_key(outside(Unexplained)) == "it broke"
     assert failure_key(NotNow("busy")) == "busy"
+
+
+def test_entries_that_were_refused_are_left_out_at_once_and_said_so() -> None:
+    error = EntriesRefused("these", evidence=Evidence(lines=(), exits=(), last_output=()), entries={b"a": "why"})
+    assert decide(error) == RetryAfter(wait=Seconds(0), why="without them")

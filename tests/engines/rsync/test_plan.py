@@ -23,7 +23,8 @@ from orchestrator.domain.plan import (
 from orchestrator.domain.point import Changes
 from orchestrator.domain.units import Bytes
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.engines.rsync.model import DifferingPaths, RsyncSurvey
+from orchestrator.engines.rsync.left_out import TOO_LARGE
+from orchestrator.engines.rsync.model import UNREADABLE_OWNER, DifferingPaths, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.parallel import ParallelCopies, ParallelCopy
 from orchestrator.engines.rsync.plan import plan
@@ -106,6 +107,9 @@ REFUSALS: list[tuple[str, Job, RsyncSurvey, RunRequest, str, tuple[str, ...], st
      "the target /backup/photos held copies of this job and now shows no sign of them: is its disk mounted?",
      ("no .poolferry/target.json there",),
      "mount it; or, if it is meant to start from scratch: poolferry run photos --allow target-new"),
+    ("a mount of the target in the source", job(), world(mixed="lies in the source"), ASKED,
+     "the target /backup/photos lies in the source: its copies would be copied, too", ("`findmnt --target /backup/photos` shows what is mounted there",),
+     "give [place.backup] in targets.toml a folder apart from the source"),
     ("a lost marker", job(), world(replace(EMPTY, points=(point(),)), FIRST), LOST,
      "the target /backup/photos has lost .poolferry/target.json, which says whose copies it holds, and still holds 1 point of earlier runs",
      (point().name,),
@@ -135,6 +139,18 @@ def test_refusals_say_what_they_saw_and_the_cure(
     _, told, seen, requested, why, evidence, hint = row
     refusal = refused(told, seen, requested)
     assert (refusal.why, refusal.evidence, refusal.hint) == (why, evidence, hint)
+
+
+@pytest.mark.parametrize(
+    ("told", "rm"), [(job(), "rm -- /backup/photos/"), (job(target=THERE), "ssh root@backup 'rm -- /backup/photos/")]
+)  # fmt: skip
+def test_a_damaged_marker_is_no_other_jobs(told: Job, rm: str) -> None:
+    there = NEW if told.target.location.host else None
+    refusal = refused(told, world(replace(EMPTY, owner=UNREADABLE_OWNER), here=there, there=there))
+    assert refusal.why.endswith("has a damaged .poolferry/target.json, which says whose copies it holds")
+    assert refusal.evidence == ("it was read, and is not as it was written",)
+    assert "poolferry run photos --allow target-in-use" in refusal.hint
+    assert rm in refusal.hint, refusal.hint
 
 
 @pytest.mark.parametrize(
@@ -558,3 +574,15 @@ def test_behind_a_gate_all_is_copied_where_the_differences_are_not_known(more: d
     steps = planned(job(target=THERE), behind_gate(**more)).steps
     assert "link unchanged" not in str([step.action for step in steps])
     assert "--link-dest" not in str([str(step.work) for step in steps])
+
+
+@pytest.mark.parametrize("work", [False, True])
+def test_what_the_target_refuses_is_left_out_by_rules_and_an_older_state_of_it_goes_from_a_cut_copy(
+    *, work: bool
+) -> None:
+    refused_ones = ((b"a", "a name that the target does not take"), (b"large", TOO_LARGE))
+    told = planned(job(), world(replace(USED, work=work), refused=refused_ones))
+    first = told.stages[0][0]
+    assert any(b"/large" in rules for _, rules in first.needs)
+    assert told.left_out == refused_ones
+    assert ("discard older states" in deeds(told)) is work

@@ -488,3 +488,10 @@ def test_points_that_lack_datasets_are_seen_in_the_copy_alone() -> None:
 
 def point(name: str) -> RestorePoint:
     return RestorePoint(name=name, taken=TAKEN, tree=Location(path=COPY), manifest=None)
+
+
+def test_a_restore_from_a_copy_that_takes_no_bookmark_says_so_once() -> None:
+    way = way_back(forward("a"))
+    assert not any(
+        "no bookmark and no hold is made on the source" in warning for warning in planned(way, "no-bookmarks").warnings
+    )

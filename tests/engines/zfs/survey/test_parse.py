@@ -297,3 +297,9 @@ def test_a_value_of_several_lines_is_no_listing_or_says_nothing_of_others(last: 
     assert [one.name for each in side.datasets.values() for one in each.snapshots] == ["a"]
     assert not any(each.bookmarks for each in side.datasets.values())
     assert last or (side.datasets["fay"].guid, side.datasets["fay"].flags) == (8, None)
+
+
+def test_a_property_that_is_told_twice_is_no_answer_of_zfs() -> None:
+    text = rows("vault/r/p")
+    with pytest.raises(UnreadableListing, match="is told twice: a property has a value of several lines"):
+        seen(f"{HEAD}=datasets\n{text.splitlines(keepends=True)[0]}{text}=snapshots\n=end\n")

@@ -299,7 +299,11 @@ def test_a_value_of_several_lines_is_no_listing_or_says_nothing_of_others(last: 
     assert last or (side.datasets["fay"].guid, side.datasets["fay"].flags) == (8, None)
 
 
-def test_a_property_that_is_told_twice_is_no_answer_of_zfs() -> None:
-    text = rows("vault/r/p")
-    with pytest.raises(UnreadableListing, match="is told twice: a property has a value of several lines"):
-        seen(f"{HEAD}=datasets\n{text.splitlines(keepends=True)[0]}{text}=snapshots\n=end\n")
+def test_a_property_that_is_told_twice_or_apart_from_the_others_is_no_answer_of_zfs() -> None:
+    first, *others = rows("vault/r/p").splitlines(keepends=True)
+    for text, why in (
+        (first + first + "".join(others), "is told twice"),
+        ("".join(others) + rows("vault/r/p/x") + first, "do not stand together"),
+    ):
+        with pytest.raises(UnreadableListing, match=f"{why}: a property has a value of several lines"):
+            seen(f"{HEAD}=datasets\n{text}=snapshots\n=end\n")

@@ -94,7 +94,7 @@ def test_far_datasets_that_answer_anything(house: House, far: Callable[[str], Ss
     hook, called = hooked(tmp_path)
     programs = tmp_path / "programs"
     programs.mkdir()
-    (programs / "zfs").write_text("#!/bin/sh\necho 'cannot open: dataset does not exist' >&2; exit 1\n")
+    (programs / "zfs").write_text("#!/bin/sh\nexec sleep 600\n")  # a pool that is slow: what the far host says ends it
     (programs / "zfs").chmod(0o755)
     house.environment["PATH"] = f"{programs}:{house.environment['PATH']}"
     house.job(

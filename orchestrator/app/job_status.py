@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from orchestrator import compose
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
+from orchestrator.domain.place import USED
 from orchestrator.domain.problem import (
     SAME_COMMAND,
     UNSEEN,
@@ -200,7 +201,7 @@ def _late_hint(job: Job, health: CopyHealth) -> str:
 
 def _moved_from(job: Job, memory: Mapping[str, str]) -> str:
     """Return where the job's place was at its last run, if it lies elsewhere now: what is known lies there."""
-    used = memory.get("target-used")
+    used = memory.get(USED)
     return "" if used in (None, str(job.target.location)) else str(used)
 
 

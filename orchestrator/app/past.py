@@ -8,6 +8,7 @@ from orchestrator import compose
 from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import dataclass, replace
+from orchestrator.domain.place import USED
 from orchestrator.domain.problem import UNSEEN, parse_unseen
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def list_points(settings: Settings, names: Sequence[str], *, look: bool) -> "Poi
         return PointTable(
             jobs=jobs,
             known={one.name: views.points(one.name) for one in jobs},
-            used={one.name: views.memory(one.name).get("target-used", str(one.target.location)) for one in jobs},
+            used={one.name: views.memory(one.name).get(USED, str(one.target.location)) for one in jobs},
             problems={one.name: views.problems.of(one.name) for one in jobs},
             unseen={one.name: views.facts_below(one.name, UNSEEN, parse_unseen) for one in jobs},
             earlier=earlier,
@@ -187,7 +188,7 @@ def _look_at(settings: Settings, job: "Job", remembered: "History") -> None:
         points = {point.name: point.taken for point in find_points(job, tools, reader)}
         if followed := follow_place(job, tools, points, reader):
             settings.log(f"{job.name}: {followed}")
-    moved = not job.target.rotation and remembered.recall(job.name, "target-used") not in (
+    moved = not job.target.rotation and remembered.recall(job.name, USED) not in (
         None,
         str(job.target.location),
     )

@@ -20,8 +20,9 @@ from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
-from orchestrator.domain.answers import NOT_READ, split_lines
+from orchestrator.domain.answers import NOT_READ
 from orchestrator.domain.errors import Evidence, HistoryError
+from orchestrator.history import schema
 from orchestrator.history.columns import check_column, to_microseconds
 from orchestrator.history.failures import (
     broken_off,
@@ -36,13 +37,11 @@ from orchestrator.history.failures import (
 from orchestrator.history.older_copy import drop_renewed_copies, renewed_copy
 from orchestrator.trees.beneath import writable_by_others
 
-MARK = 0x706F6F6C  # "pool", as SQLite's application_id: a file of another program is never migrated
 _STATE = frozenset(
     "history.sqlite history.sqlite-journal authentication.key fleet.key fleet-away notes locks running arrivals drill hooks sanoid"
     " last-good daemon.pid control.sock web.sock".split()
 )
 _OF_GATES = re.compile(r"gate-.+\.(?:lock|places|session)", re.DOTALL)
-_MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")
 
 
 def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
@@ -169,15 +168,15 @@ def _opened(path: str, wait_s: float, *, writes: bool) -> sqlite3.Connection:
     connection: sqlite3.Connection | None = None
     try:
         connection = _connected(path, wait_s, writes=writes)
-        older = _require_ours(connection, path) < len(_migrations())
+        older = _require_ours(connection, path) < schema.newest()
         if writes:
             _set_up(connection)
             if older:
-                _migrate(connection)
+                schema.migrate(connection)
             if path != ":memory:":
                 drop_renewed_copies(path)  # also what a run left that died after it migrated
         elif older:
-            connection = renewed_copy(connection, path, history_mark, version=len(_migrations()), migrate=_migrate)
+            connection = renewed_copy(connection, path, history_mark, version=schema.newest(), migrate=schema.migrate)
     except BaseException as error:
         if connection:
             connection.close()
@@ -213,60 +212,13 @@ def _require_ours(connection: sqlite3.Connection, path: str) -> int:
 
     Why before anything else: a file that is not ours is not changed.
     """
-    mark, version, tables = _state(connection)
-    known = len(_migrations())
-    if mark != MARK and (mark, version, tables) != (0, 0, 0):
+    mark, version, tables = schema.state(connection)
+    known = schema.newest()
+    if mark != schema.MARK and (mark, version, tables) != (0, 0, 0):
         raise of_another(path=path)
     if version > known:
         raise too_new(path=path, version=version, known=known)
     return version
-
-
-def _state(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """Return the file's application id, its version, and its number of tables and indexes."""
-    row = connection.execute(
-        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
-        " FROM pragma_application_id, pragma_user_version"
-    ).fetchone()
-    return int(row[0]), int(row[1]), int(row[2])
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Migrate to the newest version in one transaction, so that no reader sees a version between; do nothing if another was faster."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for number in range(_state(connection)[1], len(_migrations())):
-            for statement in _statements(_migrations()[number]):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {number + 1}")
-        connection.execute(f"PRAGMA application_id = {MARK}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-def _statements(script: str) -> list[str]:
-    """Split a script into statements. Why: sqlite3's executescript commits before it begins."""
-    found, held = [], ""
-    for line in split_lines(script):
-        held += f"{line}\n"
-        if sqlite3.complete_statement(held):
-            found.append(held)
-            held = ""
-    return found
-
-
-@functools.cache
-def _migrations() -> tuple[str, ...]:
-    """Read the scripts 0001.sql, 0002.sql …: number n leads to version n."""
-    names = sorted(name for name in os.listdir(_MIGRATIONS) if name.endswith(".sql"))
-    scripts = []
-    for name in names:
-        with open(os.path.join(_MIGRATIONS, name), encoding="utf-8", newline="\n") as file:
-            scripts.append(file.read())
-    return tuple(scripts)
 
 
 Row = dict[str, Any]

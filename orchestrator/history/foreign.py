@@ -8,7 +8,7 @@ import os
 import sqlite3
 
 from orchestrator.domain.errors import HistoryError
-from orchestrator.history.database import MARK, _migrations, _statements
+from orchestrator.history.schema import MARK, make_version, newest
 
 LARGEST = 512 << 20  # bytes; 100,000 runs take 200 MB
 _CURE = "take another kit; a history is only the past: copies are restored without it"
@@ -47,7 +47,7 @@ def check_foreign(path: str) -> None:
 def _require_our_schema(connection: sqlite3.Connection, path: str) -> None:
     mark = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if mark != MARK or not 0 < version <= len(_migrations()):
+    if mark != MARK or not 0 < version <= newest():
         raise HistoryError(f"{os.path.basename(path)} in the kit is no history that this poolferry knows", hint=_CURE)
     if connection.execute(_OBJECTS).fetchall() != our_schema(version):
         raise HistoryError("the history in the kit holds tables, views or triggers that are not ours", hint=_CURE)
@@ -57,9 +57,7 @@ def our_schema(version: int) -> list[tuple[str, str, str, str]]:
     """Return the schema of a history of that format: type, name, table and statement of each object."""
     ours = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        for number in range(version):
-            for statement in _statements(_migrations()[number]):
-                ours.execute(statement)
+        make_version(ours, version)
         return ours.execute(_OBJECTS).fetchall()
     finally:
         ours.close()

@@ -7,6 +7,8 @@ from orchestrator.domain.names import unescape_mount_path
 
 # Filesystems without a block device of their own whose mounts say truly which folder of them they show; those of a host do not.
 _WITH_ROOTS = {"btrfs", "tmpfs", "ramfs", "devtmpfs", "zfs", "overlay", "bcachefs"}
+Mount = tuple[str, str, str, str]  # number, device, root and mountpoint
+Mounts = list[Mount]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,20 +61,23 @@ class InnerPath:
         return self.device == other.device and f"{self.path.rstrip('/')}/".startswith(f"{other.path.rstrip('/')}/")
 
 
-def find_inner_path(path: str) -> InnerPath | None:
-    """Return the path inside its filesystem, whether something is there or not; None where the kernel does not tell."""
+def find_inner_path(path: str, mounts: Mounts | None = None) -> InnerPath | None:
+    """Return the path inside its filesystem, whether something is there or not; None where the kernel does not tell.
+
+    `mounts`: as `read_mounts` has just found them; who asks of several paths reads them once.
+    """
     real = there = os.path.realpath(path)
     try:
         while not os.path.lexists(there):
             there = os.path.dirname(there)
         fd = os.open(there, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            with open(f"/proc/self/fdinfo/{fd}", encoding="ascii", newline="\n") as told:
-                mount_id = next((line.split()[1] for line in told if line.startswith("mnt_id:")), "")
+            with open(f"/proc/self/fdinfo/{fd}", "rb") as told:
+                mount_id = next((line.split()[1].decode() for line in told if line.startswith(b"mnt_id:")), "")
             number = os.fstat(fd).st_dev
         finally:
             os.close(fd)
-        return next((_inside(real, number, mount) for mount in _read_mounts() if mount[0] == mount_id), None)
+        return next((_inside(real, number, mount) for mount in mounts or read_mounts() if mount[0] == mount_id), None)
     except OSError:
         return None
 
@@ -94,13 +99,9 @@ def explain_unwritable(path: str, needed: int) -> str:
     return ""
 
 
-def find_mounts_below(path: str) -> tuple[tuple[str, InnerPath], ...]:
-    """Return the path below the folder, and what is mounted there, for each mount below a folder; none where the kernel does not tell."""
+def find_mounts_below(path: str, mounts: Mounts) -> tuple[tuple[str, InnerPath], ...]:
+    """Return the path below the folder, and what is mounted there, for each mount below a folder."""
     front = os.path.join(os.path.realpath(path), "")
-    try:
-        mounts = _read_mounts()
-    except OSError:
-        return ()
     return tuple(
         (point.removeprefix(front), InnerPath(device=device, path=root))
         for _, device, root, point in mounts
@@ -108,7 +109,7 @@ def find_mounts_below(path: str) -> tuple[tuple[str, InnerPath], ...]:
     )
 
 
-def _inside(real: str, number: int, mount: tuple[str, str, str, str]) -> InnerPath | None:
+def _inside(real: str, number: int, mount: Mount) -> InnerPath | None:
     """Return the path inside the mounted filesystem; None when the mount's own path leads elsewhere, as in a chroot."""
     _, device, root, point = mount
     front = os.path.join(point, "")
@@ -118,13 +119,13 @@ def _inside(real: str, number: int, mount: tuple[str, str, str, str]) -> InnerPa
     return None
 
 
-def _read_mounts() -> list[tuple[str, str, str, str]]:
-    """Return number, device, root and mountpoint of each mount here that says which folder of its filesystem it is."""
+def read_mounts() -> Mounts:
+    """Return each mount here that says which folder of its filesystem it is. Raises: OSError."""
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         return [mount for line in file if (mount := parse_mount(line))]
 
 
-def parse_mount(line: str) -> tuple[str, str, str, str] | None:
+def parse_mount(line: str) -> Mount | None:
     """Return number, device, root and mountpoint of a mount; None where it may show another folder than it says.
 
     Source: proc(5), mountinfo; fs/nfs/super.c, nfs_show_path: of every export of one server "/" on one device.

@@ -42,6 +42,7 @@ from orchestrator.runner.decide import (
 )
 from orchestrator.runner.kit_digests import require_key
 from orchestrator.runner.last_look import forget_other_copy, note_copy_identity, note_seen, note_unseen
+from orchestrator.runner.meanwhile import import_meanwhile
 from orchestrator.runner.problems import (
     end_incomplete,
     end_left_out,
@@ -53,6 +54,8 @@ from orchestrator.runner.problems import (
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, close_notes, forget_notes, named_hint
 from orchestrator.runner.steps import StepExecutor
 
+_AFTER_A_COPY = ("orchestrator.runner.recovery_kit", "orchestrator.history.views", "tarfile")
+_FOR_A_MANIFEST = ("orchestrator.runner.own_way", "orchestrator.runner.manifests")
 # With more copies no sizes are read before a run: a count of the whole is not worth so much time.
 _WEIGHED = 50
 
@@ -202,8 +205,10 @@ def _carry_out(journal: RunRecorder, writer: Writer, plan: Plan, world: Any, req
     executor = StepExecutor(journal, writer, request.notes, parallel=plan.parallel)
     executor.count(plan)
     executor.leave_out(plan)
+    records = any(isinstance(step.work, ManifestRecording) for step in plan.steps)
     try:
-        _do(plan, executor, world)
+        with import_meanwhile(writer, *(_FOR_A_MANIFEST if records else ()), *_AFTER_A_COPY):
+            _do(plan, executor, world)
     except OrchestratorError:
         _drop_records(plan)
         _note_incomplete(journal, writer, world)

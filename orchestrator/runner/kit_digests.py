@@ -69,7 +69,7 @@ def seal_files(journal: RunRecorder, writer: Writer, files: Mapping[str, str]) -
     )
     folder = f"{tools.state}/notes/kit-{job.name}"
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    with open(f"{folder}/{DIGESTS}", "w", encoding="ascii") as file:
+    with open(f"{folder}/{DIGESTS}", "w", encoding="utf-8") as file:
         file.write(seal_digests(digests, job.identity, key))
     if not first:
         _remember(journal, key.id, known)  # what fails may have been stored all the same

@@ -8,13 +8,10 @@ import of modules that act on its result; while the survey waits for its program
 """
 
 import os
-import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
-from importlib import import_module
-from threading import Thread
 
 from orchestrator.domain.errors import EntriesRefused, NamesExhausted, NotNow, OrchestratorError, Stopped
 from orchestrator.domain.fast_dataclass import replace
@@ -24,38 +21,13 @@ from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.source_identity import OWED, SOURCE_IDENTITY
 from orchestrator.domain.units import Seconds, show_duration
 from orchestrator.engines.contract.engine import RunRequest
-from orchestrator.process.executor import Reader, Writer
+from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext, begin_bare_look
 from orchestrator.runner.locks import lock_job
+from orchestrator.runner.meanwhile import import_meanwhile
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, continue_run
 
 _SHORT_WAIT = 10.0  # seconds between two attempts, for which a permit is kept
-_TURN = 0.0005  # seconds; 5 ms is the default, and waiting for a program needs some ten switches
-
-
-@contextmanager
-def import_meanwhile(reader: Reader, *modules: str) -> Iterator[None]:
-    """Import the modules in a thread once the body waits for a program; code that needs them sooner imports them as usual.
-
-    Why not at once: two threads import no faster than one, and the program would start later.
-    """
-    thread = Thread(target=lambda: [import_module(module) for module in modules], daemon=True)
-
-    def begin() -> None:
-        with suppress(
-            RuntimeError
-        ):  # another thread of the body has begun it, or there is no room for one more: then no sooner than usual
-            thread.start()
-
-    turn = sys.getswitchinterval()
-    sys.setswitchinterval(_TURN)
-    reader.meanwhile(begin)
-    try:
-        yield
-        if thread.ident is not None:
-            thread.join()
-    finally:
-        sys.setswitchinterval(turn)
 
 
 def run_job(

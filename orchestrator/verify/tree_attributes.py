@@ -15,7 +15,7 @@ from orchestrator.verify.entry import split_records
 
 _PIECE = 1 << 18
 _OWN_FOLDER = 0x200  # CLONE_FS, for unshare(2)
-_FOLDER = ord("d")
+_FOLDER = b"d"
 _BATCH = 1024  # records that a bare listing has one digest of
 
 
@@ -104,18 +104,16 @@ class BareTree:
     def __exit__(self, *_: object) -> None:
         self._folders.close()
 
-    def take(self, records: list[bytes]) -> None:
-        """Look at the next entries, as a copy's review lists them: the time of change last."""
+    def take(self, entries: list[tuple[bytes, bytes, bytes, bytes, bytes]]) -> None:
+        """Look at the next entries: the record of each as a copy's review lists it, its path, kind, inode and time of change."""
         if self._digests is None:
             return
-        folders, listed, young, changed = self._folders, os.listxattr, self._young, False
+        folders, listed = self._folders, os.listxattr
         try:
-            for record in records:
-                end = record.index(b"//")
-                path = record[:end]
-                cut = path.rfind(b"/")
-                if cut > 0 and path[:cut] == self._entered == folders.folder:  # most entries: beside the last one
-                    name = folders.front + path[cut + 1 :]
+            for _, path, kind, inode, _ in entries:
+                folder, _, name = path.rpartition(b"/")
+                if folder and folder == self._entered == folders.folder:  # most entries: beside the last one
+                    name = folders.front + name
                 else:
                     name = folders.place(path)
                     if folders.folder is not self._entered and path:
@@ -123,13 +121,13 @@ class BareTree:
                 if listed(name, follow_symlinks=False):
                     self._digests = None
                     return
-                if record[end + 2] == _FOLDER:
-                    self._way.append((path, record[end:].split(b"\t", 8)[7]))
-                changed = changed or record[record.rindex(b"\t") + 1 :] >= young
+                if kind == _FOLDER:
+                    self._way.append((path, inode))
         except OSError:
             self._digests = None
             return
-        self._digests.append(b"" if changed else _digest(records))
+        changed = max(at for *_, at in entries) >= self._young
+        self._digests.append(b"" if changed else _digest([record for record, *_ in entries]))
 
     def _require_listed_folder(self) -> None:
         """Require that the folder that was entered is the one of its listing, as its owner may exchange it. Raises: OSError."""

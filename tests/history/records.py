@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.domain.errors import Evidence
 from orchestrator.domain.point import Finding, Verdict, VerificationResult
 from orchestrator.domain.run import Outcome, RunReport
-from orchestrator.history import database
+from orchestrator.history import schema
 from orchestrator.history.store import History
 
 NOON = datetime(2026, 3, 29, 12, 0, 0, 123456, tzinfo=UTC)
@@ -75,10 +75,8 @@ def reading(*findings: Finding, **counts: int) -> VerificationResult:
 
 def older_history(path: Path) -> bytes:
     """Return the bytes of an empty history of an older format."""
-    migrations = Path(database.__file__).parent / "migrations"
     with closing(sqlite3.connect(path)) as connection, connection:
-        for file in sorted(migrations.glob("*.sql"))[:OLDER]:
-            connection.executescript(file.read_text())
+        schema.make_version(connection, OLDER)
         connection.execute(f"PRAGMA user_version = {OLDER}")
-        connection.execute(f"PRAGMA application_id = {database.MARK}")
+        connection.execute(f"PRAGMA application_id = {schema.MARK}")
     return path.read_bytes()

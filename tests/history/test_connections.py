@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.domain.errors import HistoryError, RetryClass
 from orchestrator.domain.run import Outcome
-from orchestrator.history import database
+from orchestrator.history import schema
 from orchestrator.history.store import open_history
 from orchestrator.history.views import open_reader
 from tests.history.records import NOON, ODD, begin, finish
@@ -22,10 +22,10 @@ from tests.history.records import NOON, ODD, begin, finish
 ROOT = Path(__file__).resolve().parents[2]
 READ_AS_NOBODY = """
 import os, sys
-from orchestrator.history import database
+from orchestrator.history import database, schema
 from orchestrator.history.views import open_reader
 from orchestrator.domain.errors import HistoryError
-database._migrations(), database.load_queries()
+schema.newest(), database.load_queries()
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 try:
     with open_reader(sys.argv[1]) as views:
@@ -80,6 +80,13 @@ def half_written(source: str, folder: str) -> str:
     return crashed
 
 
+def one_more(patch: pytest.MonkeyPatch, text: str) -> None:
+    """Gives the schema one script more, as a newer version has it."""
+    names, script = schema._names(), schema.script
+    patch.setattr(schema, "_names", lambda: (*names, "more.sql"))
+    patch.setattr(schema, "script", lambda number: text if number > len(names) else script(number))
+
+
 def test_a_new_history_is_made_with_its_directory_and_opens_again(tmp_path: Path) -> None:
     path = str(tmp_path / "new" / "state" / ("h ?#%41" + ODD.replace("\n", "")))
     with open_history(path) as history:
@@ -88,7 +95,7 @@ def test_a_new_history_is_made_with_its_directory_and_opens_again(tmp_path: Path
         finish(history, Outcome.DONE)
         pragmas = ("foreign_keys", "synchronous", "journal_mode", "user_version", "application_id")
         found = [history._database._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas]
-    assert found == [1, 2, "truncate", len(database._migrations()), database.MARK]
+    assert found == [1, 2, "truncate", schema.newest(), schema.MARK]
     assert os.path.exists(path)
     with open_reader(path) as views:
         assert len(views.runs(None, 10)) == 2
@@ -110,11 +117,9 @@ def test_all_tables_are_strict_and_the_database_is_sound(path: str) -> None:
 
 
 def test_an_older_history_is_renewed_step_by_step(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = database._migrations()
     with open_history(path) as history:
         finish(history, Outcome.DONE)
-    more = (*first, "ALTER TABLE runs ADD COLUMN mood TEXT;\nUPDATE runs SET mood = 'calm; really';\n")
-    monkeypatch.setattr(database, "_migrations", lambda: more)
+    one_more(monkeypatch, "ALTER TABLE runs ADD COLUMN mood TEXT;\nUPDATE runs SET mood = 'calm; really';\n")
     before = Path(path).read_bytes()
     with open_reader(path) as views:
         told = views._database._connection.execute("SELECT mood FROM runs").fetchall()
@@ -126,7 +131,7 @@ def test_an_older_history_is_renewed_step_by_step(path: str, monkeypatch: pytest
     connection = sqlite3.connect(path)
     try:
         assert connection.execute("SELECT mood FROM runs").fetchall() == [("calm; really",)]
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(more),)
+        assert connection.execute("PRAGMA user_version").fetchone() == (schema.newest(),)
     finally:
         connection.close()
 
@@ -137,15 +142,14 @@ def test_a_renewed_copy_is_kept_until_the_history_changes(tmp_path: Path, monkey
     notes.mkdir(mode=0o700)
     with open_history(path) as history:
         finish(history, Outcome.DONE)
-    more = (*database._migrations(), "CREATE TABLE mood (a TEXT) STRICT;\n")
-    monkeypatch.setattr(database, "_migrations", lambda: more)
-    migrate = database._migrate
+    one_more(monkeypatch, "CREATE TABLE mood (a TEXT) STRICT;\n")
+    migrate = schema.migrate
 
     def counted(connection: sqlite3.Connection) -> None:
         copied.append(1)
         migrate(connection)
 
-    monkeypatch.setattr(database, "_migrate", counted)
+    monkeypatch.setattr(schema, "migrate", counted)
 
     def look() -> str | None:
         with open_reader(path) as views:
@@ -176,9 +180,8 @@ def test_two_readers_at_once_leave_each_other_their_copies(tmp_path: Path, monke
     path, notes, begun = str(tmp_path / "history.sqlite"), tmp_path / "notes", list[int]()
     notes.mkdir(mode=0o700)
     open_history(path).close()
-    more = (*database._migrations(), "CREATE TABLE mood (a TEXT) STRICT;\n")
-    monkeypatch.setattr(database, "_migrations", lambda: more)
-    migrate, files = database._migrate, list[str]()
+    one_more(monkeypatch, "CREATE TABLE mood (a TEXT) STRICT;\n")
+    migrate, files = schema.migrate, list[str]()
 
     def look() -> None:
         with open_reader(path) as views:
@@ -190,7 +193,7 @@ def test_two_readers_at_once_leave_each_other_their_copies(tmp_path: Path, monke
             look()
         migrate(connection)
 
-    monkeypatch.setattr(database, "_migrate", slow)
+    monkeypatch.setattr(schema, "migrate", slow)
     left = notes / "renewed-history-x.sqlite.1.part"
     left.touch()
     os.utime(left, (0, 0))
@@ -212,9 +215,8 @@ def test_a_migration_that_breaks_off_changes_nothing(path: str, monkeypatch: pyt
     with open_history(path) as history:
         finish(history, Outcome.DONE)
     before = Path(path).read_bytes()
-    more = (*database._migrations(), "DELETE FROM runs;\nCREATE TABLE half (a) STRICT;\n")
     with monkeypatch.context() as patched:
-        patched.setattr(database, "_migrations", lambda: more)
+        one_more(patched, "DELETE FROM runs;\nCREATE TABLE half (a) STRICT;\n")
         refusal(path)
     assert Path(path).read_bytes() == before
     open_history(path).close()
@@ -225,7 +227,7 @@ def test_a_step_that_another_process_took_first_is_not_taken_again(path: str) ->
         finish(history, Outcome.DONE)
     late = sqlite3.connect(path, isolation_level=None)
     try:
-        database._migrate(late)
+        schema.migrate(late)
         assert late.execute("SELECT count(*) FROM runs").fetchone() == (1,)
     finally:
         late.close()
@@ -357,13 +359,14 @@ def read_as_nobody(path: str) -> str:
 
 def test_a_reader_sees_no_version_between(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The status that somebody asks for while the first run begins."""
-    seen, statements = [], database._statements
+    seen, run = [], schema._run
 
-    def looked_at(script: str) -> list[str]:
+    def looked_at(connection: sqlite3.Connection, text: str) -> None:
+        run(connection, text)
         with closing(sqlite3.connect(path, timeout=30)) as reader:
             seen.append(reader.execute("PRAGMA user_version").fetchone()[0])
-        return statements(script)
 
-    monkeypatch.setattr(database, "_statements", looked_at)
+    monkeypatch.setattr(schema, "_run", looked_at)
+    one_more(monkeypatch, "CREATE TABLE mood (a TEXT) STRICT;\n")
     open_history(path).close()
-    assert seen == [0] * len(database._migrations())
+    assert seen == [0, 0], "the whole schema, and one script more"

@@ -35,10 +35,16 @@ def listed(tree: Path) -> list[bytes]:
     return records[1 : records.index(b"")]
 
 
+def entry(record: bytes) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+    path, _, told = record.partition(b"//")
+    fields = told.split(b"\t")
+    return record, path, fields[0], fields[7], fields[-1]
+
+
 def look(tree: Path, records: list[bytes], *, young_ns: int = LATER) -> tuple[bytes, ...] | None:
     with BareTree(str(tree), young_ns) as bare:
         for start in range(0, len(records), bare.batch):
-            bare.take(records[start : start + bare.batch])
+            bare.take([entry(record) for record in records[start : start + bare.batch]])
         return bare.digests
 
 

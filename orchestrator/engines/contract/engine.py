@@ -22,8 +22,13 @@ if TYPE_CHECKING:
     from orchestrator.process.pipeline import PipelineFailed
 
 
+ListedEntry = tuple[
+    bytes, bytes, bytes, bytes, bytes
+]  # its record in a review's listing; path, kind, inode, time of change
+
+
 class BareScan(Protocol):
-    """A look, beside a listing, whether any entry has access lists or attributes. `batch`: so many records it takes at once."""
+    """A look, beside a listing, whether any entry has access lists or attributes. `batch`: so many entries it takes at once."""
 
     batch: int
 
@@ -31,7 +36,7 @@ class BareScan(Protocol):
 
     def __exit__(self, *_: object) -> None: ...
 
-    def take(self, records: list[bytes]) -> None:
+    def take(self, entries: list[ListedEntry]) -> None:
         """Look at the next entries of the listing."""
 
     @property

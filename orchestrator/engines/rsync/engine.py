@@ -10,7 +10,7 @@ from orchestrator.domain.answers import split_lines
 from orchestrator.domain.errors import EntriesRefused, OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job, VerifyRules
-from orchestrator.domain.place import HERE, Location
+from orchestrator.domain.place import HERE, USED, Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step, TreeVerification
 from orchestrator.domain.point import MIRROR, Changes, RestorePoint
 from orchestrator.engines.contract.engine import (
@@ -118,7 +118,7 @@ class RsyncEngine:
         return {each.folder: (str(each.device), each.mounted) for each in world.parts}
 
     def later(self, request: RunRequest) -> tuple[str, ...]:
-        first = () if "target-used" in request.remembered else _OF_A_FIRST_COPY
+        first = () if USED in request.remembered else _OF_A_FIRST_COPY
         return (*first, "orchestrator.engines.rsync.plan")
 
     def plan(self, job: Job, world: RsyncSurvey, request: RunRequest) -> Decision:

@@ -6,7 +6,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.engines.rsync.left_out import may_leave_out
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.process.mounted import find_inner_path, find_mounts_below
+from orchestrator.process.mounted import find_inner_path, find_mounts_below, read_mounts
 
 
 def find_overlap(job: Job) -> str:
@@ -16,10 +16,16 @@ def find_overlap(job: Job) -> str:
     out.
     """
     target, options = job.target.location, options_of(job)
-    if job.source.host is not None or target.host is not None or (copy := find_inner_path(target.path)) is None:
+    if job.source.host is not None or target.host is not None:
+        return ""
+    try:
+        mounts = read_mounts()
+    except OSError:
+        return ""
+    if (copy := find_inner_path(target.path, mounts)) is None:
         return ""
     for folder in job.tree.folders:
-        if (source := find_inner_path(folder.path)) is None:
+        if (source := find_inner_path(folder.path, mounts)) is None:
             continue
         entered = not options.one_file_system or copy.number == source.number
         if source.lies_in(copy):
@@ -31,7 +37,7 @@ def find_overlap(job: Job) -> str:
             return f"lies inside the source {folder} by another mount"
         if not entered:
             continue
-        for where, mounted in find_mounts_below(folder.path):
+        for where, mounted in find_mounts_below(folder.path, mounts):
             if copy.lies_in(mounted) and not may_leave_out(
                 options.excludes, os.fsencode(f"{where}{copy.path.removeprefix(mounted.path)}")
             ):

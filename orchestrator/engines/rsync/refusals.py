@@ -3,6 +3,7 @@
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import JOB_NAME, show_name
+from orchestrator.domain.place import USED
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.units import show_count
 from orchestrator.engines.contract.engine import RunRequest
@@ -135,7 +136,7 @@ def _refuse_unmarked(job: Job, world: RsyncSurvey, request: RunRequest) -> Refus
     target, place = world.target, job.target.location
     if target.owner is not None:
         return None
-    used = request.remembered.get("target-used") == str(place)
+    used = request.remembered.get(USED) == str(place)
     if used and target.points and "target-in-use" not in request.allowed:
         return Refusal(
             why=f"the target {place} has lost {MARKER}, which says whose copies it holds, and still holds "

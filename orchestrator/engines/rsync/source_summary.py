@@ -2,20 +2,22 @@
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from orchestrator.domain.answers import NOT_READ, unreadable
 from orchestrator.domain.job import Job
+from orchestrator.domain.place import USED
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.point import Changes
 from orchestrator.engines.contract.engine import BareScan, RunRequest
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.hole_limit import LONGEST_PATH, SMALLEST_HOLE, has_hole
-from orchestrator.engines.rsync.model import RESERVED, RsyncSurvey
+from orchestrator.engines.rsync.model import RESERVED
 from orchestrator.engines.rsync.options import options_of
+from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed
 
@@ -24,26 +26,69 @@ if TYPE_CHECKING:
 
 _RESERVED = rb"(?:^|/)(?:%s)(?=/|$)" % b"|".join(re.escape(name.encode()) for name in RESERVED)
 _MOST_RESERVED = 10_000  # names of ours that are remembered
+Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
 
 
-def begin_bare_scan(job: Job, seen: RsyncSurvey, request: RunRequest) -> "AbstractContextManager[BareScan | None]":
-    """Begin the look whether the source has access lists or attributes at all, where a first copy can do without if it has none.
+Listed = tuple["TreeSplitter", bool, tuple[bytes, ...]]
 
-    Only within one machine, and where each change has a time of change of its own; what changes later the review or the next run finds.
+
+class BareListing:
+    """A listing of the source with the look whether any entry has access lists or attributes, in a thread. Use it in a `with`.
+
+    Why a thread: its current folder may then be another one than the program's. Left before its end, it is ended.
+    """
+
+    def __init__(self, job: Job, reader: Reader, scan: BareScan) -> None:
+        self.scan = scan
+        executor, self._stop = reader.beside()
+        self._call = BackgroundCall(lambda: self._listed(job, executor))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """End it, where it has not ended."""
+        self._stop.request("its listing is not needed")
+        self._call.__exit__()
+
+    def _listed(self, job: Job, executor: Reader) -> Listed:
+        with self.scan:
+            return survey_tree(job, executor, self.scan)
+
+    def result(self) -> Listed:
+        """Return the listing. Raises: OrchestratorError where the source cannot be listed."""
+        return self._call.result()
+
+
+def begin_bare_listing(job: Job, request: RunRequest, reader: Reader) -> BareListing | None:
+    """Begin the listing of what may be a first copy, which can do without rsync's look for attributes if no entry has any.
+
+    None where it could not. Only within one machine, and where each change has a time of change of its own; what changes later the
+    review or the next run finds.
     """
     options = options_of(job)
     here = job.source.host is None and job.target.location.host is None and not job.parts
     plain = options.points and options.one_file_system and not options.fake_super and options.acls and options.xattrs
-    first = seen.changes is None and not seen.points and not seen.target.work and not request.again
-    if request.bare is None or not (here and plain and first):
-        return nullcontext()
+    if request.bare is None or request.again or not (here and plain):
+        return None
     from orchestrator.engines.rsync.next_look import filesystem_of, kernel_time, oldest_young
 
     try:
         known = bool(filesystem_of(job.source.path))
     except OSError:
         known = False
-    return request.bare(job.source.path, oldest_young(kernel_time())) if known else nullcontext()
+    return BareListing(job, reader, request.bare(job.source.path, oldest_young(kernel_time()))) if known else None
+
+
+def begin_early_listing(job: Job, request: RunRequest, reader: Reader, until: ExitStack) -> BareListing | None:
+    """Begin it before the target is looked at, where this job has made no copy yet; it ends with `until`, needed or not."""
+    if USED in request.remembered or request.refused or options_of(job).hides:
+        return None
+    begun = begin_bare_listing(job, request, reader)
+    return until.enter_context(begun) if begun else None
 
 
 def survey_tree(
@@ -64,12 +109,11 @@ def survey_tree(
         command = script_commands.list_bare_command(job.source)
     else:
         command = script_commands.list_sizes_command(job.tree, one_filesystem=options.one_file_system)
-    find_reserved = re.compile(_RESERVED).search
+    find_reserved, record = re.compile(_RESERVED).search, b""
     try:
         with reader.records(Pipeline(stages=(command,)), separator=b"\0") as records:
-            fields = _fields_beside if scan else _fields
-            for record in _scanned(iter(records), scan) if scan else records:
-                path, kind, size, links, inode, blocks = fields(record)
+            for record, known in _scanned(records, scan) if scan else ((each, None) for each in records):
+                path, kind, size, links, inode, blocks = known or _fields(record)
                 if not path:
                     continue  # the root
                 if len(path) > LONGEST_PATH or path in left_out:
@@ -92,24 +136,26 @@ def survey_tree(
     return listed, holes, tuple(reserved)
 
 
-def _scanned(records: Iterator[bytes], scan: BareScan) -> Iterator[bytes]:
-    """Yield the records once the scan has looked at their entries."""
-    while batch := list(islice(records, scan.batch)):
-        scan.take([record.rpartition(b"\t")[0] for record in batch])
-        yield from batch
-
-
-def _fields(record: bytes) -> tuple[bytes, ...]:
-    """Return path, kind, size, names, inode and blocks of an entry."""
+def _fields(record: bytes) -> Fields:
+    """Return path, kind, size, names, inode and blocks of an entry. Raises: ValueError."""
     path, _, rest = record.partition(b"//")
-    return (path.removeprefix(script_commands.BELOW_ROOT), *rest.split(b"\t"))
+    kind, size, links, inode, blocks = rest.split(b"\t")
+    return path.removeprefix(script_commands.BELOW_ROOT), kind, size, links, inode, blocks
 
 
-def _fields_beside(record: bytes) -> tuple[bytes, ...]:
-    """Return the same of a record as a review lists it, with the blocks behind."""
-    path, _, rest = record.partition(b"//")
-    kind, size, _, _, _, _, links, inode, told = rest.split(b"\t", 8)
-    return path, kind, size, links, inode, told[told.rindex(b"\t") + 1 :]
+def _scanned(records: Iterable[bytes], scan: BareScan) -> Iterator[tuple[bytes, Fields]]:
+    """Yield records as a review lists them, with the blocks behind, and their fields, once the scan has looked at their entries."""
+    listing = iter(records)
+    while batch := list(islice(listing, scan.batch)):
+        entries, fields = [], []
+        for record in batch:
+            reviewed, _, blocks = record.rpartition(b"\t")
+            path, _, rest = reviewed.partition(b"//")
+            kind, size, _, _, _, _, links, inode, told = rest.split(b"\t", 8)
+            entries.append((reviewed, path, kind, inode, told[told.rindex(b"\t") + 1 :]))
+            fields.append((path, kind, size, links, inode, blocks))
+        scan.take(entries)
+        yield from zip(batch, fields, strict=True)
 
 
 def _half_the_memory() -> int:

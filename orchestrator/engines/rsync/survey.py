@@ -56,8 +56,13 @@ from orchestrator.engines.rsync.model import (
 )
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.overlap import find_overlap
-from orchestrator.engines.rsync.source_summary import begin_bare_scan, first_copy, survey_tree
-from orchestrator.process.background import BackgroundCall
+from orchestrator.engines.rsync.source_summary import (
+    BareListing,
+    begin_bare_listing,
+    begin_early_listing,
+    first_copy,
+    survey_tree,
+)
 from orchestrator.process.executor import Reader
 from orchestrator.process.pipeline import PipelineFailed, pipeline_failure
 from orchestrator.process.reading_beside import ReadingBeside
@@ -88,8 +93,10 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     run = command_runner(reader)
     here, there, gate = greet(job, run)
     _require_plain_store(job, gate)
+    early = begin_early_listing(job, request, reader, marks)
     source_text, target_text = look_at_both(job, reader)
     target = read_target(job, run, target_text)
+    early = _of_a_first_copy(early, target)
     if target.holds_copies(job.identity, points=options_of(job).points):
         marks.enter_context(mark_copies(seen=True))
     require_same_store(job, target)
@@ -135,14 +142,19 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
         return seen
     seen = _with_crowded(job, replace(seen, clones=_may_clone(job, seen, run)), request, reader)
     if source.directory and (changes is None or (not seen.refused and _is_split(job, seen, newest))):
-        seen = _with_listing(job, seen, request, reader)
+        seen = _with_listing(job, seen, request, reader, early)
     if seen.changes is not None and job.parts:
-        seen = replace(
-            seen,
-            changes=replace(seen.changes, by_part=True, emptied=emptied),
-            differing=differing and replace(differing, paths=(*differing.paths, *others)),
-        )
+        named = differing and replace(differing, paths=(*differing.paths, *others))
+        seen = replace(seen, changes=replace(seen.changes, by_part=True, emptied=emptied), differing=named)
     return _limited(job, seen, large, reader)
+
+
+def _of_a_first_copy(early: BareListing | None, target: TargetSurvey) -> BareListing | None:
+    """Return the listing that has begun; None, once it has ended, where the job's history is younger than its copies."""
+    if early is not None and (target.points or target.work):
+        early.end()
+        return None
+    return early
 
 
 def _is_split(job: Job, seen: RsyncSurvey, newest: Location | None) -> bool:
@@ -177,23 +189,23 @@ def _limited(job: Job, seen: RsyncSurvey, large: LargeFiles | None, reader: Read
     return _split(job, seen, listed, seen.side_by_side)
 
 
-def _with_listing(job: Job, seen: RsyncSurvey, request: RunRequest, reader: Reader) -> RsyncSurvey:
-    """Return the survey with what a listing of the source says."""
+def _with_listing(
+    job: Job, seen: RsyncSurvey, request: RunRequest, reader: Reader, early: BareListing | None
+) -> RsyncSurvey:
+    """Return the survey with what a listing of the source says. `early`: one of a first copy that has begun already."""
     from orchestrator.engines.rsync.side_by_side import choose_side_by_side
 
-    with begin_bare_scan(job, seen, request) as scan:
-        # In a thread: its current folder may then be another one than the program's.
-        listing = BackgroundCall(partial(survey_tree, job, reader, scan)) if scan else None
-        listed, holes, reserved = listing.result() if listing else survey_tree(job, reader)
-        bare = scan.digests if scan else None
-        small = bool(scan) and listed.largest < WORTH_A_REMAINDER and job.pipe.rate_limit is None
+    first = seen.changes is None and not seen.points and not seen.target.work
+    with ExitStack() as end:
+        bare = early or (begin_bare_listing(job, request, reader) if first else None)
+        listed, holes, reserved = end.enter_context(bare).result() if bare else survey_tree(job, reader)
     seen = replace(
         seen,
         changes=seen.changes or first_copy(listed),
         holes=holes,
         reserved=reserved or seen.reserved,
-        bare=bare,
-        small=small,
+        bare=bare.scan.digests if bare else None,
+        small=bool(bare) and listed.largest < WORTH_A_REMAINDER and job.pipe.rate_limit is None,
     )
     return _split(job, seen, listed, choose_side_by_side(job, listed.totals()[0]))
 

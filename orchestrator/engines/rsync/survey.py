@@ -144,8 +144,8 @@ def _survey(job: Job, request: RunRequest, reader: Reader, marks: ExitStack) -> 
     if source.directory and (changes is None or (not seen.refused and _is_split(job, seen, newest))):
         seen = _with_listing(job, seen, request, reader, early)
     if seen.changes is not None and job.parts:
-        named = differing and replace(differing, paths=(*differing.paths, *others))
-        seen = replace(seen, changes=replace(seen.changes, by_part=True, emptied=emptied), differing=named)
+        apart = differing and replace(differing, paths=(*differing.paths, *others))
+        seen = replace(seen, changes=replace(seen.changes, by_part=True, emptied=emptied), differing=apart)
     return _limited(job, seen, large, reader)
 
 

@@ -6,7 +6,7 @@ import os
 import shlex
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from orchestrator.domain.arrival import folder_mark
 from orchestrator.domain.gate import ADDING, APPEND_ONLY, BUSY, GateRefusal
@@ -21,7 +21,7 @@ from orchestrator.process.confine import (
     run_apart,
     shut_into,
 )
-from orchestrator.process.relay import TooMuchInput, read_input
+from orchestrator.process.relay import TooMuchInput, read_input, write_output
 from orchestrator.trees.beneath import Folder, Untrusted
 from orchestrator.trees.linked_tree import LinkedTree
 
@@ -31,6 +31,7 @@ _FASTEST, _SHORTEST, _LONGEST = (
     0.05,
     5.0,
 )  # bytes a second that no disk takes; seconds between two looks at what is free
+_TOLD = 10.0  # seconds between two lines that say how many entries are linked
 _MOST_NAMES = 512 << 20  # bytes of paths that are not linked
 
 
@@ -199,10 +200,22 @@ def _read_names() -> frozenset[str]:
 
 
 def _link(folder: Folder, asked: PointAddition, names: frozenset[str]) -> int:
-    """Link into the work tree what the point has, the work tree has not, and no name names as different."""
+    """Link into the work tree what the point has, the work tree has not, and no name names as different; print now and then how many are."""
     shut_into(folder.fd, "")
     here = Folder(".")
     with here, here.enter(f"{POINTS}/{asked.links}") as old, here.enter(WORK) as new:
-        tree = LinkedTree(names, over=True)
-        tree.make(old, new)
+        LinkedTree(names, over=True, tells=_teller()).make(old, new)
     return 0
+
+
+def _teller() -> Callable[[int], None]:
+    """Return what prints a number to our output, where some time has passed since the last one. Raises OSError where nobody hears it any more."""
+    last = time.monotonic()
+
+    def tell(count: int) -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last >= _TOLD:
+            last = now
+            write_output(str(count))
+
+    return tell

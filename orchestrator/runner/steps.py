@@ -418,7 +418,7 @@ class StepExecutor:
             progress.feed(step, meter.passed(count), meter.expected)
 
         joined = step.copies and pipeline.counts < len(pipeline.stages) - 1
-        heard = printed if step.copies and not joined else self._link_progress() if step.links else None
+        heard = printed if step.copies and not joined else self._link_progress() if step.counts_links else None
         result = self.writer.stream(
             pipeline, stop=self._together or self.journal.tools.stop, stall_after=_patience(step, job.pipe.stall_after), timeout=timeout,
             on_output=heard, on_bytes=passed if joined else None,

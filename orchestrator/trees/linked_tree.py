@@ -14,6 +14,7 @@ from orchestrator.trees.beneath import Folder, Untrusted
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WORKERS = 3  # more gain nothing: links of one folder are made one after the other
+_TOLD_AFTER = 1000  # entries; as link-tree.sh has it
 _DEEPEST = 100  # folders on a way that stay open, each twice for each worker: a process has 1024 descriptors
 # What cannot be linked is left to the caller: forbidden, gone, a mount, or of a kind without links. Where a file can have no more
 # names, none of its names may be linked, so that they stay names of one file: that ends it.
@@ -36,6 +37,7 @@ class LinkedTree:
     `left_out`: paths below the root that are not linked, nor anything below them; a folder that lies too deep is left out too.
     `reserved`: names that are left out in every folder. `stops`: is asked at each folder whether to end early. `over`: the other tree
     has something already, which stays as it is, with its times; then nothing else is left out, and what cannot be linked is an error.
+    `tells`: is called at about each 1,000 entries, by one thread at a time, with how many are linked so far.
     """
 
     def __init__(
@@ -45,13 +47,15 @@ class LinkedTree:
         reserved: Collection[str] = (),
         stops: Callable[[], bool] = lambda: False,
         over: bool = False,
+        tells: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._left_out, self._reserved, self._stops, self._over = left_out, reserved, stops, over
+        self._left_out, self._reserved, self._stops, self._over, self._tells = left_out, reserved, stops, over, tells
         self._waiting: list[tuple[_FolderPair, str]] = []
         self._change = Condition()
         self._busy = 0
         self._pairs: set[_FolderPair] = set()
         self._errors: list[BaseException] = []
+        self._looked = 0  # entries
         self.linked = 0
 
     def make(self, old: Folder, new: Folder) -> None:
@@ -126,10 +130,13 @@ class LinkedTree:
         os.close(pair.new)
 
     def _fill(self, pair: _FolderPair) -> None:
-        linked, folders = 0, []
+        looked, linked, folders = 0, 0, []
         with os.scandir(pair.old) as entries:
             for entry in entries:
-                name = entry.name
+                name, looked = entry.name, looked + 1
+                if looked == _TOLD_AFTER:
+                    self._count(looked, linked)
+                    looked, linked = 0, 0
                 if name in self._reserved or pair.path + name in self._left_out:
                     continue
                 if entry.is_dir(follow_symlinks=False):
@@ -140,11 +147,18 @@ class LinkedTree:
             if self._over and folders:
                 raise OSError(errno.ENAMETOOLONG, "lies too deep to be linked", pair.path + folders[0])
             folders = []
+        self._count(looked, linked)
         with self._change:
-            self.linked += linked
             pair.open += len(folders)
             self._waiting += [(pair, name) for name in folders]
             self._change.notify_all()
+
+    def _count(self, looked: int, linked: int) -> None:
+        with self._change:
+            before, self._looked = self._looked, self._looked + looked
+            self.linked += linked
+            if before // _TOLD_AFTER < self._looked // _TOLD_AFTER:
+                self._tells(self.linked)
 
     def _done(self, pair: _FolderPair) -> None:
         """Count a folder as done, and close it once all below it is done; then perhaps the one above it."""

@@ -129,6 +129,20 @@ def test_a_run_that_was_cut_after_the_links_goes_on(house: House, sshd: Sshd) ->
     assert facts(house.point(0)) == before
 
 
+def test_a_gate_says_how_many_entries_it_has_linked(house: House, sshd: Sshd) -> None:
+    """Now and then, one number a line, as a host's own programs do; it was silent for as long as the links took."""
+    for number in range(2100):
+        house.write(f"many/{number}", "")
+    folder = first_point(house, sshd)
+    speak(sshd, "import orchestrator.app.gate_folder as gate\ngate._TOLD = 0.0")
+    assert script(sshd, "prepare.sh", str(folder), "photos", "1", "work").returncode == 0
+    linked = ask(sshd, "link-unchanged", str(folder), house.points()[0])
+    counts = [int(line) for line in linked.stdout.splitlines()]
+    assert (linked.returncode, len(counts)) == (0, 2), linked
+    assert 900 < counts[0] < counts[1] <= 2102, counts
+    assert len(os.listdir(folder / ".poolferry/work/many")) == 2100
+
+
 def test_a_copy_that_differs_in_the_end_is_parted_copied_again_and_linked(house: House, sshd: Sshd) -> None:
     """Two names share a file no more: rsync takes both for unchanged, and the look at the source after the copy finds it."""
     os.link(house.write("one", "shared"), house.source / "two")

@@ -120,6 +120,22 @@ def test_a_request_to_stop_ends_it_early(old: Path) -> None:
     assert names(new) == {"top", "link"}
 
 
+def test_each_thousand_entries_tell_how_many_are_linked(old: Path) -> None:
+    """In one folder or in several; entries that are not linked count as seen, so that a tree of them is not silent either."""
+    for number in range(2500):
+        (old / f"c/{number}").touch()
+    for folder in range(500):
+        (old / f"a/{folder}").mkdir()
+        (old / f"a/{folder}/in").touch()
+    told = list[int]()
+    _, linked = made(old, tells=told.append)
+    assert (len(told), told) == (3, sorted(told)), told
+    assert told[-1] <= linked == 3007
+    again = list[int]()
+    assert made(old, over=True, tells=again.append)[1] == 0
+    assert again == [0, 0, 0]
+
+
 def test_folders_too_deep_are_left_to_the_copy(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linked_tree, "_DEEPEST", 1)
     new, _ = made(old)

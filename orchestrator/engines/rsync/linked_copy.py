@@ -53,7 +53,9 @@ def _linked_there(
     """
     names = f"{request.notes}/not-linked"
     programs = Pipeline(stages=(script_commands.link_tree_command(work, base),), reads=names)
-    return replace(step, work=programs, links=True, needs=((names, _listed(tuple(sorted(differing.paths)))),))
+    return replace(
+        step, work=programs, links=True, counts_links=True, needs=((names, _listed(tuple(sorted(differing.paths)))),)
+    )
 
 
 def _may_link(job: Job, world: RsyncSurvey, work: Location, base: RestorePoint | None) -> bool:

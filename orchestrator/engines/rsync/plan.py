@@ -254,7 +254,7 @@ def link_unchanged(job: Job, base: RestorePoint, names: str, listed: bytes) -> S
     why = "a gate links by itself, and then lets no copy come near what a point shares"
     step = _small(f"link unchanged entries from point {base.name}", why, command)
     work = Pipeline(stages=(command,), reads=names)
-    return (replace(step, work=work, needs=((names, listed),)),)
+    return (replace(step, work=work, counts_links=True, needs=((names, listed),)),)
 
 
 def _listed(paths: Iterable[bytes]) -> bytes:

@@ -108,6 +108,7 @@ def test_programs_of_a_host_link_where_a_copy_is_told_names() -> None:
     steps = planned(job(target=THERE), seen).steps
     at = next(number for number, step in enumerate(steps) if step.links)
     work = steps[at].work
+    assert steps[at].counts_links
     assert isinstance(work, Pipeline)
     assert work.stages[0].argv[3:] == ("link-tree.sh", THERE.path, point().name)
     assert steps[at].needs == (("/notes/not-linked", b"./a\0./a/b/new\0./x/gone\0"),), "what lies above comes first"

@@ -545,6 +545,9 @@ def test_a_gate_links_the_rest_once_what_differs_is_copied_apart_from_the_points
     assert f"--copy-dest={THERE.path}/points/{OLD}" in str(copy.work)
     assert "--link-dest" not in str(steps)
     assert link.action == f"link unchanged entries from point {OLD}"
+    assert (link.counts_links, link.links) == (True, False), (
+        "it says how far it is, and what it refuses no copy makes good"
+    )
     assert isinstance(link.work, Pipeline)
     assert (link.work.stages[0].argv, link.work.reads) == (("link-unchanged", THERE.path, OLD), link.needs[0][0])
     assert link.needs[0][1] == b"./a\0./gone\0./new\0./twin\0", "what has gone is not linked, either"

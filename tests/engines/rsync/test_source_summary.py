@@ -1,0 +1,106 @@
+"""The listing of what may be a first copy begins before the target is looked at, and is only believed where it is one."""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.job import Job
+from orchestrator.domain.place import USED
+from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.rsync.model import WORK, RsyncSurvey
+from orchestrator.engines.rsync.source_summary import BareListing, begin_early_listing
+from orchestrator.engines.rsync.survey import survey
+from orchestrator.process.executor import Reader
+from orchestrator.runner.context import begin_bare_look
+from tests.engines.rsync.builders import NOW, THERE
+from tests.engines.rsync.trees import Trees
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> Trees:
+    """A source with a file in a folder, and no target."""
+    made = Trees(tmp_path)
+    made.write("folder/file", "content")
+    return made
+
+
+def request(trees: Trees, **more: Any) -> RunRequest:
+    return RunRequest(now=NOW, notes=str(trees.notes), **{"bare": begin_bare_look, **more})
+
+
+def look(trees: Trees) -> RsyncSurvey:
+    return survey(trees.job(), request(trees), Reader())
+
+
+def begun(job: Job, wanted: RunRequest) -> bool:
+    with ExitStack() as until:
+        return begin_early_listing(job, wanted, Reader(), until) is not None
+
+
+def test_a_first_copy_needs_no_look_for_attributes_where_no_entry_has_some(trees: Trees) -> None:
+    seen = look(trees)
+    assert seen.bare
+    assert seen.changes
+    assert (seen.changes.entries_now, seen.changes.moving) == (2, len("content"))
+    os.setxattr(trees.source / "folder/file", "user.mark", b"x")
+    assert look(trees).bare is None
+
+
+def test_copies_that_the_history_does_not_know_are_compared_with_the_source(trees: Trees) -> None:
+    """The state was lost: what was listed on trust is not taken for a first copy."""
+    trees.point()
+    trees.write("folder/new")
+    seen = look(trees)
+    assert (seen.bare, [each.name for each in seen.points] != []) == (None, True)
+    assert seen.changes
+    assert (seen.changes.entries_before, seen.changes.created) == (2, 1)
+
+
+def test_a_half_copy_that_the_history_does_not_know_may_have_attributes(trees: Trees) -> None:
+    trees.mark()
+    (trees.target / WORK).mkdir()
+    seen = look(trees)
+    assert (seen.target.work, seen.bare) == (True, None)
+
+
+def test_what_rsync_has_to_look_at_is_not_listed_early(trees: Trees, tmp_path: Path) -> None:
+    ours = trees.job()
+    assert begun(ours, request(trees))
+    for known in (
+        {"remembered": {USED: "/target"}},
+        {"refused": {b"name": "too long"}},
+        {"again": True},
+        {"bare": None},
+    ):
+        assert not begun(ours, request(trees, **known)), known
+    far = replace(ours, target=replace(ours.target, location=THERE))
+    gone = replace(ours, source=replace(ours.source, path=str(tmp_path / "gone")))
+    for other in (far, gone, trees.job(excludes=("*.tmp",)), trees.job(xattrs=False)):
+        assert not begun(other, request(trees)), other
+
+
+@pytest.mark.parametrize("leave", [BareListing.end, lambda listing: listing.__exit__(None, None, None)])
+def test_one_that_is_not_needed_is_ended(
+    trees: Trees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leave: Callable[[BareListing], None]
+) -> None:
+    """A source whose listing takes hours: the run, or its error, does not wait for that."""
+    programs, told = tmp_path / "programs", tmp_path / "told"
+    programs.mkdir()
+    os.mkfifo(told)
+    (programs / "find").write_text(f"#!/bin/sh\necho $$ > {told}\nexec sleep 3600\n")
+    (programs / "find").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    with ExitStack() as until:
+        listing = begin_early_listing(trees.job(), request(trees), Reader(), until)
+        assert listing is not None
+        pid = int(told.read_text())
+        leave(listing)
+        assert not Path(f"/proc/{pid}").exists()
+        with pytest.raises(OrchestratorError):
+            listing.result()

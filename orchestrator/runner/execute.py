@@ -54,7 +54,7 @@ from orchestrator.runner.problems import (
 from orchestrator.runner.run_recorder import RunRecorder, begin_run, close_notes, forget_notes, named_hint
 from orchestrator.runner.steps import StepExecutor
 
-_AFTER_A_COPY = ("orchestrator.runner.recovery_kit", "orchestrator.history.views", "tarfile")
+_AFTER_A_COPY = ("orchestrator.runner.recovery_kit", "orchestrator.history.views", "tarfile", "shutil")
 _FOR_A_MANIFEST = ("orchestrator.runner.own_way", "orchestrator.runner.manifests")
 # With more copies no sizes are read before a run: a count of the whole is not worth so much time.
 _WEIGHED = 50

@@ -9,7 +9,6 @@ from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.point_contents import PlannedFile
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import commands
-from orchestrator.engines.rsync.errors import explain, is_partial
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.parse import parse_name
 from orchestrator.engines.rsync.survey import (
@@ -44,8 +43,7 @@ def forecast_files(job: Job, request: RunRequest, reader: Reader) -> Iterator[Pl
     except NOT_READ as error:
         raise unreadable(PROGRAM, command, line, error) from error
     except PipelineFailed as failed:
-        if not is_partial(failed):  # what cannot be read is named by the run itself
-            raise explain(failed) from failed
+        _require_partial(failed)  # what cannot be read is named by the run itself
 
 
 def list_selected(job: Job, empty: str, reader: Reader) -> Iterator[bytes]:
@@ -63,8 +61,15 @@ def list_selected(job: Job, empty: str, reader: Reader) -> Iterator[bytes]:
     except NOT_READ as error:
         raise unreadable(PROGRAM, command, line, error) from error
     except PipelineFailed as failed:
-        if not is_partial(failed):  # what cannot be read, or is gone, the copy itself has told of
-            raise explain(failed) from failed
+        _require_partial(failed)  # what cannot be read, or is gone, the copy itself has told of
+
+
+def _require_partial(failed: PipelineFailed) -> None:
+    """Require that rsync read all but some entries. Raises: OrchestratorError."""
+    from orchestrator.engines.rsync.errors import explain, is_partial  # 5 ms that a run without an error saves
+
+    if not is_partial(failed):
+        raise explain(failed) from failed
 
 
 def _parse_planned(line: bytes) -> PlannedFile | None:

@@ -99,7 +99,6 @@ def survey_tree(
     It holds entries and bytes to move, the split, whether files have holes, and names of ours in it. `scan`: looks at the same entries.
     `left_out`: paths that do not count.
     """
-    from orchestrator.engines.rsync.errors import explain
     from orchestrator.engines.rsync.parallel import TreeSplitter
 
     listed, holes, largest = TreeSplitter(most=_half_the_memory(), shared=job.tree.above), False, 0
@@ -131,6 +130,8 @@ def survey_tree(
         raise unreadable("find", command, record, error) from error
     except PipelineFailed as failed:
         if failed.result.exits != (1,):  # 1: a folder could not be read, or has vanished; the copy will name it
+            from orchestrator.engines.rsync.errors import explain
+
             raise explain(failed) from failed
     listed.largest = largest
     return listed, holes, tuple(reserved)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from orchestrator.cli.terminal import screen
 from orchestrator.cli.terminal.errors import INTERRUPTED, report_errors
-from orchestrator.cli.terminal.runs import parse_plain_line
+from orchestrator.cli.terminal.plain_lines import parse_plain_line
 from orchestrator.cli.terminal.screen import Terminal
 
 

@@ -10,8 +10,6 @@ from orchestrator.cli.terminal import screen
 from orchestrator.cli.terminal.options import CliCommand, complete_job_name, pass_terminal
 from orchestrator.cli.terminal.screen import Terminal
 
-_LATE = 4
-
 
 @click.command(
     "status",
@@ -34,16 +32,9 @@ def status(terminal: Terminal, job: Sequence[str], *, watch: bool) -> int:
     """
     if watch:
         return _watch(terminal, job)
-    from orchestrator.app.job_status import survey_jobs
-    from orchestrator.views.status import overview_lines, overview_value
+    from orchestrator.cli.terminal.overview import show_overview
 
-    now = compose.now()
-    found = survey_jobs(terminal, job, now)
-    if terminal.json:
-        screen.print_json(overview_value(found, now))
-    else:
-        screen.print_painted_lines(overview_lines(found, now, screen.paint))
-    return 0 if found.well else _LATE
+    return show_overview(terminal, job)
 
 
 def _watch(terminal: Terminal, job: Sequence[str]) -> int:

@@ -61,7 +61,7 @@ def reached(tmp_path: Path) -> set[tuple[str, str]]:
 # What a person types, in a file of hers, on a command line or in a page: each mistake is told to her.
 TYPED = """
 app.gate_setup._parse_key cli.fleet.quota._parse_most cli.fleet.send._parse_every cli.fleet.watch._parse_span cli.terminal.options.parse_args
-cli.terminal.runs._parse_plain cli.terminal.runs.parse_gate_call
+cli.terminal.plain_lines._parse_plain cli.terminal.plain_lines.parse_gate_call
 config.migrate.syncoid.parse_pattern config.migrate.syncoid.parse_special
 config.migrate.time_span.parse_calendar config.models._parse_limit_name config.models._parse_permit_away
 config.models.parse_job_name

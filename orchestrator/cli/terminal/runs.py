@@ -1,18 +1,11 @@
-"""Runs, visits and restores as the terminal shows them, and their plain command lines; and the line that machines send to a gate.
-
-Why those are parsed here: `poolferry run JOB` with nothing to do must cost as little as rsync's survey, and importing the library
-that parses all other lines is a quarter of our own part of it. And udev starts poolferry for every new device, most of which are
-not our disks. One file comes back in the time that a copy of it takes, and a start. Every other line, above all a wrong one, is left to the library.
-"""
+"""Runs, visits and restores as the terminal shows them, and the answer to the line that a machine sends to a gate."""
 
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator.cli.terminal.screen import Terminal, exit_code
-from orchestrator.domain.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from orchestrator.app.disk_scan import VisitEnd
@@ -106,123 +99,6 @@ def restore_and_show(terminal: Terminal, request: "RestoreCommand") -> int:
 
     terminal.answer_json(value)
     return exit_code([end.report.outcome])
-
-
-_SWITCHES = {"--json": "json", "--quiet": "quiet", "-q": "quiet", "--verbose": "verbose", "-v": "verbose"}
-_FOLDERS = {"--config": "config", "--state": "state"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunArguments:
-    """The command `poolferry run JOB...`, as a timer and the daemon call it."""
-
-    terminal: Terminal
-    jobs: tuple[str, ...]
-    why: str | None
-    scheduled: bool
-
-
-def parse_plain_run(words: Sequence[str]) -> RunArguments | None:
-    """Parse a plain run: names of jobs, and options each as a word of its own; None: it is another command line."""
-    if (
-        "run" not in words[:1]
-        or (plain := _parse_plain(words[1:], switches={"--scheduled"}, options={"--why"})) is None
-    ):
-        return None
-    terminal, jobs, given = plain
-    if not jobs:
-        return None
-    return RunArguments(terminal=terminal, jobs=jobs, why=given.get("--why"), scheduled="--scheduled" in given)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreArguments:
-    """The command `poolferry restore run JOB --to PLACE`."""
-
-    terminal: Terminal
-    job: str
-    to: str | None
-    path: str
-    point: str | None
-    aside: bool
-
-    def request(self) -> "RestoreCommand":
-        """Return the request of these words."""
-        from orchestrator.app.restore import RestoreCommand
-
-        return RestoreCommand(job=self.job, to=self.to, path=self.path, point=self.point, aside=self.aside)
-
-
-def parse_plain_restore(words: Sequence[str]) -> RestoreArguments | None:
-    """Parse a plain restore of a job's newest point or a named one; None: it is another command line."""
-    if [*words[:2]] != ["restore", "run"]:
-        return None
-    plain = _parse_plain(words[2:], switches={"--aside"}, options={"--to", "--path", "--point"})
-    if plain is None or len(plain[1]) != 1:
-        return None
-    terminal, (job,), given = plain
-    to, path, point = given.get("--to"), given.get("--path", ""), given.get("--point")
-    return RestoreArguments(terminal=terminal, job=job, to=to, path=path, point=point, aside="--aside" in given)
-
-
-def _parse_plain(
-    words: Sequence[str], *, switches: set[str], options: set[str]
-) -> tuple[Terminal, tuple[str, ...], dict[str, str]] | None:
-    """Return the settings, the names, and the command's own switches and options; None: it is no plain line."""
-    if "_POOLFERRY_COMPLETE" in os.environ:
-        return None
-    terminal, names, given = Terminal(), list[str](), dict[str, str]()
-    rest = iter(words)
-    for word in rest:
-        if word in _SWITCHES:
-            setattr(terminal, _SWITCHES[word], True)
-        elif word in switches:
-            given[word] = ""
-        elif not word.startswith("-"):
-            names.append(word)
-        elif word not in (*_FOLDERS, *options) or (value := next(rest, "-")).startswith("-"):
-            return None
-        elif word in options:
-            given[word] = value
-        elif not value or (os.path.exists(value) and not os.path.isdir(value)):
-            return None
-        else:
-            setattr(terminal, _FOLDERS[word], value)
-    return terminal, tuple(names), given
-
-
-def parse_plain_scan(words: Sequence[str]) -> str | None:
-    """Return the identity in `poolferry disks scan --identity IDENTITY`, the command that udev starts; else None."""
-    if len(words) != 4 or [*words[:3]] != ["disks", "scan", "--identity"] or "_POOLFERRY_COMPLETE" in os.environ:
-        return None
-    return None if words[3].startswith("-") else words[3]
-
-
-def parse_gate_call(words: Sequence[str]) -> tuple[Terminal, str] | None:
-    """Parse `poolferry gate NAME`, which sshd calls for each request of a key, with its directories or without; else None."""
-    name, options = words[1:2], words[2:]
-    if words[:1] != ["gate"] or not name or name[0].startswith("-") or "_POOLFERRY_COMPLETE" in os.environ:
-        return None
-    given = dict(zip(options[::2], options[1::2], strict=False))
-    if 2 * len(given) != len(options) or not given.keys() <= _FOLDERS.keys() or not all(given.values()):
-        return None
-    terminal = Terminal()
-    for option, folder in given.items():
-        setattr(terminal, _FOLDERS[option], folder)
-    return terminal, name[0]
-
-
-def parse_plain_line(words: Sequence[str]) -> tuple[Terminal, Callable[[], int]] | None:
-    """Return the settings of a plain line, and its command, which returns the exit code; None: it is another command line."""
-    if run := parse_plain_run(words):
-        return run.terminal, partial(run_and_show, run.terminal, run.jobs, why=run.why, scheduled=run.scheduled)
-    if restore := parse_plain_restore(words):
-        return restore.terminal, lambda: restore_and_show(restore.terminal, restore.request())
-    if (identity := parse_plain_scan(words)) is not None:
-        return (terminal := Terminal()), partial(scan_and_show, terminal, identity=identity)
-    if gate := parse_gate_call(words):
-        return gate[0], partial(answer_and_show, *gate)
-    return None
 
 
 def answer_and_show(terminal: Terminal, name: str) -> int:

@@ -10,9 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as some
 
 from orchestrator.app.restore import RestoreCommand
-from orchestrator.cli.terminal import root, runs
+from orchestrator.cli.terminal import overview, root, runs
 from orchestrator.cli.terminal.errors import WrongUsage
-from orchestrator.cli.terminal.runs import parse_gate_call, parse_plain_restore, parse_plain_run, parse_plain_scan
+from orchestrator.cli.terminal.plain_lines import (
+    parse_gate_call,
+    parse_plain_restore,
+    parse_plain_run,
+    parse_plain_scan,
+    parse_plain_status,
+)
 from orchestrator.cli.terminal.screen import Terminal
 
 HERE = str(Path(__file__))
@@ -59,6 +65,35 @@ def test_it_is_read_as_the_library_reads_it(words: list[str]) -> None:
         "scheduled": plain.scheduled,
         **own,
     }
+
+
+@given(words=some.lists(some.sampled_from((*WORDS, "--watch", "-w")), max_size=5).map(lambda rest: ["status", *rest]))
+@example(words=["status"])
+@example(words=["status", "photos", "--json", "--config", str(Path(HERE).parent)])
+def test_a_status_is_read_as_the_library_reads_it(words: list[str]) -> None:
+    if (plain := parse_plain_status(words)) is None:
+        return
+    told = list[Any]()
+
+    def show_overview(terminal: Terminal, jobs: Sequence[str]) -> int:
+        told.append(({name: getattr(terminal, name) for name in _OWN}, tuple(jobs)))
+        return 0
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(overview, "show_overview", show_overview)
+        root.call(words, Terminal(json="--json" in words))
+    assert told == [({name: getattr(plain[0], name) for name in _OWN}, plain[1])]
+
+
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        ("status", True), ("status photos --json", True), ("status -q --state /x", True), ("status --watch", False), ("status -w", False),
+        ("--json status", False), ("status --help", False), ("status --config", False), ("statu", False), ("", False),
+    ],
+)  # fmt: skip
+def test_which_statuses_are_plain(line: str, plain: bool) -> None:
+    assert (parse_plain_status(line.split()) is not None) is plain
 
 
 RESTORES = (
@@ -132,6 +167,7 @@ def test_all_else_is_left_to_the_library(words: list[str]) -> None:
 def test_a_shell_that_completes_is_left_to_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_POOLFERRY_COMPLETE", "bash_complete")
     assert parse_plain_run(["run", "photos"]) is None
+    assert parse_plain_status(["status"]) is None
     assert parse_plain_scan(["disks", "scan", "--identity", "77"]) is None
     assert parse_plain_restore(["restore", "run", "photos", "--to", "/x"]) is None
 

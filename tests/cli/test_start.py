@@ -3,7 +3,9 @@
 import os
 import resource
 import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,8 @@ from orchestrator.history.store import open_history
 from tests.cli.import_samples import imported
 from tests.ferry import COMMAND, Ferry
 from tests.history.records import begin, report
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_help_waits_for_nothing(ferry: Ferry) -> None:
@@ -42,6 +46,29 @@ def test_looking_into_the_history_asks_no_library_for_the_fields_of_a_value(ferr
     assert ferry.run("run", "photos").code == 0
     # Rows are told by the names of fields; click has inspect, and inspect has no dataclasses.
     assert "dataclasses" not in imported(ferry, command)
+
+
+def test_a_status_needs_no_library_for_the_command_line(ferry: Ferry) -> None:
+    ferry.job()
+    assert not imported(ferry, "status") & {"rich", "click", "inspect", "uuid", "subprocess"}
+
+
+INTERRUPTED = """
+import sys
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "orchestrator.cli.terminal.screen":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupts())
+sys.argv = ["poolferry", "status"]
+from orchestrator.__main__ import program
+program()
+"""
+
+
+def test_an_interrupt_at_the_start_ends_without_a_word() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 @pytest.mark.parametrize("command", ["status", "history", "points"])

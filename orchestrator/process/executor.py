@@ -74,7 +74,7 @@ class Reader:
         from copy import copy  # a run within one machine that has nothing to copy needs none
 
         other, stop = copy(self), StopRequest(above=self._stop)
-        other._stop, other._meanwhile = stop, None
+        other._stop = stop
         return other, stop
 
     def meanwhile(self, work: Callable[[], object]) -> None:

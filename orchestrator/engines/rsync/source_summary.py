@@ -41,6 +41,7 @@ class BareListing:
     def __init__(self, job: Job, reader: Reader, scan: BareScan) -> None:
         self.scan = scan
         executor, self._stop = reader.beside()
+        executor.meanwhile(lambda: None)  # what the caller does meanwhile begins with a program that it waits for
         self._call = BackgroundCall(lambda: self._listed(job, executor))
 
     def __enter__(self) -> Self:

@@ -5,6 +5,7 @@ import fcntl
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Collection, Iterator
@@ -46,7 +47,7 @@ def shared_connections(hosts: Collection[Host], options: tuple[str, ...] = ()) -
 
 
 def _sweep(usual: str, before: float) -> None:
-    """Remove the empty folders that runs which were killed left in `usual`: ours alone, older than `before`, held by nobody."""
+    """Remove the folders that runs which were killed left in `usual`: ours alone, older than `before`, held by nobody."""
     for name in os.listdir(usual):
         if name.startswith(_PREFIX):
             with contextlib.suppress(OSError):
@@ -54,12 +55,15 @@ def _sweep(usual: str, before: float) -> None:
 
 
 def _sweep_one(folder: str, before: float) -> None:
-    """Remove one folder. Raises OSError where it is held, in use, or another's."""
+    """Remove one folder, with the sockets of connections that were killed, too. Raises OSError where it is held, or holds anything else."""
     held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         facts = os.fstat(held)
         if facts.st_uid == os.geteuid() and facts.st_mtime < before:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for name in os.listdir(held):
+                if stat.S_ISSOCK(os.lstat(name, dir_fd=held).st_mode):
+                    os.unlink(name, dir_fd=held)
             os.rmdir(folder)
     finally:
         os.close(held)

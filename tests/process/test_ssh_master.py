@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -111,6 +112,10 @@ def test_what_a_killed_run_left_is_swept_and_what_is_held_stays(monkeypatch: pyt
         left, strange = Path(tempfile.mkdtemp(prefix="ferry-ssh-")), Path(tempfile.mkdtemp(prefix="ferry-ssh-"))
         fresh = Path(tempfile.mkdtemp(prefix="ferry-ssh-"))
         (strange / "file").write_text("somebody's")
+        with socket.socket(
+            socket.AF_UNIX
+        ) as killed:  # of a connection that was killed with its run, as by the end of a service
+            killed.bind(str(left / "0a1b"))
         for one in (folder, left, strange):
             os.utime(one, (0, 0))
         with shared_connections(host):

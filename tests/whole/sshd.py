@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
@@ -56,12 +56,16 @@ AS_PLAIN_USER = "setpriv --reuid=1234 --regid=1234 --clear-groups"
 
 
 class Sshd:
-    """The server, and what a client needs to reach it. `port`: where it listens; `through`: where clients knock."""
+    """The server, and what a client needs to reach it. `port`: where it listens; `through`: where clients knock.
 
-    def __init__(self, folder: Path, *, more: str = "", path: str | None = None) -> None:
+    `before`: the words of a program through which it is started, and which it replaces.
+    """
+
+    def __init__(self, folder: Path, *, more: str = "", path: str | None = None, before: Sequence[str] = ()) -> None:
         self.folder = folder
         self.port = self.through = free_port()
         self.user = getpass.getuser()
+        self._before = before
         (folder / "home").mkdir(parents=True)  # without the login scripts of whoever runs the tests
         for name in ("host_key", "user_key"):
             make_key(folder / name)
@@ -83,7 +87,7 @@ class Sshd:
         if os.geteuid() == 0:
             os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
         log = self.folder / "log"
-        argv = ("/usr/sbin/sshd", "-D", "-f", str(self.folder / "server"), "-E", str(log))
+        argv = (*self._before, "/usr/sbin/sshd", "-D", "-f", str(self.folder / "server"), "-E", str(log))
         self._server = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
         wait_until(self._answers)
 

@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 
 from orchestrator.domain.errors import (
     BaseGone,
@@ -519,7 +520,8 @@ class _StageProgress:
 
     def __init__(self, journal: RunRecorder, steps: Sequence[Step], *, whole: bool = False) -> None:
         self._tell = journal.tools.notify
-        self._expected = {id(step): step.expected for step in steps if step.copies}
+        self._expected = {id(step): Bytes(0) if step.ahead else step.expected for step in steps if step.copies}
+        self._rest = {id(one): id(other) for one, other in pairwise(steps) if one.ahead}
         self._done: dict[int, int] = {}
         self._whole = whole
 
@@ -536,8 +538,11 @@ class _StageProgress:
 
     def ended(self, step: Step) -> None:
         """Set the expected size to the bytes moved: earlier sizes are estimates."""
+        done = Bytes(self._done.get(id(step), 0))
+        if (rest := self._rest.get(id(step))) is not None and (expected := self._expected[rest]) is not None:
+            self._expected[rest] = Bytes(max(0, expected - done))
         if id(step) in self._expected:
-            self._expected[id(step)] = Bytes(self._done.get(id(step), 0))
+            self._expected[id(step)] = done
 
 
 def _write(path: str, content: bytes) -> None:

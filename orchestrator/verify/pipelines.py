@@ -2,15 +2,13 @@
 
 import os
 import re
-import sys
 from importlib.util import find_spec
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect, Pipeline, single_command
+from orchestrator.process.own_program import own_environment, own_program
 from orchestrator.verify.entry import EXACT, Tolerance
 
-_PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-_START = "from orchestrator.verify.worker import program; program()"
 _FORMAT = r"%P//%y\t%s\t%T@\t%m\t%U\t%G\t%n\t%i\t%l\0"
 _NAMES = r"%P//\0"
 _PATTERN = re.compile(r"[\\*?\[\]]")
@@ -99,9 +97,6 @@ def worker_pipeline(
         options += ["--grain", str(tolerance.grain_ns)]
     if keep_cache:
         options += ["--keep-cache", "yes"]
-    # -P: import nothing from the current directory. -S, and no -m: a third of a start that reads no file yet.
-    front = (sys.executable, "-PS", "-c", _START, "--workers", str(workers))
-    places = dict.fromkeys((_PACKAGES, *filter(None, map(_place_of, ("xxhash", "blake3")))))
-    return Pipeline(stages=(Command(
-        argv=(*front, *options), effect=Effect.READS, environment=(("PYTHONPATH", ":".join(places)),),
-    ),))  # fmt: skip
+    argv = own_program("orchestrator.verify.worker", "--workers", str(workers), *options)
+    places = own_environment(*map(_place_of, ("xxhash", "blake3")))
+    return Pipeline(stages=(Command(argv=argv, effect=Effect.READS, environment=places),))

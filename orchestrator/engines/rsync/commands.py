@@ -27,6 +27,7 @@ from orchestrator.engines.rsync.script_commands import (
     below_command,
     in_tree_command,
     inside_command,
+    list_top_command,
     path_argument,
     sums_command,
 )
@@ -363,8 +364,7 @@ def restore_command(
     copy = _inside(tree, to, job, argv, folder=folder)
     if not folder or names:
         return Pipeline(stages=(copy,), reads=names or None)
-    listed = ("find", tree.path.rstrip("/") + "/.", "-mindepth", "1", "-maxdepth", "1", "-printf", "/%P\\0")
-    return Pipeline(stages=(Command(argv=listed, effect=Effect.READS, host=tree.host), copy), counts=1)
+    return Pipeline(stages=(list_top_command(tree), copy), counts=1)
 
 
 def append_restored_command(source: Location, to: Location, path: bytes, job: Job) -> Command:

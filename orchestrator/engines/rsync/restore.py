@@ -37,6 +37,7 @@ from orchestrator.engines.rsync.survey import (
     survey_half_copied,
     survey_partial_files,
 )
+from orchestrator.engines.rsync.write_ahead import pays_ahead, write_ahead_command
 from orchestrator.process.background import BackgroundCall
 from orchestrator.process.executor import PipelineFailed, Reader
 
@@ -74,21 +75,27 @@ def _survey(job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurv
         return replace(seen, half=_survey_half_file(wanted, room.to, run)) if goes_on else seen
     if seen.unfinished and kind == "folder" and not wanted.anew:
         seen = replace(seen, half=survey_half_copied(seen.to, _below(wanted), run, own=True))
-    if kind == "folder":
-        seen = replace(seen, split=_split(job, wanted, seen, reader))
+    if kind == "folder" and _is_new_here(wanted, seen):
+        split = _split(job, wanted, seen, reader)
+        seen = replace(seen, split=split, ahead=pays_ahead(job, wanted, split))
     return _with_mounts(wanted, seen, run) if kind == "folder" and seen.mounts else seen
 
 
-def _split(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, reader: Reader) -> "tuple[ParallelCopy, ...]":
-    """Return what each of several rsyncs brings into a new folder on this machine; empty: one copies it all.
+def _is_new_here(wanted: RestoreRequest, seen: DestinationSurvey) -> bool:
+    """Return whether root brings a folder into a new one, all on this machine.
 
     Why root: another user could not write any more into a folder that another copy has given its mode.
     """
+    there = seen.unfinished or seen.entries or seen.mounts or seen.to.host or wanted.point.tree.host
+    return not there and os.geteuid() == 0
+
+
+def _split(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, reader: Reader) -> "tuple[ParallelCopy, ...]":
+    """Return what each of several rsyncs brings into a new folder on this machine; empty: one copies it all."""
     from orchestrator.engines.rsync.side_by_side import choose_for_restore
 
     tree = _below(wanted)
-    new = not (seen.unfinished or seen.entries or seen.mounts or tree.host or seen.to.host or os.geteuid())
-    if not new or not wanted.notes or job.pipe.rate_limit:
+    if not wanted.notes or job.pipe.rate_limit:
         return ()
     if (number := choose_for_restore(job, wanted.point, tree.path, seen.to.path)) < 2:
         return ()
@@ -235,7 +242,7 @@ def _folder_stages(
         (_prepare(aside, begin),),
         *_alone(() if aside else _complete(job, lambda path: tree / _text(path), to, seen.half)),
         *_alone(before if seen.unfinished and not aside else ()),
-        _side_by_side(job, wanted, seen, what) or (whole,),
+        _side_by_side(job, wanted, seen, what) or (*_ahead(wanted, seen, what, whole), whole),
         *_alone(resumed[1:] if seen.unfinished and not aside else ()),
         *_alone((
             _reread(job, wanted, to, left_out, part="below"),
@@ -276,8 +283,19 @@ def _side_by_side(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, wha
             expected=share.size,
         )
         listed = b"".join(b"/" + path + b"\0" for path in share.paths)
-        steps.append(replace(step, worker=f"lane {number}", needs=((names, listed),)))
+        step = replace(step, worker=f"lane {number}", needs=((names, listed),))
+        steps += (*_ahead(wanted, seen, what, step), step)
     return tuple(steps)
+
+
+def _ahead(wanted: RestoreRequest, seen: DestinationSurvey, what: str, step: Step) -> tuple[Step, ...]:
+    """Return the step that writes small files of a copying step before it, where that pays."""
+    if not seen.ahead or not isinstance(step.work, Pipeline):
+        return ()
+    work = write_ahead_command(_below(wanted), seen.to, step.work.reads)
+    why = "it takes less time than rsync, which then does all else, and what this leaves"
+    action = f"write small files of {what} to {seen.to}"
+    return (replace(step, action=action, why=why, work=work, expected=None, ahead=True),)
 
 
 def _file_stages(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, aside: str, what: str) -> tuple[Stage, ...]:

@@ -374,6 +374,12 @@ def in_tree_command(root: Location, tree: str, *words: str, effect: Effect = Eff
     return _inside("in-tree.sh", root.path, tree, *words, effect=effect, host=root.host)
 
 
+def list_top_command(tree: Location) -> Command:
+    """Build the command that lists the names in a folder, "/" before and NUL after each, see `commands.restore_command`."""
+    argv = ("find", tree.path.rstrip("/") + "/.", "-mindepth", "1", "-maxdepth", "1", "-printf", "/%P\\0")
+    return Command(argv=argv, effect=Effect.READS, host=tree.host)
+
+
 def inside_command(folder: Location, *words: str) -> Command:
     """Build the command that runs a program in a folder that a restore has marked as its own."""
     return _marking("in-folder.sh", folder.path, *words, host=folder.host)

@@ -61,13 +61,17 @@ def choose_for_restore(job: Job, point: RestorePoint, tree: str, to: str) -> int
     options = options_of(job)
     if options.parallel is not None:
         return options.parallel
-    if options.fake_super or point.manifest is None or point.manifest.host:
-        return 1
+    return _choose_by_places(job, tree, to).count if not options.fake_super and lists_many(point, LEAST_ENTRIES) else 1
+
+
+def lists_many(point: RestorePoint, entries: int) -> bool:
+    """Return whether a point's manifest, on this machine, is as large as one of so many entries is at least."""
+    if point.manifest is None or point.manifest.host:
+        return False
     try:
-        size = os.stat(point.manifest.path, follow_symlinks=False).st_size
+        return os.stat(point.manifest.path, follow_symlinks=False).st_size >= entries * _IN_MANIFEST
     except OSError:
-        return 1
-    return _choose_by_places(job, tree, to).count if size >= LEAST_ENTRIES * _IN_MANIFEST else 1
+        return False
 
 
 def _choose_by_places(job: Job, source: str, target: str) -> SideBySide:

@@ -1,6 +1,7 @@
 """`restore pool`: destroy and recreate a pool in steps; the same command continues at the right step."""
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 from orchestrator import compose
@@ -14,7 +15,6 @@ from orchestrator.app.renamed_pool import RenamedSettings, rename_in_configurati
 from orchestrator.app.restored_sources import note_restore
 from orchestrator.app.session import Session, open_session
 from orchestrator.app.settings import Settings, WrongRequest, unheard
-from orchestrator.domain.command_line import quoted
 from orchestrator.domain.evacuation import DatasetStatus, KitFacts
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
@@ -68,8 +68,7 @@ def rebuild_pool(
     if plan:
         with AttachedDisks(used, None) as stays:
             return _Rebuild(used, None, stays, asked, hears).end()
-    command = f"poolferry restore pool {quoted(name)}{f' --as {quoted(new_name)}' if new_name else ''}"
-    with open_session(settings) as session, AttachedDisks(used, session, command) as stays:
+    with open_session(settings) as session, AttachedDisks(used, session, asked.typed) as stays:
         session.history.heal(compose.is_process_alive, compose.now())
         accept_kit_disk(settings, session)
         end = _Rebuild(used, session, stays, asked, hears).end()
@@ -88,6 +87,17 @@ class _PoolRequest:
     lost_keys: tuple[str, ...]
     content: bool
     aside: bool
+
+    @property
+    def typed(self) -> str:
+        """Return the command line of this request."""
+        named = (
+            *(("--as", self.name) if self.name != self.former else ()),
+            *(word for option, names in (("--lose", self.lose), ("--trust", self.trust), ("--lost-key", self.lost_keys))
+              for name in names for word in (option, name)),
+            *(("--aside",) if self.aside else ()), *(("--content",) if self.content else ()),
+        )  # fmt: skip
+        return shlex.join(("poolferry", "restore", "pool", self.former, *named))
 
 
 class _Rebuild:
@@ -278,7 +288,7 @@ class _Rebuild:
         lost = tuple(name for name in self._asked.lost_keys if f"{name}/".startswith(below))
         report = session.do(
             job, run_restore,
-            RestoreOptions(to=source, content=self._asked.content, stays=stays, owners=False, lost_keys=lost, aside=self._asked.aside),
+            RestoreOptions(to=source, content=self._asked.content, stays=stays, owners=False, lost_keys=lost, aside=self._asked.aside, typed=self._asked.typed),
         )  # fmt: skip
         note_restore(session.history, lambda: self._settings.configuration().jobs, job, source, report, compose.now())
         self._stays.did(job.target.disk, report)

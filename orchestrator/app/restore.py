@@ -199,7 +199,10 @@ def restore_words(request: RestoreCommand) -> str:
     import shlex
 
     at = request.at.isoformat() if request.at else None
-    options = (("--to", request.to), ("--path", request.path), ("--point", request.point), ("--at", at))
+    options = (
+        ("--from", request.origin), ("--to", request.to), ("--path", request.path), ("--point", request.point), ("--at", at),
+        *(("--lost-key", name) for name in request.lost_keys),
+    )  # fmt: skip
     words = [word for name, value in options if value for word in (name, value)]
     return shlex.join(["poolferry", "restore", "run", *filter(None, [request.job]), *words]) + (
         (" --aside" if request.aside else "") + (" --content" if request.content else "")
@@ -274,7 +277,7 @@ def _restore_options(job: "Job", request: RestoreCommand) -> "RestoreOptions":
     where = _dataset(to) if datasets and not to.startswith(("/", ".")) else _place("--to", to)
     return RestoreOptions(
         to=where, path=_below(request.path), point=request.point, at=request.at, aside=request.aside, content=request.content,
-        lost_keys=request.lost_keys,
+        lost_keys=request.lost_keys, typed=restore_words(request),
     )  # fmt: skip
 
 

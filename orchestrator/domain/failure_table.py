@@ -21,6 +21,7 @@ from orchestrator.domain.errors import (
     Unexplained,
 )
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.hint_phrases import LOOKS_AGAIN
 from orchestrator.domain.names import shorten
 
 
@@ -132,7 +133,7 @@ GATE = says(
 GATE_BUSY = says(
     r"poolferry gate \S+: refused: busy: ",
     HostUnreachable, "the gate of our key answers as many requests as it may at once",
-    "the next attempt asks again; if nothing else is under way, `connections` in the gate's file there is too small",
+    f"{LOOKS_AGAIN}; if nothing else is under way, `connections` in the gate's file there is too small",
 )  # fmt: skip
 GATE_FULL = says(
     r"poolferry gate \S+: refused: .* (at-most allows|keep-free holds)",

@@ -51,7 +51,7 @@ from orchestrator.runner.problems import (
     note_incomplete_points,
     see_points,
 )
-from orchestrator.runner.run_recorder import RunRecorder, begin_run, close_notes, forget_notes, named_hint
+from orchestrator.runner.run_recorder import RunRecorder, begin_run, close_notes, forget_notes
 from orchestrator.runner.steps import StepExecutor
 
 _AFTER_A_COPY = ("orchestrator.runner.recovery_kit", "orchestrator.history.views", "tarfile", "shutil")
@@ -156,7 +156,7 @@ def _record_bases(nothing: NothingToDo, executor: StepExecutor, world: Any) -> b
     except RecordsRefused as error:
         journal = executor.journal
         journal.warn(
-            f"nothing had to be sent, but {error.why}: nothing is pruned there; {named_hint(error.hint, journal.job)}"
+            f"nothing had to be sent, but {error.why}: nothing is pruned there; {journal.said_hint(error.hint)}"
         )
         return False
     return True

@@ -5,16 +5,18 @@ Notes are one file for each step, in the job's folder for notes.
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.errors import OrchestratorError, OutsideError, PartlyRefused, TargetUnable
 from orchestrator.domain.events import RunMessage, RunStarted, RunWaits, StepStarted
 from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.hint_phrases import phrases_of_reader, say_hint
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Decision, Pipeline, Plan, Refusal, Step
+from orchestrator.domain.problem import SAME_COMMAND
 from orchestrator.domain.run import Outcome, RunReport, RunType, StepReport, outcome_of
 from orchestrator.domain.run_values import decision_value, evidence_lines, step_commands
 from orchestrator.process.executor import PipelineResult, Writer, pipeline_failure
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
 class RunRecorder:
     """The record of one run, from start to end. Not a dataclass: the library's cost each start a millisecond."""
 
-    def __init__(self, *, tools: RunContext, job: Job, run: int, begun: float) -> None:
+    def __init__(
+        self, *, tools: RunContext, job: Job, run: int, begun: float, phrases: Mapping[str, str] | None = None
+    ) -> None:
+        self._phrases = phrases or {}
         self.tools = tools
         self.job = job
         self.run = run
@@ -177,7 +182,7 @@ class RunRecorder:
     def ended(self, outcome: Outcome, why: str, *, hint: str = "", evidence: Sequence[str] = ()) -> RunReport:
         """Store the report and return it; an attempt still open has succeeded."""
         report = RunReport(
-            run=self.run, job=self.job.name, outcome=outcome, why=why, hint=named_hint(hint, self.job), moved_bytes=self.moved,
+            run=self.run, job=self.job.name, outcome=outcome, why=why, hint=self.said_hint(hint), moved_bytes=self.moved,
             took_s=self.tools.monotonic() - self.begun, resumed=self.resumed, attempts=self.attempt, steps=tuple(self.steps),
             points=tuple(self.points), warnings=tuple(self.warnings), evidence=tuple(evidence),
         )  # fmt: skip
@@ -186,6 +191,10 @@ class RunRecorder:
                 self.attempt_ended(None)
             self.tools.history.ended(self.run, report, self.now)
         return report
+
+    def said_hint(self, hint: str) -> str:
+        """Return a hint of this job, in the words of its command; tables of what programs say know neither, and write JOB in its place."""
+        return say_hint(hint, self._phrases).replace("poolferry run JOB", f"poolferry run {self.job.name}")
 
     def ended_by(
         self, error: OrchestratorError, *, continues: str, what: str = "", found: Sequence[str] = ()
@@ -204,20 +213,19 @@ class RunRecorder:
         return self.ended(outcome, f"{what}{error.why}", hint=error.hint, evidence=(*found, *error_evidence(error)))
 
 
-def named_hint(hint: str, job: Job) -> str:
-    """Return a hint for this job; tables of what programs say know no job, and write JOB in its place."""
-    return hint.replace("poolferry run JOB", f"poolferry run {job.name}")
-
-
-def begin_run(job: Job, tools: RunContext, why: str, kind: RunType = RunType.RUN) -> RunRecorder:
-    """Record the start of a run before any other action."""
+def begin_run(
+    job: Job, tools: RunContext, why: str, kind: RunType = RunType.RUN, phrases: Mapping[str, str] | None = None
+) -> RunRecorder:
+    """Record the start of a run before any other action. `phrases`: what its hints say in place of a run's words (`domain.hint_phrases`)."""
     who = tools.identity
     run = tools.history.begin(
         job=job.name, engine=job.engine, source=str(job.tree), target=str(job.target.location), now=tools.clock(),
         pid=who.pid, process_started=who.started, boot=who.boot, host=who.host, kind=kind, why=why,
     )  # fmt: skip
     tools.notify(RunStarted(run=run, job=job.name))
-    return RunRecorder(tools=tools, job=job, run=run, begun=tools.monotonic())
+    if phrases is None and kind is not RunType.RUN:
+        phrases = phrases_of_reader(SAME_COMMAND)
+    return RunRecorder(tools=tools, job=job, run=run, begun=tools.monotonic(), phrases=phrases)
 
 
 def continue_run(begun: RunRecorder, job: Job, tools: RunContext) -> RunRecorder:

@@ -36,6 +36,7 @@ from orchestrator.domain.failure_table import (
     first_line,
     hint_of,
 )
+from orchestrator.domain.hint_phrases import GOES_ON, LOOKS_AGAIN
 from orchestrator.domain.names import shorten
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.contract.engine import SkippedEntries
@@ -52,7 +53,6 @@ FIND_LINKS = (
     "if the target takes no link of so many bytes (XFS: 1,024), `find SOURCE -xdev -type l -size +1024c` lists them: shorten or exclude "
     "those that lie deep"
 )
-_GOES_ON = "what arrived stays; the next attempt continues from it"
 
 
 _TABLE = (
@@ -150,13 +150,13 @@ _TABLE = (
         words=r'recv_generator: failed to stat "": Not a directory',
         error=BaseGone,
         why="a file became a folder at the source while it was copied",
-        hint=_GOES_ON,
+        hint=GOES_ON,
     ),
     FailureRow(
         words=r"\[sender\] (?:link_stat|get_acl)\b.*: (?:Not a directory|Too many levels of symbolic links)",
         error=BaseGone,
         why="a folder became something else at the source while it was copied",
-        hint=_GOES_ON,
+        hint=GOES_ON,
     ),
     FailureRow(
         words=r"Not a directory",
@@ -223,7 +223,7 @@ _TABLE = (
         ),
         error=StreamBroken,
         why="the transfer broke off in the middle",
-        hint=_GOES_ON,
+        hint=GOES_ON,
     ),
     FailureRow(
         exits=(10,),
@@ -231,9 +231,9 @@ _TABLE = (
         why="the connection failed",
         hint="check the network between both machines",
     ),
-    FailureRow(exits=(12,), error=StreamBroken, why="the transfer broke off in the middle", hint=_GOES_ON),
-    FailureRow(exits=(20, 143), error=StreamBroken, why="rsync was ended by a signal", hint=_GOES_ON),
-    FailureRow(exits=(30,), error=Stalled, why="nothing moved for too long", hint=_GOES_ON),
+    FailureRow(exits=(12,), error=StreamBroken, why="the transfer broke off in the middle", hint=GOES_ON),
+    FailureRow(exits=(20, 143), error=StreamBroken, why="rsync was ended by a signal", hint=GOES_ON),
+    FailureRow(exits=(30,), error=Stalled, why="nothing moved for too long", hint=GOES_ON),
     FailureRow(
         exits=(124, 125, 126),
         error=ProgramMissing,
@@ -245,7 +245,7 @@ _TABLE = (
         exits=(137,),
         error=StreamBroken,
         why="rsync was killed",
-        hint="was memory short? (see the kernel's messages); the next attempt continues",
+        hint=f"was memory short? (see the kernel's messages); {GOES_ON}",
     ),
     SSH_ENDED,
 )
@@ -257,10 +257,10 @@ def explain(broken: PipelineFailed) -> OrchestratorError:
     if result.stopped is StopReason.STALLED:
         where = f" to or from {evidence.host}" if evidence.host else ""
         why = f"nothing moved for too long{where}, so the transfer was ended"
-        return Stalled(why, evidence=evidence, hint=_GOES_ON)
+        return Stalled(why, evidence=evidence, hint=GOES_ON)
     if result.stopped is StopReason.TIMED_OUT:
         why = f"{evidence.host or 'this machine'} did not answer in time"
-        return Stalled(why, evidence=evidence, hint="look at its disks and its load; the next attempt looks again")
+        return Stalled(why, evidence=evidence, hint=f"look at its disks and its load; {LOOKS_AGAIN}")
     if result.stopped is StopReason.FLOODED:
         return too_much("rsync's host", evidence)
     if result.stopped is not None:

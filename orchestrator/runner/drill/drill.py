@@ -14,6 +14,7 @@ from orchestrator.domain.errors import (
     OutsideError,
     StreamBroken,
 )
+from orchestrator.domain.hint_phrases import phrases_of_reader
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.point import VerificationResult
@@ -64,7 +65,7 @@ def _tidy(job: Job, tools: RunContext) -> None:
 
 def drill_job(job: Job, tools: RunContext, drill_request: DrillRequest, *, why: str = "drill") -> DrillRunResult:
     """Run one restore test and record it. All errors are in the report; only a lost history raises."""
-    journal = begin_run(job, tools, why, RunType.DRILL)
+    journal = begin_run(job, tools, why, RunType.DRILL, phrases_of_reader(drill_request.command(job.name)))
     evidence = DrillEvidence(journal, drill_request)
     journal.attempt_begun()
     tools.history.heal(tools.alive, journal.now)

@@ -22,6 +22,11 @@ class DrillRequest:
     self_test: bool = False
     seed: int | None = None
 
+    def command(self, job: str) -> str:
+        """Return the command line of this restore test."""
+        seed = f" --seed {self.seed}" if self.seed is not None else ""
+        return f"poolferry drill {job}{' --whole' if self.whole else ''}{' --self-test' if self.self_test else ''}{seed}"
+
 
 class DrillEvidence:
     """The record of one restore test. A value of None is unknown, or was not reached."""

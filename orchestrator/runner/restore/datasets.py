@@ -10,7 +10,7 @@ from orchestrator.domain.dataset_restore import DatasetRestorePlan, DatasetResto
 from orchestrator.domain.errors import RecordsRefused, VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
-from orchestrator.domain.plan import Command, Effect, NothingToDo, Plan, Refusal
+from orchestrator.domain.plan import NothingToDo, Plan, Refusal
 from orchestrator.domain.run import Outcome, RunReport
 from orchestrator.domain.source_identity import RESTORED, SOURCE_IDENTITY
 from orchestrator.domain.source_state import SourceState
@@ -24,7 +24,7 @@ from orchestrator.runner.decide import with_sizes
 from orchestrator.runner.execute import partial_refusal
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.problems import missing_parts
-from orchestrator.runner.restore.request import RestoreOptions
+from orchestrator.runner.restore.request import RestoreOptions, rename_away
 from orchestrator.runner.restore.whole_point import find_whole_point, newer_point_lines
 from orchestrator.runner.run_recorder import RunRecorder
 from orchestrator.runner.source_state import remember_state
@@ -203,13 +203,12 @@ def _verify(
         raise VerificationFailed(f"nothing can be verified: {comparison.why}", hint=comparison.hint)
     verified = run_comparison(comparison, journal, writer, run_request.notes)
     if not verified.reading.sound:
-        path, host = dataset_request.to.path, dataset_request.to.host
-        aside = Command(argv=("zfs", "rename", path, f"{path}_doubtful"), effect=Effect.WRITES, host=host)
+        rename = rename_away(dataset_request.to)
         told = f"{describe_counts(verified.reading)}: {describe_first_findings(verified.reading)}"
         hint = (
             f"it stays as it is, and nothing is destroyed; `poolferry restore plan {journal.job.name}` names the other copies; to "
-            f"begin again beside it: {aside}, then the same command"
-            if "/" in dataset_request.to.path else
+            f"begin again beside it: {rename}, then the same command"
+            if rename else
             f"it stays as it is, and nothing is destroyed; `poolferry restore plan {journal.job.name}` names the other copies"
         )  # fmt: skip
         raise VerificationFailed(f"{dataset_request.to} is not as the copy: {told}", hint=hint)

@@ -2,12 +2,15 @@
 
 import os
 import shlex
+from collections.abc import Mapping
 from datetime import datetime
 
 from orchestrator.domain.fast_dataclass import dataclass
+from orchestrator.domain.hint_phrases import phrases_of_restore
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
+from orchestrator.domain.plan import Command, Effect
 from orchestrator.runner.context import RunContext
 
 
@@ -16,7 +19,8 @@ class RestoreOptions:
     """The request for a restore. `path`: below the point, b"" all of it; `content`: verify contents, not only guids.
 
     `owners`: warn of accounts whose numbers have changed; False when the caller compares them itself. `stays`: mount
-    points whose filesystem was restored separately, so that files of the point are not restored into it. `lost_keys`: datasets whose keys are lost.
+    points whose filesystem was restored separately, so that files of the point are not restored into it. `lost_keys`: datasets whose keys are lost. `typed`: the command line that a
+    person types to say the same again; empty: that of `restore run` for this job.
     """
 
     to: Location
@@ -28,6 +32,7 @@ class RestoreOptions:
     stays: tuple[str, ...] = ()
     owners: bool = True
     lost_keys: tuple[str, ...] = ()
+    typed: str = ""
 
 
 def needs_datasets(tools: RunContext, restore_request: RestoreOptions) -> bool:
@@ -35,14 +40,27 @@ def needs_datasets(tools: RunContext, restore_request: RestoreOptions) -> bool:
     return tools.engine.needs_datasets and not restore_request.to.path.startswith("/")
 
 
-def restore_command(job: Job, request: RestoreOptions, point: str) -> str:
-    """Return the command line of the same restore of datasets, to another point."""
+def restore_command(job: Job, request: RestoreOptions, point: str | None) -> str:
+    """Return the command line of the same restore; `point`: None for the one that was asked for, by its name or a time."""
     path = ("--path", os.fsdecode(request.path)) if request.path else ()
     lost = (word for name in request.lost_keys for word in ("--lost-key", name))
     more = (*(("--aside",) if request.aside else ()), *(("--content",) if request.content else ()))
-    return shlex.join(
-        ("poolferry", "restore", "run", job.name, "--to", str(request.to), *path, "--point", point, *lost, *more)
-    )
+    point = point or request.point
+    at = ("--point", point) if point else ("--at", request.at.isoformat()) if request.at else ()
+    return shlex.join(("poolferry", "restore", "run", job.name, "--to", str(request.to), *path, *at, *lost, *more))
+
+
+def restore_phrases(job: Job, request: RestoreOptions) -> Mapping[str, str]:
+    """Return what this restore's hints say in place of a run's words."""
+    typed = request.typed or restore_command(job, request, None)
+    return phrases_of_restore(typed, rename_away(request.to))
+
+
+def rename_away(to: Location) -> str:
+    """Return the command that keeps a restored dataset under another name; empty for a folder, and for a pool's root, which has none."""
+    if to.path.startswith("/") or "/" not in to.path:
+        return ""
+    return str(Command(argv=("zfs", "rename", to.path, f"{to.path}_doubtful"), effect=Effect.WRITES, host=to.host))
 
 
 def restore_reason(path: bytes, to: Location) -> str:

@@ -40,7 +40,7 @@ from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_destination, lock_job, lock_point
 from orchestrator.runner.publish_point import PointPublisher
 from orchestrator.runner.restore import snapshot_files as showing
-from orchestrator.runner.restore.request import RestoreOptions, needs_datasets, restore_reason
+from orchestrator.runner.restore.request import RestoreOptions, needs_datasets, restore_phrases, restore_reason
 from orchestrator.runner.run_recorder import RunRecorder, begin_run
 from orchestrator.runner.steps import StepExecutor, told_where_full
 from orchestrator.runner.verify.read_files import entry_looked_up
@@ -64,7 +64,11 @@ def plan_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) -
 
 def run_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) -> RunReport:
     """Restore data and verify them. Resumable: the same command continues after an interruption."""
-    journal = begin_run(job, tools, restore_reason(restore_request.path, restore_request.to), RunType.RESTORE)
+    why, phrases = (
+        restore_reason(restore_request.path, restore_request.to),
+        restore_phrases(job, restore_request),
+    )
+    journal = begin_run(job, tools, why, RunType.RESTORE, phrases)
     journal.attempt_begun()
     try:
         with _locked(job, tools, restore_request) as inherit:

@@ -8,6 +8,7 @@ from collections import Counter
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.hint_phrases import phrases_of_reader
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, TreeVerification
@@ -45,7 +46,12 @@ def verify_job(
     """
     if point and (wrong := _refuse_name(job, tools, point)):
         return VerifyJobResult(report=wrong, point=point, reading=None)
-    journal = begin_run(job, tools, why or "verify" + (f" point {point}" if point else ""), RunType.VERIFY)
+    words = (
+        *(("--point", point) if point else ()), *(("--source",) if against_source else ()), *(("--content",) if content else ()),
+    )  # fmt: skip
+    typed = shlex.join(("poolferry", "verify", job.name, *words))
+    why = why or "verify" + (f" point {point}" if point else "")
+    journal = begin_run(job, tools, why, RunType.VERIFY, phrases_of_reader(typed))
     journal.attempt_begun()
     try:
         if implements(tools.engine, CopyComparer):

@@ -21,10 +21,11 @@ from orchestrator.domain.errors import (
 )
 from orchestrator.domain.failure_table import WHOLE_OUTPUT, find_failure, first_line, hint_of, whole_lines
 from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.hint_phrases import GOES_ON, LOOKS_AGAIN
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Refusal
 from orchestrator.domain.problem import SAME_COMMAND
-from orchestrator.engines.zfs.errors.messages import ERROR_RULES, GOES_ON
+from orchestrator.engines.zfs.errors.messages import ERROR_RULES
 from orchestrator.process.pipeline import PipelineFailed, PipelineResult, StopReason
 
 _TOKEN = re.compile(r"\b1-[0-9a-f]{1,16}-[0-9a-f]{1,16}-[0-9a-f]{16,}")
@@ -93,7 +94,7 @@ def _stopped(reason: StopReason, evidence: Evidence) -> OrchestratorError:
         return Stalled(why, evidence=evidence, hint=pool + GOES_ON)
     if reason is StopReason.TIMED_OUT:
         why = f"zfs{where} did not answer in time"
-        return Stalled(why, evidence=evidence, hint=f"{pool}the next attempt looks again")
+        return Stalled(why, evidence=evidence, hint=pool + LOOKS_AGAIN)
     if reason is StopReason.FLOODED:
         return too_much("zfs", evidence, "of very many datasets: name one further down as `source`, in several jobs")
     return Stopped("the run was asked to stop")

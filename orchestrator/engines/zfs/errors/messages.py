@@ -18,9 +18,8 @@ from orchestrator.domain.errors import (
     TokenStale,
 )
 from orchestrator.domain.failure_table import GATES, NETWORK, PLAIN_LOGIN, ends, says
-
-GOES_ON = "what arrived is kept, and the next attempt continues from it"
-LOOKS_AGAIN = "the next attempt will plan again and retry"
+from orchestrator.domain.hint_phrases import FROM_SCRATCH, GOES_ON, LOOKS_AGAIN, WITHOUT_RECORDS
+from orchestrator.domain.problem import SAME_COMMAND
 
 
 _TOKENS = (
@@ -73,24 +72,24 @@ _BASES = (
     says(
         r"is a clone\s+must destroy it|must destroy it to overwrite it",
         OutsideError, "the target is a clone, and a whole stream cannot replace it",
-        "`zfs promote` it there, or start that copy from scratch: poolferry run JOB --aside",
+        f"`zfs promote` it there, or {FROM_SCRATCH}",
     ),
     says(
         r"has dependent clones|clones of previous snapshots exist",
         OutsideError, "a clone on the target hangs on a snapshot that would have to go",
-        "`zfs promote` or destroy the clone there; a name that ends in %recv is what a cut receive left: run again",
+        f"`zfs promote` or destroy the clone there; a name that ends in %recv is what a cut receive left: {SAME_COMMAND}",
     ),
 )  # fmt: skip
 _ENCRYPTION = (
     says(
         r"raw receive on top of existing unencrypted|cannot be used to destroy an encrypted|overwrite an unencrypted",
         OutsideError, "one side is encrypted and the other is not, so the stream does not fit what is there",
-        "start that copy from scratch beside the old one: poolferry run JOB --aside",
+        FROM_SCRATCH,
     ),
     says(
         r"IV set guid m",
         OutsideError, "the target's newest snapshot was not received raw, so a raw stream cannot follow it",
-        "start that copy from scratch beside the old one: poolferry run JOB --aside",
+        FROM_SCRATCH,
     ),
     says(
         r"was received as a raw stream, but this incremental is not raw",
@@ -100,7 +99,7 @@ _ENCRYPTION = (
     says(
         r"encryption key does not match existing key",
         OutsideError, "the stream's key is not the copy's: it was changed on one side",
-        "compare `zfs get encryptionroot,keyformat,pbkdf2salt` on both sides; or start from scratch: poolferry run JOB --aside",
+        f"compare `zfs get encryptionroot,keyformat,pbkdf2salt` on both sides; or {FROM_SCRATCH}",
     ),
     says(
         r"may not be sent with properties without the raw flag",
@@ -115,26 +114,25 @@ _ENCRYPTION = (
     says(
         r"requires -L|--large-block",
         OutsideError, "earlier streams of this chain held large blocks, and this one was sent without",
-        "`zfs set poolferry:flags=Lce` on the copy (wLce when it is raw), and run again",
+        f"`zfs set poolferry:flags=Lce` on the copy (wLce when it is raw), and {SAME_COMMAND}",
     ),
 )  # fmt: skip
-_ALL_THE_SAME = "to copy it all the same, without a bookmark: poolferry run JOB --allow no-bookmarks"
 # Where the source itself can record nothing. A channel program tells only the number of an error.
 _BOOKMARKS = (
     says(
         r"Channel program execution failed[^\n]*\n?[^\n]*read-only|cannot (create bookmark|hold)\b[^\n]*read-only",
         RecordsRefused, "the source's pool is imported read-only, so no bookmark can be made there",
-        f"{_ALL_THE_SAME}; or `zpool export` it, and `zpool import` it without readonly=on",
+        f"{WITHOUT_RECORDS}; or `zpool export` it, and `zpool import` it without readonly=on",
     ),
     says(
         r"cannot create bookmark\b[^\n]*(: error 28\b|out of space)|cannot hold\b[^\n]*out of space",
         RecordsRefused, "the source's pool has no space left, not even for a bookmark",
-        f"destroy snapshots or files there that nobody needs; {_ALL_THE_SAME}",
+        f"destroy snapshots or files there that nobody needs; {WITHOUT_RECORDS}",
     ),
     says(
         r"cannot create bookmark\b[^\n]*(: error 95\b|bookmark feature not enabled)",
         RecordsRefused, "the source's pool is older than bookmarks",
-        f"`zpool upgrade` it, or `zpool set feature@bookmarks=enabled` on it; {_ALL_THE_SAME}",
+        f"`zpool upgrade` it, or `zpool set feature@bookmarks=enabled` on it; {WITHOUT_RECORDS}",
     ),
 )  # fmt: skip
 _SPACE = (
@@ -153,7 +151,7 @@ _POOLS = (
     says(
         r"(?i)suspended",
         OutsideError, "a pool is suspended: its disks are gone or failing",
-        "`zpool status` names the fault: bring the disks back, then `zpool clear`; what arrived is kept",
+        f"`zpool status` names the fault: bring the disks back, then `zpool clear`; {GOES_ON}",
     ),
     says(
         r"(?i)pool is read-only",
@@ -222,11 +220,11 @@ _OPEN = (
     says(
         r"in place of our receiver|not prove to be our receiver",
         StreamBroken, "somebody else may hold mbuffer's port on the receiving machine",
-        "the next attempt takes another port; `ss -ltnp` on that machine names who holds which",
+        "each attempt takes another port; `ss -ltnp` on that machine names who holds which",
     ),
     says(
         r"could not bind to socket",
-        StreamBroken, "mbuffer's port was taken", "the next attempt takes another one",
+        StreamBroken, "mbuffer's port was taken", f"each attempt takes another one; {LOOKS_AGAIN}",
     ),
     *(
         says(
@@ -257,7 +255,7 @@ _SURPRISES = (
     says(
         r"cannot receive \S+ property on",
         OutsideError, "a property could not be set on the copy; its data arrived",
-        "name the property in [zfs] protect, and run again",
+        f"name the property in [zfs] protect, and {SAME_COMMAND}",
     ),
 )  # fmt: skip
 _CUTS = (

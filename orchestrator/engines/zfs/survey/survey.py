@@ -20,6 +20,7 @@ from orchestrator.domain.errors import (
     mark_copies,
 )
 from orchestrator.domain.gate import GateTooOld
+from orchestrator.domain.hint_phrases import LOOKS_AGAIN
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Pipeline
@@ -249,7 +250,7 @@ def _judge(look: SideListing, root: Location, command: Command, result: Pipeline
             hint=f"`zpool status {quoted(pool)}` names the fault: bring the disks back, then `zpool clear {quoted(pool)}`",
         )
     if root.path in look.above or not look.whole:
-        raise BaseGone(f"{root} changed under the look", evidence=evidence, hint="the next attempt looks again")
+        raise BaseGone(f"{root} changed under the look", evidence=evidence, hint=LOOKS_AGAIN)
 
 
 def _evidence(command: Command, result: PipelineResult) -> Evidence:

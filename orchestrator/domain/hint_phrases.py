@@ -1,0 +1,38 @@
+"""Phrases of hints that depend on the command that a person typed: tables of what programs say know neither the job nor the command.
+
+A table writes them as for a run. A restore, a drill and a verification say them in their own words, where each hint leaves a run.
+"""
+
+from collections.abc import Mapping
+
+FROM_SCRATCH = "start that copy from scratch beside the old one: poolferry run JOB --aside"
+WITHOUT_RECORDS = "to copy it all the same, without a bookmark: poolferry run JOB --allow no-bookmarks"
+GOES_ON = "what arrived is kept, and the next attempt continues from it"
+LOOKS_AGAIN = "the next attempt looks again"
+
+
+def phrases_of_restore(typed: str, rename: str) -> Mapping[str, str]:
+    """Return what a restore says. `typed`: its command; `rename`: the command that sets aside what it made, "" where none does.
+
+    Why not --aside: what a restore made is its own to go on with, so that option leaves it where it is.
+    """
+    anew = f"to begin again beside what came back: {rename}, then {typed}" if rename else f"say the same again: {typed}"
+    return {
+        FROM_SCRATCH: anew,
+        WITHOUT_RECORDS: f"then {typed}",
+        GOES_ON: f"what arrived is kept, and it continues from it: {typed}",
+        LOOKS_AGAIN: f"it looks again: {typed}",
+    }
+
+
+def phrases_of_reader(typed: str) -> Mapping[str, str]:
+    """Return what a command says that keeps nothing of what it reads or receives: a drill, a verification. `typed`: its command."""
+    anew = f"nothing of it is kept, and it begins anew: {typed}"
+    return {FROM_SCRATCH: anew, WITHOUT_RECORDS: f"then {typed}", GOES_ON: anew, LOOKS_AGAIN: f"it looks again: {typed}"}
+
+
+def say_hint(hint: str, phrases: Mapping[str, str]) -> str:
+    """Return a hint in the words of the command that was typed."""
+    for phrase, words in phrases.items():
+        hint = hint.replace(phrase, words)
+    return hint

@@ -31,7 +31,6 @@ TYPED = {
     "poolferry points accept {} --point {}": "whole/test_problems.py",
     "poolferry rename {} {}": "whole/test_rename.py",
     "poolferry restore pool {} --plan": "lab/test_pool_rebuild.py",
-    "poolferry restore pool {}{}": "lab/test_pool_lost.py",
     "poolferry restore run {} --path {} --to {}": "whole/test_several_folders.py",
     "poolferry restore run {} --to {}": "lab/test_zfs_restore.py::test_a_pool_that_was_made_anew_is_restored_before_anything_is_taken_of_it",
     "poolferry restore run {}{} --to {}": "lab/test_zfs_hints.py::test_hints_end_the_trouble_as_they_are_printed",

@@ -28,7 +28,12 @@ def phrases_of_restore(typed: str, rename: str) -> Mapping[str, str]:
 def phrases_of_reader(typed: str) -> Mapping[str, str]:
     """Return what a command says that keeps nothing of what it reads or receives: a drill, a verification. `typed`: its command."""
     anew = f"nothing of it is kept, and it begins anew: {typed}"
-    return {FROM_SCRATCH: anew, WITHOUT_RECORDS: f"then {typed}", GOES_ON: anew, LOOKS_AGAIN: f"it looks again: {typed}"}
+    return {
+        FROM_SCRATCH: anew,
+        WITHOUT_RECORDS: f"then {typed}",
+        GOES_ON: anew,
+        LOOKS_AGAIN: f"it looks again: {typed}",
+    }
 
 
 def say_hint(hint: str, phrases: Mapping[str, str]) -> str:

@@ -85,10 +85,11 @@ class DestinationAbsent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DestinationUnfinished:
-    """Remains of an earlier restore, with poolferry's marker of what it restored."""
+    """Remains of an earlier restore, with poolferry's marker of what it restored; `path`: below the point, as it is shown."""
 
     job: str
     point: str
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,21 +128,29 @@ class MoveAside:
 
 
 def decide_destination(
-    found: DestinationState, *, job: str, point: str, destination: str, aside: bool, now: datetime
+    found: DestinationState,
+    *,
+    job: str,
+    point: str,
+    path: str = "",
+    destination: str,
+    aside: bool,
+    now: datetime,
+    finish: str = "",
 ) -> StartFresh | ResumeRestore | MoveAside | Refusal:
     """Decide the start of a restore. Refuses: something else is there and `aside` was not given.
 
     An unfinished restore of the same point resumes, with `aside` too: so one command, repeated after an interruption,
-    continues.
+    continues. `finish`: the command that finishes the unfinished restore that is there, "" where none is known.
     """
     if isinstance(found, DestinationAbsent):
         return StartFresh()
-    if found == DestinationUnfinished(job=job, point=point):
+    if found == DestinationUnfinished(job=job, point=point, path=path):
         return ResumeRestore()
     whole = destination.rstrip("/")
     if aside and whole:
         return MoveAside(path=f"{whole}.aside-{point_name(now)}")
-    hint = "give another destination"
+    hint = f"to finish that one: {finish}; or give another destination" if finish else "give another destination"
     if whole:
         hint += f", or use --aside: what is there is renamed to {whole}.aside-{point_name(now)} and kept"
     return Refusal(
@@ -189,7 +198,8 @@ def refuse_mounts(mounts: Sequence[MountPoint], filling: Sequence[bytes], *, des
 
 def _explain_mounts(found: DestinationUnfinished | DestinationOccupied | DestinationNotDirectory) -> str:
     if isinstance(found, DestinationUnfinished):
-        return f"holds an unfinished restore of {found.job} {found.point}"
+        part = f" --path {found.path!r}" if found.path else ""
+        return f"holds an unfinished restore of {found.job} {found.point}{part}"
     if isinstance(found, DestinationOccupied):
         return f"holds {found.entries} {'entry' if found.entries == 1 else 'entries'}"
     return f"is {found.kind}"
@@ -197,5 +207,5 @@ def _explain_mounts(found: DestinationUnfinished | DestinationOccupied | Destina
 
 def _evidence(found: DestinationUnfinished | DestinationOccupied | DestinationNotDirectory) -> tuple[str, ...]:
     if isinstance(found, DestinationUnfinished):
-        return (f"to finish that one: --point {found.point} of job {found.job}",)
+        return (f"it is of job {found.job}",)
     return tuple(show_name(name) for name in found.examples) if isinstance(found, DestinationOccupied) else ()

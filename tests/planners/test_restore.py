@@ -151,16 +151,33 @@ def test_a_refusal_tells_what_is_there() -> None:
     assert told == [
         (
             f"/srv/photos holds an unfinished restore of photos 2026-11-17T020000Z{ending}",
-            ("to finish that one: --point 2026-11-17T020000Z of job photos",),
+            ("it is of job photos",),
         ),
         (
             f"/srv/photos holds an unfinished restore of mail 2026-11-18T020000Z{ending}",
-            ("to finish that one: --point 2026-11-18T020000Z of job mail",),
+            ("it is of job mail",),
         ),
         (f"/srv/photos holds 2 entries{ending}", ("a\\xff", "b")),
         (f"/srv/photos is a file{ending}", ()),
     ]
     assert "holds 1 entry" in refused(decide(DestinationOccupied(entries=1, examples=()))).why
+
+
+def test_what_finishes_an_unfinished_restore_is_offered_before_what_sets_it_aside() -> None:
+    """The newest point is another one after each run: a restore that was cut is then of a point that must be named."""
+    found, finish = (
+        DestinationUnfinished(job="photos", point="2026-11-17T020000Z", path="a"),
+        "poolferry restore run photos",
+    )
+    refusal = refused(
+        decide_destination(
+            found, job="photos", point="2026-11-17T020000Z", destination="/srv", aside=False, now=NOW, finish=finish
+        )
+    )
+    assert refusal.hint.startswith(
+        f"to finish that one: {finish}; or give another destination, or use --aside: what is there"
+    )
+    assert "2026-11-17T020000Z --path 'a'" in refusal.why
 
 
 def test_the_root_cannot_be_moved_aside() -> None:

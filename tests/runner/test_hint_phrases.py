@@ -1,4 +1,4 @@
-"""What programs say is explained by tables that know no command: each kind of run says the hint in the words of its own."""
+"""Each kind of run says a hint in the words of its own command: tables of what programs say know none."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,21 +7,22 @@ from pathlib import Path
 import pytest
 
 from orchestrator.app.restore import RestoreCommand, restore_words
-from orchestrator.domain.errors import OutsideError
+from orchestrator.domain.errors import Evidence, OutsideError
 from orchestrator.domain.place import Location
 from orchestrator.domain.run import Outcome, RunType
 from orchestrator.engines.rsync import errors as of_rsync
 from orchestrator.engines.zfs.errors.messages import ERROR_RULES
 from orchestrator.history.store import History, open_history
 from orchestrator.process.executor import Writer
-from orchestrator.runner.drill.drill import DrillRequest, drill_job
+from orchestrator.runner.drill.drill import drill_job
+from orchestrator.runner.drill.evidence import DrillRequest
 from orchestrator.runner.restore.request import RestoreOptions
 from orchestrator.runner.restore.restore import run_restore
 from orchestrator.runner.run_recorder import begin_run
 from orchestrator.runner.verify.verify import verify_job
 from tests.runner.journals import journal
-from tests.runner.test_ended_by import EVIDENCE
 
+EVIDENCE = Evidence(lines=("zfs receive tank/back",), exits=(1,), last_output=("cannot receive",))
 TABLES = (*ERROR_RULES, *of_rsync._TABLE)
 TO = Location(path="tank/back")
 
@@ -52,7 +53,8 @@ def hints(history: History, tmp_path: Path, hint: str) -> dict[str, str]:
 def test_no_hint_of_a_table_sends_another_command_to_a_run(history: History, tmp_path: Path) -> None:
     """Of a restore, a drill and a verification: `poolferry run JOB --aside` sets the copy aside from which they read."""
     every = "\n".join(dict.fromkeys(row.hint for row in TABLES))
-    assert "poolferry run JOB" in every and "next attempt" in every
+    assert "poolferry run JOB" in every
+    assert "next attempt" in every
     for typed, said in hints(history, tmp_path, every).items():
         for hint in said.split("\n"):
             assert not [phrase for phrase in ("poolferry run", "JOB", "next attempt") if phrase in hint], (typed, hint)
@@ -60,13 +62,19 @@ def test_no_hint_of_a_table_sends_another_command_to_a_run(history: History, tmp
 
 
 def test_what_begins_again_says_its_own_command(history: History, tmp_path: Path) -> None:
-    row = next(row for row in ERROR_RULES if row.hint == "start that copy from scratch beside the old one: poolferry run JOB --aside")
+    row = next(
+        row
+        for row in ERROR_RULES
+        if row.hint == "start that copy from scratch beside the old one: poolferry run JOB --aside"
+    )
     said = hints(history, tmp_path, row.hint)
     for typed, hint in said.items():
         assert typed in hint, hint
     restored = said["poolferry restore run photos --to tank/back"]
     assert "zfs rename tank/back tank/back_doubtful, then poolferry restore run photos --to tank/back" in restored
-    assert journal(history, tmp_path).ended(Outcome.FAILED, "why", hint=row.hint).hint == row.hint.replace("JOB", "photos")
+    assert journal(history, tmp_path).ended(Outcome.FAILED, "why", hint=row.hint).hint == row.hint.replace(
+        "JOB", "photos"
+    )
 
 
 def test_a_restore_is_said_again_with_all_that_was_typed() -> None:

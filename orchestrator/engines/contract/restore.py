@@ -36,7 +36,7 @@ class RestoreRequest:
 class DestinationSurvey:
     """The state of a restore's destination, and the kind of entry that the point holds at the requested path.
 
-    `kind`: "absent", "folder" or "other"; `unfinished`: (job, point) of an interrupted restore; `wanted`: "folder", "file" or
+    `kind`: "absent", "folder" or "other"; `unfinished`: (job, point, path as shown) of an interrupted restore; `wanted`: "folder", "file" or
     "absent"; `to`: the destination itself, when a file is restored into a folder. `mounts`: mount points below it, which count
     as no entries; `filling`: those of them into which the unfinished restore writes files. `half`: what that left half-copied, in
     the engine's own form. `split`: what several programs copy side by side, in that form, too; empty: one copies it all. `holes`: some
@@ -46,7 +46,7 @@ class DestinationSurvey:
     kind: str
     entries: int
     examples: tuple[bytes, ...]
-    unfinished: tuple[str, str] | None
+    unfinished: tuple[str, str, str] | None
     wanted: str
     to: Location
     mounts: tuple[MountPoint, ...] = ()

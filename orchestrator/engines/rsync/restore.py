@@ -63,7 +63,7 @@ def _survey(job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurv
     )
 
     def look(to: Location) -> DestinationSurvey:
-        parser = partial(_look, to, kind, wanted.path)
+        parser = partial(_look, to, kind)
         return ask(run, script_commands.survey_destination_command(to), parser)
 
     seen = look(wanted.to)
@@ -71,7 +71,7 @@ def _survey(job: Job, wanted: RestoreRequest, reader: Reader) -> DestinationSurv
         seen = look(wanted.to / _text(wanted.path.rpartition(b"/")[2]))
     if kind == "file":
         room = look(script_commands.file_folder(seen.to)) if seen.kind == "absent" else seen
-        goes_on = room.unfinished == (job.identity, wanted.point.name) and not wanted.anew
+        goes_on = room.unfinished == (job.identity, wanted.point.name, show_name(wanted.path)) and not wanted.anew
         return replace(seen, half=_survey_half_file(wanted, room.to, run)) if goes_on else seen
     if seen.unfinished and kind == "folder" and not wanted.anew:
         seen = replace(seen, half=survey_half_copied(seen.to, _below(wanted), run, own=True))
@@ -134,13 +134,13 @@ def _survey_half_file(
     return () if size is None else (replace(half, wanted=size),)
 
 
-def _look(to: Location, wanted: str, path: bytes, text: bytes) -> DestinationSurvey:
+def _look(to: Location, wanted: str, text: bytes) -> DestinationSurvey:
     kind, marker, entries, real, mounts, *examples = (*text.split(b"\0"), *(b"",) * 5)[: max(6, text.count(b"\0") + 1)]
     return DestinationSurvey(
         kind=kind.decode(),
         entries=parse_count(entries or b"0"),
         examples=tuple(name for name in examples if name),
-        unfinished=_unfinished(marker, show_name(path)),
+        unfinished=_unfinished(marker),
         wanted=wanted,
         to=to,
         mounts=tuple(MountPoint(path=one, full=True, wanted=True) for one in _below_it(real[:-1], mounts)),
@@ -184,14 +184,13 @@ def _filling(marker: bytes) -> tuple[bytes, ...]:
         return ()
 
 
-def _unfinished(marker: bytes, path: str) -> tuple[str, str] | None:
-    """Return job and point of an unfinished restore; with the path appended when it is only for a part of a point."""
+def _unfinished(marker: bytes) -> tuple[str, str, str] | None:
+    """Return job, point and path of an unfinished restore, the path as it is shown."""
     try:
         value = parse_json(marker) if marker.strip() else {}
-        part = value.get("path", "")
-        return (str(value["job"]), value["point"] + (f" --path {part!r}" if part != path else "")) if value else None
+        return (str(value["job"]), str(value["point"]), str(value.get("path", ""))) if value else None
     except NOT_READ:
-        return ("(unreadable marker)", "?")
+        return ("(unreadable marker)", "?", "")
 
 
 def plan_restore(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, *, aside: str | None) -> Plan:

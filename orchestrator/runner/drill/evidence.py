@@ -25,7 +25,9 @@ class DrillRequest:
     def command(self, job: str) -> str:
         """Return the command line of this restore test."""
         seed = f" --seed {self.seed}" if self.seed is not None else ""
-        return f"poolferry drill {job}{' --whole' if self.whole else ''}{' --self-test' if self.self_test else ''}{seed}"
+        return (
+            f"poolferry drill {job}{' --whole' if self.whole else ''}{' --self-test' if self.self_test else ''}{seed}"
+        )
 
 
 class DrillEvidence:

@@ -19,8 +19,8 @@ class RestoreOptions:
     """The request for a restore. `path`: below the point, b"" all of it; `content`: verify contents, not only guids.
 
     `owners`: warn of accounts whose numbers have changed; False when the caller compares them itself. `stays`: mount
-    points whose filesystem was restored separately, so that files of the point are not restored into it. `lost_keys`: datasets whose keys are lost. `typed`: the command line that a
-    person types to say the same again; empty: that of `restore run` for this job.
+    points whose filesystem was restored separately, so that files of the point are not restored into it. `lost_keys`: datasets whose
+    keys are lost. `typed`: the command line that a person types to say the same again; empty: that of `restore run` for this job.
     """
 
     to: Location

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from typing import assert_never
@@ -300,9 +301,11 @@ def _decide_for(
         _destination_state(seen),
         job=job.identity,
         point=point.name,
+        path=show_name(wanted.path),
         destination=seen.to.path,
         aside=restore_request.aside,
         now=tools.clock(),
+        finish=_finishing(job, seen),
     )
     match beginning:
         case Refusal():
@@ -317,6 +320,20 @@ def _decide_for(
             plan = engine.plan_restore(job, wanted, seen, aside=None)
             return point, plan if isinstance(beginning, ResumeRestore) else _with_space(plan, wanted, seen.to), seen.to
     assert_never(beginning)
+
+
+def _finishing(job: Job, seen: DestinationSurvey) -> str:
+    """Return the command that finishes an unfinished restore of this job; empty: there is none, or its marker does not say which.
+
+    Why only names that are shown as they are: others cannot be typed so, and a marker is not ours alone to write.
+    """
+    found, *named = seen.unfinished or ("", "", "")
+    point, path = showing.asked_for(*named)
+    if found != job.identity or any(show_name(os.fsencode(name)) != name or "\\" in name for name in (point, path)):
+        return ""
+    origin = ("--from", str(job.target.location)) if job.target.name == FOUND else (job.name,)
+    part = ("--path", path) if path else ()
+    return shlex.join(("poolferry", "restore", "run", *origin, *part, "--point", point, "--to", str(seen.to)))
 
 
 def _with_space(plan: Plan, wanted: RestoreRequest, to: Location) -> Plan:
@@ -368,5 +385,5 @@ def _destination_state(seen: DestinationSurvey) -> DestinationState:
     if seen.kind != "folder":
         return DestinationNotDirectory(kind="a file")
     if seen.unfinished:
-        return DestinationUnfinished(job=seen.unfinished[0], point=seen.unfinished[1])
+        return DestinationUnfinished(job=seen.unfinished[0], point=seen.unfinished[1], path=seen.unfinished[2])
     return DestinationOccupied(entries=seen.entries, examples=seen.examples) if seen.entries else DestinationAbsent()

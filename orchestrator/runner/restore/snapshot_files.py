@@ -125,8 +125,14 @@ def make_point(
 
 def _called(shown: SnapshotView, restore_request: RestoreOptions) -> str:
     """Return a name with the part in it, so that only the same request resumes an interrupted restore."""
-    part = show_name(restore_request.path).replace("/", "%")
+    part = show_name(restore_request.path).replace("%", "\\x25").replace("/", "%")
     return f"{shown.point.name}%{part}" if part else shown.point.name
+
+
+def asked_for(name: str, path: str) -> tuple[str, str]:
+    """Return (point, path) of the request that a marker names, by a name of `_called` and the path beside it."""
+    point, _, part = name.partition("%")
+    return point, part.replace("%", "/") or path
 
 
 def is_compared(wanted: RestoreRequest, to: Location) -> bool:

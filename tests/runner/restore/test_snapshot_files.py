@@ -187,6 +187,10 @@ def test_what_was_cut_is_gone_on_with_by_the_same_wish_alone(
     assert not (tmp_path / "shown").exists()
     other = run_restore(once, tools, request(tmp_path / "back", b"deep/er"))
     assert (other.outcome, "holds an unfinished restore" in other.why) == (Outcome.REFUSED, True)
+    assert other.hint.startswith(f"to finish that one: poolferry restore run {JOB.name} --path deep --point "), (
+        other.hint
+    )
+    assert other.hint.index("; or give another destination, or use --aside") > 0
     again = run_restore(once, tools, request(tmp_path / "back", b"deep"))
     assert (again.outcome, again.resumed) == (Outcome.DONE, True)
 

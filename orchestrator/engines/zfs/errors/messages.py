@@ -21,7 +21,6 @@ from orchestrator.domain.failure_table import GATES, NETWORK, PLAIN_LOGIN, ends,
 from orchestrator.domain.hint_phrases import FROM_SCRATCH, GOES_ON, LOOKS_AGAIN, WITHOUT_RECORDS
 from orchestrator.domain.problem import SAME_COMMAND
 
-
 _TOKENS = (
     says(
         r"used in the initial send no longer exists",

@@ -1,6 +1,5 @@
 """Checks across all files: targets, overlaps, and jobs that wait for each other."""
 
-import os.path
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from orchestrator.config.parse_job import (
     path_relation,
     show_location,
 )
+from orchestrator.config.real_paths import RealPaths
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.place import Location, Place, is_public
 from orchestrator.domain.source_tree import SourceTree
@@ -35,15 +35,23 @@ def check_all_jobs(
     """
     targets = {draft.name: _lands(draft, places, sets) for draft in drafts} if places is not None else {}
     found = {name: place for name, place in targets.items() if place}
+    sources = {draft.name: source for draft in drafts if (source := _source(draft))}
+    real = RealPaths(
+        place.path
+        for draft in drafts
+        if (target := found.get(draft.name)) and not (draft.engine and draft.engine.stays)
+        for place in (target.location, *_folders(draft, sources.get(draft.name)))
+        if _is_here(place)
+    )
     for draft in drafts:
-        source, place = _source(draft), found.get(draft.name)
+        source, place = sources.get(draft.name), found.get(draft.name)
         if source and place:
             if not (draft.engine and draft.engine.stays):
-                for folder in SourceTree(root=source, parts=draft.keys.get("parts", ())).folders:
-                    _judge_apart(draft, folder, place)
+                for folder in _folders(draft, source):
+                    _judge_apart(draft, folder, place, real)
             _judge_options(draft, source, place)
             _judge_transport(draft, source, place)
-    _judge_owners(drafts, found)
+    _judge_owners(drafts, found, real)
     _judge_sets(drafts, sets)
     _judge_rules(drafts)
     _judge_after(drafts, names)
@@ -138,22 +146,30 @@ def _meant(name: str, places: Collection[str]) -> str:
     )
 
 
-def _judge_apart(draft: JobDraft, source: Location, place: Place) -> None:
+def _folders(draft: JobDraft, source: Location | None) -> tuple[Location, ...]:
+    return SourceTree(root=source, parts=draft.keys.get("parts", ())).folders if source else ()
+
+
+def _judge_apart(draft: JobDraft, source: Location, place: Place, real_paths: RealPaths) -> None:
     """Check that source and target are apart. Why real paths too: a link can lead a target into its source."""
     if machine_key(source) != machine_key(place.location):
         return
     how = path_relation(normalize_path(place.location.path), normalize_path(source.path))
-    real = path_relation(_root(place.location)[1], _root(source)[1])
+    real = path_relation(_root(place.location, real_paths)[1], _root(source, real_paths)[1])
     if how or real:
         links = "" if how else " (through a link)"
         where = f"{show_location(place.location)} {how or real} the source"
         draft.toml_file.say(("target",), where + links, f"a place apart from {show_location(source)}")
 
 
-def _root(location: Location) -> Root:
+def _is_here(location: Location) -> bool:
+    return location.host is None and location.path.startswith("/")
+
+
+def _root(location: Location, real_paths: RealPaths) -> Root:
     """Return the machine and the path there without links, as far as this machine can follow them."""
-    local = location.host is None and location.path.startswith("/")
-    return machine_key(location), os.path.realpath(location.path) if local else normalize_path(location.path)
+    path = location.path
+    return machine_key(location), real_paths[path] if _is_here(location) else normalize_path(path)
 
 
 def _judge_options(draft: JobDraft, source: Location, place: Place) -> None:
@@ -203,12 +219,12 @@ def _judge_transport(draft: JobDraft, source: Location, place: Place) -> None:
         draft.toml_file.say(("pipe", "transport"), what, '"ssh", or the consent public-transport = true')
 
 
-def _judge_owners(drafts: Sequence[JobDraft], found: Mapping[str, Place]) -> None:
+def _judge_owners(drafts: Sequence[JobDraft], found: Mapping[str, Place], real_paths: RealPaths) -> None:
     """Check that one place belongs to one job: neither two jobs in one place, nor one inside another's."""
     owners: dict[Root, str] = {}
     for draft in drafts:
         if (place := found.get(draft.name)) and not (draft.engine and draft.engine.stays):
-            root = _root(place.location)
+            root = _root(place.location, real_paths)
             owner = owners.setdefault(root, draft.name)
             if owner != draft.name:
                 draft.toml_file.say(

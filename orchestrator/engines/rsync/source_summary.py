@@ -12,7 +12,7 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.place import USED
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.point import Changes
-from orchestrator.engines.contract.engine import BareScan, RunRequest
+from orchestrator.engines.contract.engine import BareScan, ListedEntry, RunRequest
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.hole_limit import LONGEST_PATH, SMALLEST_HOLE, has_hole
 from orchestrator.engines.rsync.model import RESERVED
@@ -35,11 +35,13 @@ Listed = tuple["TreeSplitter", bool, tuple[bytes, ...]]
 class BareListing:
     """A listing of the source with the look whether any entry has access lists or attributes, in a thread. Use it in a `with`.
 
-    Why a thread: its current folder may then be another one than the program's. Left before its end, it is ended.
+    Why a thread: its current folder may then be another one than the program's. Left before its end, it is ended. Nothing is looked at
+    before a program has listed some of it: a program that waits for a dead disk can be ended, a look of our own cannot.
     """
 
     def __init__(self, job: Job, reader: Reader, scan: BareScan) -> None:
-        self.scan = scan
+        self.batch, self._scan, self._path = scan.batch, scan, job.source.path
+        self._known: bool | None = None
         executor, self._stop = reader.beside()
         executor.meanwhile(lambda: None)  # what the caller does meanwhile begins with a program that it waits for
         self._call = BackgroundCall(lambda: self._listed(job, executor))
@@ -56,8 +58,20 @@ class BareListing:
         self._call.__exit__()
 
     def _listed(self, job: Job, executor: Reader) -> Listed:
-        with self.scan:
-            return survey_tree(job, executor, self.scan)
+        with self._scan:
+            return survey_tree(job, executor, self)
+
+    def take(self, entries: list[ListedEntry]) -> None:
+        """Look at the next entries of the listing, where each change has a time of change of its own."""
+        if self._known is None:
+            self._known = _tells_changes(self._path)
+        if self._known:
+            self._scan.take(entries)
+
+    @property
+    def digests(self) -> tuple[bytes, ...] | None:
+        """Return what the scan found; None: some entry has attributes, or may get some without a time of change."""
+        return self._scan.digests if self._known else None
 
     def result(self) -> Listed:
         """Return the listing. Raises: OrchestratorError where the source cannot be listed."""
@@ -67,21 +81,25 @@ class BareListing:
 def begin_bare_listing(job: Job, request: RunRequest, reader: Reader) -> BareListing | None:
     """Begin the listing of what may be a first copy, which can do without rsync's look for attributes if no entry has any.
 
-    None where it could not. Only within one machine, and where each change has a time of change of its own; what changes later the
-    review or the next run finds.
+    None where it could not. Only within one machine; what changes later the review or the next run finds.
     """
     options = options_of(job)
     here = job.source.host is None and job.target.location.host is None and not job.parts
     plain = options.points and options.one_file_system and not options.fake_super and options.acls and options.xattrs
     if request.bare is None or request.again or not (here and plain):
         return None
-    from orchestrator.engines.rsync.next_look import filesystem_of, kernel_time, oldest_young
+    from orchestrator.engines.rsync.next_look import kernel_time, oldest_young
+
+    return BareListing(job, reader, request.bare(job.source.path, oldest_young(kernel_time())))
+
+
+def _tells_changes(path: str) -> bool:
+    from orchestrator.engines.rsync.next_look import filesystem_of
 
     try:
-        known = bool(filesystem_of(job.source.path))
+        return bool(filesystem_of(path))
     except OSError:
-        known = False
-    return BareListing(job, reader, request.bare(job.source.path, oldest_young(kernel_time()))) if known else None
+        return False
 
 
 def begin_early_listing(job: Job, request: RunRequest, reader: Reader, until: ExitStack) -> BareListing | None:
@@ -93,7 +111,7 @@ def begin_early_listing(job: Job, request: RunRequest, reader: Reader, until: Ex
 
 
 def survey_tree(
-    job: Job, reader: Reader, scan: BareScan | None = None, *, left_out: frozenset[bytes] = frozenset()
+    job: Job, reader: Reader, scan: BareListing | None = None, *, left_out: frozenset[bytes] = frozenset()
 ) -> "tuple[TreeSplitter, bool, tuple[bytes, ...]]":
     """Return a summary of the source's listing, which is read as a stream.
 
@@ -145,7 +163,7 @@ def _fields(record: bytes) -> Fields:
     return path.removeprefix(script_commands.BELOW_ROOT), kind, size, links, inode, blocks
 
 
-def _scanned(records: Iterable[bytes], scan: BareScan) -> Iterator[tuple[bytes, Fields]]:
+def _scanned(records: Iterable[bytes], scan: BareListing) -> Iterator[tuple[bytes, Fields]]:
     """Yield records as a review lists them, with the blocks behind, and their fields, once the scan has looked at their entries."""
     listing = iter(records)
     while batch := list(islice(listing, scan.batch)):

@@ -204,7 +204,7 @@ def _with_listing(
         changes=seen.changes or first_copy(listed),
         holes=holes,
         reserved=reserved or seen.reserved,
-        bare=bare.scan.digests if bare else None,
+        bare=bare.digests if bare else None,
         small=bool(bare) and listed.largest < WORTH_A_REMAINDER and job.pipe.rate_limit is None,
     )
     return _split(job, seen, listed, choose_side_by_side(job, listed.totals()[0]))

@@ -13,6 +13,7 @@ from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import USED
 from orchestrator.engines.contract.engine import RunRequest
+from orchestrator.engines.rsync import next_look
 from orchestrator.engines.rsync.model import WORK, RsyncSurvey
 from orchestrator.engines.rsync.source_summary import BareListing, begin_early_listing
 from orchestrator.engines.rsync.survey import survey
@@ -52,6 +53,20 @@ def test_a_first_copy_needs_no_look_for_attributes_where_no_entry_has_some(trees
     assert look(trees).bare is None
 
 
+@pytest.mark.parametrize("path", ["", "/gone"])
+def test_rsync_looks_where_a_change_may_have_no_time_or_nothing_was_listed(
+    trees: Trees, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(next_look, "_FILESYSTEMS", {"ext4", "xfs", "btrfs", "tmpfs"} if path else {"none"})
+    ours = trees.job()
+    ours = replace(ours, source=replace(ours.source, path=ours.source.path + path))
+    with ExitStack() as until:
+        listing = begin_early_listing(ours, request(trees), Reader(), until)
+        assert listing is not None
+        listing.result()
+        assert listing.digests is None
+
+
 def test_copies_that_the_history_does_not_know_are_compared_with_the_source(trees: Trees) -> None:
     """The state was lost: what was listed on trust is not taken for a first copy."""
     trees.point()
@@ -69,7 +84,7 @@ def test_a_half_copy_that_the_history_does_not_know_may_have_attributes(trees: T
     assert (seen.target.work, seen.bare) == (True, None)
 
 
-def test_what_rsync_has_to_look_at_is_not_listed_early(trees: Trees, tmp_path: Path) -> None:
+def test_what_rsync_has_to_look_at_is_not_listed_early(trees: Trees) -> None:
     ours = trees.job()
     assert begun(ours, request(trees))
     for known in (
@@ -80,8 +95,7 @@ def test_what_rsync_has_to_look_at_is_not_listed_early(trees: Trees, tmp_path: P
     ):
         assert not begun(ours, request(trees, **known)), known
     far = replace(ours, target=replace(ours.target, location=THERE))
-    gone = replace(ours, source=replace(ours.source, path=str(tmp_path / "gone")))
-    for other in (far, gone, trees.job(excludes=("*.tmp",)), trees.job(xattrs=False)):
+    for other in (far, trees.job(excludes=("*.tmp",)), trees.job(xattrs=False)):
         assert not begun(other, request(trees)), other
 
 

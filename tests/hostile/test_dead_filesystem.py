@@ -1,0 +1,52 @@
+"""A filesystem that no longer answers, as of a server that has gone, holds up its own jobs alone, and those can be stopped."""
+
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.whole.house import House, family, wait_until
+
+pytestmark = [pytest.mark.root, pytest.mark.namespace]
+
+
+def dead(folder: Path) -> tuple[str, ...]:
+    """The words before a command by which a folder never answers it."""
+    return (sys.executable, "-m", "tests.hostile.dead_filesystem", str(folder))
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_it_holds_up_no_other_job(house: House, side: str) -> None:
+    house.job()
+    house.write(house.folder / "other/file", "content")
+    house.job("other", source=str(house.folder / "other"), target=str(house.folder / "copies"))
+    gone = house.source if side == "source" else house.target
+    gone.mkdir(exist_ok=True)
+    ran = house.call("run", "other", before=dead(gone))
+    assert ran.outcome == "done", ran
+    told = house.call("status", before=dead(gone))
+    assert [job["job"] for job in told.value["jobs"]] == ["other", "photos"], told
+
+
+def test_a_run_that_waits_for_it_is_stopped_like_any_other(house: House) -> None:
+    """Also a first copy, whose source is listed before anything else: by a program, which can be left behind."""
+    house.job()
+    for _ in range(2):
+        run = subprocess.Popen(
+            [*dead(house.source), *house.argv("run", "photos")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=house.environment, start_new_session=True,
+        )  # fmt: skip
+        wait_until(partial(is_listing, run.pid))
+        run.send_signal(signal.SIGTERM)
+        ran = house.ended(run)
+        assert ran.outcome == "interrupted", ran
+        house.write("file", "content")
+        assert house.run().outcome in ("done", "nothing-to-do")
+
+
+def is_listing(run: int) -> bool:
+    """Whether a run has started a program that looks at its source."""
+    return bool({"find", "sh"} & {name for _, name in family(run)})

@@ -8,12 +8,14 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable
+from resource import RUSAGE_THREAD, getrusage
 from threading import Condition, Thread
 
 from orchestrator.trees.beneath import Folder, Untrusted
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_WORKERS = 3  # more gain nothing: links of one folder are made one after the other
+_HELPERS = 2  # more gain nothing: links of one folder are made one after the other
+_WAITED = 400  # links for each wait for a disk, at the most, where helpers gain something
 _TOLD_AFTER = 1000  # entries; as link-tree.sh has it
 _DEEPEST = 100  # folders on a way that stay open, each twice for each worker: a process has 1024 descriptors
 # What cannot be linked is left to the caller: forbidden, gone, a mount, or of a kind without links. Where a file can have no more
@@ -55,6 +57,7 @@ class LinkedTree:
         self._busy = 0
         self._pairs: set[_FolderPair] = set()
         self._errors: list[BaseException] = []
+        self._helpers: list[Thread] = []
         self._looked = 0  # entries
         self.linked = 0
 
@@ -65,12 +68,11 @@ class LinkedTree:
         root = self._pair(os.dup(old.fd), os.dup(new.fd), "", None)
         root.times = _times(root.new) if self._over else None
         try:
+            before = _count_waits()
             self._fill(root)
-            workers = [Thread(target=self._work) for _ in range(_WORKERS)] if self._waiting else []
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                worker.join()
+            self._work(lambda: self._perhaps_get_help(before))
+            for helper in self._helpers:
+                helper.join()
             if root.times is not None:
                 os.utime(root.new, ns=root.times)
         finally:
@@ -79,10 +81,23 @@ class LinkedTree:
         if self._errors:
             raise self._errors[0]
 
-    def _work(self) -> None:
+    def _perhaps_get_help(self, before: int) -> None:
+        """Start the helpers once this thread waits for a disk: they wait for it at once.
+
+        Why not before: links in memory take two and a half times the processor by three threads, which then wait for one another.
+        """
+        if not self._helpers and (_count_waits() - before) * _WAITED > self.linked + 10 * _WAITED:
+            for _ in range(_HELPERS):
+                helper = Thread(target=self._work)
+                helper.start()
+                self._helpers.append(helper)
+
+    def _work(self, after: Callable[[], object] = lambda: None) -> None:
+        """Enter folders until all are done. `after`: is called after each of them."""
         while (job := self._next()) is not None:
             try:
                 self._enter(*job)
+                after()
             except BaseException as error:  # noqa: BLE001  # raised again by `make`
                 with self._change:
                     self._errors.append(error)
@@ -175,6 +190,11 @@ class LinkedTree:
             if each.new >= 0:
                 self._close(each)
             each = each.above
+
+
+def _count_waits() -> int:
+    """Return how often this thread has waited by itself, as for a disk; to be given no processor is no such wait."""
+    return getrusage(RUSAGE_THREAD).ru_nvcsw
 
 
 def _make_folder(name: str, above: int, *, over: bool) -> bool:

@@ -1,9 +1,11 @@
 """A tree of hard links to another one: all kinds of entries, nothing that is left out, no link followed, no descriptor left open."""
 
 import errno
+import itertools
 import os
 import stat
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -166,3 +168,26 @@ def test_all_names_of_a_file_are_found(old: Path) -> None:
         assert find_names_of(source, ["c/again", "gone", "link/secret"]) == {"top", "a/b/again", "c/again"}
         assert find_names_of(source, []) == set()
         assert find_names_of(source, ["a/one"]) == {"a/one"}
+
+
+@pytest.mark.parametrize("waits", [0, 1])
+def test_helpers_link_where_the_first_thread_waits_for_a_disk(
+    old: Path, monkeypatch: pytest.MonkeyPatch, waits: int
+) -> None:
+    """A folder of 20 others, so that there is something left to do once the first ones took long."""
+    for number in range(20):
+        (old / f"many/{number}").mkdir(parents=True)
+        (old / f"many/{number}/file").touch()
+    begun: list[object] = []
+
+    class Helper(Thread):
+        def start(self) -> None:
+            begun.append(self)
+            super().start()
+
+    counts = itertools.count(step=1000 * waits)
+    monkeypatch.setattr(linked_tree, "_count_waits", lambda: next(counts))
+    monkeypatch.setattr(linked_tree, "Thread", Helper)
+    new, linked = made(old)
+    assert (names(new), linked) == (names(old), 27)
+    assert len(begun) == (linked_tree._HELPERS if waits else 0)

@@ -44,6 +44,7 @@ def begun(job: Job, wanted: RunRequest) -> bool:
         return begin_early_listing(job, wanted, Reader(), until) is not None
 
 
+@pytest.mark.namespace
 def test_a_first_copy_needs_no_look_for_attributes_where_no_entry_has_some(trees: Trees) -> None:
     seen = look(trees)
     assert seen.bare

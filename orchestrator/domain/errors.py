@@ -197,13 +197,19 @@ class NamesExhausted(OutsideError):
 
 
 class EntriesRefused(OutsideError):
-    """Entries whose name, kind or size the target's filesystem does not take. `entries`: each with the reason; another attempt leaves them out."""
+    """Entries whose name, kind or size the target's filesystem does not take. `entries`: each with the reason; another attempt leaves them out.
+
+    `unnamed`: one of them is named by nothing.
+    """
 
     retry = RetryClass.NOW
 
-    def __init__(self, why: str, *, evidence: Evidence, entries: Mapping[bytes, str], hint: str = "") -> None:
+    def __init__(
+        self, why: str, *, evidence: Evidence, entries: Mapping[bytes, str], unnamed: bool = False, hint: str = ""
+    ) -> None:
         super().__init__(why, evidence=evidence, hint=hint)
         self.entries = entries
+        self.unnamed = unnamed
 
 
 class Unexplained(OutsideError):

@@ -171,7 +171,9 @@ def _attempts(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> 
 
             journal.attempt_ended(error)
             journal.names_exhausted |= isinstance(error, NamesExhausted)
-            journal.refused |= error.entries if isinstance(error, EntriesRefused) else {}
+            if isinstance(error, EntriesRefused):
+                journal.refused |= error.entries
+                journal.unnamed += error.unnamed
             fruitless = 0 if journal.moved > moved else fruitless + 1
             again = decide_retry(
                 error, attempt=journal.attempt, fruitless=fruitless, rules=rules, jitter=tools.chance(),
@@ -206,7 +208,8 @@ def _attempt(journal: RunRecorder, writer: Writer, allowed: frozenset[str]) -> R
         take_snapshots(journal, writer, allowed)
         journal.snapshots_taken = True
     request = replace(
-        _run_request(job, tools, allowed), again=journal.attempt > 1, crowded=journal.names_exhausted, refused=journal.refused
+        _run_request(job, tools, allowed), again=journal.attempt > 1, crowded=journal.names_exhausted, refused=journal.refused,
+        unnamed=journal.unnamed,
     )  # fmt: skip
     if request.remembered.get(OWED):
         from orchestrator.runner.source_freeze import give_up_left

@@ -55,6 +55,9 @@ class RunRecorder:
         self.refused: dict[
             bytes, str
         ] = {}  # entries that the target did not take in an attempt of this run, each with the reason
+        self.unnamed = (
+            0  # attempts of this run that met an entry which the target did not take, and which nothing names
+        )
         self.snapshots_taken = False  # due ones of the source, by an attempt of this run
         self.copy_damaged = False  # the point from which this run restored data is damaged
         self.restored_damaged = False  # what came back differs from a sound point, perhaps with the right size and time

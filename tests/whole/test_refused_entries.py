@@ -3,8 +3,6 @@
 import errno
 import os
 import random
-import shlex
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,7 +85,7 @@ def test_a_link_that_is_too_long_for_xfs_costs_no_other_file(house: House, tmp_p
 def test_a_link_that_rsync_cannot_name_costs_no_other_file(house: House, tmp_path: Path) -> None:
     """Its path and its text are longer than a message of rsync, which ends without a name; before, each run of the job failed.
 
-    Where a pattern may leave such links out, only its owner can tell which it is, and the hint finds it.
+    A pattern that fits only such a name at the top leaves out none that lies deeper.
     """
     folder = os.open(house.source, os.O_RDONLY)
     for _ in range(11):
@@ -101,12 +99,6 @@ def test_a_link_that_rsync_cannot_name_costs_no_other_file(house: House, tmp_pat
     with loop_filesystem(tmp_path, "mkfs.xfs", "-q", size=320 << 20) as disk:
         house.target = disk / "copies"
         house.job(rsync={"excludes": ["/long"]})
-        ran = house.run()
-        assert ran.outcome == "failed", ran
-        command = ran["hint"].split("`")[1].replace("SOURCE", str(house.source))
-        found = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True).stdout.split()
-        assert [path.rpartition("/")[2] for path in found] == ["long"]
-        house.job()
         (left,) = lacking(house.run())
         assert left.endswith("/long"), left
         require_others(house)

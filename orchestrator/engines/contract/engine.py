@@ -55,7 +55,8 @@ class RunRequest:
     engine may remember what it saw; empty: it remembers nothing. `bare`: begins a look whether any entry of a folder here has attributes;
     its second argument is the time of change, in nanoseconds, from which one may change once more without a sign. `left_out`: parts
     of the source that are not to be copied now, each with the reason. `crowded`: an attempt of this run met a file that could have no more
-    names. `refused`: the entries that the target did not take in an earlier attempt of this run, each with the reason.
+    names. `refused`: the entries that the target did not take in an earlier attempt of this run, each with the reason; `unnamed`: how
+    many attempts of this run met a refused entry that nothing names.
     """
 
     now: datetime
@@ -66,6 +67,7 @@ class RunRequest:
     again: bool = False
     crowded: bool = False
     refused: Mapping[bytes, str] = field(default_factory=dict)
+    unnamed: int = 0
     missed: Callable[[], frozenset[str]] = frozenset
     looks: str = ""
     bare: "Callable[[str, int], BareScan] | None" = None

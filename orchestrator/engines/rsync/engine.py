@@ -71,10 +71,10 @@ class RsyncEngine:
     def survey(self, job: Job, request: RunRequest, reader: "Reader") -> RsyncSurvey:
         from orchestrator.engines.rsync.survey import survey
 
-        if request.refused:
+        if request.refused or request.unnamed:
             from orchestrator.engines.rsync.refused_alike import find_alike
 
-            request = replace(request, refused=find_alike(job, request.refused, reader))
+            request = replace(request, refused=find_alike(job, request, reader))
         return survey(job, request, reader)
 
     def changes(self, world: RsyncSurvey) -> Changes | None:

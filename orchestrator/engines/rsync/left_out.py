@@ -1,9 +1,7 @@
 """The entries that a run leaves out of a copy, for their holes or as the target refused them: as rules of rsync, and in words."""
 
-import os
 import re
 from collections.abc import Collection, Iterable
-from fnmatch import fnmatchcase
 
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
@@ -42,14 +40,6 @@ def _short_rule(path: bytes) -> bytes:
     if len(rule) > _LONGEST_RULE:
         rule = re.sub(WILD_BYTES, b"?", b"/" + path)
     return rule if len(rule) <= _LONGEST_RULE else b"?" + rule[2:]
-
-
-def may_leave_out(patterns: tuple[str, ...], path: bytes) -> bool:
-    """Return whether a pattern may leave out a path of the source, or a folder above it."""
-    words = os.fsdecode(path).split("/")
-    ways = ["/".join(words[:count]) for count in range(1, len(words) + 1)]
-    bare = [pattern.strip("/").removesuffix("/**").removesuffix("/*") for pattern in patterns]
-    return any(fnmatchcase(name, pattern) for way in ways for name in (way, way.rpartition("/")[2]) for pattern in bare)
 
 
 def left_out(files: Iterable[SparseFile]) -> tuple[tuple[bytes, str], ...]:

@@ -4,8 +4,9 @@ import os
 
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
-from orchestrator.engines.rsync.left_out import may_leave_out
+from orchestrator.domain.place import Location
 from orchestrator.engines.rsync.options import options_of
+from orchestrator.engines.rsync.patterns import is_left_out
 from orchestrator.process.mounted import find_inner_path, find_mounts_below, read_mounts
 
 
@@ -32,14 +33,21 @@ def find_overlap(job: Job) -> str:
             how = "is" if source == copy else "holds"
             return f"{how} the source {folder} by another mount"
         if copy.lies_in(source) and entered:
-            if may_leave_out(options.excludes, os.fsencode(copy.path.removeprefix(source.path).strip("/"))):
+            below = copy.path.removeprefix(source.path).strip("/")
+            if _is_left_out(job, folder, below):
                 continue
             return f"lies inside the source {folder} by another mount"
         if not entered:
             continue
         for where, mounted in find_mounts_below(folder.path, mounts):
-            if copy.lies_in(mounted) and not may_leave_out(
-                options.excludes, os.fsencode(f"{where}{copy.path.removeprefix(mounted.path)}")
-            ):
+            below = f"{where}{copy.path.removeprefix(mounted.path)}"
+            if copy.lies_in(mounted) and not _is_left_out(job, folder, below):
                 return f"lies in what is mounted inside the source, at {show_name(f'{folder.path}/{where}')}"
     return ""
+
+
+def _is_left_out(job: Job, folder: Location, below: str) -> bool:
+    """Return whether the job's patterns leave out a folder below one of its own; of several each is copied by its whole path."""
+    top = folder.path.strip("/") if job.parts else ""
+    path = f"{top}/{below}" if top else below
+    return is_left_out(options_of(job).excludes, os.fsencode(path.strip("/")), folder=True, top=os.fsencode(top))

@@ -4,17 +4,19 @@ Of files that are too large rsync names one in each attempt, as it ends at the f
 one before. Of a link whose path and text together are longer than a message of rsync it names none at all.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from orchestrator.domain.answers import NOT_READ, parse_count
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync.hole_limit import read_listing
-from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT, TOO_LARGE, may_leave_out
+from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT, TOO_LARGE
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.refused_entries import UNNAMED, few_entries
+from orchestrator.engines.rsync.patterns import is_left_out
+from orchestrator.engines.rsync.refused_entries import few_entries
 from orchestrator.engines.rsync.script_commands import (
     list_large_command,
     list_long_links_command,
@@ -25,21 +27,32 @@ from orchestrator.process.executor import Reader
 _A_MINUTE = Seconds(60)
 _LONG_TEXT = 900  # bytes; a message has 5,120, and a path at most 4,095 of them
 _LONG_MESSAGE = 3400  # bytes of path and text; what remains is for the path of the target
+_OWNERS = {
+    1: 1,
+    2: 8,
+}  # whose links are left out, by how many attempts of the run met one that rsync could not name; after more all
 _OVERLONG = "its path and the text of the link are so long that rsync cannot say whether the target takes it"
 
 
-def find_alike(job: Job, refused: Mapping[bytes, str], reader: Reader) -> dict[bytes, str]:
+def find_alike(job: Job, request: RunRequest, reader: Reader) -> dict[bytes, str]:
     """Return the refused entries with those of the source that would be refused next, each with the reason.
 
-    What a pattern may leave out is not named: it may not be copied at all. Raises: OrchestratorError.
+    What a pattern leaves out is not named: it is not copied at all. Raises: OrchestratorError.
     """
+    refused = request.refused
     found = dict(refused)
-    if found.pop(b"", None) == UNNAMED:
-        found |= dict.fromkeys(_unnamable_links(job, reader), _OVERLONG)
+    if request.unnamed:
+        copied = (
+            each for each in _unnamable_links(job, reader)
+            if not _is_left_out(job, each[0])
+        )  # fmt: skip
+        found |= dict.fromkeys(_of_owners(copied, _OWNERS.get(request.unnamed)), _OVERLONG)
     if TOO_LARGE in found.values():
         found |= dict.fromkeys(_as_large(job, found, reader), TOO_LARGE)
-    patterns = options_of(job).excludes
-    kept = {path: why for path, why in found.items() if path in refused or not may_leave_out(patterns, path)}
+    kept = {
+        path: why for path, why in found.items()
+        if path in refused or not _is_left_out(job, path)
+    }  # fmt: skip
     return few_entries(kept, MOST_LEFT_OUT)
 
 
@@ -79,6 +92,34 @@ def _size_limit(job: Job, reader: Reader) -> int | None:
         return None
 
 
-def _unnamable_links(job: Job, reader: Reader) -> list[bytes]:
+def _is_left_out(job: Job, path: bytes) -> bool:
+    top = job.tree.group_of(path) if job.parts else b""
+    return is_left_out(options_of(job).excludes, path, folder=False, top=top)
+
+
+def _of_owners(links: Iterable[tuple[bytes, int, int]], most: int | None) -> list[bytes]:
+    """Return the links of so many owners, those with the longest texts first; None: of all.
+
+    Why: a target that takes no text of so many bytes has refused the longest in any case, and perhaps none of another owner, whose links
+    only have long paths. Why of all in the end: as many owners with such links cost the job no more attempts.
+    """
+    longest: dict[int, int] = {}
+    theirs: dict[int, list[bytes]] = {}
+    for path, size, owner in links:
+        longest[owner] = max(size, longest.get(owner, 0))
+        theirs.setdefault(owner, []).append(path)
+    chosen = sorted(theirs, key=lambda owner: (-longest[owner], owner))[:most]
+    return [path for owner in chosen for path in theirs[owner]]
+
+
+def _unnamable_links(job: Job, reader: Reader) -> Iterator[tuple[bytes, int, int]]:
+    """Yield (path, bytes of the text, owner) of each link that rsync could not name. Raises: OrchestratorError."""
     command = list_long_links_command(job.tree, _LONG_TEXT, one_filesystem=options_of(job).one_file_system)
-    return [path for path, size in read_listing(command, reader, parse_count) if len(path) + size >= _LONG_MESSAGE]
+    for path, (size, owner) in read_listing(command, reader, _text_and_owner):
+        if len(path) + size >= _LONG_MESSAGE:
+            yield path, size, owner
+
+
+def _text_and_owner(told: bytes) -> tuple[int, int]:
+    size, _, owner = told.partition(b"\t")
+    return parse_count(size), parse_count(owner)

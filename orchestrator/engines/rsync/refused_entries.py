@@ -58,9 +58,7 @@ _CUT_NAME, _WHOLE_NAME = 240, 256  # bytes; of a longer one a temporary file may
 _Unsure = tuple[bytes | None, bytes]  # the folder, if it is told, and the name, or its beginning
 _ENDED = (11, 12)  # rsync's exit codes where it could not write a file, here or there
 _NAMED = 3
-UNNAMED = (
-    "a link that rsync could not name"  # with the empty path: whose path and text are longer than a message of rsync
-)
+UNNAMED = "a link that rsync could not name"  # its path and text are longer than a message of rsync
 _NAME_THEM = "see `poolferry show RUN`; name them in excludes in [rsync], or copy to a filesystem that takes them"
 _MESSAGE_TOO_LONG = 13  # rsync's exit code where a message has more bytes than it can print
 _DEEPEST = 100  # folders in each other; of more with many such entries the upper one is left out
@@ -101,14 +99,16 @@ def find_refused(
         return None
     if not all(map(HARMLESS.fullmatch, rest)) and not (partly and find_skipped_entries(broken, rest, job.tree, into)):
         return None
-    entries = {name: _REASONS[code] for name, code in {**found, **whole}.items()} | ({b"": UNNAMED} if unnamed else {})
-    shown = ", ".join(show_short_name(name) if name else UNNAMED for name in sorted(entries)[:_NAMED])
-    more = f" and {len(entries) - _NAMED} more" if len(entries) > _NAMED else ""
+    entries = {name: _REASONS[code] for name, code in {**found, **whole}.items()}
+    names = [UNNAMED] * unnamed + [show_short_name(name) for name in sorted(entries)[:_NAMED]]
+    shown, count = ", ".join(names[:_NAMED]), len(entries) + unnamed
+    more = f" and {count - _NAMED} more" if count > _NAMED else ""
     return EntriesRefused(
-        f"the target does not take {show_count(len(entries), 'entry', 'entries')}: {shown}{more}",
+        f"the target does not take {show_count(count, 'entry', 'entries')}: {shown}{more}",
         evidence=broken.evidence,
         hint=FIND_LINKS if unnamed else _NAME_THEM,
         entries=few_entries(entries, MOST_LEFT_OUT),
+        unnamed=unnamed,
     )
 
 

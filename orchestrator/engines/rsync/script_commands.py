@@ -144,9 +144,9 @@ def size_limit_command(root: Location) -> Command:
 
 
 def list_long_links_command(tree: SourceTree, least: int, *, one_filesystem: bool) -> Command:
-    """Build the command that lists a tree's links whose text has at least so many bytes, NUL-terminated: path, and bytes of the text."""
+    """Build the command that lists a tree's links whose text has at least so many bytes, NUL-terminated: path, bytes of the text, owner."""
     tests = ("-type", "l", "-size", f"+{least - 1}c")
-    argv = _find(tree, tree.root.path + "/", r"//%s\0", one_filesystem=one_filesystem, tests=tests)
+    argv = _find(tree, tree.root.path + "/", r"//%s\t%U\0", one_filesystem=one_filesystem, tests=tests)
     return Command(argv=argv, effect=Effect.READS, host=tree.root.host)
 
 

@@ -2,13 +2,17 @@
 
 import errno
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Pipeline
+from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync.left_out import TOO_LARGE
+from orchestrator.engines.rsync.options import RsyncOptions
 from orchestrator.engines.rsync.refused_alike import find_alike
 from orchestrator.engines.rsync.script_commands import list_large_command, size_limit_command
 from orchestrator.process.executor import Reader
@@ -31,6 +35,10 @@ def test_the_limit_is_that_of_the_filesystem(tmp_path: Path) -> None:
     assert Reader().read(Pipeline(stages=(command,))).stdout == b""
 
 
+def request(refused: dict[bytes, str], unnamed: int = 0) -> RunRequest:
+    return RunRequest(now=datetime.now(UTC), notes="", refused=refused, unnamed=unnamed)
+
+
 FALLING = {b"hers/%03d" % number: (1 << 40) - (number << 20) for number in range(300)}
 LISTED = b"".join(b"%b//%d\t0\t0\t1\t1:1\0" % (path, size) for path, size in FALLING.items())
 
@@ -41,7 +49,7 @@ def found(answer: bytes, *, exit_code: int = 0) -> set[bytes]:
         str(list_large_command(job().tree, one_filesystem=True)): scripted_result(LISTED),
         str(size_limit_command(job().target.location)): scripted_result(answer, exits=(exit_code,)),
     })  # fmt: skip
-    told = find_alike(job(), {b"hers/000": TOO_LARGE}, reader)
+    told = find_alike(job(), request({b"hers/000": TOO_LARGE}), reader)
     assert set(told.values()) == {TOO_LARGE}
     return set(told)
 
@@ -76,10 +84,39 @@ def test_who_cuts_a_refused_file_short_leaves_out_nobody_elses(tmp_path: Path) -
         os.truncate(tmp_path / name, size)
         os.chown(tmp_path / name, owner, -1)
     asked = job(source=Location(path=str(tmp_path)), target=Location(path=str(tmp_path / "none")))
-    assert sorted(find_alike(asked, {b"cut": TOO_LARGE}, Reader())) == [b"cut", b"hers"]
-    assert sorted(find_alike(asked, {b"cut": TOO_LARGE, b"theirs": TOO_LARGE}, Reader())) == [
+    assert sorted(find_alike(asked, request({b"cut": TOO_LARGE}), Reader())) == [b"cut", b"hers"]
+    assert sorted(find_alike(asked, request({b"cut": TOO_LARGE, b"theirs": TOO_LARGE}), Reader())) == [
         b"cut",
         b"hers",
         b"theirs",
     ]
-    assert sorted(find_alike(asked, {b"small": TOO_LARGE}, Reader())) == [b"small"]
+    assert sorted(find_alike(asked, request({b"small": TOO_LARGE}), Reader())) == [b"small"]
+
+
+def test_a_link_that_cannot_be_named_leaves_out_nobody_elses(tmp_path: Path) -> None:
+    """Whose text is the longest is refused in any case; those of others may only have long paths."""
+    deep, folder = "/".join(["d" * 200] * 12), os.open(tmp_path, os.O_RDONLY)
+    for part in deep.split("/"):
+        os.mkdir(part, dir_fd=folder)
+        folder = os.open(part, os.O_RDONLY, dir_fd=folder)
+    for owner, size in (
+        (1234, 3900),
+        (1234, 1100),
+        (1235, 1000),
+        *((2000 + number, 2000 + number) for number in range(9)),
+    ):
+        name = f"{owner}-{size}"
+        os.symlink("x" * size, name, dir_fd=folder)
+        os.chown(name, owner, -1, dir_fd=folder, follow_symlinks=False)
+    asked = job(source=Location(path=str(tmp_path)), target=Location(path=str(tmp_path / "none")))
+
+    def named(times: int) -> set[str]:
+        return {os.fsdecode(path).rpartition("/")[2] for path in find_alike(asked, request({}, times), Reader())}
+
+    assert named(0) == set()
+    assert named(1) == {"1234-3900", "1234-1100"}
+    assert len(named(2)) == 9
+    assert "1235-1000" not in named(2)
+    assert len(named(3)) == 12
+    hidden = replace(asked, options=RsyncOptions(excludes=("1234-[[:digit:]]*",)))
+    assert {os.fsdecode(path)[-9:] for path in find_alike(hidden, request({}, 1), Reader())} == {"2008-2008"}

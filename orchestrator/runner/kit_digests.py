@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.answers import NOT_READ, parse_json
+from orchestrator.domain.authentication import FILE_NAME, USES, parse_uses
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.hashes import sha256_for
 from orchestrator.domain.kit import (
@@ -104,10 +105,18 @@ def require_key(journal: RunRecorder) -> None:
     """Check that this host's key can be read, if there is one: else no point is tagged, and nothing beside the copies is stored.
 
     Why before anything is decided: where nothing changed, a run would end well each night, and nothing more could be verified.
+    One that is gone is told by each run until a new one is made: of what was tagged with it, nothing can be shown to be ours.
     Raises: OrchestratorError.
     """
-    if journal.job.target.location.path.startswith("/") and not journal.tools.engine.stays:
-        read_key(journal.tools.state)
+    job, tools = journal.job, journal.tools
+    if not job.target.location.path.startswith("/") or tools.engine.stays or read_key(tools.state) is not None:
+        return
+    if uses := tools.history.fact(job.name, USES + job.target.name, parse_uses):
+        journal.warn(
+            f"this host's key {uses[-1][0]} is gone: {tools.state}/{FILE_NAME} is not there, and manifests of {job.name} were tagged with it. Put the "
+            "file back from a backup of the state directory; else the next copy makes a new key, and older points can be compared with their "
+            "manifests, but nobody can tell any more whether those are ours"
+        )
 
 
 def keep_earlier_history(journal: RunRecorder) -> str | None:

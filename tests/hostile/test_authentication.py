@@ -300,3 +300,16 @@ def test_a_run_with_nothing_to_do_tells_of_a_key_that_others_may_read(copied: Ho
     assert f"chmod 600 {key_file(copied)}" in json.dumps(ran.value)
     key_file(copied).chmod(0o600)
     assert copied.run().outcome == "nothing-to-do"
+
+
+def test_a_key_that_is_gone_is_told_by_each_run_until_a_new_one_is_made(copied: House) -> None:
+    """A run with nothing to do was silent, and `verify` alone told that the manifests can no longer be shown to be ours."""
+    kept = key_file(copied).read_bytes()
+    key_file(copied).unlink()
+    for _ in range(2):
+        ran = copied.run()
+        assert ran.outcome == "nothing-to-do"
+        assert f"is gone: {key_file(copied)} is not there" in " ".join(ran["warnings"]), ran
+    key_file(copied).write_bytes(kept)
+    key_file(copied).chmod(0o600)
+    assert not copied.run()["warnings"]

@@ -108,7 +108,7 @@ def test_rsync_leaves_out_just_that(tree: Path, patterns: tuple[str, ...]) -> No
 
 
 def test_of_several_folders_each_is_judged_by_its_whole_path(tree: Path) -> None:
-    """What lies above a folder of the source is not judged."""
+    """Nothing is judged that lies above a folder of the source."""
     top = os.fsencode(tree / "source/a").strip(b"/")
     above = tree.parts[1]
     for patterns in ((f"/{above}/",), (f"{tree}/source/a/b",), (f"{tree}/source/a",), ("/a/b",), ("a/b/*",), ("[!b]",)):

@@ -94,7 +94,7 @@ def test_who_cuts_a_refused_file_short_leaves_out_nobody_elses(tmp_path: Path) -
 
 
 def test_a_link_that_cannot_be_named_leaves_out_nobody_elses(tmp_path: Path) -> None:
-    """Whose text is the longest is refused in any case; those of others may only have long paths."""
+    """The longest text is refused in any case; links of others may only have long paths."""
     deep, folder = "/".join(["d" * 200] * 12), os.open(tmp_path, os.O_RDONLY)
     for part in deep.split("/"):
         os.mkdir(part, dir_fd=folder)

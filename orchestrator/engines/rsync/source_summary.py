@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from itertools import islice
 from typing import TYPE_CHECKING, Self
 
 from orchestrator.domain.answers import NOT_READ, unreadable
@@ -165,8 +164,7 @@ def _fields(record: bytes) -> Fields:
 
 def _scanned(records: Iterable[bytes], scan: BareListing) -> Iterator[tuple[bytes, Fields]]:
     """Yield records as a review lists them, with the blocks behind, and their fields, once the scan has looked at their entries."""
-    listing = iter(records)
-    while batch := list(islice(listing, scan.batch)):
+    for batch in _batches(records, scan.batch):
         entries, fields = [], []
         for record in batch:
             reviewed, _, blocks = record.rpartition(b"\t")
@@ -176,6 +174,23 @@ def _scanned(records: Iterable[bytes], scan: BareListing) -> Iterator[tuple[byte
             fields.append((path, kind, size, links, inode, blocks))
         scan.take(entries)
         yield from zip(batch, fields, strict=True)
+
+
+def _batches(records: Iterable[bytes], most: int) -> Iterator[list[bytes]]:
+    """Yield the records, so many at once; those before a failure come before it, as one unreadable folder is told behind all others."""
+    batch: list[bytes] = []
+    try:
+        for record in records:
+            batch.append(record)
+            if len(batch) == most:
+                yield batch
+                batch = []
+    except PipelineFailed:
+        if batch:
+            yield batch
+        raise
+    if batch:
+        yield batch
 
 
 def _half_the_memory() -> int:

@@ -54,6 +54,20 @@ def test_a_first_copy_needs_no_look_for_attributes_where_no_entry_has_some(trees
     assert look(trees).bare is None
 
 
+def test_what_cannot_be_read_costs_no_other_entry_its_place_in_the_listing(
+    trees: Trees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """find tells of it by its exit, behind all that it listed; so it does of a folder that has just gone."""
+    (tmp_path / "find").write_text('#!/bin/sh\nPATH=/usr/bin:/bin\nfind "$@"\nexit 1\n')
+    (tmp_path / "find").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with ExitStack() as until:
+        listing = begin_early_listing(trees.job(), request(trees), Reader(), until)
+        assert listing is not None
+        listed, _, _ = listing.result()
+        assert (listed.totals(), listing.digests is None) == ((2, len("content")), False)
+
+
 @pytest.mark.parametrize("path", ["", "/gone"])
 def test_rsync_looks_where_a_change_may_have_no_time_or_nothing_was_listed(
     trees: Trees, path: str, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.root, pytest.mark.namespace]
 
 
 def dead(folder: Path) -> tuple[str, ...]:
-    """The words before a command by which a folder never answers it."""
+    """The words before a command, by which a folder never answers it."""
     return (sys.executable, "-m", "tests.hostile.dead_filesystem", str(folder))
 
 
@@ -48,5 +48,5 @@ def test_a_run_that_waits_for_it_is_stopped_like_any_other(house: House) -> None
 
 
 def is_listing(run: int) -> bool:
-    """Whether a run has started a program that looks at its source."""
+    """Return whether a run has started a program that looks at its source."""
     return bool({"find", "sh"} & {name for _, name in family(run)})

@@ -13,6 +13,7 @@ from orchestrator.engines.rsync.options import options_of
 
 MOST_LEFT_OUT = 10_000  # files, those with the largest holes: rsync compares each name with each rule
 TOO_LARGE = "it is larger than the target's filesystem takes"
+PERHAPS_TOO_LARGE = "its owner has files that the target's filesystem does not take for their size, and how large one may be there cannot be asked"
 OVER_QUOTA = "the quota that its owner or group has at the target is used up"
 _LONGEST_RULE = 4095  # bytes
 BEGINNING = b"\0"  # ends what is no path, but the beginning of many: no name holds it
@@ -94,4 +95,8 @@ def left_out_rules_of(world: RsyncSurvey) -> bytes:
 
 def overgrown_files(world: RsyncSurvey) -> tuple[bytes, ...]:
     """Return what a cut copy may hold otherwise: an older state of a file that is too large by now, or one that got no owner."""
-    return tuple(path for path, why in world.refused if why in (TOO_LARGE, OVER_QUOTA)) if world.target.work else ()
+    return (
+        tuple(path for path, why in world.refused if why in (TOO_LARGE, PERHAPS_TOO_LARGE, OVER_QUOTA))
+        if world.target.work
+        else ()
+    )

@@ -13,7 +13,7 @@ from orchestrator.domain.plan import Pipeline
 from orchestrator.domain.units import Seconds
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync.hole_limit import read_listing
-from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT, TOO_LARGE
+from orchestrator.engines.rsync.left_out import MOST_LEFT_OUT, PERHAPS_TOO_LARGE, TOO_LARGE
 from orchestrator.engines.rsync.options import options_of
 from orchestrator.engines.rsync.patterns import is_left_out
 from orchestrator.engines.rsync.refused_entries import few_entries
@@ -31,6 +31,11 @@ _OWNERS = {
     1: 1,
     2: 8,
 }  # whose links are left out, by how many attempts of the run met one that rsync could not name; after more all
+_PARTS = {
+    1: 1,
+    2: 2,
+    3: 16,
+}  # of the smallest refused file, by how many of its owner's were; after more nothing of hers of 1 MiB is copied
 _OVERLONG = "its path and the text of the link are so long that rsync cannot say whether the target takes it"
 
 
@@ -48,7 +53,7 @@ def find_alike(job: Job, request: RunRequest, reader: Reader) -> dict[bytes, str
         )  # fmt: skip
         found |= dict.fromkeys(_of_owners(copied, _OWNERS.get(request.unnamed)), _OVERLONG)
     if TOO_LARGE in found.values():
-        found |= dict.fromkeys(_as_large(job, found, reader), TOO_LARGE)
+        found = _as_large(job, found, reader) | found
     kept = {
         path: why for path, why in found.items()
         if path in refused or not _is_left_out(job, path)
@@ -56,26 +61,31 @@ def find_alike(job: Job, request: RunRequest, reader: Reader) -> dict[bytes, str
     return few_entries(kept, MOST_LEFT_OUT)
 
 
-def _as_large(job: Job, refused: Mapping[bytes, str], reader: Reader) -> list[bytes]:
+def _as_large(job: Job, refused: Mapping[bytes, str], reader: Reader) -> dict[bytes, str]:
     """Return the files that are larger than the target's filesystem takes, or at least as large as the smallest of their owner's that was refused.
 
-    Of one below 1 MiB nothing is listed. Why its limit: of files whose sizes fall one by one each attempt would find one. Why each owner for
+    Of one below 1 MiB nothing is listed. Why its limit: of files whose sizes fall one by one each attempt would find one. Where it cannot be
+    asked, as behind a gate or on FUSE, smaller ones of an owner are left out, too, the more of hers were refused. Why each owner for
     herself: one who cuts a refused file short before it is listed would leave out everybody's.
     """
     command = list_large_command(job.tree, one_filesystem=options_of(job).one_file_system)
     listed = partial(read_listing, command, reader, _size_and_owner)
-    least: dict[int, int] = {}
+    sizes: dict[int, list[int]] = {}
     for path, (size, owner) in listed():
         if refused.get(path) == TOO_LARGE:
-            least[owner] = min(size, least.get(owner, size))
-    if not least:
-        return []
+            sizes.setdefault(owner, []).append(size)
+    if not sizes:
+        return {}
     limit = _size_limit(job, reader)
-    return [
-        path
-        for path, (size, owner) in listed()
-        if size >= least.get(owner, size + 1) or (limit is not None and size > limit)
-    ]
+    least = {owner: min(theirs) for owner, theirs in sizes.items()}
+    unsure = {owner: least[owner] // _PARTS.get(len(theirs), least[owner] + 1) for owner, theirs in sizes.items()}
+    found: dict[bytes, str] = {}
+    for path, (size, owner) in listed():
+        if size >= least.get(owner, size + 1) or (limit is not None and size > limit):
+            found[path] = TOO_LARGE
+        elif limit is None and size >= unsure.get(owner, size + 1):
+            found[path] = PERHAPS_TOO_LARGE
+    return found
 
 
 def _size_and_owner(told: bytes) -> tuple[int, int]:

@@ -64,6 +64,21 @@ def test_without_a_limit_those_are_left_out_that_are_as_large(answer: bytes) -> 
     assert found(answer) == {b"hers/000"}
 
 
+def test_without_a_limit_files_whose_sizes_fall_cost_few_attempts_and_are_not_said_to_be_too_large() -> None:
+    """Each attempt finds one of them; a run gives up after some that copied nothing, and everybody's copy failed."""
+    reader = ScriptedExecutor({
+        str(list_large_command(job().tree, one_filesystem=True)): scripted_result(LISTED + b"theirs//9\t0\t2\t1\t1:1\0"),
+        str(size_limit_command(job().target.location)): scripted_result(b""),
+    })  # fmt: skip
+    told = [
+        find_alike(job(), request({b"hers/%03d" % number: TOO_LARGE for number in range(met)}), reader)
+        for met in (1, 2, 4)
+    ]
+    assert [len(each) for each in told] == [1, len(FALLING), len(FALLING)]
+    assert [path for path, why in told[2].items() if why == TOO_LARGE] == [b"hers/%03d" % number for number in range(4)]
+    assert "cannot be asked" in told[1][b"hers/299"]
+
+
 def test_a_target_that_cannot_be_asked_says_nothing() -> None:
     assert found(b"5", exit_code=1) == {b"hers/000"}
 

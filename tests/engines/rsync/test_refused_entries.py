@@ -159,3 +159,14 @@ def test_many_refused_names_in_folders_that_are_deep_in_each_other(each: bool) -
     few = few_entries(entries, 2000)
     assert 0 < len(few) <= 2000
     assert all(any(path == name or path.startswith(name + b"/") for name in few) for path in entries)
+
+
+def test_many_of_several_folders_are_together_no_more_rules_than_may_be() -> None:
+    """rsync compares each name with each rule; a folder with few keeps its own names."""
+    many = {b"%c/%04d" % (folder, number): "too long" for folder in b"ab" for number in range(60)} | {
+        b"c/1": "too long"
+    }
+    few = few_entries(many, 100)
+    assert len(few) <= 100
+    assert few[b"c/1"] == "too long"
+    assert not {b"a", b"b", b"c"} & few.keys()

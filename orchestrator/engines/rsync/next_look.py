@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -27,8 +28,10 @@ from orchestrator.engines.rsync.look_record import (
 )
 from orchestrator.process.mounted import read_mounted
 
-# Those known to give each change of an entry, of its attributes too, a new time of change, and to keep inodes.
-_FILESYSTEMS = {"ext4", "xfs", "btrfs", "tmpfs"}
+# Those known to give each change of an entry, of its attributes too, a new time of change, and to keep inodes; since which Linux.
+# tmpfs: an attribute that was set, such as a capability, gave none before 6.1 or 6.2, see mm/shmem.c, shmem_xattr_handler_set.
+_FILESYSTEMS = {"ext4": (0, 0), "xfs": (0, 0), "btrfs": (0, 0), "tmpfs": (6, 2)}
+_RELEASE = re.compile(r"(\d{1,9})\.(\d{1,9})")
 _SECOND = 10**9
 # A change at the source within these before the look began may have come after rsync read the entry, and within one tick of a clock.
 _YOUNG = 3 * _SECOND
@@ -58,7 +61,15 @@ def filesystem_of(path: str) -> str:
         found = read_mounted(path)
     except ValueError:
         return ""
-    return f"{found.kind} {found.root} {found.point} {found.number}" if found.kind in _FILESYSTEMS else ""
+    since = _FILESYSTEMS.get(found.kind)
+    known = since is not None and linux_version(os.uname().release) >= since
+    return f"{found.kind} {found.root} {found.point} {found.number}" if known else ""
+
+
+def linux_version(release: str) -> tuple[int, int]:
+    """Return the first two numbers of a kernel's release, such as "6.1.0-18-amd64"; (0, 0) where it begins with none."""
+    found = _RELEASE.match(release)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def oldest_young(began_ns: int) -> int:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,6 +32,16 @@ pytestmark = [pytest.mark.root, pytest.mark.namespace]
 ROOT = Path(__file__).parents[3]
 ROUNDS = 12
 PATTERNS = ("*.none", "/top.d/", "- deep/**/left", "+ kept.tmp", "*.tmp", "fold/")
+
+
+@pytest.mark.parametrize(
+    ("release", "known"), [("6.1.0-18-amd64", False), ("6.2.0", True), ("6.18", True), ("10.0-rc1", True), ("?", False)]
+)
+def test_tmpfs_tells_each_change_of_attributes_since_a_version(
+    release: str, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release=release))
+    assert bool(next_look.filesystem_of("/dev/shm")) is known  # it is tmpfs on each Debian
 
 
 class Looks(Trees):
@@ -241,7 +252,7 @@ def test_rsync_looks_at_everything_where_the_record_says_too_little(
         case "filesystem":
             monkeypatch.setattr(own_look, "filesystem_of", lambda path: f"ext4 {path} 7")
         case "unknown":
-            monkeypatch.setattr(next_look, "_FILESYSTEMS", {"zfs"})
+            monkeypatch.setattr(next_look, "_FILESYSTEMS", {"zfs": (0, 0)})
         case "looks":
             looks.options["whole_look"] = 3
             record.with_name(record.name + ".looks").write_bytes(b"..")

@@ -1,4 +1,6 @@
-"""Run a program where a filesystem that never answers is mounted on a folder, as a server that has gone: FOLDER PROGRAM ARGUMENT ...
+"""Run a program where a filesystem that never answers is mounted on a folder: OWNER FOLDER PROGRAM ARGUMENT ...
+
+OWNER: 0, and it never answers anybody, as a server that has gone; or another user, of whose own program root is told nothing at all.
 
 In a mount namespace of its own: with the program's end, however it ends, nothing waits any more.
 """
@@ -10,12 +12,12 @@ import sys
 _NEW_NAMESPACE, _PRIVATE = 0x20000, 0x4000 | 0x40000
 
 
-def main(folder: str, program: list[str]) -> None:
+def main(owner: int, folder: str, program: list[str]) -> None:
     """Mount it and become the program."""
     libc = ctypes.CDLL(None, use_errno=True)
     requests = os.open("/dev/fuse", os.O_RDWR)  # nobody reads them
     os.set_inheritable(requests, True)
-    how = f"fd={requests},rootmode=40755,user_id=0,group_id=0,allow_other"
+    how = f"fd={requests},rootmode=40755,user_id={owner},group_id=0{'' if owner else ',allow_other'}"
     done = (
         libc.unshare(_NEW_NAMESPACE),
         libc.mount(b"none", b"/", None, _PRIVATE, None),
@@ -27,4 +29,4 @@ def main(folder: str, program: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3:])

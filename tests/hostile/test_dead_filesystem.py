@@ -13,9 +13,9 @@ from tests.whole.house import House, family, wait_until
 pytestmark = [pytest.mark.root, pytest.mark.namespace]
 
 
-def dead(folder: Path) -> tuple[str, ...]:
-    """The words before a command, by which a folder never answers it."""
-    return (sys.executable, "-m", "tests.hostile.dead_filesystem", str(folder))
+def dead(folder: Path, owner: int = 0) -> tuple[str, ...]:
+    """The words before a command, by which a folder never answers it; or one of a user's own program, which root may not enter."""
+    return (sys.executable, "-m", "tests.hostile.dead_filesystem", str(owner), str(folder))
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -45,6 +45,20 @@ def test_a_run_that_waits_for_it_is_stopped_like_any_other(house: House) -> None
         assert ran.outcome == "interrupted", ran
         house.write("file", "content")
         assert house.run().outcome in ("done", "nothing-to-do")
+
+
+def test_a_users_own_filesystem_is_named_also_where_several_rsyncs_were_to_share_its_folder(house: House) -> None:
+    """Root may not even look at it: a listing does not know it, so no lane would copy it, nor miss it."""
+    for number in range(40):
+        house.write(f"{number % 8}/{number}", "content")
+    (house.source / "hers").mkdir()
+    house.job(rsync={"parallel": 2})
+    assert "none of several would" in str(house.call("plan", "photos", before=dead(house.source / "hers", 65534)).value)
+    ran = house.call("run", "photos", before=dead(house.source / "hers", 65534))
+    assert (ran.outcome, "hers" in str(ran.value)) == ("incomplete", True), ran
+    assert len([path for path in house.point().rglob("*") if path.is_file()]) == 40
+    ran = house.run()
+    assert ran.outcome == "done", ran
 
 
 def is_listing(run: int) -> bool:

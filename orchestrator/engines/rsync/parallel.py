@@ -191,6 +191,9 @@ class TreeSplitter:
         self._room = most
         self.files = 0
         self.largest = 0  # bytes of the largest file, where who adds them tells it
+        self.missed = (
+            False  # entries that could not be listed; a folder that is shared out would lose them without a word
+        )
 
     def add(self, path: bytes, kind: bytes, size: int, inode: int, nlink: int) -> None:
         """Add one entry. `size` counts once per inode. Raises: ValueError when the memory cannot hold more."""

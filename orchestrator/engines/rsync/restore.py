@@ -100,7 +100,10 @@ def _split(job: Job, wanted: RestoreRequest, seen: DestinationSurvey, reader: Re
     if (number := choose_for_restore(job, wanted.point, tree.path, seen.to.path)) < 2:
         return ()
     try:
-        found = survey_tree(replace(job, source=tree, parts=()), reader)[0].parallel_copies(number)
+        listed, _, _ = survey_tree(replace(job, source=tree, parts=()), reader)
+        if listed.missed:  # one rsync names it
+            return ()
+        found = listed.parallel_copies(number)
     except OrchestratorError:  # such as a listing that the memory cannot hold
         return ()
     return () if isinstance(found, Refusal) or len(found.parallel_copies) < 2 else found.parallel_copies

@@ -212,6 +212,8 @@ def _with_listing(
 
 def _split(job: Job, seen: RsyncSurvey, listed: "TreeSplitter", chosen: SideBySide) -> RsyncSurvey:
     """Return the survey with the listed tree shared out to so many rsyncs; only a number that the job says can be refused."""
+    if listed.missed and chosen.count > 1:
+        chosen = SideBySide(count=1, why="one rsync, which names what could not be listed: none of several would")
     split = listed.parallel_copies(chosen.count) if chosen.count > 1 else None
     if isinstance(split, Refusal) and options_of(job).parallel is None:
         chosen, split = SideBySide(count=1, why="one rsync, as names of the same files tie the tree together"), None

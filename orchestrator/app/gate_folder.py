@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from orchestrator.domain.arrival import folder_mark
-from orchestrator.domain.gate import ADDING, APPEND_ONLY, BUSY, GateRefusal
+from orchestrator.domain.gate import ADDING, APPEND_ONLY, BUSY, CutStream, GateRefusal
 from orchestrator.domain.names import POINT_NAME, show_name
 from orchestrator.domain.units import show_size
 from orchestrator.engines.rsync.model import OURS, WORK
@@ -21,7 +21,7 @@ from orchestrator.process.confine import (
     run_apart,
     shut_into,
 )
-from orchestrator.process.relay import TooMuchInput, read_input, write_output
+from orchestrator.process.relay import SilentInput, TooMuchInput, read_input, write_output
 from orchestrator.trees.beneath import Folder, Untrusted
 from orchestrator.trees.linked_tree import LinkedTree
 
@@ -32,6 +32,7 @@ _FASTEST, _SHORTEST, _LONGEST = (
     5.0,
 )  # bytes a second that no disk takes; seconds between two looks at what is free
 _TOLD = 10.0  # seconds between two lines that say how many entries are linked
+_SILENCE = 300.0  # seconds in which none of the names comes, as from a machine that lost its power
 _MOST_NAMES = 512 << 20  # bytes of paths that are not linked
 
 
@@ -191,11 +192,16 @@ def _carry_out(root: str, same: os.stat_result, asked: PointAddition) -> int:
 
 
 def _read_names() -> frozenset[str]:
-    """Return the paths on our input, NUL-terminated. Raises: GateRefusal for more than the memory should hold."""
+    """Return the paths on our input, NUL-terminated.
+
+    Raises: GateRefusal for more than the memory should hold, CutStream where nothing comes: all others of the key wait meanwhile.
+    """
     try:
-        text = read_input(at_most=_MOST_NAMES)
+        text = read_input(at_most=_MOST_NAMES, patience=_SILENCE)
     except TooMuchInput:
         raise GateRefusal("more names that differ than it can hold") from None
+    except SilentInput:
+        raise CutStream("watchdog timeout: nothing of the names came for too long") from None
     return frozenset(os.fsdecode(name.removeprefix(b"./")) for name in text.split(b"\0"))
 
 

@@ -90,15 +90,19 @@ class InputBegin:
         return b"".join(pieces), False
 
 
-def read_input(*, at_most: int) -> bytes:
-    """Return all of our input. Raises: TooMuchInput."""
-    read, pieces = 0, []
-    while piece := os.read(_INPUT, WIDE):
+def read_input(*, at_most: int, patience: float) -> bytes:
+    """Return all of our input. `patience`: the most seconds of silence. Raises: TooMuchInput, SilentInput."""
+    read, pieces, poll = 0, [], select.poll()
+    poll.register(_INPUT, select.POLLIN)
+    while True:
+        if not poll.poll(1000 * patience):
+            raise SilentInput
+        if not (piece := os.read(_INPUT, WIDE)):
+            return b"".join(pieces)
         read += len(piece)
         if read > at_most:
             raise TooMuchInput
         pieces.append(piece)
-    return b"".join(pieces)
 
 
 def write_output(line: str) -> None:

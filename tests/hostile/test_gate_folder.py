@@ -143,6 +143,23 @@ def test_a_gate_says_how_many_entries_it_has_linked(house: House, sshd: Sshd) ->
     assert len(os.listdir(folder / ".poolferry/work/many")) == 2100
 
 
+def test_names_that_never_come_hold_up_no_other_request(house: House, sshd: Sshd) -> None:
+    """As of a sender that lost its power: sshd would notice after two hours, and each run until then be refused."""
+    folder = first_point(house, sshd)
+    assert script(sshd, "prepare.sh", str(folder), "photos", "1", "work").returncode == 0
+    speak(sshd, "import orchestrator.app.gate_folder as gate\ngate._SILENCE = 0.5")
+    line = shlex.join(("link-unchanged", str(folder), house.points()[0]))
+    argv = ["ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port), f"{sshd.user}@127.0.0.1", line]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as silent:
+        assert silent.stdin is not None
+        assert silent.stderr is not None
+        silent.stdin.write("./file\0")
+        silent.stdin.flush()
+        assert "watchdog timeout" in silent.stderr.read()
+        assert silent.wait() != 0
+        assert (ended := house.run()).outcome == "nothing-to-do", ended
+
+
 def test_a_copy_that_differs_in_the_end_is_parted_copied_again_and_linked(house: House, sshd: Sshd) -> None:
     """Two names share a file no more: rsync takes both for unchanged, and the look at the source after the copy finds it."""
     os.link(house.write("one", "shared"), house.source / "two")

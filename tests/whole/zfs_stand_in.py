@@ -124,7 +124,9 @@ class ZfsStandIn:
             case ["program", *rest]:
                 names = rest[rest.index("-") + 1 :]
                 for dataset, snapshot, mark in zip(names[::3], names[1::3], names[2::3], strict=True):
-                    self._snapshots.setdefault(f"{dataset}#{mark}", dict(self._snapshots[dataset + snapshot]))
+                    self._snapshots.setdefault(
+                        f"{dataset}#{mark}", dict(self._snapshots[f"{dataset}@{snapshot.removeprefix('@')}"])
+                    )
             case ["create", *rest, name]:
                 self.create(name)
                 self._datasets[name] |= _given(rest)

@@ -92,7 +92,7 @@ class InputBegin:
 
 def read_input(*, at_most: int, patience: float) -> bytes:
     """Return all of our input. `patience`: the most seconds of silence. Raises: TooMuchInput, SilentInput."""
-    read, pieces, poll = 0, [], select.poll()
+    read, pieces, poll = 0, list[bytes](), select.poll()
     poll.register(_INPUT, select.POLLIN)
     while True:
         if not poll.poll(1000 * patience):

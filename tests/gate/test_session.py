@@ -268,7 +268,7 @@ def test_when_several_snapshots_came_is_recorded_at_once_and_at_its_end_at_the_l
     zfs, calls = gate.state / "zfs", gate.state / "calls"
     zfs.write_text(COUNTED_ZFS.format(calls=calls))
     zfs.chmod(0o755)
-    soon = "import orchestrator.process.handover as one\none.IDLE, one._SOON = 1, 60\n"
+    soon = "import orchestrator.process.handover as one\none.IDLE, one._SOON = 5, 60\n"
     gate.file.write_text(f'receives = "{ROOT}"\n')
     argv = gate.made_program("program", soon + WITH_IT.format(folder=str(gate.state)))
     gate.ask(VERSION, argv=argv)
@@ -278,7 +278,7 @@ def test_when_several_snapshots_came_is_recorded_at_once_and_at_its_end_at_the_l
     for name in "abc":
         line = sent("zfs.sh", "receive", "-s", "-u", "-x", "poolferry:receive", f"{ROOT}/{name}")
         assert gate.ask(line, argv=by_it, stdin=begin(name="tank/p@s" + name))[0] == 0
-    wait_until(lambda: len(read_arrivals(str(gate.state))) == 3, 30)
+    wait_until(lambda: len(read_arrivals(str(gate.state))) == 3, 60)
     mark = f"{len(ROOT) + 5}.9"
     assert set(read_arrivals(str(gate.state))) == {(f"{ROOT}/{name}", mark) for name in "abc"}
     assert calls.read_text().split() == ["receive", "receive", "receive", "get"]

@@ -177,3 +177,17 @@ def _is_ours(command: str) -> bool:
         {option for each in found.params for option in (*each.opts, *each.secondary_opts)} | {"--help"} if found else ()
     )
     return found is not root and all(word in known for word in words if re.fullmatch(r"--[a-z][a-z-]*", word))
+
+
+def test_a_wrong_request_that_holds_a_command_holds_it_as_its_hint() -> None:
+    """Else it ends with `see … --help`, below a sentence that has the command to type already."""
+    command = re.compile(r"\.repeat\(|`\{|`poolferry |: poolferry ")
+    root_folder = TESTS.parent / "orchestrator"
+    calls = [
+        (f"{path.relative_to(root_folder)}:{node.lineno}", node)
+        for path in sorted(root_folder.rglob("*.py"))
+        for node in walked(path.read_text())
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "WrongRequest"
+    ]
+    assert len(calls) > 50
+    assert [at for at, node in calls if node.args and command.search(ast.unparse(node.args[0]))] == []

@@ -124,5 +124,5 @@ def _remembered(disk: "Disk", book: "DiskHistory") -> "DiskRecord":
 
     own = find_disk_record(book.known(), disk)
     if own is None:
-        raise WrongRequest(f"history knows nothing of disk {disk.name} yet; plug it in: poolferry disks scan")
+        raise WrongRequest(f"history knows nothing of disk {disk.name} yet", "plug it in, then `poolferry disks scan`")
     return own

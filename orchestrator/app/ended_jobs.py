@@ -50,7 +50,8 @@ def names_with_file(settings: Settings, names: Sequence[str]) -> tuple[str, ...]
         for name in strays:
             over = settings.repeat(f"end {name}")
             raise WrongRequest(
-                f"{name} has no file any more, so no run of it begins: put jobs/{name}.toml back; or, if it is over: `{over}`"
+                f"{name} has no file any more, so no run of it begins",
+                f"put jobs/{name}.toml back; or, if it is over: `{over}`",
             )
     return tuple(one.name for one in settings.jobs(names))
 
@@ -71,7 +72,7 @@ def end_jobs(settings: Settings, names: Sequence[str], *, undo: bool) -> tuple[s
         if name in declared:
             rest = settings.repeat(f"pause {name}")
             raise WrongRequest(
-                f"{name} has a file, so it is not over: remove jobs/{name}.toml first; `{rest}` lets it rest"
+                f"{name} has a file, so it is not over", f"remove jobs/{name}.toml first; `{rest}` lets it rest"
             )
     with compose.open_history(settings.where) as history:
         copied = history.views.facts_of_jobs(USED)

@@ -112,7 +112,9 @@ def require_identity(settings: Settings) -> "FleetIdentity":
 
     identity = read_identity(settings.where.state)
     if identity is None:
-        raise WrongRequest("this host has joined no centre; `poolferry fleet invite` at the centre prints how")
+        raise WrongRequest(
+            "this host has joined no centre", "at the centre: `poolferry fleet invite HOST`, which prints how"
+        )
     return identity
 
 
@@ -191,10 +193,10 @@ def join(settings: Settings, address: str, token: str) -> "FleetIdentity":
     fleet = declared_fleet(settings, address)
     if declared.centre not in (None, fleet.centre):
         raise WrongRequest(
-            f"poolferry.toml names another centre, {declared.centre}: change [fleet] there, or join that one"
+            f"poolferry.toml names another centre, {declared.centre}", "change [fleet] there, or join that one"
         )
     if (known := read_identity(where.state)) is not None:
-        raise WrongRequest(f"this host has joined as {known.host}; `poolferry fleet leave` ends that")
+        raise WrongRequest(f"this host has joined as {known.host}", "`poolferry fleet leave` ends that")
     identity = join_centre(fleet, token, machine=machine_id_hash())
     keep_identity(where.state, identity)
     if declared.centre is None:

@@ -85,7 +85,7 @@ def show_run(settings: Settings, run: str) -> Story:
         story = views.run(number) if number is not None else None
         drilled = views.drills.of_run(story.run.id) if story and story.run.kind == "drill" else None
     if story is None:
-        raise WrongRequest(f"history knows no run {run}; `{settings.repeat('history')}` lists them")
+        raise WrongRequest(f"history knows no run {run}", f"`{settings.repeat('history')}` lists them")
     return Story(story=replace(story, run=_as_it_ended(story.run)), drilled=drilled)
 
 

@@ -45,7 +45,7 @@ def rename_job(settings: Settings, before: str, now: str) -> RenameRecord:
         begun = read_record(path)
         if begun is not None and (begun.before, begun.now) != (before, now):
             first = settings.repeat(f"rename {begun.before} {begun.now}")
-            raise WrongRequest(f"the rename of {begun.before} to {begun.now} was cut: `{first}` finishes it first")
+            raise WrongRequest(f"the rename of {begun.before} to {begun.now} was cut", f"`{first}` finishes it first")
         if begun is None:
             begun = _plan(settings, before, now)
             if history.renames.knows(now):

@@ -104,8 +104,9 @@ def _beside(
     known = settings.configuration()
     if taken := next((job.name for job in jobs if f"jobs/{job.name}.toml" in there), ""):
         raise WrongRequest(
-            f"there is a job {taken} already: write another one by hand, as a copy of {known.directory}/jobs/{taken}.toml, or give "
-            f"that one another name first: {settings.repeat(f'rename {taken} NEW')}"
+            f"there is a job {taken} already",
+            f"write another one by hand, as a copy of {known.directory}/jobs/{taken}.toml, or give that one another name first: "
+            f"`{settings.repeat(f'rename {taken} NEW')}`",
         )
     held = {place.name: str(place.location) for place in known.places} | dict.fromkeys(
         (each.name for each in known.sets), ""
@@ -155,7 +156,7 @@ def _ends(request: StarterRequest) -> tuple[tuple[str, ...], str]:
     if places and request.target is None:
         if len(places) < 2 and not request.sources:
             like = "/backup/copies" if _kind(places[0]) == FOLDER else "vault/copies"
-            raise WrongRequest(f"{places[0]}: where to? Such as: poolferry init {quoted(places[0])} {like}")
+            raise WrongRequest(f"{places[0]}: where to?", f"such as `poolferry init {quoted(places[0])} {like}`")
         return places[:-1] + request.sources, places[-1]
     return places + request.sources or (_usual(),), request.target or COPIES
 
@@ -175,8 +176,8 @@ def _copies(sources: Sequence[str], target: str, request: StarterRequest) -> "tu
     kind = next((each for each in sure if each), FOLDER)
     if not sure and (bare := next((text for text in sources if "://" not in text and ":" not in text), None)):
         raise WrongRequest(
-            f"{bare}: there is no such folder here; write an absolute path, or for a pool where in another one its copy goes: "
-            f"poolferry init {quoted(bare)} vault/copies"
+            f"{bare}: there is no such folder here",
+            f"write an absolute path, or for a pool where in another one its copy goes: `poolferry init {quoted(bare)} vault/copies`",
         )
     place = _absolute if kind == FOLDER else lambda text: str(_dataset(text))
     texts = [place(text) for text in sources]

@@ -152,6 +152,7 @@ class CentreSession:
         self.connection = connection
         self.centre = centre
         self._cut = False
+        self._found: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -200,6 +201,18 @@ class CentreSession:
     def first(self, statement: str, values: Values = (), *, seconds: float = ANSWER_S) -> Row | None:
         """Return the first row of a statement, or None."""
         return next(iter(self.rows(statement, values, seconds=seconds)), None)
+
+    def has_function(self, signature: str, *, seconds: float = ANSWER_S) -> bool:
+        """Return True when the centre has a function, such as `poolferry.leave()`: a call of one that an older centre lacks is an error in its log.
+
+        Only a yes is kept for the session: the centre may be upgraded meanwhile.
+        """
+        if signature not in self._found:
+            row = self.first("SELECT to_regprocedure(%s) IS NOT NULL AS it", (signature,), seconds=seconds)
+            if not (row and row["it"]):
+                return False
+            self._found.add(signature)
+        return True
 
     def change(self, statement: str, values: Values = (), *, seconds: float = ANSWER_S) -> int:
         """Run a statement that changes something; return the number of changed rows."""

@@ -8,7 +8,6 @@ is not fair. So the row stays for its lease after the session is gone, and a run
 Why who waits asks again and is not called by NOTIFY: orchestrator/README.md, decision 8.
 """
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +22,11 @@ SESSION_LIMITS: Mapping[str, str] = {
     "tcp_keepalives_idle": "10", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3", "tcp_user_timeout": "25000",
     "synchronous_commit": "off",  # what is lent is put on the disk by a statement of its own, in which no limit is locked
 }  # fmt: skip
+# Whether the centre can settle is asked in the same round trip.
+_ASK = (
+    b"SELECT asked.*, to_regprocedure('poolferry.settle_permit(integer)') IS NOT NULL AS settles"
+    b" FROM poolferry.ask_permit(%s, %s, %s, %s, %s) AS asked"
+)
 
 
 def ask_permit(
@@ -40,26 +44,17 @@ def ask_permit(
     """
     with centre.within(within):
         asked = (job, list(request.limits), request.weight, lease_s, taken)
-        row = centre.connection.execute(b"SELECT * FROM poolferry.ask_permit(%s, %s, %s, %s, %s)", asked).fetchone()
-        if row is not None and row["granted"] and not taken:
-            _settle(centre, row["permit"])
+        row = centre.connection.execute(_ASK, asked).fetchone()
+        # Put what was lent on the disk before it is believed. A centre of before 0040 cannot: if it crashes within that half second, it forgets what it
+        # lent, and the run claims it again.
+        if row is not None and row["granted"] and not taken and row["settles"]:
+            centre.connection.execute(b"SELECT poolferry.settle_permit(%s)", (row["permit"],))
     if row is None:
         raise CentreRefused("the centre gave no answer to a request for a permit", hint="poolferry fleet init there")
     return PermitAnswer(
         permit=row["permit"], granted=row["granted"], busy=row["busy"], place=row["place"], limit=row["in_limit"], used=row["used"],
         slots=row["slots"], opens=row["opens"], unknown=tuple(row["unknown"]), clamped=tuple(row["clamped"]),
     )  # fmt: skip
-
-
-def _settle(centre: CentreSession, permit: int) -> None:
-    """Put what was lent on the disk before it is believed.
-
-    A centre of before 0040 cannot: if it crashes within that half second, it forgets what it lent, and the run claims it again.
-    """
-    from psycopg.errors import UndefinedFunction
-
-    with contextlib.suppress(UndefinedFunction):
-        centre.connection.execute(b"SELECT poolferry.settle_permit(%s)", (permit,))
 
 
 def release_permit(centre: CentreSession, permit: int, *, within: float) -> None:

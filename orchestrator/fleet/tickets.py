@@ -26,6 +26,7 @@ _FILE = "fleet-ticket"
 _LENGTH = 74  # bytes
 _TICKET = rb"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 _TICKETS = re.compile(rb"%b %b\n" % (_TICKET, _TICKET))
+_SIGNATURE = "poolferry.show_ticket(text, uuid[], uuid)"
 _SHOW = "SELECT accepted, valid::text, heard FROM poolferry.show_ticket(%s, %s::uuid[], %s::uuid)"
 
 
@@ -101,15 +102,10 @@ _COPIES = (
 
 
 def _ask(centre: CentreSession, machine: str, shown: tuple[str, str] | None, new: str | None) -> Row | None:
-    """Ask the centre; None: it is of before tickets."""
-    from psycopg.errors import UndefinedFunction
-
-    try:
-        return centre.first(_SHOW, (machine, list(shown or ()), new), seconds=ANSWER_S)
-    except CentreRefused as error:
-        if isinstance(error.__cause__, UndefinedFunction):
-            return None
-        raise
+    """Ask the centre; None: it is of before tickets, or this host is no member."""
+    if not centre.has_function(_SIGNATURE, seconds=ANSWER_S):
+        return None
+    return centre.first(_SHOW, (machine, list(shown or ()), new), seconds=ANSWER_S)
 
 
 def _in_use(name: str, heard: object) -> NameInUse:

@@ -335,7 +335,11 @@ class _Asking:
                     self.lent = True
                     return 0.0
                 if answer.busy and compose.monotonic() - begun >= (_CUT_S if self._line.cut else _ENDS_S):
-                    raise NotNow("another run of this job holds its permit, or waits for it", hint="poolferry status")
+                    raise NotNow(
+                        "another run of this job holds its permit, or waits for it; or one did whose line was cut, as by a power cut, which the "
+                        f"centre sees within {_CUT_S:g} s",
+                        hint="`poolferry status` says whether one goes on; else say the same again after that time",
+                    )
                 waits = describe_wait(answer)
                 if self._line.cut or not answer.busy:
                     self._show(waits, answer.limit + answer.opens)

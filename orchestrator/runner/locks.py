@@ -1,6 +1,7 @@
 """Locks, one run per job and per place: file locks that every child inherits, so a stray child keeps them."""
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from orchestrator.domain.rotation import Disk
 
 _PAUSE = 0.1
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)  # what lies above it may be exchanged by its owner just now
 VISITS = "/run/poolferry-visits"  # not below /run/poolferry, which systemd removes when the daemon ends
 
 
@@ -35,14 +37,17 @@ def lock_job(job: Job, state: str, *, wait: Callable[[float], bool], patience: f
         names = [(f"{folder}/job-{job.name}", ours), (f"{folder}/place-{job.target.name}", ours)]
         root = job.target.location
         mark = f"{root.path}/.poolferry/target.json"
-        if (root.host is None or root.host.here) and mark.startswith("/") and os.path.isfile(mark):
-            # Seen also by a run with another state directory.
-            names.append((mark, os.O_RDONLY | os.O_NONBLOCK))
         busy = f"another run of {job.name}, or one into its place {job.target.name}, is going on"
-        all_held = tuple(_hold(held, name, flags, wait, patience, busy) for name, flags in names)
+        all_held = [_hold(held, name, flags, wait, patience, busy) for name, flags in names]
+        if (root.host is None or root.host.here) and mark.startswith("/") and os.path.isfile(mark):
+            try:  # seen also by a run with another state directory
+                all_held.append(_hold(held, mark, os.O_RDONLY | os.O_NONBLOCK, wait, patience, busy))
+            except OSError as error:
+                if error.errno not in _NOT_THERE:
+                    raise
         # A program that hangs on a disk which was pulled out keeps that disk's lock, but not the job's: the job can use other
         # disks of the set meanwhile.
-        yield all_held[1:] if job.target.disk else all_held
+        yield tuple(all_held[1:] if job.target.disk else all_held)
 
 
 def rename_record(state: str) -> str:

@@ -1,6 +1,5 @@
 """The words of `poolferry init`: what is understood, and that it loads; nothing is guessed."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -76,8 +75,9 @@ def test_disks_and_pools(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_is_guessed(request_: StarterRequest, why: str) -> None:
-    with pytest.raises(WrongRequest, match=re.escape(why)):
+    with pytest.raises(WrongRequest) as refused:
         plan_starter(request_)
+    assert why in f"{refused.value}; {refused.value.hint}"
 
 
 def test_what_is_said_is_what_is_written(tmp_path: Path) -> None:

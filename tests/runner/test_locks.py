@@ -46,6 +46,23 @@ def hold(
     return lock_job(each, str(state), wait=wait, patience=patience)
 
 
+@pytest.mark.parametrize("there", ["nothing", "a link", "a file in the place of a folder"])
+def test_a_marker_that_goes_at_the_last_moment_is_none(
+    tmp_path: Path, there: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner of what lies above a target may exchange it at any moment: that must not end the run without a record."""
+    ours = tmp_path / "backup/.poolferry"
+    ours.parent.mkdir()
+    if there == "a link":
+        ours.mkdir()
+        (ours / "target.json").symlink_to("/etc/passwd")
+    elif there != "nothing":
+        ours.touch()
+    monkeypatch.setattr(os.path, "isfile", lambda _: True)
+    with hold(told(tmp_path), tmp_path) as held:
+        assert len(held) == 2
+
+
 @pytest.mark.parametrize(
     ("name", "place", "busy"),
     [("photos", "backup", True), ("photos", "other", True), ("mail", "backup", True), ("mail", "other", False)],

@@ -6,7 +6,6 @@ from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.place import Location
 from orchestrator.engines.rsync.options import options_of
-from orchestrator.engines.rsync.patterns import is_left_out
 from orchestrator.process.mounted import find_inner_path, find_mounts_below, read_mounts
 
 
@@ -48,6 +47,8 @@ def find_overlap(job: Job) -> str:
 
 def _is_left_out(job: Job, folder: Location, below: str) -> bool:
     """Return whether the job's patterns leave out a folder below one of its own; of several each is copied by its whole path."""
+    from orchestrator.engines.rsync.patterns import is_left_out  # most targets lie apart from their source
+
     top = folder.path.strip("/") if job.parts else ""
     path = f"{top}/{below}" if top else below
     return is_left_out(options_of(job).excludes, os.fsencode(path.strip("/")), folder=True, top=os.fsencode(top))

@@ -89,7 +89,7 @@ def test_a_status_is_read_as_the_library_reads_it(words: list[str]) -> None:
     ("line", "plain"),
     [
         ("status", True), ("status photos --json", True), ("status -q --state /x", True), ("status --watch", False), ("status -w", False),
-        ("--json status", False), ("status --help", False), ("status --config", False), ("statu", False), ("", False),
+        ("--json status", False), ("status --help", False), ("status --config", False), ("states", False), ("", False),
     ],
 )  # fmt: skip
 def test_which_statuses_are_plain(line: str, plain: bool) -> None:

@@ -15,10 +15,11 @@ from tests.engines.zfs.sides import NOW
 
 
 def writes(ran: list[str]) -> int:
-    """Return how many transactions changed something: each waits for the disk."""
+    """Return how many transactions changed something: each waits for the disk. What is said is not counted: a chroot has a word of its own."""
     found, changes = 0, False
-    for statement in ran:
-        changes = changes or statement.lstrip().upper().startswith(("INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"))
+    for statement in (each.lstrip().upper() for each in ran):
+        told = statement.startswith("INSERT INTO EVENTS")
+        changes = changes or (statement.startswith(("INSERT", "UPDATE", "DELETE", "REPLACE", "WITH")) and not told)
         if statement == "COMMIT":
             found, changes = found + changes, False
     return found
@@ -58,7 +59,6 @@ def test_two_waits_for_the_disk(tmp_path: Path) -> None:
     assert found is not None
     steps = found.attempts[0].steps
     assert [step.action for step in steps if step.confirmed and step.ended_at] == [step.action for step in more.steps]
-    # One for each step, which records the end of the one before; a chroot has a warning more, as no wall stands there.
-    assert writes(changed) <= len(more.steps) + len(more.warnings) + 8
+    assert writes(changed) <= len(more.steps) + 8  # one for each step, which records the end of the one before
     assert told is not None
     assert [attempt.number for attempt in told.attempts] == [1]

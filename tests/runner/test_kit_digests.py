@@ -1,4 +1,4 @@
-"""Whether the history beside copies is a copy of this host's: it is asked before another one takes its place."""
+"""The history beside copies is known for a copy of this host's before another one takes its place."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -54,6 +54,7 @@ def test_a_first_copy_needs_no_look_for_attributes_where_no_entry_has_some(trees
     assert look(trees).bare is None
 
 
+@pytest.mark.namespace
 def test_what_cannot_be_read_costs_no_other_entry_its_place_in_the_listing(
     trees: Trees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

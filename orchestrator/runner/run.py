@@ -13,7 +13,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
 
-from orchestrator.domain.errors import EntriesRefused, NamesExhausted, NotNow, OrchestratorError, Stopped
+from orchestrator.domain.errors import (
+    EntriesRefused,
+    NamesExhausted,
+    NotNow,
+    OrchestratorError,
+    Stopped,
+)
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import point_name
@@ -25,7 +31,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext, begin_bare_look
 from orchestrator.runner.locks import lock_job
 from orchestrator.runner.meanwhile import import_meanwhile
-from orchestrator.runner.run_recorder import RunRecorder, begin_run, continue_run
+from orchestrator.runner.run_recorder import ENDS_A_RUN, RunRecorder, begin_run, continue_run
 
 _SHORT_WAIT = 10.0  # seconds between two attempts, for which a permit is kept
 
@@ -65,7 +71,7 @@ def run_job(
             _call_hooks("before", journal)
             with _watched(journal):
                 report = _attempts_and_after(journal, tools.writer(inherit), allowed)
-    except OrchestratorError as error:
+    except ENDS_A_RUN as error:
         report = _ended_by(error, journal)
     _call_hooks(report.outcome.value, journal, report)
     return report
@@ -81,14 +87,14 @@ def wait_for_permit(job: Job, tools: RunContext, *, why: str) -> tuple[RunRecord
         if tools.permit is not None:
             _require_locks(journal)
             tools.permit.obtain(journal)
-    except OrchestratorError as error:
+    except ENDS_A_RUN as error:
         report = _ended_by(error, journal)
         _call_hooks(report.outcome.value, journal, report)
         return journal, report
     return journal, None
 
 
-def _ended_by(error: OrchestratorError, journal: RunRecorder) -> RunReport:
+def _ended_by(error: OrchestratorError | OSError, journal: RunRecorder) -> RunReport:
     """End the run by an error; of several that waited for the same thing only the first is kept."""
     report = journal.ended_by(error, continues="the next run continues from here")
     if (journal.job.target.rotates or journal.job.permit) and isinstance(error, NotNow):

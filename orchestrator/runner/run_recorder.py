@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from orchestrator.domain.errors import OrchestratorError, OutsideError, PartlyRefused, TargetUnable
+from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError, PartlyRefused, TargetUnable
 from orchestrator.domain.events import RunMessage, RunStarted, RunWaits, StepStarted
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.hint_phrases import phrases_of_reader, say_hint
@@ -200,12 +200,14 @@ class RunRecorder:
         return say_hint(hint, self._phrases).replace("poolferry run JOB", f"poolferry run {self.job.name}")
 
     def ended_by(
-        self, error: OrchestratorError, *, continues: str, what: str = "", found: Sequence[str] = ()
+        self, error: OrchestratorError | OSError, *, continues: str, what: str = "", found: Sequence[str] = ()
     ) -> RunReport:
         """End the run by an error, with the outcome, the hint and the evidence that belong to its class.
 
         `continues`: how it goes on after a stop; `what`: words before a failure's; `found`: lines before its evidence.
         """
+        if isinstance(error, OSError):
+            error = _of_a_file(error)
         outcome = outcome_of(error)
         if outcome is Outcome.INTERRUPTED:
             return self.ended(outcome, self.tools.stop.reason or error.why, hint=continues)
@@ -214,6 +216,21 @@ class RunRecorder:
         if self._attempting:
             self.attempt_ended(error)
         return self.ended(outcome, f"{what}{error.why}", hint=error.hint, evidence=(*found, *error_evidence(error)))
+
+
+ENDS_A_RUN = (OrchestratorError, OSError)  # each of them is recorded; a lost history alone is raised
+
+
+def _of_a_file(error: OSError) -> OutsideError:
+    """Return the error of a run that a file or folder of this machine ended, outside of its steps, such as one in the state directory."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        hint = "something else lies where poolferry's own folder belongs: move it away"
+    elif isinstance(error, PermissionError) and os.geteuid() != 0:
+        hint = "if that is root's, run the command as root, with sudo"
+    else:
+        hint = "see whether the disk that holds it has room, is sound (`smartctl -a DEVICE`) and writable"
+    evidence = Evidence(lines=(), exits=(), last_output=(str(error),))
+    return OutsideError(f"a file or folder of this machine: {error}", evidence=evidence, hint=hint)
 
 
 def begin_run(

@@ -17,7 +17,7 @@ from orchestrator.process.executor import Writer
 from orchestrator.runner.context import RunContext
 from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_job
-from orchestrator.runner.run_recorder import RunRecorder, begin_run
+from orchestrator.runner.run_recorder import ENDS_A_RUN, RunRecorder, begin_run
 from orchestrator.runner.steps import StepExecutor
 
 
@@ -92,9 +92,9 @@ def _notes(job: Job, tools: RunContext) -> str:
 def _recorded(job: Job, tools: RunContext, why: str, action: Callable[[RunRecorder, Writer], RunReport]) -> RunReport:
     journal = begin_run(job, tools, why, RunType.TRY)
     journal.attempt_begun()
-    os.makedirs(_notes(job, tools), mode=0o700, exist_ok=True)
     try:
+        os.makedirs(_notes(job, tools), mode=0o700, exist_ok=True)
         with lock_job(job, tools.state, wait=tools.stop.wait, patience=tools.lock_wait) as inherit:
             return action(journal, tools.writer(inherit))
-    except OrchestratorError as error:
+    except ENDS_A_RUN as error:
         return journal.ended_by(error, continues="poolferry try --list")

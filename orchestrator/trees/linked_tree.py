@@ -87,10 +87,11 @@ class LinkedTree:
         Why not before: links in memory take two and a half times the processor by three threads, which then wait for one another.
         """
         if not self._helpers and (_count_waits() - before) * _WAITED > self.linked + 10 * _WAITED:
-            for _ in range(_HELPERS):
-                helper = Thread(target=self._work)
-                helper.start()
-                self._helpers.append(helper)
+            with contextlib.suppress(RuntimeError):  # there is no room for one more thread: then this one does it all
+                for _ in range(_HELPERS):
+                    helper = Thread(target=self._work)
+                    helper.start()
+                    self._helpers.append(helper)
 
     def _work(self, after: Callable[[], object] = lambda: None) -> None:
         """Enter folders until all are done. `after`: is called after each of them."""

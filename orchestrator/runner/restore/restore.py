@@ -42,7 +42,7 @@ from orchestrator.runner.locks import lock_destination, lock_job, lock_point
 from orchestrator.runner.publish_point import PointPublisher
 from orchestrator.runner.restore import snapshot_files as showing
 from orchestrator.runner.restore.request import RestoreOptions, needs_datasets, restore_phrases, restore_reason
-from orchestrator.runner.run_recorder import RunRecorder, begin_run
+from orchestrator.runner.run_recorder import ENDS_A_RUN, RunRecorder, begin_run
 from orchestrator.runner.steps import StepExecutor, told_where_full
 from orchestrator.runner.verify.read_files import entry_looked_up
 
@@ -75,7 +75,7 @@ def run_restore(job: Job, tools: RunContext, restore_request: RestoreOptions) ->
         with _locked(job, tools, restore_request) as inherit:
             tools.history.heal(tools.alive, journal.now)
             report = _attempts(journal, tools.writer(inherit), restore_request)
-    except OrchestratorError as error:
+    except ENDS_A_RUN as error:
         report = journal.ended_by(error, continues="the same command continues from here")
     return report
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from orchestrator.domain.answers import check_count, parse_instant, parse_json
-from orchestrator.domain.errors import ManifestForged, OrchestratorError
+from orchestrator.domain.errors import ManifestForged
 from orchestrator.domain.fast_dataclass import dataclass, replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import Location
@@ -30,7 +30,7 @@ from orchestrator.runner.last_look import find_points
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import missing_parts, see_points
-from orchestrator.runner.run_recorder import RunRecorder, begin_run, fetch_file, run_small
+from orchestrator.runner.run_recorder import ENDS_A_RUN, RunRecorder, begin_run, fetch_file, run_small
 from orchestrator.runner.verify.read_files import (
     describe_counts,
     describe_first_findings,
@@ -69,7 +69,7 @@ def _reread(journal: RunRecorder, tally: _ReadBudget) -> RunReport:
         if implements(tools.engine, StreamReader):
             return _ended(journal, tally, _send(journal, writer, tools.engine, tally), "dataset")
         return _ended(journal, tally, _points(journal, writer, tally), "point")
-    except OrchestratorError as error:
+    except ENDS_A_RUN as error:
         return journal.ended_by(error, continues="it continues at the next visit")
 
 

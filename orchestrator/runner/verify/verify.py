@@ -25,7 +25,7 @@ from orchestrator.runner.last_look import find_points, look_at_place, note_seen
 from orchestrator.runner.locks import lock_point
 from orchestrator.runner.manifests import require_authentic
 from orchestrator.runner.problems import follow_renamed_place, see_points
-from orchestrator.runner.run_recorder import RunRecorder, begin_run, fetch_file
+from orchestrator.runner.run_recorder import ENDS_A_RUN, RunRecorder, begin_run, fetch_file
 from orchestrator.runner.source_state import remember_refusal
 from orchestrator.runner.verify.compare_sides import compare_copy, comparison_report
 from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, read_tree, verify_tree
@@ -57,7 +57,7 @@ def verify_job(
         if implements(tools.engine, CopyComparer):
             return _compare(journal, tools.writer(()), tools.engine, point, content or against_source)
         return _verify(journal, tools.writer(()), point, against_source)
-    except OrchestratorError as error:
+    except ENDS_A_RUN as error:
         report = journal.ended_by(error, continues="verify again; it starts from the beginning")
     return VerifyJobResult(report=report, point=point, reading=None)
 

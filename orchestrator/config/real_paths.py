@@ -1,5 +1,6 @@
 """Real paths, as far as their filesystems answer: one that is dead must not hold up what is asked of all other jobs."""
 
+import contextlib
 import os.path
 from collections.abc import Iterable
 from threading import Thread
@@ -34,7 +35,8 @@ class RealPaths:
     @staticmethod
     def _resolve(found: dict[str, str], paths: tuple[str, ...]) -> None:
         for path in paths:
-            found[path] = os.path.realpath(path)
+            with contextlib.suppress(OSError):  # a link on its way was exchanged between two looks at it
+                found[path] = os.path.realpath(path)
 
     def __getitem__(self, path: str) -> str:
         return self._found.get(path) or os.path.normpath(path)

@@ -66,8 +66,8 @@ def find_inner_path(path: str, mounts: Mounts | None = None) -> InnerPath | None
 
     `mounts`: as `read_mounts` has just found them; who asks of several paths reads them once.
     """
-    real = there = os.path.realpath(path)
     try:
+        real = there = os.path.realpath(path)
         while not os.path.lexists(there):
             there = os.path.dirname(there)
         fd = os.open(there, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -100,8 +100,11 @@ def explain_unwritable(path: str, needed: int) -> str:
 
 
 def find_mounts_below(path: str, mounts: Mounts) -> tuple[tuple[str, InnerPath], ...]:
-    """Return the path below the folder, and what is mounted there, for each mount below a folder."""
-    front = os.path.join(os.path.realpath(path), "")
+    """Return the path below the folder, and what is mounted there, for each mount below a folder; none where that is exchanged just now."""
+    try:
+        front = os.path.join(os.path.realpath(path), "")
+    except OSError:  # realpath itself reads a link that is none any more
+        return ()
     return tuple(
         (point.removeprefix(front), InnerPath(device=device, path=root))
         for _, device, root, point in mounts

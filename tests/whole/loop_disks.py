@@ -3,17 +3,20 @@
 Names of disks are the test's own, as what is mounted is seen by all tests.
 """
 
+import errno
 import hashlib
 import json
 import os
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from orchestrator.disks.marker import marker_text, parse_marker
+from orchestrator.disks.marker import FILE, marker_text, parse_marker
 from orchestrator.domain.authentication import tag_marker
 from orchestrator.domain.rotation import Disk
 from orchestrator.history.authentication_key import read_key
@@ -119,13 +122,23 @@ class LoopDisks:
     def mounted(self, name: str) -> bool:
         return os.path.ismount(self.mountpoint(name))
 
-    def edit_marker(self, name: str, /, **more: object) -> None:
-        """Changes the marker on a disk behind poolferry's back, with this host's tag on it; nothing told: removes it."""
+    @contextmanager
+    def opened(self, name: str, options: str = "rw") -> Iterator[Path]:
+        """The folder where a disk is mounted behind poolferry's back; after it the disk is written to its end, and nobody has it mounted."""
         place = self.root / "behind"
         place.mkdir(exist_ok=True)
-        _did("mount", self.loops[name], str(place))
+        _did("mount", "-o", options, self.loops[name], str(place))
         try:
-            file = place / ".poolferry-disk.json"
+            yield place
+        finally:
+            _did("umount", str(place))
+            # Another test's mount namespace that was made meanwhile may hold it, and write its end later.
+            wait_until(lambda: not _is_mounted_anywhere(self.loops[name]))
+
+    def edit_marker(self, name: str, /, **more: object) -> None:
+        """Changes the marker on a disk behind poolferry's back, with this host's tag on it; nothing told: removes it."""
+        with self.opened(name) as place:
+            file = place / FILE
             if more:
                 text = json.dumps({**json.loads(file.read_text()), **more})
                 found, key = parse_marker(text.encode()), read_key(str(self.ferry.state))
@@ -136,11 +149,6 @@ class LoopDisks:
                 file.write_text(text)
             else:
                 file.unlink()
-        finally:
-            _did("umount", str(place))
-            # Another test's mount namespace that was made meanwhile may hold it, and write its end later.
-            held = Path("/sys/fs/ext4", Path(self.loops[name]).name)
-            wait_until(lambda: not held.exists())
 
     def close(self) -> None:
         for name in list(self.loops):
@@ -148,6 +156,17 @@ class LoopDisks:
             self.pull(name)
         for left in self.mountpoint("").parent.glob(f"*-{self.mark}"):
             left.rmdir()
+
+
+def _is_mounted_anywhere(device: str) -> bool:
+    """Tell whether a filesystem of any mount namespace has this device for itself."""
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return True
+    return False
 
 
 def _text(file: Path) -> str:

@@ -161,17 +161,12 @@ def test_one_disk_and_nothing_else(drawer: LoopDisks) -> None:
 @pytest.mark.sample(1)
 def test_the_page_on_a_disk_brings_all_back_without_poolferry(drawer: LoopDisks, points: bool) -> None:
     """As it stands: the disk is brought to its place by the page's own commands."""
-    device = drawer.enrolled("red")
+    drawer.enrolled("red")
     drawer.job("photos", f"[rsync]\npoints = {str(points).lower()}\n")
     assert drawer.run("run", "photos").code == 0
     assert not drawer.mounted("red")
-    look = drawer.root / "look"
-    look.mkdir()
-    subprocess.run(["mount", "-o", "ro", device, look], check=True)
-    try:
+    with drawer.opened("red", "ro") as look:
         (page,) = (path.read_text() for path in look.rglob(".poolferry/RECOVERY.md"))
-    finally:
-        subprocess.run(["umount", look], check=True)
     lost = drawer.source.rename(drawer.root / "lost")
     script = "".join(block.partition("```")[0] for block in page.split("```sh\n")[1:])
     assert f"mount -o ro UUID={drawer.identity('red')} {drawer.mountpoint('red')}" in script

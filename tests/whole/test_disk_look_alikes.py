@@ -24,15 +24,10 @@ def visited(drawer: LoopDisks, name: str = "red") -> dict[str, object]:
 
 def marker_of(drawer: LoopDisks, name: str, write: str | None = None) -> str:
     """The marker on a disk, looked at and replaced behind poolferry's back."""
-    place = drawer.root / "behind"
-    place.mkdir(exist_ok=True)
-    subprocess.run(["mount", drawer.loops[name], str(place)], check=True)
-    try:
+    with drawer.opened(name) as place:
         if write is not None:
             (place / FILE).write_text(write)
         return (place / FILE).read_text()
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
 
 
 def make_look_alike(drawer: LoopDisks, marker: dict[str, object], *more: str) -> None:
@@ -156,12 +151,9 @@ def test_a_forged_manifest_on_a_disk_is_named_when_its_turn_to_be_read_comes(dra
     drawer.enrolled("red")
     visited_once = drawer.scan()["visits"]["red"]
     assert visited_once["ending"] == "done", visited_once
-    place = drawer.root / "behind"
-    place.mkdir(exist_ok=True)
-    subprocess.run(["mount", drawer.loops["red"], str(place)], check=True)
-    (manifest,) = (place / "photos/points").glob("*.manifest.gz")
-    rewrite(manifest, text_of(manifest).replace(b"a.txt", b"b.txt"))
-    subprocess.run(["umount", str(place)], check=True)
+    with drawer.opened("red") as place:
+        (manifest,) = (place / "photos/points").glob("*.manifest.gz")
+        rewrite(manifest, text_of(manifest).replace(b"a.txt", b"b.txt"))
     visit = drawer.scan()["visits"]["red"]
     assert visit["ending"] == "incomplete", visit
     assert "was changed by somebody who does not have this host's key" in visit["why"]

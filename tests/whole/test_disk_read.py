@@ -44,18 +44,13 @@ def test_short_visits_read_everything_in_the_end_and_begin_anew(drawer: LoopDisk
 
 def flip(drawer: LoopDisks, name: str) -> None:
     """One bit of a copy, as an old disk does it: neither its size nor its time tells."""
-    place = drawer.root / "behind"
-    place.mkdir(exist_ok=True)
-    subprocess.run(["mount", drawer.loops["red"], place], check=True)
-    try:
+    with drawer.opened("red") as place:
         (copy,) = [path for path in place.rglob(name) if "points" in path.parts and path.is_file()][:1]
         times = copy.stat()
         data = bytearray(copy.read_bytes())
         data[70_000] ^= 1
         copy.write_bytes(data)
         subprocess.run(["touch", "-d", f"@{times.st_mtime_ns / 1e9:.9f}", copy], check=True)
-    finally:
-        subprocess.run(["umount", place], check=True)
 
 
 def test_rot_is_found_by_the_visit_that_comes_to_it_and_is_mended_by_the_next(drawer: LoopDisks) -> None:

@@ -208,20 +208,14 @@ def test_a_held_disk_is_not_enrolled_and_not_a_bit_changes(drawer: LoopDisks) ->
 def test_a_disk_with_a_filesystem_is_adopted_with_all_that_is_on_it(drawer: LoopDisks) -> None:
     device = drawer.blank("red")
     subprocess.run(["mkfs.ext4", "-q", device], check=True)
-    place = drawer.root / "theirs"
-    place.mkdir()
-    for content in ("old photos", None):
-        subprocess.run(["mount", device, place], check=True)
-        if content:
-            (place / "theirs.txt").write_text(content)
-        else:
-            assert (place / "theirs.txt").read_text() == "old photos"
-            assert (place / "photos" / "latest" / "a.txt").exists()
-        subprocess.run(["umount", place], check=True)
-        if content:
-            requested = ("--set", "offsite", "--name", drawer.full("red"), "--inner", "--adopt")
-            assert drawer.run("disks", "enroll", device, *requested).code == 0
-            assert drawer.scan()["visits"]["red"]["ending"] == "done"
+    with drawer.opened("red") as place:
+        (place / "theirs.txt").write_text("old photos")
+    requested = ("--set", "offsite", "--name", drawer.full("red"), "--inner", "--adopt")
+    assert drawer.run("disks", "enroll", device, *requested).code == 0
+    assert drawer.scan()["visits"]["red"]["ending"] == "done"
+    with drawer.opened("red", "ro") as place:
+        assert (place / "theirs.txt").read_text() == "old photos"
+        assert (place / "photos" / "latest" / "a.txt").exists()
 
 
 def test_a_disk_that_is_still_used_is_never_said_to_be_safe(drawer: LoopDisks) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from orchestrator.domain.arrival import folder_mark
 from orchestrator.domain.gate import ADDING, APPEND_ONLY, BUSY, CutStream, GateRefusal
 from orchestrator.domain.names import POINT_NAME, show_name
+from orchestrator.domain.plan import Command
 from orchestrator.domain.units import show_size
 from orchestrator.engines.rsync.model import OURS, WORK
 from orchestrator.gate.add_points import ALONE, LINKED, POINTS, PointAddition
@@ -21,7 +22,7 @@ from orchestrator.process.confine import (
     run_apart,
     shut_into,
 )
-from orchestrator.process.relay import SilentInput, TooMuchInput, read_input, write_output
+from orchestrator.process.relay import SilentInput, TooMuchInput, feed, read_input, write_output
 from orchestrator.trees.beneath import Folder, Untrusted
 from orchestrator.trees.linked_tree import LinkedTree
 
@@ -32,7 +33,7 @@ _FASTEST, _SHORTEST, _LONGEST = (
     5.0,
 )  # bytes a second that no disk takes; seconds between two looks at what is free
 _TOLD = 10.0  # seconds between two lines that say how many entries are linked
-_SILENCE = 300.0  # seconds in which none of the names comes, as from a machine that lost its power
+_SILENCE = 300.0  # seconds in which nothing of names or of a small file comes, as from a machine that lost its power
 _MOST_NAMES = 512 << 20  # bytes of paths that are not linked
 
 
@@ -187,8 +188,18 @@ def _carry_out(root: str, same: os.stat_result, asked: PointAddition) -> int:
             raise GateRefusal(f"{show_name(root)} was exchanged just now")
         if asked.command is not None:
             shut_into(folder.fd, asked.area)
+            if asked.stores:
+                return _store(asked.command)
             become_shut_in(asked.command)
         return _link(folder, asked, names)
+
+
+def _store(command: Command) -> int:
+    """Run the command that stores our input. Raises: CutStream where nothing comes: all others of the key wait meanwhile."""
+    try:
+        return feed(command, b"", limit=None, patience=_SILENCE)
+    except SilentInput:
+        raise CutStream("watchdog timeout: nothing of the file came for too long") from None
 
 
 def _read_names() -> frozenset[str]:

@@ -47,7 +47,8 @@ class PointAddition:
 
     `lock`: how it is kept apart from others of the key, of which it waits `patience` seconds for the end. `prepares`: it begins a run.
     `streams`: it is a copy, which no work tree takes that shares files with a point; `parts` ends that. `fills`: it may take much space.
-    `links`: the point of which the gate links what is unchanged, in place of a command. `makes`: the point that it makes.
+    `links`: the point of which the gate links what is unchanged, in place of a command. `makes`: the point that it makes. `stores`: its input
+    is a small file.
     """
 
     area: str
@@ -60,6 +61,7 @@ class PointAddition:
     parts: bool = False
     links: str = ""
     makes: str = ""
+    stores: bool = False
 
 
 def admit_adding(request: GateRequest, root: str) -> Command | PointAddition:
@@ -281,9 +283,10 @@ def _link(values: Values, root: str) -> PointAddition:
 
 def _store(values: Values, root: str) -> PointAddition:
     match values:
-        case (path,):
+        case (path, *size) if size == [] or (len(size) == 1 and _NUMBER.fullmatch(size[0])):
             file, area = _note(path, root)
-            return PointAddition(area=area, lock=SHARED, command=script_commands.store_command(file), fills=True)
+            command = script_commands.store_command(file, int(size[0]) if size else None)
+            return PointAddition(area=area, lock=SHARED, command=command, fills=True, stores=True)
     raise UnknownQuestion
 
 

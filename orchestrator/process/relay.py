@@ -127,7 +127,7 @@ def feed(
     memory: int = WIDE,
     patience: float | None = None,
 ) -> int:
-    """Run a command with a head and then our own input; return its exit status, as a shell tells it. Raises: TooMuchInput, SilentInput.
+    """Run a command with a head, if there is one, and then our own input; return its exit status, as a shell tells it. Raises: TooMuchInput, SilentInput.
 
     `limit`: of what comes behind the head. `memory`: the most bytes that wait here for the program; `patience`: the most seconds in which
     nothing comes, or goes. `watch`: sees the input before it is passed on; what it raises ends the command's input, and is raised once that
@@ -145,7 +145,8 @@ def feed(
         os.close(source)
     try:
         buffer.start()
-        buffer.put(head, patience)
+        if head:
+            buffer.put(head, patience)
         _pump(buffer, process.pid, limit, watch, patience)
         buffer.drain(patience)
     except SilentInput:

@@ -39,7 +39,14 @@ from orchestrator.process.reading_beside import ReadingBeside
 from orchestrator.runner.carried_manifest import ManifestCarrier, may_carry
 from orchestrator.runner.far_digests import digests_there
 from orchestrator.runner.problems import note_bad_manifest, note_mirror, require_last
-from orchestrator.runner.run_recorder import RunRecorder, fetch_file, is_earlier_note, notes_in_order, run_small
+from orchestrator.runner.run_recorder import (
+    RunRecorder,
+    fetch_file,
+    is_earlier_note,
+    notes_in_order,
+    run_small,
+    send_file,
+)
 from orchestrator.runner.source_review import (
     SourceListing,
     attributes_not_compared,
@@ -113,7 +120,7 @@ def record_manifest(
     filled = _fill(work, local, built, journal, writer, notes)
     totals = finish_manifest(local, built, filled, attributes=attributes, key=key)
     if work.manifest.host is not None:
-        run_small(journal.tools.trees.store(local, work.manifest), journal, writer)
+        send_file(local, work.manifest, journal, writer)
     if key is not None:
         note_use(key.id, _made_at(work.point, journal.now), journal)
     if work.point == MIRROR:
@@ -552,4 +559,4 @@ def store_damage_note(
     local = f"{notes}/damage-note"
     with open(local, "wb") as file:
         file.writelines(show_name(path).encode() + b"\n" for path in damaged)
-    run_small(journal.tools.trees.store(local, note), journal, writer)
+    send_file(local, note, journal, writer)

@@ -97,7 +97,7 @@ def _copy(
     if not implements(engine, PointMender):
         return
     with open(names, "wb") as file:
-        file.writelines(path + b"\0" for path in paths)
+        file.writelines(path + b"\0" for path in (*paths, b"end"))
     journal.say(
         f"point {point.name}: writing {show_count(len(paths), 'entry', 'entries')} anew from point {newest.name}"
     )

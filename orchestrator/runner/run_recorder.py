@@ -9,7 +9,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from orchestrator.domain.errors import Evidence, OrchestratorError, OutsideError, PartlyRefused, TargetUnable
+from orchestrator.domain.errors import (
+    Evidence,
+    OrchestratorError,
+    OutsideError,
+    PartlyRefused,
+    PermissionDenied,
+    TargetUnable,
+)
 from orchestrator.domain.events import RunMessage, RunStarted, RunWaits, StepStarted
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.hint_phrases import phrases_of_reader, say_hint
@@ -280,7 +287,7 @@ def store_file(local: str, file: Location, journal: RunRecorder, writer: Writer)
     Why no program on this machine: each of several such files would take four of them, a good part of a small copy's time.
     """
     if file.host is not None:
-        run_small(journal.tools.trees.store(local, file), journal, writer)
+        send_file(local, file, journal, writer)
         return
     folder, _, name = file.path.rpartition("/")
     with (
@@ -290,6 +297,19 @@ def store_file(local: str, file: Location, journal: RunRecorder, writer: Writer)
     ):
         while piece := source.read(1 << 20):
             new.write(piece)
+
+
+def send_file(local: str, file: Location, journal: RunRecorder, writer: Writer) -> None:
+    """Store a small local file at the target by its programs, whole or not at all. Raises: OrchestratorError · OSError."""
+    trees = journal.tools.trees
+    try:
+        run_small(trees.store(local, file), journal, writer)
+    except PermissionDenied as error:
+        from orchestrator.domain.gate import is_unknown_request
+
+        if not is_unknown_request(" ".join(error.evidence.last_output)):
+            raise
+        run_small(trees.store(local, file, sized=False), journal, writer)  # the gate there is of an earlier version
 
 
 def fetch_file(file: Location, journal: RunRecorder, writer: Writer, notes: str) -> str:

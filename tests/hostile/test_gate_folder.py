@@ -143,12 +143,14 @@ def test_a_gate_says_how_many_entries_it_has_linked(house: House, sshd: Sshd) ->
     assert len(os.listdir(folder / ".poolferry/work/many")) == 2100
 
 
-def test_names_that_never_come_hold_up_no_other_request(house: House, sshd: Sshd) -> None:
+@pytest.mark.parametrize("asked", ["link-unchanged {folder} {point}", "store.sh {folder}/.poolferry/manifest.gz 9"])
+def test_what_never_comes_holds_up_no_other_request(house: House, sshd: Sshd, asked: str) -> None:
     """As of a sender that lost its power: sshd would notice after two hours, and each run until then be refused."""
     folder = first_point(house, sshd)
     assert script(sshd, "prepare.sh", str(folder), "photos", "1", "work").returncode == 0
     speak(sshd, "import orchestrator.app.gate_folder as gate\ngate._SILENCE = 0.5")
-    line = shlex.join(("link-unchanged", str(folder), house.points()[0]))
+    name, *values = asked.format(folder=folder, point=house.points()[0]).split()
+    line = shlex.join(("sh", "-c", "", name, *values) if name.endswith(".sh") else (name, *values))
     argv = ["ssh", "-F", str(sshd.folder / "client"), "-p", str(sshd.port), f"{sshd.user}@127.0.0.1", line]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as silent:
         assert silent.stdin is not None

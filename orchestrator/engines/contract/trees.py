@@ -52,8 +52,11 @@ class TreeEngine(Protocol):
         """Return the page that explains how to get files back without this program."""
         ...
 
-    def store(self, local: str, file: Location) -> Pipeline:
-        """Return the pipeline that copies a small local file to the target, completely or not at all."""
+    def store(self, local: str, file: Location, *, sized: bool = True) -> Pipeline:
+        """Return the pipeline that copies a small local file to the target, completely or not at all.
+
+        `sized`: the other side is told how many bytes come, without which a cut link looks like the file's end; older gates do not know that.
+        """
         ...
 
     def fetch(self, file: Location, local: str) -> Pipeline:
@@ -65,5 +68,5 @@ class PointMender(Protocol):
     """An engine that can write sound bytes into the files of a damaged point."""
 
     def mend(self, job: Job, *, sound: RestorePoint, damaged: RestorePoint) -> Pipeline:
-        """Return the pipeline that writes files of one point into another; it reads their paths, NUL-terminated."""
+        """Return the pipeline that writes files of one point into another; it reads their paths, and something behind them that is none, NUL-terminated."""
         ...

@@ -247,10 +247,11 @@ class RsyncEngine:
 
         return recovery_page(job, made)
 
-    def store(self, local: str, file: Location) -> Pipeline:
+    def store(self, local: str, file: Location, *, sized: bool = True) -> Pipeline:
         from orchestrator.engines.rsync import script_commands
 
-        return Pipeline(stages=(script_commands.store_command(file),), reads=local)
+        command = script_commands.store_command(file, os.path.getsize(local) if sized else None)
+        return Pipeline(stages=(command,), reads=local)
 
     def fetch(self, file: Location, local: str) -> Pipeline:
         from orchestrator.engines.rsync import script_commands

@@ -407,9 +407,9 @@ def end_restore_command(to: Location, filled: tuple[bytes, ...] = ()) -> Command
     return _inside("end-restore.sh", to.path, *places, host=to.host)
 
 
-def store_command(file: Location) -> Command:
-    """Build the command that writes its input to a file, completely or not at all."""
-    return _inside("store.sh", file.path, host=file.host)
+def store_command(file: Location, size: int | None) -> Command:
+    """Build the command that writes its input to a file, completely or not at all. `size`: the input's bytes; None: as far as it comes."""
+    return _inside("store.sh", file.path, *(() if size is None else (str(size),)), host=file.host)
 
 
 def discard_note_command(file: Location) -> Command:

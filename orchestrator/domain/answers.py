@@ -15,6 +15,7 @@ _Read = TypeVar("_Read")
 # Exceptions of a parser for text in an unexpected form. RecursionError: nested lists; OverflowError: years and sizes that no
 # clock or disk has.
 NOT_READ = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+GONE = ": No such file or directory"  # as find ends a line, whose locale is C or C.UTF-8; of more lines than are kept the first is "…"
 _SHOWN = 200
 _SMALL = 4 << 20  # bytes; smaller text takes little memory, however it is split
 _MOST = ((b"\n", 4_000_000), (b"\0", 4_000_000), (b"\t", 32_000_000), (b" ", 32_000_000))

@@ -331,6 +331,9 @@ class TreeVerification:
     apart: tuple[bytes, ...] = ()  # names in its root that are no part of it
     workers: int
     restored: bool = False  # `tree` is no point: owners need root, and times only what its filesystem can hold
+    of_source: bool = (
+        False  # `tree` is the source as it is now: what cannot be looked at there is found unreadable, no failure
+    )
     owners: bool = True  # the job carries owners; else those of the copy mean nothing, and none is restored
     modes: bool = True  # the same of modes
     ignored: str = ""  # letters of the parts of attributes that the job does not carry

@@ -69,6 +69,7 @@ class RunRecorder:
         self.copy_damaged = False  # the point from which this run restored data is damaged
         self.restored_damaged = False  # what came back differs from a sound point, perhaps with the right size and time
         self.left_out = list[str]()  # entries that this run could not read at the source
+        self.unseen: set[str] = set()  # what find said that it could not look at in a source that is read again
         self.unmade: set[bytes] = set()  # device nodes of the restored data that this user cannot make
         self.forged = ""  # why the data restored by this run is not verified
         self.entry_ahead: BackgroundCall[TaggedEntries] | None = None  # of a single file that this run restores

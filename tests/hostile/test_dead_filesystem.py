@@ -1,5 +1,6 @@
 """A filesystem that no longer answers, as of a server that has gone, holds up its own jobs alone, and those can be stopped."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -59,6 +60,21 @@ def test_a_users_own_filesystem_is_named_also_where_several_rsyncs_were_to_share
     assert len([path for path in house.point().rglob("*") if path.is_file()]) == 40
     ran = house.run()
     assert ran.outcome == "done", ran
+
+
+def test_a_review_of_a_source_judges_what_can_be_looked_at_and_names_the_rest(house: House) -> None:
+    """A user mounted something of her own on a folder that was copied: what is not hers is judged, a rotten file beside it found."""
+    rotten, hers = house.write("kept", "good"), house.write("hers/file", "copied before")
+    house.job()
+    house.run()
+    told = house.call("verify", "photos", "--source", before=dead(hers.parent, 65534))
+    assert (told.outcome, "hers" in str(told["warnings"])) == ("incomplete", True), told
+    assert dict(told["source"]["counts"]) == {"unreadable": 2}, told
+    before = rotten.stat()
+    house.write("kept", "rots")
+    os.utime(rotten, ns=(before.st_atime_ns, before.st_mtime_ns))
+    told = house.call("verify", "photos", "--source", before=dead(hers.parent, 65534))
+    assert (told.outcome, "rotten at the source: kept" in str(told["warnings"])) == ("failed", True), told
 
 
 def is_listing(run: int) -> bool:

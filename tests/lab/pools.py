@@ -13,7 +13,8 @@ def guids(machine: Machine, dataset: str) -> dict[str, str]:
 
 def create(machine: Machine, words: str) -> None:
     """`zpool create`; again, where udev came between it and the partitions that it had just made of a whole disk."""
-    machine.sh(f"n=0; until zpool create -f {words}; do n=$((n+1)); [ $n -lt 5 ] || exit 1; udevadm settle; done")
+    script = f"n=0; until zpool create -f {words}; do n=$((n+1)); [ $n -lt 5 ] || exit 1; udevadm settle; done"
+    machine.sh(script, seconds=600)
 
 
 def age(machine: Machine, *dated: tuple[int, str]) -> None:

@@ -24,7 +24,7 @@ from tests.lab.virtual import VirtualMachine
 # Read here: each test has an environment of its own.
 ROUNDS = int(os.environ.get("POOLFERRY_CHAOS_ROUNDS", "30"))
 SEED = int(os.environ.get("POOLFERRY_CHAOS_SEED", "0"))
-ROUND_SECONDS = 400
+ROUND_SECONDS = 1200
 TARGETS = '[place.vault]\ndataset = "vault/copies"\n[set.offsite]\n'
 PHOTOS = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "vault"\nevery = "2m"\n'
 OFFSITE = 'engine = "zfs"\nsource = "tank/photos"\ntarget = "offsite"\non = "attach"\n'

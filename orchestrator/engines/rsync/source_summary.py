@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from orchestrator.domain.answers import NOT_READ, split_lines, unreadable
+from orchestrator.domain.answers import GONE, NOT_READ, split_lines, unreadable
 from orchestrator.domain.job import Job
 from orchestrator.domain.place import USED
 from orchestrator.domain.plan import Pipeline
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from orchestrator.engines.rsync.parallel import TreeSplitter
 
 _RESERVED = rb"(?:^|/)(?:%s)(?=/|$)" % b"|".join(re.escape(name.encode()) for name in RESERVED)
-_GONE = ": No such file or directory"  # as find ends a line, whose locale is C.UTF-8; of more lines than are kept the first is "…"
 _MOST_RESERVED = 10_000  # names of ours that are remembered
 Fields = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
 
@@ -152,7 +151,7 @@ def survey_tree(
             from orchestrator.engines.rsync.errors import explain
 
             raise explain(failed) from failed
-        listed.missed = any(not line.endswith(_GONE) for line in split_lines("\n".join(failed.result.last_output)))
+        listed.missed = any(not line.endswith(GONE) for line in split_lines("\n".join(failed.result.last_output)))
     listed.largest = largest
     return listed, holes, tuple(reserved)
 

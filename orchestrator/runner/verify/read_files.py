@@ -35,6 +35,7 @@ from orchestrator.runner.manifests import (
 )
 from orchestrator.runner.problems import note_bad_manifest, note_shared_damage, require_last
 from orchestrator.runner.run_recorder import RunRecorder, fetch_file, run_small
+from orchestrator.runner.verify.unseen import as_far_as_seen, doubted, with_unseen
 from orchestrator.verify.attributes import NO_ATTRIBUTES, UNRECORDED
 from orchestrator.verify.build import sorted_moves, sorted_records
 from orchestrator.verify.check_entry import CheckTask, EntryChecker
@@ -126,6 +127,8 @@ def read_tree(
     if work.prefix and (single := _single(work, manifest, journal)) is not None:
         return _read_single(work, *single, journal, writer, notes)
     reading = read(work, manifest, journal, writer, notes)
+    if work.of_source:
+        return with_unseen(work, reading, journal)
     return reading if work.part == "all" else _without_root(reading)
 
 
@@ -401,7 +404,8 @@ def _there(
         collector = ResultCollector(0, few=_FEW, expected=_never_restored(work, expected()[1], journal, tolerance))
         merged = heapq.merge(*digests.result(), key=lambda move: move[0] + b"//")
         findings = compare(expected()[1], found, digests=merged, tolerance=tolerance)
-        collector.add(each for each in _of_tree(work, findings) if not (others and each.verdict is Verdict.EXTRA))
+        told = (doubted(each, journal) for each in _of_tree(work, findings))
+        collector.add(each for each in told if not (others and each.verdict is Verdict.EXTRA))
     return replace(
         collector.reading(took_s=0), entries=counted.entries, files_read=counted.files, bytes_read=counted.bytes
     )
@@ -458,13 +462,13 @@ def _found(
     work: TreeVerification, manifest: str, journal: RunRecorder, writer: Writer, notes: str
 ) -> Iterator[Iterator[ManifestEntry]]:
     """Yield the sorted entries of a tree at a host, with their attributes if the manifest has any."""
-    if work.restored or not work.point.stored:
+    if work.restored or work.of_source or not work.point.stored:
         with _listed(work, journal, writer, notes) as records:
             yield _attributed(map(parse_listing, records), work, manifest, journal, writer, notes)
         return
     recorded = read_manifest(manifest)[0].attributes
     command = stored_command(work.tree, exclude=REMAINDERS, apart=work.apart)
-    with _read_records(command, journal, writer) as records:
+    with _read_records(work, command, journal, writer) as records:
         told = stored_entries(records, folder=notes)
         yield (parse_listing(one)._replace(attributes=text if recorded else UNRECORDED) for one, text in told)
 
@@ -522,16 +526,18 @@ def _listed(
     """Yield the sorted records of a listing of the tree."""
     apart = (*work.apart, *work.left_out)
     command = listing_command(work.tree, exclude=REMAINDERS, apart=apart, names=names)
-    with _read_records(command, journal, writer) as records:
+    with _read_records(work, command, journal, writer) as records:
         yield sorted_records(records, folder=notes)
 
 
 @contextlib.contextmanager
-def _read_records(command: Command, journal: RunRecorder, writer: Writer) -> Iterator[Iterable[bytes]]:
+def _read_records(
+    work: TreeVerification, command: Command, journal: RunRecorder, writer: Writer
+) -> Iterator[Iterable[bytes]]:
     """Yield the records of a listing. Raises: OrchestratorError."""
     try:
         with writer.records(Pipeline(stages=(command,))) as records:
-            yield records
+            yield as_far_as_seen(records, journal) if work.of_source else records
     except PipelineFailed as failure:
         raise journal.tools.engine.explain(failure) from failure
     except NOT_READ as error:

@@ -12,7 +12,7 @@ from orchestrator.domain.hint_phrases import phrases_of_reader
 from orchestrator.domain.job import Job
 from orchestrator.domain.names import show_name
 from orchestrator.domain.plan import Refusal, TreeVerification
-from orchestrator.domain.point import RestorePoint, Verdict, VerificationResult, VerifyJobResult
+from orchestrator.domain.point import Finding, RestorePoint, Verdict, VerificationResult, VerifyJobResult
 from orchestrator.domain.run import Outcome, RunReport, RunType, unrecorded_report
 from orchestrator.domain.units import show_count, show_duration, show_size
 from orchestrator.engines.contract.comparison import CopyComparer
@@ -29,6 +29,8 @@ from orchestrator.runner.run_recorder import ENDS_A_RUN, RunRecorder, begin_run,
 from orchestrator.runner.source_state import remember_refusal
 from orchestrator.runner.verify.compare_sides import compare_copy, comparison_report
 from orchestrator.runner.verify.read_files import DAMAGE, describe_counts, read_tree, verify_tree
+
+_SHOWN = 5  # names in warnings
 
 
 def verify_job(
@@ -141,7 +143,7 @@ def _read_source(point: RestorePoint, journal: RunRecorder, writer: Writer, note
     journal.say(f"reading the source {tree}")
     manifest = fetch_file(point.manifest, journal, writer, notes)
     require_authentic(point, manifest, journal, writer, notes)
-    work = replace(journal.tools.trees.comparison_of(journal.job, point, tree.root), restored=False)
+    work = replace(journal.tools.trees.comparison_of(journal.job, point, tree.root), restored=False, of_source=True)
     if not tree.parts:
         return read_tree(work, manifest, journal, writer, notes)
     found = []
@@ -189,6 +191,21 @@ def _bring_back(job: Job, point: RestorePoint, path: bytes) -> str:
     return show_name(shlex.join(words))
 
 
+def _warn_of_source(
+    journal: RunRecorder, point: RestorePoint, source: VerificationResult
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """Return what is rotten at the source, and what could not be read there, once both were warned of."""
+    rotten = tuple(found for found in source.findings if found.verdict is Verdict.ROTTEN)
+    unread = tuple(found for found in source.findings if found.verdict is Verdict.UNREADABLE)
+    for found in rotten:
+        journal.warn(
+            f"rotten at the source: {show_name(found.path)} ({found.detail}); the good copy is in point {point.name} and stays"
+        )
+    for found in unread[:_SHOWN]:
+        journal.warn(f"cannot be read at the source: {show_name(found.path) or '.'} ({found.detail})")
+    return rotten, unread
+
+
 def _judge(
     journal: RunRecorder,
     point: RestorePoint,
@@ -197,11 +214,7 @@ def _judge(
     *,
     beside: str,
 ) -> RunReport:
-    rotten = tuple(found for found in source.findings if found.verdict is Verdict.ROTTEN) if source else ()
-    for found in rotten:
-        journal.warn(
-            f"rotten at the source: {show_name(found.path)} ({found.detail}); the good copy is in point {point.name} and stays"
-        )
+    rotten, unread = _warn_of_source(journal, point, source) if source else ((), ())
     read = (
         f"{show_count(reading.files_read, 'file')}, {show_size(reading.bytes_read)}, in {show_duration(reading.took_s)}"
     )
@@ -210,6 +223,13 @@ def _judge(
         return journal.ended(Outcome.FAILED, f"{beside}; point {point.name} matches its manifest: {read}", hint=hint)
     if beside:
         journal.warn(beside)
+    if reading.sound and not rotten and unread:
+        why = f"point {point.name} matches its manifest: {read}; at the source {show_count(len(unread), 'entry', 'entries')} could not be read"
+        return journal.ended(
+            Outcome.INCOMPLETE,
+            why,
+            hint="all else of the source was judged; what is named cannot be, for the user who verifies",
+        )
     if reading.sound and not rotten:
         unproved = dict(reading.counts).get(Verdict.UNPROVED, 0)
         left = (

@@ -7,12 +7,13 @@ what it is to know is said once it is back. A permit that is held never ends a r
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from orchestrator import compose
 from orchestrator.domain.errors import CentreRefused, CentreUnreachable, NotNow, OrchestratorError, Stopped
 from orchestrator.domain.permit import (
+    SEEN_SOON,
     PermitAnswer,
     PermitRequest,
     RunVoice,
@@ -43,12 +44,18 @@ class CentrePermits:
     """Permits from the centre that poolferry.toml names. `patience_s`: how long a run waits in the queue; None: until it is its turn.
 
     `visit_patience_s`: how long it waits for a centre that is away, at most, however long its job would. `waited_s`: what all did.
+    `runs_elsewhere`: returns True while another process of this host has a run of the job: only then the permit that is held is not an earlier run's.
     """
 
     def __init__(
-        self, where: compose.Directories, *, patience_s: float | None = None, lease_s: int | None = None
+        self,
+        where: compose.Directories,
+        *,
+        patience_s: float | None = None,
+        lease_s: int | None = None,
+        runs_elsewhere: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._where, self.patience_s, self._lease_s = where, patience_s, lease_s
+        self._where, self.patience_s, self._lease_s, self.runs_elsewhere = where, patience_s, lease_s, runs_elsewhere
         self.visit_patience_s: float | None = None
         self.aside = ""  # what is said of a wait besides
         self.waited_s = 0.0
@@ -79,7 +86,7 @@ class CentrePermits:
             self._early = line
         else:
             line.close()
-        return answer.granted or answer.busy
+        return answer.granted or (answer.busy and self.runs_elsewhere())
 
     def drop(self) -> None:
         """Give back what was lent for a run that did not begin."""
@@ -288,6 +295,7 @@ class _Asking:
     ) -> None:
         self._line, self._voice, self._stop = line, voice, stop
         self._away_file, self._patience_s, self._aside = away_file, rules.patience_s, rules.aside
+        self._runs_elsewhere = rules.runs_elsewhere
         self._visit_patience_s = float("inf") if rules.visit_patience_s is None else rules.visit_patience_s
         self.lent = False
         self._told, self._told_at = "", float("-inf")
@@ -334,21 +342,41 @@ class _Asking:
                 if answer.granted:
                     self.lent = True
                     return 0.0
-                if answer.busy and compose.monotonic() - begun >= (_CUT_S if self._line.cut else _ENDS_S):
-                    raise NotNow(
-                        "another run of this job holds its permit, or waits for it; or one did whose line was cut, as by a power cut, which the "
-                        f"centre sees within {_CUT_S:g} s",
-                        hint="`poolferry status` says whether one goes on; else say the same again after that time",
-                    )
-                waits = describe_wait(answer)
-                if self._line.cut or not answer.busy:
-                    self._show(waits, answer.limit + answer.opens)
+                long = compose.monotonic() - begun
+                waits, hint = self._show_wait(answer, long)
                 pause = min(5.0, max(0.5, 0.5 * answer.place))
-                if self._patience_s is not None and compose.monotonic() - begun > self._patience_s:
-                    raise NotNow(waits, hint="it keeps its place in the queue for two hours; poolferry fleet permits")
+                if self._patience_s is not None and long > self._patience_s:
+                    raise NotNow(waits, hint=hint)
             if self._stop.wait(pause * (0.75 + 0.5 * compose.random_fraction())):
                 self._line.release(1.0)
                 raise Stopped(self._stop.reason or "the run was asked to stop")
+
+    def _show_wait(self, answer: PermitAnswer, waited: float) -> tuple[str, str]:
+        """Show what the run waits for; return that, and what is to be done at the end of its patience. Raises: as `_show_busy`."""
+        if answer.busy:
+            return self._show_busy(waited), "the next run finds it free"
+        text = describe_wait(answer)
+        self._show(text, answer.limit + answer.opens)
+        return text, "it keeps its place in the queue for two hours; poolferry fleet permits"
+
+    def _show_busy(self, waited: float) -> str:
+        """Show that the centre has another session with the permit of this job, or its place; return that. Raises: NotNow where that is no remnant.
+
+        Why at the host: the centre hears of the end of a machine without power, or of a cut line, by its keepalives alone.
+        """
+        if waited >= (_CUT_S if self._line.cut else _ENDS_S):
+            if self._runs_elsewhere():
+                why = "another run of this job, on this host, holds its permit or waits for it"
+                raise NotNow(why, hint="poolferry status")
+            if waited >= _CUT_S:
+                raise NotNow(
+                    "the centre says that another run of this job holds its permit, or waits for it, and on this host none does",
+                    hint="a copy of this machine may run it; at the centre: `poolferry fleet permits`",
+                )
+        elif not self._line.cut:  # it has most likely ended a moment ago
+            return SEEN_SOON
+        self._show(SEEN_SOON, "cut")
+        return SEEN_SOON
 
     def _show(self, text: str, reason: str) -> None:
         """Show what the run waits for; record it when the reason is another one, or at times."""

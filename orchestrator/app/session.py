@@ -4,6 +4,7 @@ Signals are requests to stop: a run ends in good order, and the next one continu
 """
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -171,13 +172,19 @@ class Session:
         self.drop_permit()
         if not job.permit:
             return False
-        from orchestrator.app.permits import CentrePermits
-
-        lender = CentrePermits(self._settings.where)
+        lender = self._permits_of(job)
         if not lender.lends_at_once(job.name, job.permit):
             return True
         self._lender = (job.name, lender)
         return False
+
+    def _permits_of(self, job: "Job") -> "CentrePermits":
+        from orchestrator.app.permits import CentrePermits
+
+        def runs_elsewhere() -> bool:
+            return self.history.runs_elsewhere(job.name, compose.is_process_alive, own=os.getpid())
+
+        return CentrePermits(self._settings.where, runs_elsewhere=runs_elsewhere)
 
     def drop_permit(self) -> None:
         """Give back what was lent for a run that did not begin: no other run of this host may wait for it."""
@@ -188,13 +195,13 @@ class Session:
 
     def _permit(self, job: "Job", stop: StopRequest) -> "JobPermit | None":
         """Return what holds the permit of a run. Only jobs that need one import any of it."""
-        from orchestrator.app.permits import CentrePermits, JobPermit
+        from orchestrator.app.permits import JobPermit
 
         if job.permit is None:
             return None
         if self._lender is None or self._lender[0] != job.name:
             self.drop_permit()
-            self._lender = (job.name, CentrePermits(self._settings.where))
+            self._lender = (job.name, self._permits_of(job))
         lender = self._lender[1]
         lender.patience_s, lender.visit_patience_s = self.queue_patience_s, self.visit_patience_s
         lender.aside = (

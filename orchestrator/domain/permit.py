@@ -11,6 +11,11 @@ from orchestrator.domain.units import Seconds, parse_duration, show_duration
 LIMIT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,99}")
 _LONGEST = 7 * 86400
 GO_ON = "go-on"
+# Of a permit that an earlier session of the job has: this run's own, or that of one that ended without a word.
+SEEN_SOON = (
+    "waits until the centre sees that an earlier line of this job to it was cut, as by a power cut, which takes up to a minute: until then its permit, "
+    "or its place in the queue, is kept"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +130,6 @@ def parse_permit_away(text: str) -> Seconds | None:
 
 def describe_wait(answer: PermitAnswer) -> str:
     """Return what a run waits for, as one line."""
-    if answer.busy:
-        return "waits until the centre sees that the line of this run to it was cut: the permit, or the place in the queue, is its own there"
     queued = f"; number {answer.place} in the queue" if answer.place else ""
     if answer.opens:
         return f"waits for the permit {answer.limit}, which is closed until {answer.opens}{queued}"

@@ -9,6 +9,9 @@ VALUES (:job, :engine, :source, :target, :now, :why, :kind, :pid, :process_start
 -- name: open_runs
 SELECT id, pid, process_started, boot FROM runs WHERE outcome IS NULL ORDER BY id;
 
+-- name: processes_of_job
+SELECT pid, process_started, boot FROM runs INDEXED BY runs_open WHERE outcome IS NULL AND job = :job AND kind = 'run' ORDER BY id;
+
 -- name: heal_run
 UPDATE runs SET outcome = 'interrupted', ended_at = :now, why = 'the process died'
 WHERE id = :run AND outcome IS NULL;

@@ -198,6 +198,13 @@ class History:
         with self.together():  # another process may heal at the same time
             return tuple(run for run in gone if self._database.change("heal_run", run=run, now=now))
 
+    def runs_elsewhere(self, job: str, alive: Callable[[int, int, str], bool], *, own: int) -> bool:
+        """Return True when a run of the job goes on, or waits, in a process that is not `own`. `alive`: as of `heal`."""
+        return any(
+            row["pid"] != own and alive(row["pid"], row["process_started"], row["boot"])
+            for row in self._database.rows("processes_of_job", job=job)
+        )
+
     def ended(self, run: int, report: RunReport, now: datetime) -> None:
         """Record the end of a run; its steps are recorded already."""
         self._known(

@@ -12,10 +12,13 @@ import pytest
 
 from orchestrator import compose
 from orchestrator.app import permits
-from orchestrator.domain.errors import CentreUnreachable
+from orchestrator.app.session import open_session
+from orchestrator.app.settings import Settings
+from orchestrator.domain.errors import CentreUnreachable, NotNow
 from orchestrator.domain.fleet import FleetIdentity
 from orchestrator.domain.machine import FleetOptions
-from orchestrator.domain.permit import DeclaredLimit, PermitAnswer, PermitRequest
+from orchestrator.domain.permit import SEEN_SOON, DeclaredLimit, PermitAnswer, PermitRequest
+from orchestrator.domain.run import RunType
 from orchestrator.domain.units import Seconds
 from orchestrator.fleet.connection import open_centre
 from orchestrator.fleet.permits import (
@@ -26,11 +29,13 @@ from orchestrator.fleet.permits import (
 )
 from orchestrator.process.stop import StopRequest
 from tests.daemon.daemon_world import until
+from tests.ferry import Ferry
 from tests.fleet.askers import Contest, Heard, PermitHost, contenders, most_at_once, until_granted
 from tests.fleet.centres import Centre
 from tests.fleet.contenders import declare_host
 from tests.fleet.lines import SilentLine
 from tests.fleet.postgres import PostgresServer
+from tests.history.records import NOON
 
 
 def test_two_dozen_contend_and_killed_holders_never_let_more_in(
@@ -143,6 +148,53 @@ def test_a_crash_of_the_centre_breaks_no_run_and_lends_nothing_twice(own_centre:
     most = most_at_once(events, {})
     assert most["link"] <= 2
     assert most["lab"] <= 3
+
+
+def test_what_is_left_of_a_run_before_a_power_cut_is_no_other_run(
+    centre: Centre, asker: PermitHost, sessions: ExitStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: a run of after the cut ended at once, as "another run of this job holds its permit", until the centre saw the cut within a minute."""
+    identity = centre.join("nas")
+    where, request = declare_host(tmp_path, centre.address, identity), PermitRequest(limits=("link",), weight=2)
+    before, heard, stop, elsewhere = PermitHost(centre, identity, sessions), Heard(), StopRequest(), [False]
+    lender = permits.CentrePermits(where, runs_elsewhere=lambda: elsewhere[0])
+    assert before.ask("mail", "link", weight=2).granted
+    monkeypatch.setattr(permits, "_ENDS_S", 0.0)
+    assert not lender.lends_at_once("mail", request), "so that it waits after those that need not"
+    lender.patience_s = 0.0
+    with pytest.raises(NotNow, match="waits until the centre sees that an earlier line of this job to it was cut"):
+        lender.obtain("mail", request, heard, stop)  # as `run --due` does
+    lender.patience_s = None
+    elsewhere[0] = True
+    assert lender.lends_at_once("mail", request), "it ends at once, and says why"
+    with pytest.raises(NotNow, match="another run of this job, on this host"):
+        lender.obtain("mail", request, heard, stop)
+    elsewhere[0] = False
+    with monkeypatch.context() as later:
+        later.setattr(permits, "_CUT_S", 0.0)
+        with pytest.raises(NotNow, match="and on this host none does"):
+            lender.obtain("mail", request, heard, stop)
+    heard.lines.clear()
+    heard.say = lambda line: (heard.lines.append(line), before.lines["mail"].close())  # type: ignore[assignment, func-returns-value]
+    with lender.hold("mail", request, heard, stop):
+        assert heard.lines == [SEEN_SOON]
+        assert not asker.ask("photos", "link").granted, "it has the permit"
+
+
+def test_a_run_of_another_process_is_known_by_the_history_of_its_host(ferry: Ferry) -> None:
+    ferry.job("photos")
+    settings = Settings(config=str(ferry.config), state=str(ferry.state))
+    (job,) = compose.read_configuration(settings.where).jobs
+    with open_session(settings) as session:
+        lender = session._permits_of(job)
+        assert not lender.runs_elsewhere()
+        parent = os.getppid()
+        for kind, said in ((RunType.VERIFY, False), (RunType.RUN, True)):
+            session.history.begin(
+                job="photos", engine="rsync", source="/s", target="/t", now=NOON, pid=parent, process_started=compose._started(parent) or 0,
+                boot=compose._boot(), host="here", why="", kind=kind,
+            )  # fmt: skip
+            assert lender.runs_elsewhere() is said, kind
 
 
 def test_a_line_that_swallows_all_breaks_no_run_and_keeps_no_slot(

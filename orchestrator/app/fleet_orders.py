@@ -1,7 +1,7 @@
 """Orders of the centre at their host: fetched, asked of the daemon by its control socket, and what became of them told back.
 
 An order is carried out at most once for each attempt: the daemon records its key before it begins, and takes no key twice. What was
-cut by the daemon's own death is tried once more, for nothing that can be ordered does harm when it is done twice.
+cut by the daemon's own death is tried once more where it does no harm when it is done twice; else it is told that nobody knows its end.
 """
 
 import threading
@@ -18,7 +18,16 @@ from orchestrator.app.settings import Settings, WrongRequest
 from orchestrator.domain.act import ENDED_WITH_DAEMON, ActRecord
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.fast_dataclass import replace
-from orchestrator.domain.order import MOST_ATTEMPTS, FetchedOrder, OrderRecord, OrderState, order_request
+from orchestrator.domain.order import (
+    MOST_ATTEMPTS,
+    RETRIED,
+    UNKNOWN_END,
+    FetchedOrder,
+    OrderRecord,
+    OrderState,
+    describe_unknown_end,
+    order_request,
+)
 
 if TYPE_CHECKING:
     from orchestrator.fleet.connection import CentreSession
@@ -113,11 +122,16 @@ def _carry_on(settings: Settings, centre: "CentreSession", order: FetchedOrder, 
 
     attempt = max(1, order.attempt)
     act = _act_of(settings, order.request.order)
-    if act is not None and act.well is False and act.said == ENDED_WITH_DAEMON and attempt < MOST_ATTEMPTS:
-        attempt += 1
-        act = None
+    if act is not None and act.well is False and act.said == ENDED_WITH_DAEMON:
+        if order.request.verb not in RETRIED:
+            why = describe_unknown_end(order.request)
+            report_order(centre, order.key, OrderState.FAILED, attempt=attempt, act=act.id, said=why)
+            return
+        if attempt < MOST_ATTEMPTS:
+            attempt += 1
+            act = None
     elif act is None and order.state is OrderState.BEGUN:
-        why = "this host's history knows nothing of it any more, so it is not known what became of it"
+        why = f"this host's history knows nothing of it any more, so {UNKNOWN_END}"
         report_order(centre, order.key, OrderState.FAILED, attempt=attempt, said=why)
         return
     if act is None:

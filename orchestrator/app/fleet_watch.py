@@ -39,6 +39,7 @@ def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> Fl
         cross_check,
         end_long_transactions,
         find_held_permits,
+        find_unknown_ends,
         remove_old_rows,
     )
     from orchestrator.fleet.lock_guard import LockGuard, find_shut_out
@@ -56,7 +57,8 @@ def watch_once(settings: Settings, *, centre: str | None, keep: timedelta) -> Fl
         ]
         long = end_long_transactions(session)  # first: what they hold, all else could wait for
         findings = (
-            *hosts, *find_copies(session), *cross_check(session), *find_shut_out(session), *find_held_permits(session), *long,
+            *hosts, *find_copies(session), *cross_check(session), *find_shut_out(session), *find_held_permits(session),
+            *find_unknown_ends(session), *long,
         )  # fmt: skip
         machine = compose.read_machine_config(settings.where)
         if machine.notice:

@@ -5,13 +5,17 @@ from datetime import datetime
 from enum import StrEnum
 
 from orchestrator.domain.act import ActRequest, ActVerb, encode_request, parse_request
+from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fast_dataclass import dataclass
 
-# All of them do no harm when they are done twice: so an order that a daemon's death cut is tried once more.
 ORDERED = (
     ActVerb.RUN, ActVerb.PLAN, ActVerb.PAUSE, ActVerb.RESUME, ActVerb.VERIFY, ActVerb.DRILL, ActVerb.EVACUATE,
 )  # fmt: skip
 MOST_ATTEMPTS = 2
+# What begins with a look at what there is does no harm when it is done twice, so it is tried once more where a daemon's death cut it. The others would undo
+# what a person did meanwhile, or read and copy a whole pool again: nobody knows what became of them, and the one who ordered decides.
+RETRIED = frozenset({ActVerb.RUN, ActVerb.PLAN, ActVerb.VERIFY, ActVerb.DRILL})
+UNKNOWN_END = "it is not known what became of it"
 _KEY = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -62,11 +66,25 @@ class OrderRecord:
     version: str = ""
 
     @property
+    def unknown_end(self) -> bool:
+        """Return True when it was begun, and nobody knows how it ended."""
+        return self.state is OrderState.FAILED and UNKNOWN_END in self.said
+
+    @property
     def unknown_there(self) -> bool:
         """Return True when the host's own version does not have this verb."""
         return self.state is OrderState.REFUSED and self.said.startswith(
             f"not understood: {self.verb} cannot be ordered"
         )
+
+
+def describe_unknown_end(request: ActRequest) -> str:
+    """Return what is told of an order whose daemon died while it did it, and that is not begun again."""
+    looks = "status" if request.pool else f"schedule {quoted(request.job)}"
+    return (
+        f"the daemon there ended meanwhile, so {UNKNOWN_END}, and it is not begun again: see `poolferry {looks}` on that host, then order it again "
+        "if it is still wanted"
+    )
 
 
 def order_request(

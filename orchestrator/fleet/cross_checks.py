@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from orchestrator.domain.command_line import quoted
 from orchestrator.domain.fleet_watch import FleetFinding
+from orchestrator.domain.order import UNKNOWN_END
 from orchestrator.domain.units import show_count, show_duration
 from orchestrator.fleet.connection import CentreSession, Row
 
@@ -48,6 +49,33 @@ FROM poolferry.permits p JOIN poolferry.hosts h ON h.id = p.host JOIN poolferry.
     JOIN poolferry.permits w ON w.id = o.permit AND w.granted_at IS NULL AND w.host <> p.host AND w.seen_at > clock_timestamp() - interval '2 hours'
 WHERE p.granted_at < clock_timestamp() - %(longest)s::interval GROUP BY h.name, p.job, p.id, p.granted_at ORDER BY h.name, p.job LIMIT 100
 """
+
+
+_UNKNOWN_ENDS = """
+SELECT o.id, h.name AS host, o.verb, o.job, o.point, o.span, o.asked_by FROM poolferry.orders o JOIN poolferry.hosts h ON h.id = o.host
+WHERE o.state = 'failed' AND o.told_at > now() - interval '7 days' AND position(%(words)s in o.said) > 0 AND NOT EXISTS (
+    SELECT FROM poolferry.orders n WHERE n.host = o.host AND n.verb = o.verb AND n.job = o.job AND n.id > o.id) ORDER BY o.id LIMIT 100
+"""
+
+
+def find_unknown_ends(centre: CentreSession) -> tuple[FleetFinding, ...]:
+    """Return the orders of a week that were begun and of which nobody knows how they ended, until they are given again."""
+    return tuple(
+        FleetFinding(
+            about=f"order {row['id']} to {row['host']}", kind="order", bad=True,
+            why=f"{row['verb']} {row['job']}, which {row['asked_by']} ordered, was begun there, and {UNKNOWN_END}; it is not begun again",
+            hint=f"`poolferry fleet orders` says more; if it is still wanted: `{_order_again(row)}`",
+        )
+        for row in centre.rows(_UNKNOWN_ENDS, {"words": UNKNOWN_END})
+    )  # fmt: skip
+
+
+def _order_again(row: Row) -> str:
+    """Return the command that gives an order once more."""
+    again = f"poolferry fleet order {quoted(row['verb'])} {quoted(row['job'])} --host {quoted(row['host'])}"
+    option = {"pause": "--for", "evacuate": "--guid"}.get(row["verb"], "--point")
+    value = row["span"] or row["point"]
+    return f"{again} {option} {quoted(value)}" if value else again
 
 
 def cross_check(centre: CentreSession) -> tuple[FleetFinding, ...]:

@@ -18,24 +18,39 @@ def order_lines(orders: Sequence[OrderRecord]) -> list[str]:
     """Render orders, each with the last line that its host said; of an evacuation with the line of each job, too."""
     if not orders:
         return ["nothing was ordered"]
-    return [line for each in orders for line in (_line(each), *_job_lines(each))]
+    return [line for each in orders for line in (_line(each), *(f"    {line}" for line in job_lines(each)))]
 
 
-def _job_lines(order: OrderRecord) -> Iterator[str]:
+def job_lines(order: OrderRecord) -> Iterator[str]:
     """Yield what the host said of each job of an evacuation. The last line, which counts them, is said with the order."""
     if order.verb is ActVerb.EVACUATE:
-        yield from (f"    {printable_line(line)}" for line in order.said.splitlines()[:-1] if line.strip())
+        yield from (printable_line(line) for line in order.said.splitlines()[:-1] if line.strip())
+
+
+def order_what(order: OrderRecord) -> str:
+    """Return what was ordered, such as "pause photos for 3d"."""
+    return printable_line(" ".join(filter(None, (order.verb.value, order.subject, order.about))))
+
+
+def order_state(order: OrderRecord) -> str:
+    """Return where an order stands, in words."""
+    again = f", attempt {order.attempt}" if order.attempt > 1 else ""
+    until = f" until {order.deadline.astimezone():%Y-%m-%d %H:%M}" if order.state is OrderState.ASKED else ""
+    return f"{_STATES[order.state]}{until}{again}"
+
+
+def order_said(order: OrderRecord) -> str:
+    """Return the last line that the host said of an order; of one that it does not know, why."""
+    if order.unknown_there:
+        return f"its poolferry {order.version or 'of unknown version'} does not know {order.verb}; upgrade it there"
+    return printable_line(next((line for line in reversed(order.said.splitlines()) if line.strip()), ""))
 
 
 def _line(order: OrderRecord) -> str:
-    what = " ".join(filter(None, (order.verb.value, order.subject, order.about)))
-    again = f", attempt {order.attempt}" if order.attempt > 1 else ""
-    until = f" until {order.deadline.astimezone():%Y-%m-%d %H:%M}" if order.state is OrderState.ASKED else ""
-    last = next((line for line in reversed(order.said.splitlines()) if line.strip()), "")
-    if order.unknown_there:
-        last = f"its poolferry {order.version or 'of unknown version'} does not know {order.verb}; upgrade it there"
-    said = f": {shorten(printable_line(last))}" if last else ""
-    return f"{order.id} {order.host}: {what}, by {printable_line(order.asked_by)}: {_STATES[order.state]}{until}{again}{said}"
+    said = f": {order_said(order) if order.unknown_end else shorten(order_said(order))}" if order_said(order) else ""
+    return (
+        f"{order.id} {order.host}: {order_what(order)}, by {printable_line(order.asked_by)}: {order_state(order)}{said}"
+    )
 
 
 def order_value(order: OrderRecord) -> dict[str, object]:

@@ -33,9 +33,21 @@ def permits_lines(found: PermitList, now: datetime) -> Sequence[str]:
 def _permit_line(permit: PermitRecord, now: datetime) -> str:
     weight = f" ({permit.weight} slots of each)" if permit.weight > 1 else ""
     word = ("goes on without a permit of" if permit.taken else "holds") if permit.held else "waits for"
-    long = show_duration(max(0.0, (now - permit.since).total_seconds()))
     silent = "" if permit.lives else ", silent now"
-    return f"{permit.host} {permit.job} {word} {', '.join(permit.limits)}{weight} for {long}{silent}"
+    return (
+        f"{permit.host} {permit.job} {word} {', '.join(permit.limits)}{weight} for {permit_long(permit, now)}{silent}"
+    )
+
+
+def permit_word(permit: PermitRecord) -> str:
+    """Return how a permit stands, in a few words."""
+    word = ("goes on without" if permit.taken else "held") if permit.held else "waits"
+    return word if permit.lives else f"{word}, silent now"
+
+
+def permit_long(permit: PermitRecord, now: datetime) -> str:
+    """Return for how long a permit has been held or waited for."""
+    return show_duration(max(0.0, (now - permit.since).total_seconds()))
 
 
 def permits_value(found: PermitList) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Pages over all hosts of a fleet: what needs a person, the hosts, and runs with their host as a column."""
+"""Pages over all hosts of a fleet: what needs a person, the hosts, runs with their host as a column, orders and permits."""
 
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,26 @@ class FleetPages:
         return self._pages.render(
             "fleet_pools.html", pools=found, host_sought=host, most=_MOST_HOSTS, fill_said=fill_said, scan_said=scan_said,
         )  # fmt: skip
+
+    def orders(self) -> str:
+        """Return the page of the newest orders."""
+        from orchestrator.app.fleet_orders import list_orders
+        from orchestrator.views.orders import job_lines, order_said, order_state, order_what
+
+        found = list_orders(self._settings, _MOST_RUNS, centre=self._centre)
+        return self._pages.render(
+            "fleet_orders.html", orders=found, most=_MOST_RUNS, what=order_what, state=order_state, said=order_said, job_lines=job_lines,
+        )  # fmt: skip
+
+    def permits(self) -> str:
+        """Return the page of the limits, of the permits that are lent, and of the queue."""
+        from orchestrator.app.fleet_limits import survey_permits
+        from orchestrator.views.permits import permit_long, permit_word
+
+        found = survey_permits(self._settings, centre=self._centre)
+        return self._pages.render(
+            "fleet_permits.html", found=found, most=_MOST_HOSTS, word=permit_word, long=permit_long
+        )
 
     def runs(self, host: str, job: str, outcome: str) -> str:
         """Return the page of the newest runs. Each argument: only of this one; empty: of all."""

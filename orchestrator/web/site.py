@@ -84,6 +84,8 @@ class Site:
                     Route("/fleet", self._page(self._hosts)),
                     Route("/fleet/runs", self._page(self._fleet_runs)),
                     Route("/fleet/pools", self._page(self._fleet_pools)),
+                    Route("/fleet/orders", self._page(lambda _: self._of_fleet().orders())),
+                    Route("/fleet/permits", self._page(lambda _: self._of_fleet().permits())),
                 ]
                 if self._fleet
                 else []

@@ -11,8 +11,11 @@ from starlette.testclient import TestClient
 
 from orchestrator.app.control import DaemonControl
 from orchestrator.domain.fast_dataclass import replace
+from orchestrator.domain.order import OrderState
+from orchestrator.domain.permit import DeclaredLimit
 from orchestrator.domain.run import Outcome
 from orchestrator.fleet.overview import survey_fleet
+from orchestrator.fleet.permits import declare_limit
 from orchestrator.views.fleet import fleet_lines
 from orchestrator.web.fleet_pages import FleetPages
 from orchestrator.web.pages import Pages
@@ -66,6 +69,8 @@ FLEET_PAGES = (
     "/fleet/runs?outcome=failed",
     "/fleet/runs?host=nobody",
     "/fleet/pools",
+    "/fleet/orders",
+    "/fleet/permits",
 )
 
 
@@ -99,6 +104,7 @@ def test_the_pages_are_accessible_fit_and_answer_to_keys(
         host = FleetHost(tmp_path / "nas-1", centre, "nas-1", monkeypatch)
         host.record(ODD[:60].replace("\n", " "), Outcome.FAILED)
         host.send()
+        order_and_lend(centre, "web-1")
         for path in FLEET_PAGES:
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
@@ -128,6 +134,66 @@ def test_the_pages_are_accessible_fit_and_answer_to_keys(
         parts.append(("a centre that gives no answer", _without_ages(page_text(page, tmp_path))))
         page.close()
     check_kept("fleet", parts)
+
+
+def order_and_lend(centre: Centre, host: str) -> None:
+    """Make orders in each state, and permits of each kind, with what a host and a person may write into each column."""
+    odd = ODD.encode("utf-8", "replace").decode() + "w" * 60
+    with centre.administrator() as session:
+        for state in OrderState:
+            said = "a (of <b>/srv</b>): whole\n" + odd if state is OrderState.FAILED else odd
+            session.change(
+                "INSERT INTO poolferry.orders (host, verb, job, asked_by, asked_at, deadline, state, said, attempt)"
+                " SELECT id, %s, %s, %s, '2026-01-02 12:00Z', '2030-01-01 12:00Z', %s, %s, 2 FROM poolferry.hosts WHERE name = %s",
+                ("evacuate" if state is OrderState.FAILED else "run", odd, odd, state.value, said, host),
+            )
+        declare_limit(session, DeclaredLimit(name="link", slots=2))
+        declare_limit(
+            session,
+            DeclaredLimit(
+                name="l" * 100, slots=100_000, between="18:00-07:00", zone="America/Argentina/ComodRivadavia"
+            ),
+        )
+        session.change(
+            "INSERT INTO poolferry.permits (host, job, weight, lease, granted_at, taken) SELECT h.id, %s || n, 1, '1h', now(), n > 1"
+            " FROM poolferry.hosts h, generate_series(1, 2) n WHERE h.name = %s", (odd, host)
+        )  # fmt: skip
+        session.change(
+            "INSERT INTO poolferry.permit_parts SELECT p.id, l.id, 1 FROM poolferry.permits p, poolferry.limits l"
+        )
+
+
+def test_the_pages_of_300_hosts_say_how_many_are_shown_and_fit(ferry: Ferry, browser: Browser, centre: Centre) -> None:
+    settings = settings_of(ferry)
+    pages = Pages(settings, DaemonControl(settings), fleet=True)
+    site = Site(pages, fleet=FleetPages(pages, settings, centre.server.url(centre.database)))
+    with centre.administrator() as session:
+        session.change(
+            "INSERT INTO poolferry.hosts (name, role, machine, joined_at) SELECT 'web-' || n || repeat('w', 50), 'poolferry_w' || n, 'm',"
+            " now() - interval '9 days' FROM generate_series(1, 300) AS n"
+        )
+        session.change(
+            "INSERT INTO poolferry.orders (host, verb, job, asked_by, deadline) SELECT id, 'run', 'photos', 'ann', now() FROM poolferry.hosts"
+        )
+        declare_limit(session, DeclaredLimit(name="link", slots=2))
+        session.change(
+            "INSERT INTO poolferry.permits (host, job, weight, lease, granted_at) SELECT id, 'photos', 1, '1h', now() FROM poolferry.hosts"
+        )
+        session.change(
+            "INSERT INTO poolferry.permit_parts SELECT p.id, l.id, 1 FROM poolferry.permits p, poolferry.limits l"
+        )
+    with served(site) as address:
+        page = browser.new_page(bypass_csp=True, viewport={"width": 360, "height": 900})
+        for path, said in (
+            ("/fleet", "The first 200 are shown; name the others above."),
+            ("/fleet/orders", "The newest 100; poolferry fleet orders --limit lists more."),
+            ("/fleet/permits", "The first 200 of 300; poolferry fleet permits lists all."),
+        ):
+            page.goto(address + path)
+            expect(page.get_by_text(said)).to_be_visible()
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+        assert axe_findings(page) == []
+        page.close()
 
 
 def _without_ages(text: str) -> str:

@@ -17,7 +17,7 @@ from orchestrator.app.settings import WrongRequest
 from orchestrator.compose import open_history
 from orchestrator.config.this_machine import machine_id_hash
 from orchestrator.domain import order
-from orchestrator.domain.act import ENDED_WITH_DAEMON
+from orchestrator.domain.act import ENDED_WITH_DAEMON, ActVerb
 from orchestrator.domain.errors import CentreRefused, CentreUnreachable, OrchestratorError
 from orchestrator.domain.order import OrderState, order_request
 from orchestrator.fleet import orders
@@ -184,10 +184,9 @@ def test_a_centre_that_was_taken_over_gets_nothing_done_by_a_pools_name(
     assert not found.unknown_there
 
 
-@pytest.mark.parametrize(("verb", "subject"), [("run", "mail"), ("evacuate", "tank")])
-@pytest.mark.sample(1)
-def test_what_the_daemons_death_cut_is_tried_once_more(
-    ordering: Ordering, mounted: str, verb: str, subject: str
+@pytest.mark.parametrize(("verb", "subject", "again"), [("run", "mail", True), ("evacuate", "tank", False)])
+def test_what_the_daemons_death_cut_is_tried_once_more_where_that_does_no_harm(
+    ordering: Ordering, mounted: str, verb: str, subject: str, *, again: bool
 ) -> None:
     waits = ordering.host.ferry.root / "waits"
     waits.write_text(f"#!/bin/sh\ntest -e {waits}.twice && exit 0\ntouch {waits}.once\nexec sleep 600\n")
@@ -203,7 +202,40 @@ def test_what_the_daemons_death_cut_is_tried_once_more(
     Path(f"{waits}.twice").touch()
     with listening(ordering, mounted):
         done = ordering.carried_on(number)
-    assert (done.state, done.attempt) == (OrderState.DONE, 2), done
+    assert (done.state, done.attempt, done.unknown_end) == (
+        (OrderState.DONE, 2, False) if again else (OrderState.FAILED, 1, True)
+    ), done
+
+
+def test_an_order_whose_end_nobody_knows_is_told_until_it_is_given_again(ordering: Ordering) -> None:
+    """Seen: a pause that a daemon's death cut came once more, after a person there had resumed the job."""
+    number, rests = ordering.order("pause", span="3d"), ordering.order("resume")
+    with open_history(ordering.host.settings.where) as history:
+        with ordering._centre.administrator() as session:
+            rows = session.rows("SELECT key::text, verb FROM poolferry.orders ORDER BY id")
+            session.change("UPDATE poolferry.orders SET state = 'begun', attempt = 1")
+        for row in rows:
+            history.acts.asked(
+                ActVerb(row["verb"]), "photos", "", "ann by the centre", datetime.now(UTC), order=f"{row['key']}.1"
+            )
+        history.acts.end_open(ENDED_WITH_DAEMON, datetime.now(UTC))  # as the next daemon does first
+    fetch_by(ordering.host)
+    found = [ordering.record(each) for each in (number, rests)]
+    assert [(each.state, each.attempt, each.unknown_end) for each in found] == [(OrderState.FAILED, 1, True)] * 2, found
+    ferry, words = ordering.host.ferry, ("--centre", ordering.administrator)
+    shown = ferry.run("fleet", "orders", *words).out
+    assert (
+        f"{number} web-1: pause photos for 3d, by ann: failed: the daemon there ended meanwhile, so it is not known what became of it"
+        in shown
+    )
+    assert "see `poolferry schedule photos` on that host, then order it again if it is still wanted" in shown
+    seen = ferry.run("fleet", "watch", *words)
+    assert (seen.code, f"order {number} to web-1" in seen.out) == (4, True), seen
+    again = "poolferry fleet order pause photos --host web-1 --for 3d"
+    assert f"`{again}`" in seen.out
+    ferry.run(*again.split()[1:], *words)
+    seen = ferry.run("fleet", "watch", *words)
+    assert (f"order {number} to web-1" in seen.out, f"order {rests} to web-1" in seen.out) == (False, True)
 
 
 def test_a_second_attempt_is_known_at_the_centre_before_it_begins(ordering: Ordering) -> None:

@@ -48,6 +48,11 @@ def script_command(
     return Command(argv=(*prefix, "sh", "-c", text, name, *values), effect=effect, host=host)
 
 
+def end_whole_function() -> str:
+    """Return the shell function by which a script ends where a program that lists something was ended in the middle, as its `before`."""
+    return script("process", "end-whole.sh")
+
+
 def printing_function(function: str, text: str) -> str:
     """Return a shell function that prints a text, such as a script in another language, as the `before` of a script that needs it.
 

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
-from orchestrator.process.scripts import script_command
+from orchestrator.process.scripts import end_whole_function, script_command
 from orchestrator.verify.attributes import NO_ATTRIBUTES, OWN_NAMES, attribute_text, parse_attribute, plain_name
 from orchestrator.verify.build import sorted_records
 from orchestrator.verify.pipelines import find_words
@@ -39,7 +39,9 @@ _NOBODY = 0xFFFFFFFF
 def stored_command(tree: Location, *, exclude: tuple[bytes, ...] = (), apart: tuple[bytes, ...] = ()) -> Command:
     """Build the command that lists such a tree. `exclude`, `apart`: as in `listing_command`. It fails where there is no getfattr."""
     words = find_words(".", exclude=exclude, apart=apart)
-    return script_command("verify", "list-stored.sh", tree.path, *words, effect=Effect.READS, host=tree.host)
+    return script_command(
+        "verify", "list-stored.sh", tree.path, *words, effect=Effect.READS, host=tree.host, before=end_whole_function()
+    )
 
 
 def stored_entries(records: Iterable[bytes], *, folder: str) -> Iterator[tuple[bytes, str]]:

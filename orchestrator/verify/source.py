@@ -10,7 +10,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.plan import Command, Effect
 from orchestrator.domain.source_tree import SourceTree
 from orchestrator.process.background import nameless_file
-from orchestrator.process.scripts import script_command
+from orchestrator.process.scripts import end_whole_function, script_command
 from orchestrator.verify.attributes import (
     NO_ATTRIBUTES,
     OWN_NAMES,
@@ -40,7 +40,9 @@ def source_command(source: SourceTree, *, one_filesystem: bool, attributes: bool
     form = f"{'%p' if source.parts else '%P'}{_FORMAT}"
     words = ("one-filesystem" if one_filesystem else "", "attributes" if attributes else "", form)
     values = (source.root.path, *words, *(f"./{part}" for part in source.parts))
-    return script_command("verify", "list-source.sh", *values, effect=Effect.READS, host=source.root.host)
+    return script_command(
+        "verify", "list-source.sh", *values, effect=Effect.READS, host=source.root.host, before=end_whole_function()
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +297,15 @@ def attributes_command(tree: Location, *, whole: bool = False) -> Command:
     `whole`: of all entries of the tree.
     """
     words = ("all" if whole else "",)
-    return script_command("verify", "list-attributes.sh", tree.path, *words, effect=Effect.READS, host=tree.host)
+    return script_command(
+        "verify",
+        "list-attributes.sh",
+        tree.path,
+        *words,
+        effect=Effect.READS,
+        host=tree.host,
+        before=end_whole_function(),
+    )
 
 
 def parse_copy_attributes(records: Iterator[bytes]) -> Iterator[bytes] | None:

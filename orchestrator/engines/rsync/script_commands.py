@@ -13,7 +13,7 @@ from orchestrator.domain.source_tree import SourceTree
 from orchestrator.engines.rsync.look_record import LISTED
 from orchestrator.engines.rsync.model import LINK_UNCHANGED, PARTIAL, WORK
 from orchestrator.process.link_wall import wall_functions
-from orchestrator.process.scripts import script, script_command
+from orchestrator.process.scripts import end_whole_function, script, script_command
 
 _ROOM = "engines/rsync"
 
@@ -257,7 +257,9 @@ def separate_files_command(root: Location, *, whole: bool) -> Command:
 
     `whole`: it looks at the whole mirror; else at what its input names.
     """
-    return _inside("separate-files.sh", root.path, *(("all",) if whole else ()), host=root.host)
+    return _inside(
+        "separate-files.sh", root.path, *(("all",) if whole else ()), host=root.host, more=end_whole_function()
+    )
 
 
 def dig_holes_command(point: Location, work: Location) -> Command:
@@ -322,7 +324,7 @@ def survey_destination_command(to: Location) -> Command:
 
     Fields: kind, our marker, number of entries, its real path, this machine's mount points, the first names.
     """
-    return _script("look-at-destination.sh", to.path, effect=Effect.READS, host=to.host)
+    return _script("look-at-destination.sh", to.path, effect=Effect.READS, host=to.host, before=end_whole_function())
 
 
 def survey_below_command(to: Location, mounts: tuple[bytes, ...], most: int) -> Command:

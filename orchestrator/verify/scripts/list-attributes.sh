@@ -10,6 +10,6 @@ if ! command -v getfattr >/dev/null; then
   exit 0
 fi
 names() {
-  if [ -n "$all" ]; then find . -print0 2>/dev/null; else cat; fi
+  if [ -n "$all" ]; then find . -print0 2>/dev/null || or_end 1; else cat; fi
 }
-names | xargs -0 -r getfattr -h -d -m - -e hex -- 2>/dev/null | tr "\n" "\0"
+names | { xargs -0 -r getfattr -h -d -m - -e hex -- 2>/dev/null || or_end 123; } | tr "\n" "\0"

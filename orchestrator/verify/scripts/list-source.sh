@@ -14,4 +14,5 @@ LC_ALL=C find "$@" ${alone:+-xdev} -printf "$format" 2>/dev/null || [ $? = 1 ] |
 printf "\0"
 [ -n "$attributes" ] || exit 0
 if ! command -v getfattr >/dev/null; then printf "absent\0"; exit 0; fi
-find "$@" ${alone:+-xdev} -print0 2>/dev/null | xargs -0 -r getfattr -h -d -m - -e hex -- 2>/dev/null | tr "\n" "\0"
+{ find "$@" ${alone:+-xdev} -print0 2>/dev/null || or_end 1; } |
+  { xargs -0 -r getfattr -h -d -m - -e hex -- 2>/dev/null || or_end 123; } | tr "\n" "\0"

@@ -15,7 +15,7 @@ if [ -f "$marker" ] && { [ -O "$marker" ] || [ "$(stat -f -c %T -- "$to/")" = nf
   dd if="$marker" iflag=nofollow,nonblock bs=1M count=1 status=none 2>/dev/null
 fi
 printf "\0"
-find "$to/" -mindepth 1 -maxdepth 1 -printf "x\n" | wc -l
+{ find "$to/" -mindepth 1 -maxdepth 1 -printf "x\n" || or_end 0; } | wc -l
 printf "\0"
 (cd -- "$to" && pwd -P)
 printf "\0"

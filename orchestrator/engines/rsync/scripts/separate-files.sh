@@ -9,7 +9,7 @@ set -e
 enter_place "$1"
 how=${2-}
 foreign() {
-  find . -xdev -path ./.poolferry -prune -o ! -type d -links +1 -printf "%i %n\n" | sort | uniq -c |
+  { find . -xdev -path ./.poolferry -prune -o ! -type d -links +1 -printf "%i %n\n" || or_end 1; } | sort | uniq -c |
     while read -r count inode names; do
       [ "$count" = "$names" ] || echo "$inode"
     done

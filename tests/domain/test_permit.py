@@ -42,4 +42,3 @@ def test_a_wait_says_for_what_and_with_which_place() -> None:
     assert describe_lapse(at_once).startswith(
         "the centre heard nothing of this run for so long that it gave up its permit lab and link"
     )
-    assert "was cut" in describe_wait(PermitAnswer(permit=1, granted=False, limit="lab", busy=True))

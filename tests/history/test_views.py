@@ -17,7 +17,7 @@ SOURCES = Path(__file__).resolve().parents[2] / "orchestrator" / "history"
 IN_ORDER = {
     "runs": "SCAN runs",
     "open_runs": "SCAN runs USING INDEX runs_open",
-    "open_runs_of_jobs": "SCAN runs USING INDEX runs_open",
+    **dict.fromkeys(("open_runs_of_jobs", "processes_of_job"), "SCAN runs USING INDEX runs_open"),
     "points_there": "SCAN points USING INDEX points_there",
     "read_totals": "SCAN points USING INDEX points_there",
     "newest_acts": "SCAN acts",

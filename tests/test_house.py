@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "history": "domain trees",
     "config": "domain trees",
     # The centre of many hosts: app brings what history knows to it; no run and no room below app knows of it.
-    "fleet": "domain trees",
+    "fleet": "domain trees process",
     "schedule": "domain",
     "verify": "domain trees process",
     "disks": "domain trees process",

@@ -8,7 +8,6 @@ line looks healthy: `within` cuts it from outside after a while. Source: procras
 import contextlib
 import os
 import socket
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
@@ -18,6 +17,7 @@ from orchestrator.domain.errors import CentreFull, CentreRefused, CentreUnreacha
 from orchestrator.domain.fast_dataclass import dataclass
 from orchestrator.domain.fleet import FleetIdentity, is_local
 from orchestrator.domain.machine import FleetOptions
+from orchestrator.process.deadlines import call_at_deadline
 
 if TYPE_CHECKING:
     import psycopg
@@ -167,9 +167,7 @@ class CentreSession:
     @contextlib.contextmanager
     def within(self, seconds: float = ANSWER_S) -> Iterator[None]:
         """Cut the connection when what is inside is not done in time, however healthy the line looks."""
-        timer = threading.Timer(seconds, self._cut_line)
-        timer.daemon = True
-        timer.start()
+        deadline = call_at_deadline(seconds, self._cut_line)
         try:
             with plain_errors(self.centre):
                 yield
@@ -179,7 +177,7 @@ class CentreSession:
                 raise CentreUnreachable(why, hint="runs go on; it is tried again") from error
             raise
         finally:
-            timer.cancel()
+            deadline.cancel()
 
     def _cut_line(self) -> None:
         """Shut the socket, which wakes whoever waits at it. Why a duplicate: closing it leaves the library's own open."""

@@ -9,6 +9,7 @@ from orchestrator.domain.place import Location
 from orchestrator.domain.run import RunReport
 
 MIRROR = "mirror"  # the name by which a tree without points is known where points are named
+MIRROR_FILE_TIME = "mirror's file of "  # before a place's name, the same: the file's own time, in whole seconds since 1970, as its filesystem has it
 MIRROR_MADE = "mirror made at "  # before a place's name, a small fact of a job: when its last manifest was written
 
 

@@ -6,6 +6,7 @@ place which key was in use since when, so that a removed tag is noticed.
 
 import contextlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
@@ -119,12 +120,13 @@ def record_manifest(
     ]
     filled = _fill(work, local, built, journal, writer, notes)
     totals = finish_manifest(local, built, filled, attributes=attributes, key=key)
-    if work.manifest.host is not None:
-        send_file(local, work.manifest, journal, writer)
+    there = send_file(local, work.manifest, journal, writer) if work.manifest.host is not None else None
     if key is not None:
         note_use(key.id, _made_at(work.point, journal.now), journal)
     if work.point == MIRROR:
-        note_mirror(journal, read_manifest(local)[0].created)
+        if work.manifest.host is None:
+            there = int(os.stat(local).st_mtime)
+        note_mirror(journal, read_manifest(local)[0].created, there)
     return ManifestCounts(entries=totals.entries, files=totals.files, bytes=totals.bytes)
 
 

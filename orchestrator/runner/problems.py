@@ -12,7 +12,7 @@ from orchestrator.domain.answers import parse_instant, parse_json
 from orchestrator.domain.errors import OrchestratorError, VerificationFailed
 from orchestrator.domain.names import show_short_name
 from orchestrator.domain.place import USED
-from orchestrator.domain.point import MIRROR, MIRROR_MADE, RestorePoint
+from orchestrator.domain.point import MIRROR, MIRROR_FILE_TIME, MIRROR_MADE, RestorePoint
 from orchestrator.domain.problem import (
     UNREAD_OR_UNSTORED_WORDS,
     UNREAD_WORDS,
@@ -96,9 +96,11 @@ def _other_state(journal: RunRecorder, known: Collection[str], gone: Collection[
     return ""
 
 
-def note_mirror(journal: RunRecorder, made: datetime) -> None:
-    """Record when the manifest of a mirror was written, so that an older state of it is not taken for this one."""
-    journal.tools.history.remember(journal.job.name, MIRROR_MADE + journal.job.target.name, made.isoformat())
+def note_mirror(journal: RunRecorder, made: datetime, there: int | None) -> None:
+    """Record when the manifest of a mirror was written, so that an older state of it is not taken for this one. `there`: the file's own time."""
+    remember, place = journal.tools.history.remember, journal.job.target.name
+    remember(journal.job.name, MIRROR_MADE + place, made.isoformat())
+    remember(journal.job.name, MIRROR_FILE_TIME + place, "" if there is None else str(there))
 
 
 def require_last(point: RestorePoint, manifest: str, journal: RunRecorder) -> None:

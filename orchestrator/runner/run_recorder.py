@@ -5,10 +5,11 @@ Notes are one file for each step, in the job's folder for notes.
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from orchestrator.domain.answers import NOT_READ, parse_count
 from orchestrator.domain.errors import (
     Evidence,
     OrchestratorError,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from orchestrator.domain.events import RunEvent
     from orchestrator.process.background import BackgroundCall
     from orchestrator.verify.manifest import TaggedEntries
+
+_LONGEST_TIME = 20  # bytes of an answer
 
 
 class RunRecorder:
@@ -275,9 +278,11 @@ def error_evidence(error: OrchestratorError) -> tuple[str, ...]:
     return ()
 
 
-def run_small(pipeline: Pipeline, journal: RunRecorder, writer: Writer) -> None:
+def run_small(
+    pipeline: Pipeline, journal: RunRecorder, writer: Writer, *, on_output: Callable[[bytes], None] | None = None
+) -> None:
     """Run a small pipeline to its end. Raises: OrchestratorError."""
-    result = writer.stream(pipeline, stop=journal.tools.stop)
+    result = writer.stream(pipeline, stop=journal.tools.stop, on_output=on_output)
     if not result.well:
         raise journal.tools.engine.explain(pipeline_failure(pipeline, result, writer.ssh_options))
 
@@ -300,17 +305,28 @@ def store_file(local: str, file: Location, journal: RunRecorder, writer: Writer)
             new.write(piece)
 
 
-def send_file(local: str, file: Location, journal: RunRecorder, writer: Writer) -> None:
-    """Store a small local file at the target by its programs, whole or not at all. Raises: OrchestratorError · OSError."""
-    trees = journal.tools.trees
+def send_file(local: str, file: Location, journal: RunRecorder, writer: Writer) -> int | None:
+    """Store a small local file at the target by its programs, whole or not at all. Raises: OrchestratorError · OSError.
+
+    Returns the time that it has there, in whole seconds since 1970; None where a gate of an earlier version does not tell.
+    """
+    trees, told = journal.tools.trees, bytearray()
+
+    def hear(said: bytes) -> None:
+        told.extend(said[: _LONGEST_TIME - len(told)])
+
     try:
-        run_small(trees.store(local, file), journal, writer)
+        run_small(trees.store(local, file), journal, writer, on_output=hear)
     except PermissionDenied as error:
         from orchestrator.domain.gate import is_unknown_request
 
         if not is_unknown_request(" ".join(error.evidence.last_output)):
             raise
         run_small(trees.store(local, file, sized=False), journal, writer)  # the gate there is of an earlier version
+    try:
+        return parse_count(bytes(told))
+    except NOT_READ:
+        return None
 
 
 def fetch_file(file: Location, journal: RunRecorder, writer: Writer, notes: str) -> str:

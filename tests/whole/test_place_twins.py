@@ -70,7 +70,7 @@ def test_points_that_somebody_removed_are_no_other_copy(house: House) -> None:
     assert not any("older state" in told or "take turns" in told for told in ran["warnings"]), ran
 
 
-@pytest.mark.parametrize("by", ["run", "verify", "run with nothing to do"])
+@pytest.mark.parametrize("by", ["run", "verify", "run with nothing to do", "run with nothing to do, the clock ahead"])
 @pytest.mark.sample(1)
 def test_an_older_state_of_a_mirror_is_told(house: House, by: str) -> None:
     """Before, `verify` called it sound, and `status` called the job up; where nothing differed the run said nothing, and `verify` failed on."""
@@ -83,10 +83,11 @@ def test_an_older_state_of_a_mirror_is_told(house: House, by: str) -> None:
     assert house.run()["warnings"] == []
     assert house.call("verify", "photos").code == 0
     swap(house, twin, "first")
-    if by == "run with nothing to do":
+    if by.startswith("run with nothing to do"):
         (house.source / "file").unlink()
-        for path in (house.source, house.target / ".poolferry/manifest.gz"):
-            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        ahead = 3600 * 10**9 if by.endswith("clock ahead") else 0  # of the server on which the mirror lies
+        for path, later in ((house.source, 0), (house.target / ".poolferry/manifest.gz", ahead)):
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + later))
     if by == "verify":
         ran = house.call("verify", "photos")
         assert ran.code == 1, ran

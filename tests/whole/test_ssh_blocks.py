@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from orchestrator.domain.point import MIRROR_FILE_TIME
+from orchestrator.history.store import open_history
 from tests.whole.house import House, facts
 from tests.whole.sshd import Link, Sshd, link, sshd
 
@@ -68,3 +70,7 @@ def test_a_mirror_writes_changed_blocks_in_place(house: House, sshd: Sshd, link:
     (house.source / "still").unlink()
     assert house.run().outcome == "done"
     assert not (house.target / "still").exists()
+    with open_history(str(house.state / "history.sqlite")) as history:
+        told = history.recall("photos", MIRROR_FILE_TIME + "photos")
+    own = (house.target / ".poolferry/manifest.gz").stat().st_mtime
+    assert told == str(int(own)), "the time that the file has there, by no clock of ours"

@@ -2,17 +2,18 @@
 
 from datetime import datetime, timedelta
 
-from orchestrator.domain.answers import parse_instant
+from orchestrator.domain.answers import NOT_READ, parse_count, parse_instant
 from orchestrator.domain.fast_dataclass import replace
 from orchestrator.domain.job import Job
 from orchestrator.domain.plan import Command, Pipeline, Step
-from orchestrator.domain.point import MIRROR_MADE
+from orchestrator.domain.point import MIRROR_FILE_TIME, MIRROR_MADE
 from orchestrator.engines.contract.engine import RunRequest
 from orchestrator.engines.rsync import script_commands
 from orchestrator.engines.rsync.model import MOST_ALTERED, RsyncSurvey
 from orchestrator.engines.rsync.options import options_of
 
 Stage = tuple[Step, ...]
+_GRAIN_S = 2  # of a file's time, on FAT; whole seconds are remembered
 _SAME_CLOCK, _OTHER_CLOCK = timedelta(seconds=2), timedelta(minutes=10)
 
 
@@ -61,8 +62,15 @@ def separate_files(job: Job, world: RsyncSurvey, request: RunRequest) -> tuple[S
 def is_last_mirror(job: Job, mirrored: datetime, request: RunRequest) -> bool:
     """Return whether a mirror's manifest may be the last that a run wrote; else its place was put back, or another copy lies there.
 
-    Then a manifest is made anew, which believes nothing of the older one. The file's own time is that of the clock of the machine that holds it.
+    Then a manifest is made anew, which believes nothing of the older one. The file's own time is that of the clock of the machine that holds it: it is
+    compared with the time that the same file had when the run had written it; two clocks only where an earlier version, or its gate, told none.
     """
+    own = request.remembered.get(MIRROR_FILE_TIME + job.target.name)
+    if own:
+        try:
+            return abs(mirrored.timestamp() - parse_count(own.encode())) <= _GRAIN_S
+        except NOT_READ:
+            return False  # a damaged record: the new manifest writes another one
     told = request.remembered.get(MIRROR_MADE + job.target.name)
     if told is None:
         return True

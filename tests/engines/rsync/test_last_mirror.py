@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.domain.place import Location
-from orchestrator.domain.point import MIRROR_MADE
+from orchestrator.domain.point import MIRROR_FILE_TIME, MIRROR_MADE
 from orchestrator.engines.rsync.mirror_steps import is_last_mirror
 from tests.engines.rsync.builders import ASKED, NOW, ROOT, THERE, mirror
 
@@ -29,3 +29,22 @@ def test_an_older_manifest_and_a_damaged_record_have_it_made_anew(
     job = mirror(target=target)
     remembered = {} if told is None else {MIRROR_MADE + job.target.name: told}
     assert is_last_mirror(job, NOW - timedelta(seconds=seconds), replace(ASKED, remembered=remembered)) is last
+
+
+@pytest.mark.parametrize(("own", "last"), [(0, True), (2, True), (-3, False), (3600, False), (None, True)])
+@pytest.mark.parametrize("target", [ROOT, THERE])
+def test_the_time_that_the_file_had_is_compared_with_no_clock_of_ours(
+    target: Location, own: int | None, last: bool
+) -> None:
+    """The server's clock is an hour ahead: an older state that is younger than that passed for the last one."""
+    job, there = mirror(target=target), NOW + timedelta(hours=1)
+    told = "" if own is None else str(int(there.timestamp()) + own)
+    remembered = {MIRROR_MADE + job.target.name: NOW.isoformat(), MIRROR_FILE_TIME + job.target.name: told}
+    assert is_last_mirror(job, there, replace(ASKED, remembered=remembered)) is last
+
+
+@pytest.mark.parametrize("told", ["damaged", "9" * 30, "1.5"])
+def test_a_damaged_record_of_it_has_the_manifest_made_anew(told: str) -> None:
+    job = mirror(target=ROOT)
+    remembered = {MIRROR_MADE + job.target.name: NOW.isoformat(), MIRROR_FILE_TIME + job.target.name: told}
+    assert not is_last_mirror(job, NOW, replace(ASKED, remembered=remembered))

@@ -19,3 +19,5 @@ if [ -n "$size" ] && [ "$(stat -c %s -- "./$name.new")" != "$size" ]; then
 fi
 sync -- "./$name.new"
 mv -T -- "./$name.new" "./$name"
+# Its own time, as the filesystem has it: no other clock tells what a later look finds there.
+stat -c %Y -- "./$name"

@@ -138,9 +138,10 @@ def _lost_source(settings: Settings, job: "Job") -> tuple[SystemCheckResult, ...
     from orchestrator.domain.errors import HistoryError
     from orchestrator.domain.source_identity import SOURCE_STATE
     from orchestrator.domain.source_state import SourceState, parse_source_state
+    from orchestrator.history.database import is_write_open
 
-    if os.path.lexists(f"{settings.where.history}-journal"):
-        return ()  # a write goes on, or was cut: a reader would undo it, and check leaves the history as it is
+    if is_write_open(settings.where.history):
+        return ()  # a reader would undo it, and check leaves the history as it is
     try:
         with settings.views() as views:
             known = parse_source_state(views.memory(job.name).get(SOURCE_STATE, ""))
@@ -185,6 +186,25 @@ def _state_advice(settings: Settings) -> tuple[SystemCheckResult, ...]:
     )
 
 
+def _key_advice(settings: Settings, known: "Configuration") -> tuple[SystemCheckResult, ...]:
+    """Return a line for this host's key where it is gone; none where the history cannot be read now."""
+    from orchestrator.app.lost_key import find_lost_key
+    from orchestrator.domain.errors import HistoryError
+    from orchestrator.history.database import is_write_open
+
+    if is_write_open(settings.where.history):
+        return ()  # as of a lost source
+    try:
+        with settings.views() as views:
+            lost = find_lost_key(settings.where.state, known.jobs, views)
+    except HistoryError:
+        return ()
+    if lost is None:
+        return ()
+    text = f"{lost.sentence}: {lost.hint}"
+    return (SystemCheckResult(good=False, subject=f"key {lost.path}", text=text, hinders=False),)
+
+
 def _machine_advice(settings: Settings, known: "Configuration") -> tuple[SystemCheckResult, ...]:
     """Return the advice about the machine itself: the channels' secrets, and the units that start scheduled runs."""
     from orchestrator.app.notify_check import check_channels
@@ -202,7 +222,7 @@ def _machine_advice(settings: Settings, known: "Configuration") -> tuple[SystemC
     units = survey_units(Reader(log=settings.log))
     texts = [text for unit in units.values() for text in (unit.text, *unit.more)]
     channels = check_channels(compose.read_machine_config(where).notice, make_sender_context(where), texts)
-    state = _state_advice(settings)
+    state = (*_state_advice(settings), *_key_advice(settings, known))
     if not units:
         return (*state, *channels)
     here = Installation(

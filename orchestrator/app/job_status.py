@@ -172,7 +172,9 @@ def judge_job(
         health = replace(health, why=why)
     chosen = None if judged.last in (Outcome.FAILED, Outcome.REFUSED) else gravest or left_out
     hint = (
-        _hint(blamed, chosen, job, found.points.newest) or _late_hint(job, health) if health.state in _WITH_HINT else ""
+        _hint(blamed, chosen, job, found.points.newest) or _late_hint(job, health, judged)
+        if health.state in _WITH_HINT
+        else ""
     )
     return JobHealth(
         health=health, facts=facts, last=last, blamed=blamed, running=running, problems=problems, drills=drills, hint=hint,
@@ -190,8 +192,10 @@ def _hint(blamed: RunRecord | None, problem: Problem | None, job: Job, newest: s
     return hint
 
 
-def _late_hint(job: Job, health: CopyHealth) -> str:
-    """Return what ends the lateness of a copy where no run failed; empty where it is not late, or a disk is to be brought."""
+def _late_hint(job: Job, health: CopyHealth, judged: HealthInput) -> str:
+    """Return what ends the lateness of a copy, or the doubt in one, where no run failed; empty where it is not late, or a disk is to be brought."""
+    if judged.last is Outcome.NOTHING and health.age is None and job.copies and not job.target.rotates:
+        return f"poolferry verify {job.name}"  # it found copies of before this history
     if health.state is not JobState.LATE or not job.copies or job.target.rotates:
         return ""
     if health.age is not None and health.age < 0:
@@ -295,6 +299,7 @@ def why_unrecorded(state: str) -> str:
 def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Overview:
     """Return the state of the jobs of these names; without a name of all. Raises: DeclarationError, HistoryError."""
     from orchestrator.app.ended_jobs import stray_copies
+    from orchestrator.app.lost_key import find_lost_key
     from orchestrator.app.next_run import find_next_runs
 
     known = settings.configuration()
@@ -313,7 +318,8 @@ def survey_jobs(settings: "Settings", names: Sequence[str], now: datetime) -> Ov
                 [each for each in known.sets if each.name in aimed], known.jobs, views, now, state=settings.where.state
             )
         stray = () if names else stray_copies(known.jobs, views)
+        lost_key = find_lost_key(settings.where.state, jobs, views)
     return Overview(
         jobs=tuple(found), coming=coming, sets=sets, rotates=bool(aimed), scheduled=any(one.schedule for one in jobs),
-        stray=stray, unrecorded=why_unrecorded(settings.where.state),
+        stray=stray, unrecorded=why_unrecorded(settings.where.state), lost_key=lost_key,
     )  # fmt: skip

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from orchestrator import compose
 from orchestrator.app.settings import Settings
-from orchestrator.domain.authentication import FILE_NAME
 from orchestrator.domain.errors import HistoryError, OrchestratorError
+from orchestrator.domain.names import KEY_FILE
 from orchestrator.process.background import nameless_file
 
 _NEEDED = 1 << 20  # bytes that the records of a restore may take
@@ -28,8 +28,8 @@ def with_usable_state(settings: Settings) -> Iterator[Settings]:
 
     with _spare(why) as spare:
         with contextlib.suppress(OSError):  # without the key a manifest's tag cannot be judged, which the restore says
-            shutil.copyfile(os.path.join(settings.where.state, FILE_NAME), os.path.join(spare, FILE_NAME))
-            os.chmod(os.path.join(spare, FILE_NAME), 0o600)
+            shutil.copyfile(os.path.join(settings.where.state, KEY_FILE), os.path.join(spare, KEY_FILE))
+            os.chmod(os.path.join(spare, KEY_FILE), 0o600)
         settings.say(
             f"the state directory {settings.where.state} cannot be used ({why}): this command works from the target alone, and "
             "is recorded nowhere; to record it, name another directory with --state"

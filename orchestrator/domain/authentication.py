@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from orchestrator.domain.rotation import Disk, DiskMarker
 
 KEY_BYTES = 32
-FILE_NAME = "authentication.key"  # in the state directory
 _ID_BYTES, _TAG_BYTES = 4, 32
 
 

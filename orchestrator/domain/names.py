@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+KEY_FILE = "authentication.key"  # of this host's key, in the state directory
 POINT_NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{6}Z")
 _POINT_FORMAT = "%Y-%m-%dT%H%M%SZ"
 # Characters that a terminal or a log obeys instead of showing: control characters, line separators, and all of Unicode's format

@@ -5,8 +5,9 @@ import os
 import shlex
 from datetime import UTC, datetime
 
-from orchestrator.domain.authentication import FILE_NAME, KEY_BYTES, AuthenticationKey
+from orchestrator.domain.authentication import KEY_BYTES, AuthenticationKey
 from orchestrator.domain.errors import OrchestratorError
+from orchestrator.domain.names import KEY_FILE
 from orchestrator.trees.beneath import Folder, Untrusted, open_to_others
 
 _FORMAT = 1
@@ -15,9 +16,9 @@ _LARGEST = 4 << 10  # bytes; ours has 150
 
 def read_key(state: str) -> AuthenticationKey | None:
     """Return the key of a state directory; None when there is none. Raises: OrchestratorError when it is not trustworthy."""
-    path = f"{state}/{FILE_NAME}"
+    path = f"{state}/{KEY_FILE}"
     try:
-        with Folder(state) as folder, open(folder.open_file(FILE_NAME), "rb") as file:
+        with Folder(state) as folder, open(folder.open_file(KEY_FILE), "rb") as file:
             owners = (0, os.geteuid(), os.fstat(folder.fd).st_uid)
             if complaint := open_to_others(os.fstat(file.fileno()), owners):
                 raise OrchestratorError(
@@ -50,15 +51,15 @@ def obtain_key(state: str, now: datetime) -> AuthenticationKey:
     }  # fmt: skip
     try:
         with Folder(state) as folder:
-            folder.create_file(FILE_NAME, (json.dumps(told, indent=2) + "\n").encode())
+            folder.create_file(KEY_FILE, (json.dumps(told, indent=2) + "\n").encode())
     except FileExistsError:
         pass  # another run was faster: its key is used
     except OSError as error:
         hint = "see whether the state directory can be written and has room"
-        raise OrchestratorError(f"{state}/{FILE_NAME} cannot be made: {error.strerror}", hint=hint) from error
+        raise OrchestratorError(f"{state}/{KEY_FILE} cannot be made: {error.strerror}", hint=hint) from error
     made = read_key(state)
     if made is None:
-        raise OrchestratorError(f"{state}/{FILE_NAME} was made and is gone", hint="find out who removes files there")
+        raise OrchestratorError(f"{state}/{KEY_FILE} was made and is gone", hint="find out who removes files there")
     return made
 
 

@@ -44,6 +44,14 @@ _STATE = frozenset(
 _OF_GATES = re.compile(r"gate-.+\.(?:lock|places|session)", re.DOTALL)
 
 
+def is_write_open(path: str) -> bool:
+    """Return whether a write to a history goes on, or was cut: else its journal, which stays beside it, is empty."""
+    try:
+        return os.lstat(f"{path}-journal").st_size > 0
+    except OSError:
+        return False  # there is none, or who opens the history learns why
+
+
 def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
     """Connect to the history at `path` for writing; create or migrate it where needed. Raises: HistoryError."""
     try:
@@ -55,7 +63,7 @@ def connect_writer(path: str, wait_s: float) -> sqlite3.Connection:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         if not os.path.lexists(path):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        cut = os.path.lexists(f"{path}-journal") and os.path.getsize(f"{path}-journal") > 0
+        cut = is_write_open(path)
     except OSError as error:
         raise out_of_reach(path=path, words=str(error)) from error
     connection = _opened(path, wait_s, writes=True)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from orchestrator.domain.answers import NOT_READ, parse_json
-from orchestrator.domain.authentication import FILE_NAME, USES, parse_uses
+from orchestrator.domain.authentication import USES, parse_uses
 from orchestrator.domain.errors import OrchestratorError
 from orchestrator.domain.hashes import sha256_for
 from orchestrator.domain.kit import (
@@ -24,6 +24,7 @@ from orchestrator.domain.kit import (
     parse_digests,
     seal_digests,
 )
+from orchestrator.domain.names import KEY_FILE
 from orchestrator.domain.problem import ProblemType
 from orchestrator.history.authentication_key import obtain_key, read_key
 from orchestrator.process.executor import Writer
@@ -113,7 +114,7 @@ def require_key(journal: RunRecorder) -> None:
         return
     if uses := tools.history.fact(job.name, USES + job.target.name, parse_uses):
         journal.warn(
-            f"this host's key {uses[-1][0]} is gone: {tools.state}/{FILE_NAME} is not there, and manifests of {job.name} were tagged with it. Put the "
+            f"this host's key {uses[-1][0]} is gone: {tools.state}/{KEY_FILE} is not there, and manifests of {job.name} were tagged with it. Put the "
             "file back from a backup of the state directory; else the next copy makes a new key, and older points can be compared with their "
             "manifests, but nobody can tell any more whether those are ours"
         )

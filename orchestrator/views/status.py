@@ -306,6 +306,33 @@ class StrayCopies:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LostKey:
+    """The key of this host that is gone: its file, and by job the id of the key with which its manifests were tagged."""
+
+    path: str
+    keys: Mapping[str, str]
+
+    @property
+    def sentence(self) -> str:
+        """Return what is wrong."""
+        return (
+            f"this host's key {', '.join(sorted(set(self.keys.values())))} is gone: {self.path} is not there, and manifests of "
+            f"{', '.join(sorted(self.keys))} were tagged with it; no copy is lost, but nobody can tell whether these manifests are ours"
+        )
+
+    @property
+    def hint(self) -> str:
+        """Return what helps."""
+        from orchestrator.domain.command_line import quoted  # a key is nearly never lost
+
+        job = min(self.keys)
+        return (
+            f"put a kept copy of it back: `install -m 600 COPY {quoted(self.path)}`; if it is lost for ever, the next copy that "
+            f"`poolferry run {job}` makes has a new key, and ends this"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """State of jobs and of the rotation sets that they use. `scheduled`: one of the jobs has a schedule; `stray`: of no job's file;
 
@@ -319,6 +346,7 @@ class Overview:
     scheduled: bool
     stray: tuple[StrayCopies, ...] = ()
     unrecorded: str = ""
+    lost_key: LostKey | None = None
 
     @property
     def well(self) -> bool:
@@ -342,6 +370,7 @@ def overview_value(found: Overview, now: datetime) -> dict[str, Any]:
     ]
     return {
         "at": format_iso(now), "jobs": jobs, **({"stray": stray} if stray else {}),
+        **({"lost_key": {"why": show_name(found.lost_key.sentence), "hint": found.lost_key.hint}} if found.lost_key else {}),
         **({"unrecorded": {"why": show_name(found.unrecorded), "hint": MAKE_WRITABLE}} if found.unrecorded else {}),
         **(_sets_value(found.sets) if found.rotates else {}),
     }  # fmt: skip
@@ -362,6 +391,8 @@ def overview_lines(found: Overview, now: datetime, paint: Callable[[str, str | N
         lines += ["", *(printable_line(line) for line in sets_lines(found.sets, now))]
     for each in found.stray:
         lines += ["", *map(printable_line, reason_lines(f"{each.job}: {each.sentence}", hint=each.hint, evidence=()))]
+    if lost := found.lost_key:
+        lines += ["", *map(printable_line, reason_lines(lost.sentence, hint=lost.hint, evidence=()))]
     if found.unrecorded:
         lines += ["", *map(printable_line, reason_lines(found.unrecorded, hint=MAKE_WRITABLE, evidence=()))]
     return [*lines, *([found.coming.nobody] if found.coming.nobody and found.scheduled else [])]

@@ -3,9 +3,12 @@
 import contextlib
 import json
 import os
+import re
+import shlex
 import shutil
 import sqlite3
 import stat
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -310,6 +313,17 @@ def test_a_key_that_is_gone_is_told_by_each_run_until_a_new_one_is_made(copied: 
         ran = copied.run()
         assert ran.outcome == "nothing-to-do"
         assert f"is gone: {key_file(copied)} is not there" in " ".join(ran["warnings"]), ran
-    key_file(copied).write_bytes(kept)
-    key_file(copied).chmod(0o600)
+        told = copied.call("status")
+        assert (told.code, f"is gone: {key_file(copied)} is not there" in told["lost_key"]["why"]) == (0, True), told
+        told = copied.call("check", "--system")
+        assert (told.code, "is not there, and manifests of photos" in json.dumps(told.value)) == (0, True), told
+    copy = copied.folder / "kept"
+    copy.write_bytes(kept)
+    (line,) = re.findall("`(install [^`]*)`", copied.call("status")["lost_key"]["hint"])
+    subprocess.run(shlex.split(line.replace("COPY", str(copy))), check=True)
     assert not copied.run()["warnings"]
+    assert "lost_key" not in copied.call("status").value
+    key_file(copied).unlink()
+    copied.write("more", "x")
+    copied.follow(copied.call("status")["lost_key"]["hint"])
+    assert "lost_key" not in copied.call("status").value

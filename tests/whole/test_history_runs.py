@@ -102,6 +102,10 @@ def test_without_history_it_goes_on_from_what_the_target_holds(house: House) -> 
     assert house.run().outcome == "done"
     shutil.rmtree(house.state)
     assert house.run().outcome == "nothing-to-do"
+    (told,) = house.call("status")["jobs"]
+    assert (told["state"], told["why"]) == ("failing", "no verified copy yet"), told
+    house.follow(told["hint"])
+    assert house.call("status")["jobs"][0]["state"] == "up", "no hint was given: nobody knew what ends it"
     shutil.rmtree(house.state)
     house.write("small", "changed")
     run = house.run()
